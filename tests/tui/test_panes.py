@@ -74,7 +74,9 @@ def test_help_lists_every_key_and_command_within_its_width(cells):
 async def test_help_opens_on_f1_and_question_mark_and_scrolls(screen):
     async with screen(prepare=rivers, size=(80, 24)) as ui:
         await ui.press("f1")
-        await ui.shown("Keys and commands", "Find and run any command")
+        await ui.shown(
+            "Keys and commands", "How to: letters after shift+tab", "Continue from a word"
+        )
         await ui.press("end")
         await ui.shown("send text that begins with a slash")
         await ui.press("escape", "shift+tab", "question_mark")
