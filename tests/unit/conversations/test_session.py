@@ -418,7 +418,33 @@ def test_stopping_before_the_request_is_submitted(session, client, store):
     store.flush()
 
 
-def test_a_model_that_fails_to_load_fails_the_waiting_answer(session, client):
+def test_what_was_sent_during_a_load_that_fails_waits_for_another_model(session, client):
+    client.state = EngineState.LOADING
+    session.send("hello")
+    session.send("and then")
+    client.state = EngineState.UNLOADED
+    client.refuse = EngineUnavailable("The model could not be loaded.")
+    assert session.pump() == []
+    session.stop()
+    session.pump()  # the queued message follows, and waits, too
+    assert session.generating
+    assert session.path()[-2].text == "and then"
+    client.state, client.refuse = EngineState.READY, None
+    session.pump()
+    client.write("hi", eos=True)
+    session.pump()
+    assert [view.text for view in session.path()] == ["hello", "", "and then", "hi"]
+
+
+def test_a_new_message_is_refused_while_no_model_is_loaded(session, client):
+    client.state = EngineState.UNLOADED
+    client.refuse = EngineUnavailable("The model could not be loaded.")
+    with pytest.raises(EngineUnavailable):
+        session.send("hello")
+    assert session.path() == []
+
+
+def test_an_engine_that_fails_fails_the_waiting_answer(session, client):
     client.state = EngineState.LOADING
     session.send("hello")
     client.state = EngineState.FAILED
