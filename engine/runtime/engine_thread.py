@@ -351,7 +351,8 @@ class EngineThread:
             # An unusable model is not a defect of the engine: callers get the error; nothing is logged.
             if not isinstance(error, PravahaError):
                 _log.exception("Loading %s failed.", name)
-            message = f"{name} could not be loaded: {error or type(error).__name__}"
+            reason = str(error) or type(error).__name__
+            message = f"{name} could not be loaded: {reason.rstrip('.')}."
             self._unload(message)
             self._stay_unloaded(message)
             return None

@@ -49,10 +49,11 @@ async def test_after_a_failed_load_what_was_sent_waits_for_another_model(screen)
         assert ui.prompt.text == "half a thou"
         client.begin_change("other")
         client.finish_change()
-        await ui.until(lambda: ui.session.request_id is not None, "the request")
-        await ui.answered()
-        await ui.shown("an answer", "and then")
+        await ui.until(lambda: len(client.requests) == 1, "the request")
+        client.finish()
         await ui.until(lambda: len(client.requests) == 2, "the queued message")
+        await ui.answered()
+        await ui.shown("an answer", "and then", "another")
 
 
 async def test_the_model_loads_after_the_first_frame(screen):
