@@ -12,7 +12,7 @@ from app.plain.commands import PlainCommands
 from app.slash import parse
 from app.slash.attachments import attach_files, mention
 from app.text.safe_text import SafeStream, safe_line, safe_text
-from engine.api.errors import InvalidRequest, PravahaError
+from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.api.snapshot import EngineState
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import REPETITION
@@ -105,6 +105,10 @@ class PlainChat:
                 "The message does not fit into the context with all earlier ones. /shorten drop leaves "
                 "earlier messages out and sends it, /shorten summarise puts a summary in their place."
             ) from error
+        except EngineUnavailable as error:
+            if self.client.snapshot().state is EngineState.UNLOADED:
+                raise EngineUnavailable(f"{error} /model NAME loads another one.") from error
+            raise
         self._refused = None
 
     def attach(self, name: str) -> None:

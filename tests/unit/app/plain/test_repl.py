@@ -7,7 +7,7 @@ import pytest
 
 from app.plain.repl import PlainChat
 from app.slash.parse import available
-from engine.api.errors import ModelNotFound
+from engine.api.errors import EngineUnavailable, ModelNotFound
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineState
 from engine.conversations.session import TreeSession
@@ -366,6 +366,12 @@ def test_a_message_that_has_no_model_waits_for_the_next_one(loading):
     texts = [loading.client.detokenize(one.prompt_ids) for one in loading.client.requests]
     assert "hello" in texts[0]
     assert "and then" in texts[1]
+
+
+def test_a_message_without_a_model_is_refused_with_the_way_out(chat):
+    chat.client.state = EngineState.UNLOADED
+    chat.client.refuse = EngineUnavailable("toy is damaged.")
+    assert chat("hello") == "Error: toy is damaged. /model NAME loads another one.\n"
 
 
 def test_sampling_parameters_are_listed_set_checked_and_reset(chat):
