@@ -68,6 +68,15 @@ class TreeContents:
     pointers: tuple[Assignment, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _TreeQuery:
+    """Arguments of `Store.trees`."""
+
+    query: str
+    archived: bool
+    unsaved: tuple[TreeSummary, ...]
+
+
 class Store:
     """Access to the conversation database. Create it with `Store.open`.
 
@@ -87,7 +96,8 @@ class Store:
         self._failures: list[BaseException] = []
         self._notices: deque[str] = deque([notice] if notice else [])
         self._writer = WriterThread(lambda: _connect(path), self._note_stall)
-        self._background = BackgroundSearch(lambda: _connect(path), _search)
+        self._message_search = BackgroundSearch(lambda: _connect(path), _search)
+        self._tree_search = BackgroundSearch(lambda: _connect(path), self._find_trees)
         self.stop_orphans()
         self.wait_for_writes()
 
@@ -325,34 +335,28 @@ class Store:
 
     # Reads: committed data.
 
-    def trees(self, query: str = "", *, archived: bool = False) -> list[TreeSummary]:
+    def trees(
+        self, query: str = "", *, archived: bool = False, unsaved: Sequence[TreeSummary] = ()
+    ) -> list[TreeSummary]:
         """Trees that are not archived, or those that are, newest first; with a query, those that contain it.
 
-        The query is a literal substring of the title or of a message; case is ignored. Each tree comes with
-        the line of its newest message that contains it.
+        Args:
+            query: a literal substring of the title or of a message; case is ignored. Each tree comes with
+                the line of its newest message that contains it.
+            archived: list the archived ones instead.
+            unsaved: trees to list unless the file has them.
         """
-        query = query.strip()
-        condition, parameters = _contains(query)
-        rows = self._reader.execute(
-            f"{_SUMMARY} WHERE archived = ? AND ({condition}) ORDER BY updated_at DESC, id DESC",
-            (int(archived), *parameters),
-        )
-        trees = [TreeSummary(*row) for row in rows]
-        if not query:
-            return trees
-        lines = self._matching_lines(query)
-        return [replace(tree, match=lines.get(tree.id, "")) for tree in trees]
+        return _trees(self._reader, _TreeQuery(query, archived, tuple(unsaved)))
 
-    def _matching_lines(self, query: str) -> dict[str, str]:
-        """The line that contains the query in the newest such message of each tree."""
-        condition, parameters = _message_contains(query)
-        rows = self._reader.execute(
-            # SQLite takes the other columns from the row of the maximum.
-            "SELECT node.tree_id, node.text, max(node.n) FROM node "  # noqa: S608
-            f"WHERE node.pruned_at IS NULL AND {condition} GROUP BY node.tree_id",
-            parameters,
-        )
-        return {tree_id: matching_line(text, query).text for tree_id, text, _ in rows}
+    def start_trees(
+        self, query: str, *, archived: bool = False, unsaved: Sequence[TreeSummary] = ()
+    ) -> "Future[list[TreeSummary]]":
+        """`wait_for_writes`, then `trees`, on a thread of its own. A new call cancels the one before it."""
+        return self._tree_search.start(_TreeQuery(query, archived, tuple(unsaved)))
+
+    def _find_trees(self, connection: sqlite3.Connection, asked: "_TreeQuery") -> list[TreeSummary]:
+        self.wait_for_writes()
+        return _trees(connection, asked)
 
     def tree(self, tree_id: str) -> TreeSummary | None:
         """A tree by id, archived or not; None if it does not exist."""
@@ -403,7 +407,7 @@ class Store:
 
     def start_search(self, query: str) -> "Future[list[SearchHit]]":
         """`search` on a thread of its own. A new search cancels the one before it."""
-        return self._background.start(query)
+        return self._message_search.start(query)
 
     def node(self, node_id: str) -> Node | None:
         """A node by id, or None."""
@@ -457,7 +461,8 @@ class Store:
     def close(self) -> None:
         """Commit queued writes and close. Idempotent."""
         self._writer.close()
-        self._background.close()
+        self._message_search.close()
+        self._tree_search.close()
         self._reader.close()
         self._tree_leases.release_all()
         self._lease.release()
@@ -576,6 +581,36 @@ def _message_contains(query: str) -> tuple[str, list[str]]:
         return f"{finished} AND node.text LIKE ? ESCAPE '\\'", [_like(query)]
     phrase = '"' + query.replace('"', '""') + '"'
     return "node.n IN (SELECT rowid FROM node_fts WHERE node_fts MATCH ?)", [phrase]
+
+
+def _trees(connection: sqlite3.Connection, asked: _TreeQuery) -> list[TreeSummary]:
+    query = asked.query.strip()
+    condition, parameters = _contains(query)
+    rows = connection.execute(
+        f"{_SUMMARY} WHERE archived = ? AND ({condition}) ORDER BY updated_at DESC, id DESC",
+        (int(asked.archived), *parameters),
+    )
+    trees = [TreeSummary(*row) for row in rows]
+    if query:
+        lines = _matching_lines(connection, query)
+        trees = [replace(tree, match=lines.get(tree.id, "")) for tree in trees]
+    if not asked.unsaved:
+        return trees
+    saved = {tree.id for tree in trees}
+    unsaved = [tree for tree in asked.unsaved if tree.id not in saved]
+    return sorted([*unsaved, *trees], key=lambda tree: tree.updated_at, reverse=True)
+
+
+def _matching_lines(connection: sqlite3.Connection, query: str) -> dict[str, str]:
+    """The line that contains the query in the newest such message of each tree."""
+    condition, parameters = _message_contains(query)
+    rows = connection.execute(
+        # SQLite takes the other columns from the row of the maximum.
+        "SELECT node.tree_id, node.text, max(node.n) FROM node "  # noqa: S608
+        f"WHERE node.pruned_at IS NULL AND {condition} GROUP BY node.tree_id",
+        parameters,
+    )
+    return {tree_id: matching_line(text, query).text for tree_id, text, _ in rows}
 
 
 def _search(connection: sqlite3.Connection, query: str, limit: int = MAX_HITS) -> list[SearchHit]:
