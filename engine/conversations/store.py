@@ -2,7 +2,8 @@
 
 Writes are queued and return immediately; `flush` waits until they are committed and raises their errors.
 While the file takes no writes (a full disk), they stay in memory and are tried again (`writer.py`);
-`unsaved` is then the reason. Reads see committed data: call `wait_for_writes` first to read queued writes.
+`unsaved` is then the reason. If the disk is full at the start, a copy in memory is read (`memory_copy.py`)
+until there is room. Reads see committed data: call `wait_for_writes` first to read queued writes.
 Reading methods must be called on the thread that opened the store.
 
 The database contains every committed message if the process is killed. Nodes that a dead process was
@@ -27,6 +28,7 @@ from engine.conversations.branch_tree import BranchTree
 from engine.conversations.erasing import erase
 from engine.conversations.errors import StoreError
 from engine.conversations.matching_line import matching_line
+from engine.conversations.memory_copy import MemoryCopy, is_out_of_room
 from engine.conversations.migrations import migrate
 from engine.conversations.node_rows import (
     NODE_COLUMNS,
@@ -85,19 +87,28 @@ class Store:
     """
 
     def __init__(
-        self, path: Path, notice: str | None, clock: Callable[[], float] = time.time
+        self,
+        path: Path,
+        notice: str | None,
+        clock: Callable[[], float] = time.time,
+        *,
+        copy: MemoryCopy | None = None,
     ) -> None:
-        """Use `Store.open`, which prepares the file."""
+        """Use `Store.open`, which prepares the file, or makes the copy to read until that is possible."""
         self.file = path
         self._clock = clock
         self._lease = lease.WriterLease(_lease_folder(path))
         self._tree_leases = lease.TreeLeases(_lease_folder(path))
-        self._reader = _connect(path)
+        self._copy = copy
+        self._connection = _connect(path) if copy is None else copy.connect()
         self._failures: list[BaseException] = []
         self._notices: deque[str] = deque([notice] if notice else [])
-        self._writer = WriterThread(lambda: _connect(path), self._note_stall)
-        self._message_search = BackgroundSearch(lambda: _connect(path), _search)
-        self._tree_search = BackgroundSearch(lambda: _connect(path), self._find_trees)
+        self._writer = WriterThread(
+            partial(_connect if copy is None else _prepare_and_connect, path), self._note_stall
+        )
+        self._open_searches()
+        # On a full disk this is tried until there is room; `unsaved` is the reason meanwhile.
+        self._first_write = self._writer.submit(lambda _: None)
         self.stop_orphans()
         self.wait_for_writes()
 
@@ -111,7 +122,6 @@ class Store:
             StoreError: the schema is newer than supported, or the file cannot be opened or created.
         """
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             unclean = lease.sweep(_lease_folder(path))
             notice = None
             try:
@@ -123,10 +133,40 @@ class Store:
                 _prepare(path, check=False)
             return cls(path, notice, clock)
         except (OSError, sqlite3.OperationalError) as error:
+            try:
+                if is_out_of_room(error):
+                    return cls(path, None, clock, copy=MemoryCopy(path))
+            except (OSError, sqlite3.Error):
+                log.warning("%s cannot be read either", path, exc_info=True)
             raise StoreError(
                 f"The conversation database {path} cannot be opened ({error}): check the folder's "
                 "permissions and free space, or set PRAVAHA_DATA_DIR to another folder."
             ) from error
+
+    @property
+    def _reader(self) -> sqlite3.Connection:
+        """The connection to read from."""
+        self._leave_copy()
+        return self._connection
+
+    def _leave_copy(self) -> None:
+        """Read the file from now on, if it took a write since it was copied."""
+        if self._copy is not None and _succeeded(self._first_write):
+            self._close_searches()
+            self._connection.close()
+            self._copy.close()
+            self._copy = None
+            self._connection = _connect(self.file)
+            self._open_searches()
+
+    def _open_searches(self) -> None:
+        connect = partial(_connect, self.file) if self._copy is None else self._copy.connect
+        self._message_search = BackgroundSearch(connect, _search)
+        self._tree_search = BackgroundSearch(connect, self._find_trees)
+
+    def _close_searches(self) -> None:
+        self._message_search.close()
+        self._tree_search.close()
 
     # Writes: queued, executed in order.
 
@@ -352,6 +392,7 @@ class Store:
         self, query: str, *, archived: bool = False, unsaved: Sequence[TreeSummary] = ()
     ) -> "Future[list[TreeSummary]]":
         """`wait_for_writes`, then `trees`, on a thread of its own. A new call cancels the one before it."""
+        self._leave_copy()
         return self._tree_search.start(_TreeQuery(query, archived, tuple(unsaved)))
 
     def _find_trees(self, connection: sqlite3.Connection, asked: "_TreeQuery") -> list[TreeSummary]:
@@ -407,6 +448,7 @@ class Store:
 
     def start_search(self, query: str) -> "Future[list[SearchHit]]":
         """`search` on a thread of its own. A new search cancels the one before it."""
+        self._leave_copy()
         return self._message_search.start(query)
 
     def node(self, node_id: str) -> Node | None:
@@ -461,9 +503,10 @@ class Store:
     def close(self) -> None:
         """Commit queued writes and close. Idempotent."""
         self._writer.close()
-        self._message_search.close()
-        self._tree_search.close()
-        self._reader.close()
+        self._close_searches()
+        self._connection.close()
+        if self._copy is not None:
+            self._copy.close()
         self._tree_leases.release_all()
         self._lease.release()
 
@@ -506,13 +549,35 @@ def _lease_folder(path: Path) -> Path:
 
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_MS / 1000)
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA synchronous = FULL")
+    try:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")
+    except sqlite3.Error:
+        connection.close()  # a connection that is only dropped keeps its files open until a collection
+        raise
     return connection
 
 
+def _succeeded(future: "Future[Any]") -> bool:
+    return future.done() and future.exception() is None
+
+
+def _prepare_and_connect(path: Path) -> sqlite3.Connection:
+    """A connection to a file that could not be prepared before.
+
+    Raises:
+        sqlite3.Error: it still cannot.
+    """
+    try:
+        _prepare(path, check=False)
+    except OSError as error:
+        raise sqlite3.OperationalError(str(error)) from error
+    return _connect(path)
+
+
 def _prepare(path: Path, *, check: bool) -> None:
-    """Create the file (mode 0600) if missing, set WAL mode and migrate the schema."""
+    """Create folder (0700) and file (0600) if missing, set WAL mode and migrate the schema."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
     path.chmod(0o600)
     connection = _connect(path)
