@@ -25,7 +25,7 @@ from engine.conversations.conversation import Conversation, system_prompt_of
 from engine.conversations.oplog import Assignment
 from engine.conversations.store import Store
 from engine.conversations.submission import Submitter
-from engine.conversations.titles import UNTITLED, title_of
+from engine.conversations.titles import UNTITLED, default_title
 from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus, view_of
 
 _log = logging.getLogger(__name__)
@@ -354,7 +354,7 @@ class Answering:
         if conversation.saved:
             return
         if conversation.title == UNTITLED:
-            conversation.title = title_of(asked[-1].text)
+            conversation.title = default_title(asked[-1].text)
         self._store.create_tree(conversation.id, conversation.title)
         conversation.saved = True
 

@@ -26,9 +26,9 @@ def say(store, text, answer):
     return session
 
 
-def wait_for_room(store):
+def wait_until(condition):
     deadline = time.monotonic() + PATIENCE_S
-    while store.unsaved is not None:
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -45,13 +45,13 @@ def test_what_is_there_is_read_and_what_is_said_is_saved_when_there_is_room(file
     with full_disk(file):
         store = Store.open(file)
         assert store.unsaved is not None
-        assert "cannot be saved" in store.take_notice()
+        wait_until(lambda: "cannot be saved" in (store.take_notice() or ""))
         assert [hit.text for hit in store.search("heron")] == ["about herons"]
         session = say(store, "and hills", "They do not.")
         texts = ["about herons", "They fly.", "and hills", "They do not."]
         assert [view.text for view in session.path()] == texts
         assert [tree.title for tree in session.start_trees("heron").result()] == ["about herons"]
-    wait_for_room(store)
+    wait_until(lambda: store.unsaved is None)
     assert [tree.title for tree in session.start_trees("hills").result()] == ["about herons"]
     assert [tree.messages for tree in session.trees()] == [4]
     session.close()
@@ -68,7 +68,7 @@ def test_the_first_start_ever_begins_in_memory(file):
         store = Store.open(file)
         session = say(store, "hello", "hi")
         assert [tree.title for tree in session.trees()] == ["hello"]
-    wait_for_room(store)
+    wait_until(lambda: store.unsaved is None)
     session.close()
     assert [tree.title for tree in store.trees()] == ["hello"]
     store.check_integrity()
