@@ -85,6 +85,7 @@ GROUP_DEFAULTS: Mapping[str, Mapping[str, str]] = {
         "4": "$accent",
         "5": "$foreground",
     },
+    "source": {"computed": "$panel", "cached": "$kv-cached", "draft": "$accent"},
     "spark": {"decode": "$primary", "prefill": "$secondary", "kv": "$accent"},
     "status": {
         "ready": "$success",

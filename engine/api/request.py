@@ -174,6 +174,7 @@ class TokenBatch:
         timings: the times recorded so far.
         seed: the seed in effect.
         cached_tokens: prompt tokens found in the prefix cache.
+        drafted: one per id, whether it is an accepted draft token; empty if that is not reported.
         prompt_logprobs: in the first batch, if requested and the prompt was computed.
     """
 
@@ -187,6 +188,7 @@ class TokenBatch:
     finish_reason: FinishReason | None = None
     error: str | None = None
     cached_tokens: int = 0
+    drafted: tuple[bool, ...] = ()
     prompt_logprobs: PromptLogprobs | None = None
 
 
@@ -205,4 +207,5 @@ class RequestOutput:
     top_logprobs: tuple[tuple[TopLogprob, ...], ...] = ()
     error: str | None = None
     cached_tokens: int = 0
+    drafted: tuple[bool, ...] = ()
     prompt_logprobs: PromptLogprobs | None = None

@@ -21,7 +21,7 @@ from engine.batch.outputs import Outputs
 from engine.batch.request_record import REQUEST_DTYPE, WaitingColumns
 from engine.batch.sequence import NO_ROW, Sequence, SequenceState
 from engine.batch.top_logprobs import TopLogprobs
-from engine.executors.base import SAMPLING_DTYPE
+from engine.executors.base import MAX_DRAFT_TOKENS, SAMPLING_DTYPE
 from engine.text.detokenizer import Detokenizer
 
 DEFAULT_STOP_IDS = 16
@@ -39,6 +39,7 @@ class RowTable:
         token_table: [max_rows, max_model_len] int32, prompt and output tokens by position.
         logprob_table: [max_rows, max_model_len] float32, logprobs of output tokens, where requested.
         top_logprobs: alternatives of output tokens, where requested.
+        drafted_table: [max_rows, max_model_len] bool, whether an output token is an accepted draft token.
         num_tokens: [max_rows] int32, valid tokens in `token_table`. Raised last: this publishes tokens
             to readers.
         num_computed: [max_rows] int32, tokens whose KV is in the row's blocks.
@@ -84,6 +85,7 @@ class RowTable:
         self.token_table = np.zeros((max_rows, max_model_len), np.int32)
         self.logprob_table = np.zeros((max_rows, max_model_len), np.float32)
         self.top_logprobs = TopLogprobs(max_rows)
+        self.drafted_table = np.zeros((max_rows, max_model_len), np.bool_)
         self.num_tokens = np.zeros(max_rows, np.int32)
         self.num_computed = np.zeros(max_rows, np.int32)
         self.num_prompt_tokens = np.zeros(max_rows, np.int32)
@@ -182,6 +184,9 @@ class RowTable:
         sequence.prompt_counted = int(self.prompt_counted[row])
         sequence.kept = sequence.mailbox.detach()
         sequence.row = NO_ROW
+        # Steps without drafts do not write this table. A stop string may have cut off marked tokens.
+        written = slice(sequence.num_prompt, self.num_tokens.item(row) + MAX_DRAFT_TOKENS)
+        self.drafted_table[row, written] = False
         blocks = self.block_tables[row, : self.num_blocks[row]].copy()
         self.block_tables[row, : len(blocks)] = -1
         self.num_blocks[row] = 0
@@ -239,6 +244,7 @@ class RowTable:
             logprobs=logprobs,
             top_ids=tops[0],
             top_logprobs=tops[1],
+            drafted=self.drafted_table[row, begin:stop].copy(),
             timings=self.timings(row),
         )
 
@@ -260,7 +266,7 @@ class RowTable:
         )
 
     def _restore(self, row: int, sequence: Sequence, now: float) -> None:
-        """Set timestamps and logprobs: initial values, or those saved at preemption."""
+        """Set timestamps, logprobs and draft marks: initial values, or those saved at preemption."""
         kept = sequence.kept
         if kept is None:
             self.scheduled_at[row] = now
@@ -271,8 +277,9 @@ class RowTable:
         self.scheduled_at[row] = now if timings.scheduled is None else timings.scheduled
         self.first_token_at[row] = np.nan if timings.first_token is None else timings.first_token
         self.last_token_at[row] = np.nan if timings.last_token is None else timings.last_token
+        start = sequence.num_prompt
+        self.drafted_table[row, start : start + len(kept.drafted)] = kept.drafted
         if kept.logprobs.size:
-            start = sequence.num_prompt
             self.logprob_table[row, start : start + len(kept.logprobs)] = kept.logprobs
         if kept.top_ids.size:
             self.top_logprobs.restore(row, kept.top_ids, kept.top_logprobs)

@@ -240,6 +240,7 @@ def _join(batches: Sequence[TokenBatch]) -> TokenBatch:
         finish_reason=last.finish_reason,
         error=last.error,
         cached_tokens=last.cached_tokens,
+        drafted=tuple(one for batch in batches for one in batch.drafted),
         prompt_logprobs=batches[0].prompt_logprobs,
     )
 

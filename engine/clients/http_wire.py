@@ -180,10 +180,21 @@ def token_batch(
             ),
             finish_reason=None if finish is None else FinishReason(finish),
             cached_tokens=choice["cached_tokens"],
+            drafted=_drafted(choice.get("accepted_drafts"), len(choice["token_ids"])),
             prompt_logprobs=_prompt_logprobs(choice.get("prompt_logprobs"), prompt_alternatives),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"The server's stream is not in Pravāha's format ({error}).") from error
+
+
+def _drafted(indices: Any, count: int) -> tuple[bool, ...]:
+    """Of each of `count` tokens whether its index is among these; empty from an older server (None)."""
+    if indices is None:
+        return ()
+    drafted = [False] * count
+    for at in indices:
+        drafted[at] = True
+    return tuple(drafted)
 
 
 def _prompt_logprobs(entries: Any, alternatives: int) -> PromptLogprobs | None:

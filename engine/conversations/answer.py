@@ -75,6 +75,7 @@ class Answer:
         self._ids: list[int] = []
         self._logprobs: list[float] = []
         self._topk: list[tuple[TopLogprob, ...]] = []
+        self._drafted: list[bool] = []
         self._saved_at = now
         self._unsaved = False
         self._detector = RepetitionDetector()
@@ -137,6 +138,7 @@ class Answer:
         self._ids += batch.token_ids
         self._logprobs += batch.logprobs
         self._topk += batch.top_logprobs
+        self._drafted += batch.drafted
         self._unsaved = True
         status, finish = NodeStatus.STREAMING, None
         if batch.finish_reason is not None:
@@ -182,7 +184,7 @@ class Answer:
         logprobs = tuple(self._logprobs)
         if not logprobs and self._ids:
             logprobs = (math.nan,) * len(self._ids) if begun.logprobs else ()
-        topk = tuple(self._topk)
+        topk, drafted = tuple(self._topk), tuple(self._drafted)
         if begun.topk or (topk and begun.token_ids):
             topk = _padded(begun.topk, len(begun.token_ids)) + _padded(topk, len(self._ids))
         return replace(
@@ -191,6 +193,7 @@ class Answer:
             token_ids=(*begun.token_ids, *self._ids) or None,
             logprobs=begun.logprobs + logprobs,
             topk=topk,
+            drafted=(False,) * len(begun.token_ids) + drafted if drafted else (),
             n_gen=len(self._ids),
         )
 

@@ -1,9 +1,14 @@
-"""Binary encoding of token ids and logprobs in the database: little-endian u32 and IEEE float16."""
+"""Binary encoding of token data in the database: ids as u32, logprobs as float16, flags as bits.
+
+Numbers are little-endian.
+"""
 
 import struct
 import sys
 from array import array
 from collections.abc import Sequence
+
+import numpy as np
 
 from engine.api.request import TopLogprob
 
@@ -25,6 +30,17 @@ def unpack_ids(blob: bytes) -> tuple[int, ...]:
     if sys.byteorder == "big":
         ids.byteswap()
     return tuple(ids)
+
+
+def pack_flags(flags: Sequence[bool]) -> bytes:
+    """[n] flags → ⌈n/8⌉ bytes, the first flag in the lowest bit."""
+    return np.packbits(np.array(flags, np.bool_), bitorder="little").tobytes()
+
+
+def unpack_flags(blob: bytes, count: int) -> tuple[bool, ...]:
+    """⌈count/8⌉ bytes → [count] flags."""
+    bits = np.unpackbits(np.frombuffer(blob, np.uint8), count=count, bitorder="little")
+    return tuple(bits.astype(np.bool_).tolist())
 
 
 def _half(value: float) -> float:

@@ -24,6 +24,7 @@ from engine.conversations.next_tokens import NextTokens
 from engine.conversations.oplog import Assignment
 from engine.conversations.perplexity import perplexity
 from engine.conversations.store import Store
+from engine.conversations.token_sources import TokenSource, token_sources
 from engine.conversations.tree import Node, NodeKind, NodeStatus, NodeView
 
 MAX_EXPANSION = 9
@@ -51,6 +52,7 @@ class AnswerTokens:
         texts: the text that each token adds; their concatenation begins the node's text.
         logprobs: natural logarithms, one per token, NaN where unknown.
         topk: alternatives per token, most likely first; empty where unknown.
+        sources: one per token, None where unknown.
     """
 
     node_id: str
@@ -58,6 +60,7 @@ class AnswerTokens:
     texts: tuple[str, ...]
     logprobs: tuple[float, ...]
     topk: tuple[tuple[TopLogprob, ...], ...]
+    sources: tuple[TokenSource | None, ...]
 
 
 class Branches:
@@ -409,6 +412,7 @@ class Branches:
             tuple(self._client.token_texts(node.token_ids)),
             node.logprobs or (math.nan,) * count,
             node.topk or ((),) * count,
+            token_sources(node),
         )
 
     def perplexity(self, node_id: str) -> float | None:

@@ -72,6 +72,7 @@ def _object(node: Node) -> dict[str, Any]:
         "tokenizer": node.tokenizer,
         "tokenIds": None if node.token_ids is None else list(node.token_ids),
         "logprobs": list(node.logprobs) or None,
+        "acceptedDrafts": _indices(node.drafted) if node.drafted else None,
         "topk": [[[t.token_id, t.logprob] for t in top] for top in node.topk] or None,
         "sampling": None if node.sampling is None else json.loads(node.sampling),
         "seed": node.seed,
@@ -87,3 +88,7 @@ def _object(node: Node) -> dict[str, Any]:
         "prunedAt": node.pruned_at,
     }
     return fields | {name: value for name, value in optional.items() if value is not None}
+
+
+def _indices(flags: Sequence[bool]) -> list[int]:
+    return [at for at, flag in enumerate(flags) if flag]

@@ -168,6 +168,7 @@ def _node(fields: "_Fields", tree_id: str, node_id: str, parent_id: str | None, 
         token_ids=token_ids,
         logprobs=logprobs,
         topk=topk,
+        drafted=fields.accepted_drafts(count),
         tokenizer=fields.string("tokenizer"),
         finish=fields.string("finish"),
         error=fields.string("error"),
@@ -276,6 +277,16 @@ class _Fields:
 
     def logprobs(self) -> tuple[float, ...]:
         return tuple(self._logprob(one) for one in self.value("logprobs", list) or ())
+
+    def accepted_drafts(self, count: int) -> tuple[bool, ...]:
+        """One flag for each of `count` tokens; empty if the field is absent."""
+        indices = self.value("acceptedDrafts", list)
+        if indices is None:
+            return ()
+        if not all(type(one) is int and 0 <= one < count for one in indices):
+            _refuse(f"acceptedDrafts of message {self.number} are not indices of its tokens")
+        found = set(indices)
+        return tuple(at in found for at in range(count))
 
     def alternatives(self) -> tuple[tuple[TopLogprob, ...], ...]:
         positions = self.value("topk", list) or ()

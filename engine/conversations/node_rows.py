@@ -4,9 +4,11 @@ import re
 from typing import Any
 
 from engine.conversations.blobs import (
+    pack_flags,
     pack_ids,
     pack_logprobs,
     pack_top,
+    unpack_flags,
     unpack_ids,
     unpack_logprobs,
     unpack_top,
@@ -43,6 +45,7 @@ NODE_COLUMNS = (
     "label",
     "rating",
     "pruned_at",
+    "drafted",
 )
 """Columns in the order of `Node`'s fields."""
 
@@ -55,6 +58,7 @@ def row_from_node(node: Node, writer: str | None) -> tuple[Any, ...]:
     values["token_ids"] = None if node.token_ids is None else pack_ids(node.token_ids)
     values["logprobs"] = pack_logprobs(node.logprobs) if node.logprobs else None
     values["topk"] = pack_top(node.topk) if node.topk else None
+    values["drafted"] = pack_flags(node.drafted) if node.drafted else None
     values["seed"] = None if node.seed is None else str(node.seed)
     return (*values.values(), writer)
 
@@ -67,6 +71,8 @@ def node_from_row(row: tuple[Any, ...]) -> Node:
         values["token_ids"] = unpack_ids(values["token_ids"])
     values["logprobs"] = unpack_logprobs(values["logprobs"] or b"")
     values["topk"] = unpack_top(values["topk"] or b"")
+    drafted = values["drafted"]
+    values["drafted"] = unpack_flags(drafted, len(values["token_ids"])) if drafted else ()
     values["seed"] = None if values["seed"] is None else int(values["seed"])
     return Node(**values)
 

@@ -47,6 +47,7 @@ class Node:
         template: for a user, digest of the text that `token_ids` were made from.
         logprobs: one per generated id, or empty.
         topk: alternatives per generated id, or empty.
+        drafted: one per generated id, whether it is an accepted draft token; empty if unknown.
         finish: the finish reason of the request, or `repetition` if it was cancelled for that; None
             while streaming or if the writer died.
         error: one sentence when status is `error`.
@@ -88,6 +89,7 @@ class Node:
     label: str | None = None
     rating: int | None = None
     pruned_at: float | None = None
+    drafted: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

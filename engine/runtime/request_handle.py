@@ -176,6 +176,7 @@ class RequestHandle:
             finish_reason=None if finish is None else finish.reason,
             error=None if finish is None else finish.error,
             cached_tokens=self._mailbox.cached_tokens,
+            drafted=tuple(outputs.drafted.tolist()),
             prompt_logprobs=prompt_logprobs,
         )
 
@@ -207,5 +208,6 @@ class RequestHandle:
             top_logprobs=self._top(outputs),
             error=finish.error,
             cached_tokens=self._mailbox.cached_tokens,
+            drafted=tuple(outputs.drafted.tolist()),
             prompt_logprobs=self._prompt_logprobs(),
         )

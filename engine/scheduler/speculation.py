@@ -246,12 +246,10 @@ def _maximize_throughput(
 
 
 def record_accepted(table: RowTable, plan: StepPlan, result: StepResult) -> None:
-    """Write logprobs and alternatives of accepted draft tokens, where they were requested.
+    """Mark accepted draft tokens, and write their logprobs and alternatives where they were requested.
 
-    The tokens themselves are in the row's table and KV blocks already.
+    The tokens themselves are in the row's table and KV blocks already. Call it before they are published.
     """
-    if not table.logprob_rows:
-        return
     counts = plan.num_draft_tokens
     offset = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     kept = np.flatnonzero(offset < np.repeat(result.accepted, counts))
@@ -259,6 +257,9 @@ def record_accepted(table: RowTable, plan: StepPlan, result: StepResult) -> None
         return
     rows = np.repeat(plan.rows, counts)[kept]
     at = table.num_tokens[rows] + offset[kept].astype(np.int32)
+    table.drafted_table[rows, at] = True
+    if not table.logprob_rows:
+        return
     table.logprob_table[rows, at] = result.draft_logprobs[kept]
     if table.top_rows:
         table.top_logprobs.record(

@@ -6,7 +6,7 @@ character its own, and knows a few control tokens. No thread: tests deliver the 
 
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import jinja2
@@ -146,8 +146,12 @@ class ToyClient:
         finish: FinishReason | None = None,
         at: int = -1,
         cached: int = 0,
+        drafted: Collection[int] = (),
     ) -> tuple[int, ...]:
-        """Deliver text for a submitted request (the last by default); returns its token ids."""
+        """Deliver text for a submitted request (the last by default); returns its token ids.
+
+        `drafted` are the indices of the tokens that are accepted draft tokens.
+        """
         request = self.requests[at]
         ids = (*self.tokenizer.encode(text), *((EOS,) if eos else ()))
         finish = FinishReason.STOP if eos else finish
@@ -169,6 +173,7 @@ class ToyClient:
                 finish_reason=finish,
                 error="the step failed" if finish is FinishReason.ERROR else None,
                 cached_tokens=cached,
+                drafted=tuple(index in drafted for index in range(len(ids))),
             )
         )
         return ids

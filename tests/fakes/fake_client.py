@@ -190,6 +190,7 @@ class FakeClient(ToyClient):
                 text=batch.text + more.text,
                 logprobs=batch.logprobs + more.logprobs,
                 top_logprobs=batch.top_logprobs + more.top_logprobs,
+                drafted=batch.drafted + more.drafted,
             )
         return batch
 

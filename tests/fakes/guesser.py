@@ -16,6 +16,8 @@ class Guesser(Speculation):
         self._right = right
         self._rng = np.random.default_rng(seed)
         self.accepted = []  # a list of accepted counts for each step with drafts
+        self.accepted_at = set()  # (request id, output position) of every accepted draft token
+        self._first = {}  # row to the request id and output position of its first draft token
 
     def may_propose(self, steady):
         return True
@@ -32,6 +34,8 @@ class Guesser(Speculation):
             guess = self._guess(row, int(self._rng.integers(0, max(room, 0) + 1)))
             table.token_table[row, num_tokens : num_tokens + len(guess)] = guess
             counts[index] = len(guess)
+            first = num_tokens - int(table.num_prompt_tokens[row])
+            self._first[row] = table.sequence(row).request_id, first
             spare -= len(guess)
         drafting = np.flatnonzero(counts)
         if not drafting.size:
@@ -65,6 +69,10 @@ class Guesser(Speculation):
         assert (accepted <= drafts.counts).all()
         assert not accepted[drafts.counts == 0].any()
         self.accepted.append(int(accepted.sum()))
+        for row, count in zip(batch.tolist(), accepted.tolist(), strict=True):
+            if count:
+                request_id, first = self._first[row]
+                self.accepted_at |= {(request_id, first + at) for at in range(count)}
 
 
 def guess(toy, **options):

@@ -99,6 +99,10 @@ def test_answers_are_equal_and_take_fewer_steps(
     if params == {"logprobs": 2}:  # the answer repeats the prompt's text
         assert TEXT[:60] in outputs[True][0].text
         assert steps[True] < steps[False] / 2
+    if "stop" not in params:  # a stop string may cut off accepted tokens
+        marked = sum(sum(output.drafted) for output in outputs[True])
+        assert marked == after.accepted_draft_tokens - before.accepted_draft_tokens
+        assert not any(flag for output in outputs[False] for flag in output.drafted)
     if "stop" in params:
         assert outputs[True][0].finish_reason is FinishReason.STOP
         assert outputs[True][0].text.endswith("narrow ")

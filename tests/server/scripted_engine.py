@@ -69,6 +69,7 @@ class ScriptedHandle:
             seed=batches[-1].seed,
             logprobs=tuple(value for one in batches for value in one.logprobs),
             top_logprobs=tuple(row for one in batches for row in one.top_logprobs),
+            drafted=tuple(flag for one in batches for flag in one.drafted),
             error=batches[-1].error,
         )
 

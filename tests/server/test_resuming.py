@@ -70,6 +70,27 @@ def test_answers_over_a_network_that_cuts_connections_are_those_of_an_unbroken_o
     assert len(resumed) >= 12
 
 
+def test_the_marks_of_accepted_drafts_survive_cut_connections():
+    drafted = [number % 3 > 0 for number in range(300)]
+
+    def script(request):
+        parts = [drafted[at : at + 3] for at in range(0, 300, 3)]
+        batches = [replace(batch(request, "abc"), drafted=tuple(part)) for part in parts]
+        return [*batches, batch(request, "", FinishReason.LENGTH)]
+
+    with (
+        live(ScriptedEngine(script)) as server,
+        cutting_proxy(server.address, lambda: HEAD_BYTES + 5_000) as proxy,
+    ):
+        client = HttpClient(proxy.url)
+        try:
+            batches = drain_all(client, submitted(client, ask()))
+        finally:
+            client.close()
+        assert proxy.cuts >= 2
+    assert [one for part in batches for one in part.drafted] == drafted
+
+
 def test_the_request_goes_on_while_the_network_is_away(paced):
     engine, server = paced
     with cutting_proxy(server.address) as proxy:

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import closing
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -185,9 +186,14 @@ def test_a_client_that_disconnects_aborts_every_choice(streaming, path):
 
 def test_return_token_ids_and_timings():
     body = {"model": "toy", "prompt": "x", "return_token_ids": True, "return_timings": True}
-    with live(ScriptedEngine(words("ab"))) as server:
+
+    def script(request):
+        return [replace(batch(request, "ab", FinishReason.STOP), drafted=(False, True))]
+
+    with live(ScriptedEngine(script)) as server:
         (choice,) = httpx.post(f"{server.url}/v1/completions", json=body).json()["choices"]
     assert choice["prompt_token_ids"] == [120]
     assert choice["token_ids"] == [97, 98]
     assert choice["seed"] == 7
+    assert choice["accepted_drafts"] == [1]
     assert choice["timings"] == {"scheduled": 0.0, "first_token": 0.0, "last_token": 0.0}

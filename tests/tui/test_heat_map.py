@@ -3,6 +3,8 @@
 from rich.segment import Segment
 
 from app.tui.view.heat import BOUNDS
+from app.tui.view.tints import Tint
+from engine.api.request import FinishReason
 from tests.tui.harness import converse
 from tests.tui.test_token_cursor import cursor, under_cursor
 
@@ -38,14 +40,16 @@ async def test_without_a_selection_all_answers_are_tinted(screen):
         await ui.press("shift+tab", "t")
         await ui.shown("perplexity 8.0", 'least likely "f" 0.2 % at 6')
         first, second = (ui.transcript.messages[at] for at in (1, 3))
-        assert first.token_view.shown.heat
-        assert second.token_view.shown.heat
+        assert first.token_view.shown.tint is Tint.SURPRISAL
+        assert second.token_view.shown.tint is Tint.SURPRISAL
         variables = ui.app.theme_variables
         grounds = [styles(first)[letter].bgcolor.name for letter in TEXT]
         assert grounds == [variables[f"heat-{step}"].lower() for step in range(6)]
         await ui.press("t")
         await ui.gone("perplexity")
-        assert first.token_view is None
+        assert first.token_view.shown.tint is Tint.SOURCE
+        await ui.press("t")
+        await ui.until(lambda: first.token_view is None)
 
 
 async def test_a_selected_answer_is_tinted_alone(screen):
@@ -64,6 +68,33 @@ async def test_an_answer_that_ends_later_is_tinted_too(screen):
         await ui.ask("Third?")
         await ui.answered()
         await ui.until(lambda: ui.last.token_view is not None)
+
+
+def drafted(session, client):
+    session.send("How?")
+    client.write("abcd", drafted=(1, 2), finish=FinishReason.STOP, cached=4)
+    session.pump()
+
+
+async def test_tokens_are_tinted_by_their_source(screen):
+    async with screen(prepare=drafted) as ui:
+        await ui.press("shift+tab", "t", "t")
+        await ui.shown("accepted draft  2", "computed  2", "prompt 4 cached")
+        variables = ui.app.theme_variables
+        draft, computed = (variables[f"source-{one}"].lower() for one in ("draft", "computed"))
+        found = styles(ui.last)
+        assert [found[one].bgcolor.name for one in "abcd"] == [computed, draft, draft, computed]
+        await ui.press("H", "H")
+        await ui.shown("token 3/4", "accepted draft")
+
+
+async def test_without_colour_a_source_is_an_attribute(screen, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with screen(prepare=drafted) as ui:
+        await ui.press("shift+tab", "t", "t")
+        await ui.shown("accepted draft  2")
+        found = styles(ui.last)
+        assert [bool(found[one].underline) for one in "abcd"] == [False, True, True, False]
 
 
 async def test_a_user_message_cannot_be_tinted(screen):

@@ -10,7 +10,7 @@ import pytest
 
 from app.tui.themes import BUILT_IN, load_themes
 from engine.api.generation_defaults import SamplingChoice
-from engine.api.request import SamplingParams
+from engine.api.request import FinishReason, SamplingParams
 from engine.api.snapshot import EngineState
 from tests.fakes.fake_client import FakeClient
 from tests.fakes.installed_models import HUGE, LOADED, OTHER
@@ -220,6 +220,26 @@ def test_heat_map(compare, theme):
 def test_heat_map_without_colour(compare, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     assert compare(press("shift+tab", "t"), prepare=surprised)
+
+
+def with_sources(session, client):
+    """An answer that begins with cached tokens and has accepted drafts."""
+    converse(session, client, ("How does a river flow?", "Rain and snow feed it."))
+    session.branches.fork_at_token(session.head, 14)
+    cached = len(client.requests[-1].prompt_ids) - 1
+    text = "feeds streams, streams become rivers."
+    client.write(text, drafted=range(16, 30), cached=cached, finish=FinishReason.STOP)
+    session.pump()
+
+
+@pytest.mark.parametrize("theme", ["ganga", "dawn"])
+def test_sources(compare, theme):
+    assert compare(press("shift+tab", "t", "t"), prepare=with_sources, theme=theme)
+
+
+def test_sources_without_colour(compare, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert compare(press("shift+tab", "t", "t"), prepare=with_sources)
 
 
 def test_alternatives(compare):

@@ -142,6 +142,15 @@ async def test_an_answer_that_fails_keeps_its_text_and_says_why(screen):
         assert ui.session.path()[-1].status is NodeStatus.ERROR
 
 
+async def test_the_row_under_an_answer_wraps(screen):
+    async with screen(["one ", "two"], size=(44, 20)) as ui:
+        await ui.ask("count")
+        ui.client.step()
+        ui.client.write("", finish=FinishReason.ERROR)
+        ui.client.wake()
+        await ui.shown("✗ the step failed", "to first token")
+
+
 async def test_before_the_first_token_the_screen_says_what_is_read(screen):
     async with screen("answer") as ui:
         await ui.ask("question")

@@ -18,6 +18,7 @@ from app.tui.themes import (
     load_theme,
     load_themes,
 )
+from app.tui.widgets.theme_colors import legible_text
 from tests.tui.contrast import contrast, luminance
 
 MINIMAL = 'base: {primary: "#ff0000", background: "#000000", foreground: "#ffffff"}\n'
@@ -165,6 +166,19 @@ def test_heat_steps_are_told_apart_in_greyscale(name):
     assert min(ratios) > 1.25, ratios
     grey = [luminance(Color.parse(step)) for step in steps]
     assert grey in (sorted(grey), sorted(grey, reverse=True))
+
+
+@pytest.mark.parametrize(("name", "true_colors"), PALETTES)
+def test_sources_are_legible_and_told_apart_in_greyscale(name, true_colors):
+    found = colors(name, true_colors)
+    grounds = {role: found[f"source-{role}"] for role in GROUP_DEFAULTS["source"]}
+    legible = {
+        role: round(contrast(legible_text(ground, found), ground), 2)
+        for role, ground in grounds.items()
+    }
+    assert {role: ratio for role, ratio in legible.items() if ratio < 4.5} == {}
+    pairs = itertools.combinations(grounds.values(), 2)
+    assert min(contrast(first, second) for first, second in pairs) > 1.25
 
 
 @pytest.mark.parametrize("name", COLORED)

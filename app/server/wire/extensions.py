@@ -7,13 +7,17 @@ from engine.api.request import RequestOutput, Timings, TokenBatch
 
 
 def choice_extras(body: SamplingFields, part: RequestOutput | TokenBatch) -> dict[str, Any]:
-    """`token_ids` (vLLM's name), and `timings` with seed and cached tokens, if requested."""
+    """`token_ids` (vLLM's name), and `timings` with seed, cached and drafted tokens, if requested.
+
+    `accepted_drafts` are the indices, in this part, of the tokens that are accepted draft tokens.
+    """
     extras: dict[str, Any] = {}
     if body.return_token_ids:
         extras["token_ids"] = list(part.token_ids)
     if body.return_timings:
         extras["seed"] = part.seed
         extras["cached_tokens"] = part.cached_tokens
+        extras["accepted_drafts"] = [at for at, drafted in enumerate(part.drafted) if drafted]
         extras["timings"] = relative_timings(part.timings)
     return extras
 

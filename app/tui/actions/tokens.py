@@ -1,4 +1,4 @@
-"""The keys of the token cursor, the heat map and the alternatives.
+"""The keys of the token cursor, the tints and the alternatives.
 
 One answer has the cursor; it is then the selected message. Answers with a cursor or a tint are shown as
 the text of their tokens instead of Markdown. `show` runs at every drawing of the figures, so that
@@ -14,6 +14,7 @@ from app.tui.frame import Frame
 from app.tui.glyphs import Glyphs
 from app.tui.keys import hint
 from app.tui.view.heat import surprising
+from app.tui.view.tints import Tint, next_tint
 from app.tui.view.token_answer import (
     Alternative,
     TokenAnswer,
@@ -61,8 +62,9 @@ class TokenActions:
         self._cursor: TokenCursor | None = None
         self._moved = False
         """Whether the screen has not been scrolled to the cursor yet."""
-        self._tinted: str | None = None
-        """The answer with the heat map, `_ALL` for every answer, or None."""
+        self._tint: Tint | None = None
+        self._tinted = _ALL
+        """The answer with the tint, or `_ALL` for every answer."""
         self._answers: dict[str, TokenAnswer] = {}
         self._without_tokens: set[str] = set()
         """Finished answers that cannot be tinted; asked again after the next `t`."""
@@ -103,13 +105,16 @@ class TokenActions:
         await self._to_surprise(1)
 
     async def tint(self) -> None:
-        """Show or hide the heat map of the selected answer, or of all answers if none is selected."""
+        """Tint the selected answer, or all answers if none is selected: by surprisal, source, not at all."""
         self._without_tokens.clear()
         selected = self._transcript.selected
         target = selected.id if selected is not None else _ALL
         if selected is not None:
             self._answer(selected)  # raises if it has no tokens
-        self._tinted = None if self._tinted in (target, _ALL) else target
+        if self._is_tinted(target):
+            self._tint = next_tint(self._tint)
+        else:
+            self._tint, self._tinted = next_tint(None), target
         self._sync()
 
     async def fork(self) -> bool:
@@ -154,7 +159,7 @@ class TokenActions:
     def show(self, frame: Frame) -> bool:
         """Show tokens in newly mounted messages, the row of the cursor, and computed alternatives."""
         self._poll()
-        if self._cursor is None and self._tinted is None:
+        if self._cursor is None and self._tint is None:
             return False
         self._sync()
         self._scroll_to_cursor()
@@ -244,17 +249,21 @@ class TokenActions:
     def _shown_for(self, message: Message) -> ShownTokens | None:
         node = message.node
         if self._cursor is not None and node.id == self._cursor.answer.node_id:
-            heat = self._tinted in (node.id, _ALL)
-            return ShownTokens(self._cursor.answer, heat, self._cursor.unit)
-        if self._tinted not in (node.id, _ALL) or node.kind is not NodeKind.ASSISTANT:
+            tint = self._tint if self._is_tinted(node.id) else None
+            return ShownTokens(self._cursor.answer, tint, self._cursor.unit)
+        if not self._is_tinted(node.id) or node.kind is not NodeKind.ASSISTANT:
             return None
         if node.status is NodeStatus.STREAMING or node.id in self._without_tokens:
             return None
         try:
-            return ShownTokens(self._answer(node), True, None)
+            return ShownTokens(self._answer(node), self._tint, None)
         except PravahaError:
             self._without_tokens.add(node.id)
             return None
+
+    def _is_tinted(self, node_id: str) -> bool:
+        """Whether the tint applies to an answer, or to all of them (`_ALL`)."""
+        return self._tint is not None and self._tinted in (node_id, _ALL)
 
     def _draw_bar(self) -> None:
         bar = self._app.screen_stack[0].query_one("#token-bar", Lines)

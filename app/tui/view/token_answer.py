@@ -1,7 +1,8 @@
 """An answer as units of tokens with their figures: what the token cursor and the tints show."""
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.tui.glyphs import Glyphs
@@ -9,6 +10,7 @@ from app.tui.view.heat import AnswerFigures, build_figures, surprisal
 from app.tui.view.token_lines import TokenUnit, build_units
 from engine.api.request import TopLogprob
 from engine.conversations.branches import AnswerTokens
+from engine.conversations.token_sources import TokenSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,8 @@ class TokenAnswer:
         bits: of each unit, its surprisal, [units].
         topk: of each unit, the alternatives of its first token; empty where unknown, [units].
         first_ids: of each unit, its first token, [units].
+        sources: of each unit, where its first token came from; None where unknown, [units].
+        source_counts: number of tokens from each source that is known.
         figures: for the header; None if no probabilities are stored. Its index is one of a token.
         prompt_tokens, cached_tokens: tokens of the prompt, and those found in the prefix cache; None if
             unknown.
@@ -34,6 +38,8 @@ class TokenAnswer:
     bits: tuple[float, ...]
     topk: tuple[tuple[TopLogprob, ...], ...]
     first_ids: tuple[int, ...]
+    sources: tuple[TokenSource | None, ...]
+    source_counts: Mapping[TokenSource, int]
     figures: AnswerFigures | None
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
@@ -61,6 +67,8 @@ def build_token_answer(
         bits=tuple(map(surprisal, logprobs)),
         topk=tuple(answer.topk[unit.start] for unit in units),
         first_ids=tuple(answer.token_ids[unit.start] for unit in units),
+        sources=tuple(answer.sources[unit.start] for unit in units),
+        source_counts=Counter(source for source in answer.sources if source is not None),
         figures=build_figures(answer.logprobs, answer.topk),
         prompt_tokens=prompt_tokens,
         cached_tokens=cached_tokens,

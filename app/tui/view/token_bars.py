@@ -3,17 +3,19 @@
 import math
 from collections.abc import Sequence
 
-from rich.cells import cell_len
-
 from app.tui.glyphs import Glyphs, gauge
 from app.tui.numbers import duration
 from app.tui.view.heat import AnswerFigures
 from app.tui.view.spans import Line, Span, cut, fit, width
+from app.tui.view.tints import SOURCE_WORDS, Tint, source_role
 from app.tui.view.token_answer import Alternative, TokenAnswer
 from engine.api.fork_price import ForkPrice
+from engine.conversations.token_sources import TokenSource
 
 _BAR = 12
 """Width of a bar of the alternatives in cells."""
+_HINTS_BEFORE_SOURCE = 2
+"""Number of hints for which the row of the cursor leaves out a token's source."""
 
 
 def share_text(logprob: float) -> str:
@@ -26,26 +28,48 @@ def share_text(logprob: float) -> str:
     return "< 0.1 %"
 
 
-def build_token_header(answer: TokenAnswer, glyphs: Glyphs, cells: int) -> Line:
+def build_token_header(answer: TokenAnswer, tint: Tint | None, glyphs: Glyphs, cells: int) -> Line:
     """`perplexity 1.84 · entropy 0.90 bits · least likely "·Paris" 3.1 % at 17`, and the prompt's tokens.
 
-    What is unknown, or does not fit in `cells`, is left out.
+    With the sources tinted `accepted draft 12 · computed 40` instead, each name on its colour: the style
+    of such a span is `on` and the theme role. What is unknown, or does not fit in `cells`, is left out.
     """
-    parts = []
-    if answer.figures is not None:
-        parts += _figures(answer, answer.figures, glyphs)
-    else:
-        parts.append("no probabilities are stored with this answer")
+    parts = _source_legend(answer) if tint is Tint.SOURCE else _figures(answer, glyphs)
     if answer.prompt_tokens is not None and answer.cached_tokens is not None:
         computed = answer.prompt_tokens - answer.cached_tokens
-        parts.append(f"prompt {answer.cached_tokens:,} cached + {computed:,} computed")
-    dot = f" {glyphs.separator} "
-    while len(parts) > 1 and cell_len(dot.join(parts)) > cells:
+        parts.append(
+            (Span(f"prompt {answer.cached_tokens:,} cached + {computed:,} computed", "$muted"),)
+        )
+    dot = Span(f" {glyphs.separator} ", "$muted")
+    while True:
+        line = [span for part in parts for span in (dot, *part)][1:]
+        if len(parts) == 1 or width(line) <= cells:
+            return cut(line, cells)
         parts.pop()
-    return (Span(fit(dot.join(parts), cells, glyphs.ellipsis), "$muted"),)
 
 
-def _figures(answer: TokenAnswer, figures: AnswerFigures, glyphs: Glyphs) -> list[str]:
+def _source_legend(answer: TokenAnswer) -> list[Line]:
+    """The sources with their colours and number of tokens; cached tokens only if there are any."""
+    counts = answer.source_counts
+    if not counts:
+        return [(Span("the sources of these tokens are not stored", "$muted"),)]
+    return [
+        (
+            Span(f" {word} ", f"on ${source_role(source)}"),
+            Span(f" {counts.get(source, 0):,}", "$muted"),
+        )
+        for source, word in SOURCE_WORDS.items()
+        if source in counts or source is not TokenSource.CACHED
+    ]
+
+
+def _figures(answer: TokenAnswer, glyphs: Glyphs) -> list[Line]:
+    if answer.figures is None:
+        return [(Span("no probabilities are stored with this answer", "$muted"),)]
+    return [(Span(text, "$muted"),) for text in _figure_texts(answer, answer.figures, glyphs)]
+
+
+def _figure_texts(answer: TokenAnswer, figures: AnswerFigures, glyphs: Glyphs) -> list[str]:
     parts = [f"perplexity {figures.perplexity:.2f}"]
     if figures.entropy is not None:
         parts.append(f"entropy {figures.entropy:.2f} bits")
@@ -80,7 +104,7 @@ def build_token_bar(
     glyphs: Glyphs,
     cells: int,
 ) -> Line:
-    """The token under the cursor, what a fork there costs, and the keys of the token cursor.
+    """The token under the cursor, its source, what a fork there costs, and the keys of the token cursor.
 
     Args:
         answer: the answer.
@@ -101,9 +125,16 @@ def build_token_bar(
     if not math.isnan(answer.bits[unit]):
         spans.append(Span(f"{answer.bits[unit]:.2f} bits  ", "$muted"))
     cost = build_price(price)
+    pairs = []
     for at, (key, word, action) in enumerate(hints):
         note = f" {word} {cost}" if at == 0 and cost else f" {word}"
-        pair = (Span(key, "$accent", action), Span(f"{note}  ", "$muted", action))
+        pairs.append((Span(key, "$accent", action), Span(f"{note}  ", "$muted", action)))
+    source = answer.sources[unit]
+    if source is not None:
+        name = Span(f"{SOURCE_WORDS[source]}  ", "$muted")
+        if width((*spans, name)) + sum(map(width, pairs[:_HINTS_BEFORE_SOURCE])) <= cells:
+            spans.append(name)
+    for pair in pairs:
         if width(spans) + width(pair) > cells:
             break
         spans += pair

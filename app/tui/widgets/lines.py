@@ -6,7 +6,7 @@ from textual.widgets import Static
 
 from app.tui.textual_workarounds.cached_strips import CachedStrips
 from app.tui.view.content import to_content
-from app.tui.view.spans import Line
+from app.tui.view.spans import Line, width
 
 
 class Lines(CachedStrips, Static):
@@ -24,10 +24,17 @@ class Lines(CachedStrips, Static):
         return self._shown
 
     def show_lines(self, lines: Sequence[Line]) -> None:
-        """Show these rows; only a change of their number causes a layout."""
+        """Show these rows; only a change of their number, or a row that wraps, causes a layout."""
         new = tuple(lines)
         if new == self._shown:
             return
-        resized = len(new) != len(self._shown)
+        resized = len(new) != len(self._shown) or self._wraps(new) or self._wraps(self._shown)
         self._shown = new
         self.update(to_content(new), layout=resized)
+
+    def _wraps(self, lines: tuple[Line, ...]) -> bool:
+        """Whether a row takes more than one row of the screen."""
+        height = self.styles.height
+        if height is None or not height.is_auto:
+            return False
+        return any(width(line) > self.content_size.width for line in lines)

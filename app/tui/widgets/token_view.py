@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.color import Color
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
@@ -17,13 +16,13 @@ from textual.widget import Widget
 
 from app.tui.glyphs import Glyphs
 from app.tui.textual_workarounds.cached_strips import CachedStrips
-from app.tui.view.heat import PLAIN_STYLES, heat_step
-from app.tui.view.spans import plain
+from app.tui.view.spans import Span
+from app.tui.view.tints import PLAIN_ROLES, Tint, tint_role
 from app.tui.view.token_answer import TokenAnswer
 from app.tui.view.token_bars import build_token_header
 from app.tui.view.token_lines import TokenLayout, layout_units
 from app.tui.widgets.needs_drawing import DrawnOnTicks
-from app.tui.widgets.theme_colors import rich_color
+from app.tui.widgets.theme_colors import legible_text, rich_color
 
 _HEADER_ROWS = 1
 
@@ -34,12 +33,12 @@ class ShownTokens:
 
     Attributes:
         answer: the tokens.
-        heat: whether the surprisal of each token is tinted.
+        tint: what the tint of each token shows; None without a tint.
         cursor: the unit under the token cursor, or None.
     """
 
     answer: TokenAnswer
-    heat: bool
+    tint: Tint | None
     cursor: int | None
 
 
@@ -59,7 +58,7 @@ class TokenView(CachedStrips, DrawnOnTicks, Widget):
         self._shown = shown
         self._glyphs = glyphs
         self._laid_out: tuple[int, TokenLayout] | None = None
-        self._styles_by_step: dict[tuple[int | None, bool, Style], Style] = {}
+        self._styles_by_role: dict[tuple[str | None, bool, Style], Style] = {}
 
     @property
     def shown(self) -> ShownTokens:
@@ -72,7 +71,7 @@ class TokenView(CachedStrips, DrawnOnTicks, Widget):
         if before.answer is not shown.answer:
             self._laid_out = None
             self.refresh(layout=True)
-        elif before.heat is not shown.heat:
+        elif before.tint is not shown.tint:
             self.refresh()
         elif before.cursor != shown.cursor:
             for unit in {before.cursor, shown.cursor} - {None}:
@@ -112,7 +111,7 @@ class TokenView(CachedStrips, DrawnOnTicks, Widget):
     def notify_style_update(self) -> None:
         """The theme changed: discard the cached styles."""
         super().notify_style_update()
-        self._styles_by_step.clear()
+        self._styles_by_role.clear()
 
     def render_line(self, y: int) -> Strip:
         """One row."""
@@ -130,37 +129,37 @@ class TokenView(CachedStrips, DrawnOnTicks, Widget):
         return Strip(segments).adjust_cell_length(width, base)
 
     def _header(self, width: int, base: Style) -> Strip:
-        text = plain([build_token_header(self._shown.answer, self._glyphs, width)])
-        muted = base + Style(color=rich_color(self.app.theme_variables["muted"]))
-        return Strip([Segment(text, muted)]).adjust_cell_length(width, base)
+        line = build_token_header(self._shown.answer, self._shown.tint, self._glyphs, width)
+        segments = [Segment(span.text, base + self._header_style(span)) for span in line]
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _header_style(self, span: Span) -> Style:
+        _, on, role = span.style.rpartition("on $")
+        if on:
+            return self._role_style(role)
+        return Style(color=rich_color(self.app.theme_variables["muted"]))
 
     def _style(self, unit: int, base: Style) -> Style:
-        step = heat_step(self._shown.answer.bits[unit]) if self._shown.heat else None
-        key = (step, unit == self._shown.cursor, base)
-        if key not in self._styles_by_step:
-            self._styles_by_step[key] = base + self._make_style(step, under_cursor=key[1])
-        return self._styles_by_step[key]
+        role = tint_role(self._shown.answer, unit, self._shown.tint)
+        key = (role, unit == self._shown.cursor, base)
+        if key not in self._styles_by_role:
+            self._styles_by_role[key] = base + self._make_style(role, under_cursor=key[1])
+        return self._styles_by_role[key]
 
-    def _make_style(self, step: int | None, *, under_cursor: bool) -> Style:
-        if self.app.no_color:
-            plain_style = Style.parse(PLAIN_STYLES[step]) if step is not None else Style()
-            # Reverse is also a step of the heat map, which is never underlined at the same time.
-            return (
-                plain_style + Style(reverse=True, underline=True) if under_cursor else plain_style
-            )
-        if under_cursor:
-            return self._tint("kv-cursor") + Style(bold=True)
-        return self._tint(f"heat-{step}") if step is not None else Style()
+    def _make_style(self, role: str | None, *, under_cursor: bool) -> Style:
+        if under_cursor and not self.app.no_color:
+            return self._role_style("kv-cursor") + Style(bold=True)
+        style = Style() if role is None else self._role_style(role)
+        # No tint is reversed and underlined at the same time.
+        return style + Style(reverse=True, underline=True) if under_cursor else style
 
-    def _tint(self, role: str) -> Style:
+    def _role_style(self, role: str) -> Style:
         """Text on a colour of the theme, in the one that is more legible of the theme's two."""
+        if self.app.no_color:
+            return Style.parse(PLAIN_ROLES[role])
         variables = self.app.theme_variables
         ground = variables[role]
-        brightness = Color.parse(ground).brightness
-        text = max(
-            (variables["foreground"], variables["background"]),
-            key=lambda value: abs(Color.parse(value).brightness - brightness),
-        )
+        text = legible_text(ground, variables)
         return Style(color=rich_color(text), bgcolor=rich_color(ground))
 
     def on_click(self, event: events.Click) -> None:

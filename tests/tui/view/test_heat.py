@@ -1,4 +1,4 @@
-"""Surprisal, its steps, and the rows about tokens."""
+"""Surprisal, its steps, the tints, and the rows about tokens."""
 
 import math
 
@@ -7,6 +7,7 @@ import pytest
 from app.tui.glyphs import UNICODE
 from app.tui.view.heat import build_figures, heat_step, surprisal, surprising
 from app.tui.view.spans import plain, width
+from app.tui.view.tints import PLAIN_ROLES, Tint, next_tint, tint_role
 from app.tui.view.token_answer import build_alternatives, build_token_answer
 from app.tui.view.token_bars import (
     build_alternative_lines,
@@ -19,18 +20,23 @@ from app.tui.view.token_bars import (
 from engine.api.fork_price import ForkPrice
 from engine.api.request import TopLogprob
 from engine.conversations.branches import AnswerTokens
+from engine.conversations.token_sources import TokenSource
 
 NAN = math.nan
+CACHED, COMPUTED, DRAFT = TokenSource
 
 
 def ln(share):
     return math.log(share)
 
 
-def answer(texts, shares, topk=None, **counts):
+def answer(texts, shares, topk=None, sources=None, **counts):
     logprobs = tuple(ln(share) if share else NAN for share in shares)
     ids = tuple(range(len(texts)))
-    tokens = AnswerTokens("node", ids, tuple(texts), logprobs, topk or ((),) * len(texts))
+    unknown = (None,) * len(texts)
+    tokens = AnswerTokens(
+        "node", ids, tuple(texts), logprobs, topk or ((),) * len(texts), sources or unknown
+    )
     return build_token_answer(tokens, UNICODE, **counts)
 
 
@@ -77,11 +83,65 @@ def test_the_header():
     )  # fmt: skip
     figures = 'perplexity 4.00 · entropy 1.00 bits · least likely "·b" 12.5 % at 2'
     full = f"{figures} · prompt 812 cached + 40 computed"
-    assert plain([build_token_header(shown, UNICODE, 110)]) == full
-    assert plain([build_token_header(shown, UNICODE, len(full) - 1)]) == figures
-    assert plain([build_token_header(shown, UNICODE, 9)]) == "perplexi…"
-    unknown = build_token_header(answer(["A"], [None]), UNICODE, 110)
+    assert plain([build_token_header(shown, None, UNICODE, 110)]) == full
+    assert plain([build_token_header(shown, None, UNICODE, len(full) - 1)]) == figures
+    assert plain([build_token_header(shown, None, UNICODE, 9)]) == "perplexi…"
+    unknown = build_token_header(answer(["A"], [None]), Tint.SURPRISAL, UNICODE, 110)
     assert plain([unknown]) == "no probabilities are stored with this answer"
+
+
+def test_the_header_of_the_sources_is_their_legend():
+    shown = answer(
+        ["A", " b", "c", "d"], [0.5] * 4, sources=(CACHED, COMPUTED, DRAFT, DRAFT),
+        prompt_tokens=853, cached_tokens=812,
+    )  # fmt: skip
+    line = build_token_header(shown, Tint.SOURCE, UNICODE, 110)
+    legend = " accepted draft  2 ·  computed  1 ·  cached  1"
+    assert plain([line]) == f"{legend} · prompt 812 cached + 41 computed"
+    colored = {span.text.strip(): span.style for span in line if span.style.startswith("on ")}
+    assert colored == {
+        "accepted draft": "on $source-draft",
+        "computed": "on $source-computed",
+        "cached": "on $source-cached",
+    }
+    assert plain([build_token_header(shown, Tint.SOURCE, UNICODE, len(legend) + 3)]) == legend
+    for cells in range(60):
+        assert width(build_token_header(shown, Tint.SOURCE, UNICODE, cells)) <= cells
+
+
+def test_the_legend_of_an_answer_without_cached_or_known_tokens():
+    computed = answer(["A"], [0.5], sources=(COMPUTED,))
+    legend = plain([build_token_header(computed, Tint.SOURCE, UNICODE, 110)])
+    assert legend == " accepted draft  0 ·  computed  1"
+    unknown = build_token_header(answer(["A"], [0.5]), Tint.SOURCE, UNICODE, 110)
+    assert plain([unknown]) == "the sources of these tokens are not stored"
+
+
+def test_each_source_has_a_role_and_an_unknown_one_has_none():
+    shown = answer(["a", "b", "c", "d"], [0.5] * 4, sources=(CACHED, COMPUTED, DRAFT, None))
+    roles = [tint_role(shown, unit, Tint.SOURCE) for unit in range(4)]
+    assert roles == ["source-cached", "source-computed", "source-draft", None]
+    assert len({PLAIN_ROLES[role] for role in roles[:3]}) == 3
+    assert tint_role(shown, 0, Tint.SURPRISAL) == "heat-2"
+    assert tint_role(shown, 0, None) is None
+
+
+def test_the_tints_follow_each_other():
+    assert next_tint(None) is Tint.SURPRISAL
+    assert next_tint(Tint.SURPRISAL) is Tint.SOURCE
+    assert next_tint(Tint.SOURCE) is None
+
+
+def test_the_bar_of_the_cursor_names_the_source():
+    shown = answer(["A", "b", "c"], [0.5] * 3, sources=(DRAFT, COMPUTED, None))
+    lines = [plain([build_token_bar(shown, at, None, (), UNICODE, 100)]) for at in range(3)]
+    assert "1.00 bits  accepted draft  " in lines[0]
+    assert "1.00 bits  computed  " in lines[1]
+    assert lines[2].endswith("1.00 bits  ")
+    hints = [("f", "fork", ""), (".", "alternatives", ""), ("t", "tint", "")]
+    for cells in range(40, 80):
+        line = plain([build_token_bar(shown, 0, None, hints, UNICODE, cells)])
+        assert "accepted draft" not in line or "alternatives" in line
 
 
 @pytest.mark.parametrize(

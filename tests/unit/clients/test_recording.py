@@ -170,7 +170,7 @@ def test_every_call_of_the_protocol_has_a_type_that_can_be_decoded():
 BATCH = TokenBatch(
     request_id="r", token_ids=(1, 2), text="é\x00", timings=Timings(0.0, None, 1.5), seed=2**63,
     logprobs=(-0.5, float("-inf")), top_logprobs=((TopLogprob(1, -0.5),), ()),
-    finish_reason=FinishReason.STOP,
+    drafted=(False, True), finish_reason=FinishReason.STOP,
 )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ def branched(store):
     client.write("first", eos=True)
     session.pump()
     session.regenerate()
-    client.write("second", eos=True)
+    client.write("second", eos=True, drafted=(1, 2))
     session.pump()
     session.branches.label(session.head, "good")
     return session, client
@@ -46,7 +46,17 @@ def shape(contents):
     """A tree without its ids."""
     place = {node.id: at for at, node in enumerate(contents.nodes)}
     nodes = [
-        (place.get(n.parent_id), n.kind, n.text, n.status, n.token_ids, n.logprobs, n.topk, n.label)
+        (
+            place.get(n.parent_id),
+            n.kind,
+            n.text,
+            n.status,
+            n.token_ids,
+            n.logprobs,
+            n.topk,
+            n.drafted,
+            n.label,
+        )
         for n in contents.nodes
     ]
     heads = {(one.key, place[one.value]) for one in contents.pointers if one.target == "head"}
@@ -60,6 +70,7 @@ def test_a_tree_survives_export_and_import_with_tokens_and_pointers(store):
     after = session.contents()
     assert after.tree_id != before.tree_id
     assert shape(after) == shape(before)
+    assert [sum(node.drafted) for node in after.nodes] == [0, 0, 0, 2]
     assert [node.text for node in session.path()] == ["the rule", "question", "second"]
     store.check_integrity()
     session.send("more")  # and it goes on from the stored tokens
@@ -96,6 +107,8 @@ NODE = {"id": "a", "kind": "user", "text": "x"}
         ({"nodes": [{**NODE, "tokenIds": [-1]}]}, "list of tokens"),
         ({"nodes": [{**NODE, "tokenIds": [1], "logprobs": [1e300]}]}, "out of range"),
         ({"nodes": [{**NODE, "logprobs": [-1.0]}]}, "one logprob per token"),
+        ({"nodes": [{**NODE, "tokenIds": [1], "acceptedDrafts": [1]}]}, "indices of its tokens"),
+        ({"nodes": [{**NODE, "acceptedDrafts": [0]}]}, "indices of its tokens"),
         ({"nodes": [{**NODE, "promptTokens": 2**70}]}, "out of range"),
         ({"nodes": [{**NODE, "prunedAt": 5}]}, "pruned"),
         ({"nodes": [NODE], "pointers": [["head"]]}, "pointers"),
@@ -123,7 +136,8 @@ VALUES = st.recursive(
 )
 FIELDS = (
     "id", "parentId", "kind", "text", "status", "createdAt", "tokenIds", "logprobs", "topk", "sampling",
-    "seed", "forkedFrom", "forkToken", "promptTokens", "label", "rating", "prunedAt", "model", "error",
+    "acceptedDrafts", "seed", "forkedFrom", "forkToken", "promptTokens", "label", "rating", "prunedAt",
+    "model", "error",
 )  # fmt: skip
 LIKELY = st.sampled_from(
     ["a", "b", "user", "assistant", "note", "done", "streaming", [1], [-0.5], [[[1, -1]]]]

@@ -5,16 +5,20 @@ import stat
 import subprocess
 import sys
 import textwrap
+from contextlib import closing
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 
 from engine.api.request import TopLogprob
 from engine.conversations import lease
 from engine.conversations.blobs import (
+    pack_flags,
     pack_ids,
     pack_logprobs,
     pack_top,
+    unpack_flags,
     unpack_ids,
     unpack_logprobs,
     unpack_top,
@@ -138,6 +142,39 @@ def test_a_finished_node_cannot_be_updated(store):
     assert "finished" in store.take_notice()
     assert store.take_notice() is None
     assert store.node("a").text == "done"
+
+
+OLD_NODE = (
+    "INSERT INTO node (id, tree_id, kind, text, token_ids, logprobs, status, created_at) "
+    "VALUES ('a', 't', 'assistant', 'hi', x'07000000', x'00b8', 'done', 1.0)"
+)
+
+
+@pytest.mark.parametrize("scripts", [("schema.sql",), ("schema.sql", "schema_2.sql")])
+def test_a_database_of_an_older_version_is_migrated_with_its_messages(file, scripts):
+    file.parent.mkdir()
+    with closing(sqlite3.connect(file)) as connection:
+        for script in scripts:
+            connection.executescript(files("engine.conversations").joinpath(script).read_text())
+        connection.execute(
+            "INSERT INTO tree (id, title, created_at, updated_at) VALUES ('t', 'T', 1, 1)"
+        )
+        connection.execute(OLD_NODE)
+        connection.execute(f"PRAGMA user_version = {len(scripts)}")
+        connection.commit()
+    store = Store.open(file)
+    old = store.node("a")
+    assert (old.text, old.token_ids, old.logprobs, old.drafted) == ("hi", (7,), (-0.5,), ())
+    new = replace(
+        node("b", "a", NodeKind.ASSISTANT, "yo"), token_ids=(1, 2, 3), drafted=(False, True, True)
+    )
+    store.add_nodes([new], name="send")
+    store.flush()
+    assert store.node("b").drafted == (False, True, True)
+    assert [one.id for one in store.trees("hi")] == ["t"]
+    store.check_integrity()
+    store.close()
+    assert execute(file, "PRAGMA user_version") == [(3,)]
 
 
 def test_a_database_of_a_newer_version_is_refused_unchanged(file):
@@ -281,6 +318,9 @@ def test_blobs_round_trip_with_the_stated_precision():
     )
     top = ((TopLogprob(5, -0.25), TopLogprob(6, -3.0)), ())
     assert unpack_top(pack_top(top)) == top
+    flags = (True, False, False, True, False, False, False, False, True)
+    assert unpack_flags(pack_flags(flags), 9) == flags
+    assert len(pack_flags(flags)) == 2
 
 
 def test_ulids_increase_when_the_clock_does_not():

@@ -82,8 +82,7 @@ def test_52_answers_are_equal_with_and_without_speculation(
             block_size=block_size,
             rows=4,
         )
-        if speculate:
-            guess(toy, length=length, right=right)
+        guesser = guess(toy, length=length, right=right) if speculate else None
         handles = [
             toy.submit(
                 ask(
@@ -100,15 +99,19 @@ def test_52_answers_are_equal_with_and_without_speculation(
         ]
         toy.run()
         toy.assert_idle()
-        return [handle.wait_result() for handle in handles], toy
+        return [handle.wait_result() for handle in handles], toy, guesser
 
-    (plain, without), (drafted, toy) = run(False), run(True)
+    (plain, without, _), (drafted, toy, guesser) = run(False), run(True)
     for one, other in zip(plain, drafted, strict=True):
         assert other.token_ids == one.token_ids
         assert other.text == one.text
         assert other.finish_reason is one.finish_reason
         assert other.logprobs == one.logprobs
         assert other.top_logprobs == one.top_logprobs
+        assert one.drafted == (False,) * len(one.token_ids)
+        assert other.drafted == tuple(
+            (other.request_id, at) in guesser.accepted_at for at in range(len(other.token_ids))
+        )
     assert toy.counters.totals().generation_tokens == without.counters.totals().generation_tokens
 
 
@@ -123,6 +126,42 @@ def test_50_a_seeded_answer_replays_with_drafts_in_any_batch():
         handles.append(toy.submit(ask(PROMPT, **request)))
         toy.run()
         assert handles[-1].wait_result().token_ids == expected
+
+
+def test_a_batch_says_which_of_its_tokens_are_accepted_drafts():
+    toy, guesser = guessing(length=15)
+    handle = toy.submit(ask(PROMPT, max_tokens=20))
+    drained = []
+    while not handle.finished:
+        toy.step()
+        batch = handle.drain()
+        drained += () if batch is None else batch.drafted
+    assert sum(drained) == sum(guesser.accepted) > 10
+    assert tuple(drained) == handle.wait_result().drafted
+
+
+def test_a_row_that_is_used_again_has_no_marks_of_the_request_before():
+    toy, _ = guessing(rows=1, length=15)
+    # The stop string may end in the middle of accepted draft tokens.
+    first = answer(toy, ask(PROMPT, max_tokens=20, stop=("a", "b", "c", "d", "e")))
+    assert sum(first.drafted) > 0
+    assert len(first.token_ids) < 20
+    toy.pipeline.scheduler.speculation = None
+    second = answer(toy, ask(PROMPT, max_tokens=20))
+    assert len(second.token_ids) == 20
+    assert second.drafted == (False,) * 20
+
+
+def test_preemption_keeps_the_marks_of_accepted_drafts():
+    toy, guesser = guessing(length=3, blocks=12, block_size=4)
+    handles = [toy.submit(ask(prompt, max_tokens=20)) for prompt in (PROMPT, PROMPT[::-1])]
+    toy.run()
+    assert toy.counters.totals().preemptions > 0
+    for handle in handles:
+        output = handle.wait_result()
+        assert output.drafted == tuple(
+            (output.request_id, at) in guesser.accepted_at for at in range(20)
+        )
 
 
 def test_51_logprobs_of_accepted_draft_tokens_are_log_softmax():
