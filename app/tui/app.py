@@ -36,6 +36,7 @@ from app.tui.actions.context import ContextActions
 from app.tui.actions.files import FileActions
 from app.tui.actions.go import GoActions
 from app.tui.actions.kv import KvActions
+from app.tui.actions.listing import ListActions
 from app.tui.actions.merge import MergeActions
 from app.tui.actions.models import ModelActions
 from app.tui.actions.sampling import SamplingActions
@@ -213,6 +214,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.context = ContextActions(self)
         self.merge = MergeActions(self)
         self.archive = ArchiveActions(self)
+        self._listing = ListActions(self)
         self.files = FileActions(self)
         self.scheduler = SchedulerActions(self)
         self._actions: dict[str, object] = {
@@ -446,9 +448,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     def refresh_list(self) -> None:
         """Reload the conversation list."""
-        chats = self.query_one(Conversations)
-        trees = self.session.trees(chats.filter, archived=chats.archived)
-        chats.show(trees, self.session.tree_id)
+        self._listing.refresh()
 
     def notify_safely(self, text: str, severity: Severity = "information") -> None:
         """Show a notification, with control sequences removed."""

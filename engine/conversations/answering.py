@@ -5,7 +5,7 @@ several running answers, in any of its branches. States of an answer:
 
 ```
 begin ──submit──▶ streaming ──drain, save ≤ 2/s──▶ finished ──save──▶ removed ──▶ next queued message
-   └─(engine loading)─▶ waiting ─┘
+   └─(engine loading)─▶ waiting ─┘   also while no model is loaded, until one is
 ```
 """
 
@@ -25,7 +25,7 @@ from engine.conversations.conversation import Conversation, system_prompt_of
 from engine.conversations.oplog import Assignment
 from engine.conversations.store import Store
 from engine.conversations.submission import Submitter
-from engine.conversations.titles import UNTITLED, title_of
+from engine.conversations.titles import UNTITLED, default_title
 from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus, view_of
 
 _log = logging.getLogger(__name__)
@@ -165,11 +165,15 @@ class Answering:
             answer.refer(prompt=prompt, forked_from=forked_from)
             answer.limit = limit
         tokenized: tuple[Node, ...] = ()
+        # The model's generation defaults are known once it is loaded; `pump` submits it then. Without a
+        # model a new message is refused and stays in the prompt; one that was queued waits.
+        waits = self._awaits_model() if keep_failed else self._is_loading()
         try:
-            # The model's generation defaults are known once it is loaded; `pump` submits it then.
-            if self._background is not None:
+            if waits:
+                pass
+            elif self._background is not None:
                 self._refuse_if_away()
-            elif not self._is_loading():
+            else:
                 tokenized = self._submit(answers)
         except PravahaError as error:
             if not keep_failed:
@@ -188,7 +192,7 @@ class Answering:
             conversation.answers[node.id] = answer
             self._active[node.id] = (conversation, answer)
         self._store_turn_ids(conversation, tokenized)
-        if self._background is not None and not self._is_loading() and not answers[0].finished:
+        if self._background is not None and not waits and not answers[0].finished:
             self._background.begin(conversation, tuple(answers))
         return answers
 
@@ -350,7 +354,7 @@ class Answering:
         if conversation.saved:
             return
         if conversation.title == UNTITLED:
-            conversation.title = title_of(asked[-1].text)
+            conversation.title = default_title(asked[-1].text)
         self._store.create_tree(conversation.id, conversation.title)
         conversation.saved = True
 
@@ -417,13 +421,17 @@ class Answering:
         snapshot = self._client.snapshot()
         return snapshot.state is EngineState.LOADING or snapshot.changes_model
 
+    def _awaits_model(self) -> bool:
+        """Whether accepted answers wait: a model is being loaded, or the user has to choose one."""
+        return self._is_loading() or self._client.snapshot().state is EngineState.UNLOADED
+
     def _advance(self, conversation: Conversation, answer: Answer, deltas: list[NodeDelta]) -> None:
         if answer.request_id is not None:
             self._drain(answer, answer.request_id, deltas)
         elif self._background is not None:
-            if not self._background.holds(answer) and not self._is_loading():
+            if not self._background.holds(answer) and not self._awaits_model():
                 self._background.begin(conversation, (answer,))
-        elif not self._is_loading():
+        elif not self._awaits_model():
             try:
                 self._store_turn_ids(conversation, self._submit([answer]))
                 deltas.append(_accepted(answer))

@@ -1,7 +1,7 @@
 """`BackgroundSearch`: searches of the store on a thread of their own, so that typing never waits.
 
 The thread has its own read connection. A new search interrupts the one before it, whose result nobody
-waits for any more; its future is cancelled. Cost of a search: that of `Store.search`.
+waits for any more; its future is cancelled. Cost of a search: that of `Store.search` or `Store.trees`.
 """
 
 import sqlite3
@@ -9,11 +9,13 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from typing import Generic, TypeVar
 
-from engine.conversations.tree import SearchHit
+Query = TypeVar("Query")
+Found = TypeVar("Found")
 
 
-class BackgroundSearch:
+class BackgroundSearch(Generic[Query, Found]):
     """One search at a time. `start` and `close` are called by one thread.
 
     Args:
@@ -25,20 +27,20 @@ class BackgroundSearch:
     def __init__(
         self,
         connect: Callable[[], sqlite3.Connection],
-        search: Callable[[sqlite3.Connection, str], list[SearchHit]],
+        search: Callable[[sqlite3.Connection, Query], Found],
     ) -> None:
         self._connect = connect
         self._search = search
         self._changed = threading.Condition()
-        self._wanted: tuple[str, Future[list[SearchHit]]] | None = None
-        self._running: Future[list[SearchHit]] | None = None
+        self._wanted: tuple[Query, Future[Found]] | None = None
+        self._running: Future[Found] | None = None
         self._connection: sqlite3.Connection | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def start(self, query: str) -> "Future[list[SearchHit]]":
+    def start(self, query: Query) -> "Future[Found]":
         """Begin a search; the one before it is cancelled if it has not finished."""
-        future: Future[list[SearchHit]] = Future()
+        future: Future[Found] = Future()
         with self._changed:
             self._drop()
             self._wanted = (query, future)
@@ -75,7 +77,7 @@ class BackgroundSearch:
         if connection is not None:
             connection.close()
 
-    def _next(self) -> "tuple[str, Future[list[SearchHit]]] | None":
+    def _next(self) -> "tuple[Query, Future[Found]] | None":
         """Wait for the next search; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._wanted is not None or self._closed)
@@ -83,21 +85,26 @@ class BackgroundSearch:
             self._running = job[1] if job else None
             return job
 
-    def _answer(self, query: str, future: "Future[list[SearchHit]]") -> None:
-        hits: list[SearchHit] = []
-        error: Exception | None = None
+    def _answer(self, query: Query, future: "Future[Found]") -> None:
         try:
             connection = self._connect()
             with self._changed:
-                self._connection = connection
-            if not future.cancelled():
-                hits = self._search(connection, query)
-        except Exception as raised:
-            error = raised
+                replaced, self._connection = self._connection, connection
+            if replaced is not None and replaced is not connection:
+                replaced.close()
+            if future.cancelled():
+                return
+            found = self._search(connection, query)
+        except Exception as error:
+            self._forget_running()
+            with suppress(InvalidStateError):  # it was cancelled meanwhile
+                future.set_exception(error)
+        else:
+            self._forget_running()
+            with suppress(InvalidStateError):
+                future.set_result(found)
+
+    def _forget_running(self) -> None:
+        """A search that comes from here on has nothing to interrupt."""
         with self._changed:
             self._running = None
-        with suppress(InvalidStateError):  # it was cancelled meanwhile
-            if error is None:
-                future.set_result(hits)
-            else:
-                future.set_exception(error)

@@ -28,8 +28,12 @@ def connect(path: Path) -> sqlite3.Connection:
     """
     uri = f"{path.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_BUSY_MS / 1000)
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA synchronous = FULL")
+    try:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")
+    except sqlite3.Error:
+        connection.close()  # a connection that is only dropped keeps its files open until a collection
+        raise
     return connection
 
 
@@ -37,16 +41,23 @@ class DatabaseConnection:
     """One connection, for one thread.
 
     Args:
-        path: an existing database.
+        path: the database.
         leases: directory of the lease that the process takes while it puts the file back.
         on_restored: called after a removed file was put back. Without it a removed file is left to the
             connection that has one.
+        open_file: opens the file, which it may have to create first; None takes `connect`.
     """
 
     def __init__(
-        self, path: Path, leases: Path, on_restored: Callable[[], None] | None = None
+        self,
+        path: Path,
+        leases: Path,
+        *,
+        on_restored: Callable[[], None] | None = None,
+        open_file: Callable[[Path], sqlite3.Connection] | None = None,
     ) -> None:
         self._path = path
+        self._open_file = open_file
         self._leases = leases
         self._on_restored = on_restored
         self._connection: sqlite3.Connection | None = None
@@ -66,7 +77,7 @@ class DatabaseConnection:
             found = self._find()
         if self._connection is None or found != self._identity:
             self.close()
-            self._connection = connect(self._path)
+            self._connection = (self._open_file or connect)(self._path)
             self._identity = self._find()
         return self._connection
 

@@ -2,7 +2,8 @@
 
 Writes are queued and return immediately; `flush` waits until they are committed and raises their errors.
 While the file takes no writes (a full disk), they stay in memory and are tried again (`writer.py`);
-`unsaved` is then the reason. A file that is removed meanwhile is put back (`database_connection.py`).
+`unsaved` is then the reason. If the disk is full at the start, a copy in memory is read (`memory_copy.py`)
+until there is room. A file that is removed meanwhile is put back (`database_connection.py`).
 Reads see committed data: call `wait_for_writes` first to read queued writes.
 Reading methods must be called on the thread that opened the store.
 
@@ -29,6 +30,7 @@ from engine.conversations.database_connection import DatabaseConnection, connect
 from engine.conversations.erasing import erase
 from engine.conversations.errors import StoreError
 from engine.conversations.matching_line import matching_line
+from engine.conversations.memory_copy import MemoryCopy, is_out_of_room
 from engine.conversations.migrations import migrate
 from engine.conversations.node_rows import (
     NODE_COLUMNS,
@@ -69,6 +71,15 @@ class TreeContents:
     pointers: tuple[Assignment, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _TreeQuery:
+    """Arguments of `Store.trees`."""
+
+    query: str
+    archived: bool
+    unsaved: tuple[TreeSummary, ...]
+
+
 class Store:
     """Access to the conversation database. Create it with `Store.open`.
 
@@ -77,21 +88,34 @@ class Store:
     """
 
     def __init__(
-        self, path: Path, notice: str | None, clock: Callable[[], float] = time.time
+        self,
+        path: Path,
+        notice: str | None,
+        clock: Callable[[], float] = time.time,
+        *,
+        copy: MemoryCopy | None = None,
     ) -> None:
-        """Use `Store.open`, which prepares the file."""
+        """Use `Store.open`, which prepares the file, or makes the copy to read until that is possible."""
         self.file = path
         self._clock = clock
         leases = _lease_folder(path)
         self._lease = lease.WriterLease(leases)
         self._tree_leases = lease.TreeLeases(leases)
+        self._copy = copy
+        self._copied = None if copy is None else copy.connect()
         self._reading = DatabaseConnection(path, leases)
         self._failures: list[BaseException] = []
         self._notices: deque[str] = deque([notice] if notice else [])
-        self._writer = WriterThread(
-            DatabaseConnection(path, leases, self._note_restored), self._note_stall
+        writing = DatabaseConnection(
+            path,
+            leases,
+            on_restored=self._note_restored,
+            open_file=None if copy is None else _prepare_and_connect,
         )
-        self._background = BackgroundSearch(DatabaseConnection(path, leases).current, _search)
+        self._writer = WriterThread(writing, self._note_stall)
+        self._open_searches()
+        # On a full disk this is tried until there is room; `unsaved` is the reason meanwhile.
+        self._first_write = self._writer.submit(lambda _: None)
         self.stop_orphans()
         self.wait_for_writes()
 
@@ -105,7 +129,6 @@ class Store:
             StoreError: the schema is newer than supported, or the file cannot be opened or created.
         """
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             unclean = lease.sweep(_lease_folder(path))
             notice = None
             try:
@@ -117,10 +140,47 @@ class Store:
                 _prepare(path, check=False)
             return cls(path, notice, clock)
         except (OSError, sqlite3.OperationalError) as error:
+            try:
+                if is_out_of_room(error):
+                    return cls(path, None, clock, copy=MemoryCopy(path))
+            except (OSError, sqlite3.Error):
+                log.warning("%s cannot be read either", path, exc_info=True)
             raise StoreError(
                 f"The conversation database {path} cannot be opened ({error}): check the folder's "
                 "permissions and free space, or set PRAVAHA_DATA_DIR to another folder."
             ) from error
+
+    @property
+    def _reader(self) -> sqlite3.Connection:
+        """The connection to read from."""
+        self._leave_copy()
+        return self._reading.current() if self._copied is None else self._copied
+
+    def _leave_copy(self) -> None:
+        """Read the file from now on, if it took a write since it was copied."""
+        if self._copy is not None and _succeeded(self._first_write):
+            self._close_searches()
+            self._close_copy()
+            self._open_searches()
+
+    def _close_copy(self) -> None:
+        if self._copied is not None and self._copy is not None:
+            self._copied.close()
+            self._copy.close()
+        self._copied = self._copy = None
+
+    def _open_searches(self) -> None:
+        self._message_search = BackgroundSearch(self._searching(), _search)
+        self._tree_search = BackgroundSearch(self._searching(), self._find_trees)
+
+    def _searching(self) -> Callable[[], sqlite3.Connection]:
+        if self._copy is not None:
+            return self._copy.connect
+        return DatabaseConnection(self.file, _lease_folder(self.file)).current
+
+    def _close_searches(self) -> None:
+        self._message_search.close()
+        self._tree_search.close()
 
     # Writes: queued, executed in order.
 
@@ -329,34 +389,29 @@ class Store:
 
     # Reads: committed data.
 
-    def trees(self, query: str = "", *, archived: bool = False) -> list[TreeSummary]:
+    def trees(
+        self, query: str = "", *, archived: bool = False, unsaved: Sequence[TreeSummary] = ()
+    ) -> list[TreeSummary]:
         """Trees that are not archived, or those that are, newest first; with a query, those that contain it.
 
-        The query is a literal substring of the title or of a message; case is ignored. Each tree comes with
-        the line of its newest message that contains it.
+        Args:
+            query: a literal substring of the title or of a message; case is ignored. Each tree comes with
+                the line of its newest message that contains it.
+            archived: list the archived ones instead.
+            unsaved: trees to list unless the file has them.
         """
-        query = query.strip()
-        condition, parameters = _contains(query)
-        rows = self._reader.execute(
-            f"{_SUMMARY} WHERE archived = ? AND ({condition}) ORDER BY updated_at DESC, id DESC",
-            (int(archived), *parameters),
-        )
-        trees = [TreeSummary(*row) for row in rows]
-        if not query:
-            return trees
-        lines = self._matching_lines(query)
-        return [replace(tree, match=lines.get(tree.id, "")) for tree in trees]
+        return _trees(self._reader, _TreeQuery(query, archived, tuple(unsaved)))
 
-    def _matching_lines(self, query: str) -> dict[str, str]:
-        """The line that contains the query in the newest such message of each tree."""
-        condition, parameters = _message_contains(query)
-        rows = self._reader.execute(
-            # SQLite takes the other columns from the row of the maximum.
-            "SELECT node.tree_id, node.text, max(node.n) FROM node "  # noqa: S608
-            f"WHERE node.pruned_at IS NULL AND {condition} GROUP BY node.tree_id",
-            parameters,
-        )
-        return {tree_id: matching_line(text, query).text for tree_id, text, _ in rows}
+    def start_trees(
+        self, query: str, *, archived: bool = False, unsaved: Sequence[TreeSummary] = ()
+    ) -> "Future[list[TreeSummary]]":
+        """`wait_for_writes`, then `trees`, on a thread of its own. A new call cancels the one before it."""
+        self._leave_copy()
+        return self._tree_search.start(_TreeQuery(query, archived, tuple(unsaved)))
+
+    def _find_trees(self, connection: sqlite3.Connection, asked: "_TreeQuery") -> list[TreeSummary]:
+        self.wait_for_writes()
+        return _trees(connection, asked)
 
     def tree(self, tree_id: str) -> TreeSummary | None:
         """A tree by id, archived or not; None if it does not exist."""
@@ -407,7 +462,8 @@ class Store:
 
     def start_search(self, query: str) -> "Future[list[SearchHit]]":
         """`search` on a thread of its own. A new search cancels the one before it."""
-        return self._background.start(query)
+        self._leave_copy()
+        return self._message_search.start(query)
 
     def node(self, node_id: str) -> Node | None:
         """A node by id, or None."""
@@ -461,16 +517,13 @@ class Store:
     def close(self) -> None:
         """Commit queued writes and close. Idempotent."""
         self._writer.close()
-        self._background.close()
+        self._close_searches()
+        self._close_copy()
         self._reading.close()
         self._tree_leases.release_all()
         self._lease.release()
 
     # Internal.
-
-    @property
-    def _reader(self) -> sqlite3.Connection:
-        return self._reading.current()
 
     def _write(
         self, job: Callable[[sqlite3.Connection], Any], *, replaces: str | None = None
@@ -513,8 +566,26 @@ def _lease_folder(path: Path) -> Path:
     return path.with_name(path.name + ".writers")
 
 
+def _succeeded(future: "Future[Any]") -> bool:
+    return future.done() and future.exception() is None
+
+
+def _prepare_and_connect(path: Path) -> sqlite3.Connection:
+    """A connection to a file that could not be prepared before.
+
+    Raises:
+        sqlite3.Error: it still cannot.
+    """
+    try:
+        _prepare(path, check=False)
+    except OSError as error:
+        raise sqlite3.OperationalError(str(error)) from error
+    return connect(path)
+
+
 def _prepare(path: Path, *, check: bool) -> None:
-    """Create the file (mode 0600) if missing, set WAL mode and migrate the schema."""
+    """Create folder (0700) and file (0600) if missing, set WAL mode and migrate the schema."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
     path.chmod(0o600)
     connection = connect(path)
@@ -583,6 +654,36 @@ def _message_contains(query: str) -> tuple[str, list[str]]:
         return f"{finished} AND node.text LIKE ? ESCAPE '\\'", [_like(query)]
     phrase = '"' + query.replace('"', '""') + '"'
     return "node.n IN (SELECT rowid FROM node_fts WHERE node_fts MATCH ?)", [phrase]
+
+
+def _trees(connection: sqlite3.Connection, asked: _TreeQuery) -> list[TreeSummary]:
+    query = asked.query.strip()
+    condition, parameters = _contains(query)
+    rows = connection.execute(
+        f"{_SUMMARY} WHERE archived = ? AND ({condition}) ORDER BY updated_at DESC, id DESC",
+        (int(asked.archived), *parameters),
+    )
+    trees = [TreeSummary(*row) for row in rows]
+    if query:
+        lines = _matching_lines(connection, query)
+        trees = [replace(tree, match=lines.get(tree.id, "")) for tree in trees]
+    if not asked.unsaved:
+        return trees
+    saved = {tree.id for tree in trees}
+    unsaved = [tree for tree in asked.unsaved if tree.id not in saved]
+    return sorted([*unsaved, *trees], key=lambda tree: tree.updated_at, reverse=True)
+
+
+def _matching_lines(connection: sqlite3.Connection, query: str) -> dict[str, str]:
+    """The line that contains the query in the newest such message of each tree."""
+    condition, parameters = _message_contains(query)
+    rows = connection.execute(
+        # SQLite takes the other columns from the row of the maximum.
+        "SELECT node.tree_id, node.text, max(node.n) FROM node "  # noqa: S608
+        f"WHERE node.pruned_at IS NULL AND {condition} GROUP BY node.tree_id",
+        parameters,
+    )
+    return {tree_id: matching_line(text, query).text for tree_id, text, _ in rows}
 
 
 def _search(connection: sqlite3.Connection, query: str, limit: int = MAX_HITS) -> list[SearchHit]:
