@@ -1,7 +1,7 @@
 """`BackgroundSearch`: searches of the store on a thread of their own, so that typing never waits.
 
 The thread has its own read connection. A new search interrupts the one before it, whose result nobody
-waits for any more; its future is cancelled. Cost of a search: that of `Store.search` or `Store.trees`.
+waits for any more; its future is cancelled. Cost of a search: that of its function.
 """
 
 import sqlite3

@@ -18,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -29,7 +29,7 @@ from engine.conversations.branch_tree import BranchTree
 from engine.conversations.database_connection import DatabaseConnection, connect
 from engine.conversations.erasing import erase
 from engine.conversations.errors import StoreError
-from engine.conversations.matching_line import matching_line
+from engine.conversations.finding import MAX_HITS, SUMMARY, TreeQuery, find_messages, find_trees
 from engine.conversations.memory_copy import MemoryCopy, is_out_of_room
 from engine.conversations.migrations import migrate
 from engine.conversations.node_rows import (
@@ -39,17 +39,8 @@ from engine.conversations.node_rows import (
     view_from_row,
 )
 from engine.conversations.oplog import Assignment
-from engine.conversations.tree import VIEW_FIELDS, Node, NodeKind, SearchHit, TreeSummary
+from engine.conversations.tree import VIEW_FIELDS, Node, SearchHit, TreeSummary
 from engine.conversations.writer import WriterThread
-
-_MIN_TRIGRAM = 3
-MAX_HITS = 200
-"""Most messages that a search finds."""
-
-_SUMMARY = (
-    "SELECT id, title, updated_at, (SELECT count(*) FROM node WHERE tree_id = tree.id "
-    "AND kind IN ('user', 'assistant') AND pruned_at IS NULL) FROM tree"
-)
 
 log = logging.getLogger(__name__)
 
@@ -69,15 +60,6 @@ class TreeContents:
     title: str
     nodes: tuple[Node, ...]
     pointers: tuple[Assignment, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _TreeQuery:
-    """Arguments of `Store.trees`."""
-
-    query: str
-    archived: bool
-    unsaved: tuple[TreeSummary, ...]
 
 
 class Store:
@@ -170,7 +152,7 @@ class Store:
         self._copied = self._copy = None
 
     def _open_searches(self) -> None:
-        self._message_search = BackgroundSearch(self._searching(), _search)
+        self._message_search = BackgroundSearch(self._searching(), find_messages)
         self._tree_search = BackgroundSearch(self._searching(), self._find_trees)
 
     def _searching(self) -> Callable[[], sqlite3.Connection]:
@@ -400,22 +382,22 @@ class Store:
             archived: list the archived ones instead.
             unsaved: trees to list unless the file has them.
         """
-        return _trees(self._reader, _TreeQuery(query, archived, tuple(unsaved)))
+        return find_trees(self._reader, TreeQuery(query, archived, tuple(unsaved)))
 
     def start_trees(
         self, query: str, *, archived: bool = False, unsaved: Sequence[TreeSummary] = ()
     ) -> "Future[list[TreeSummary]]":
         """`wait_for_writes`, then `trees`, on a thread of its own. A new call cancels the one before it."""
         self._leave_copy()
-        return self._tree_search.start(_TreeQuery(query, archived, tuple(unsaved)))
+        return self._tree_search.start(TreeQuery(query, archived, tuple(unsaved)))
 
-    def _find_trees(self, connection: sqlite3.Connection, asked: "_TreeQuery") -> list[TreeSummary]:
+    def _find_trees(self, connection: sqlite3.Connection, asked: "TreeQuery") -> list[TreeSummary]:
         self.wait_for_writes()
-        return _trees(connection, asked)
+        return find_trees(connection, asked)
 
     def tree(self, tree_id: str) -> TreeSummary | None:
         """A tree by id, archived or not; None if it does not exist."""
-        row = self._reader.execute(f"{_SUMMARY} WHERE id = ?", (tree_id,)).fetchone()
+        row = self._reader.execute(f"{SUMMARY} WHERE id = ?", (tree_id,)).fetchone()
         return TreeSummary(*row) if row else None
 
     def head(self, tree_id: str, name: str = "HEAD") -> str | None:
@@ -458,7 +440,7 @@ class Store:
 
         The query is a literal substring; case is ignored. Answers in generation are not found.
         """
-        return _search(self._reader, query, limit)
+        return find_messages(self._reader, query, limit)
 
     def start_search(self, query: str) -> "Future[list[SearchHit]]":
         """`search` on a thread of its own. A new search cancels the one before it."""
@@ -623,87 +605,6 @@ def _stop_nodes_of(writer: str | None, connection: sqlite3.Connection) -> None:
 
 def _touch(connection: sqlite3.Connection, tree_id: str, now: float) -> None:
     connection.execute("UPDATE tree SET updated_at = ? WHERE id = ?", (now, tree_id))
-
-
-def _contains(query: str) -> tuple[str, list[str]]:
-    """An SQL condition on `tree` for texts that contain the query, and its parameters."""
-    if not query:
-        return "1", []
-    pattern = _like(query)
-    if len(query) < _MIN_TRIGRAM:  # the trigram index cannot match shorter strings
-        return (
-            "title LIKE ? ESCAPE '\\' OR id IN (SELECT tree_id FROM node "
-            "WHERE status <> 'streaming' AND pruned_at IS NULL AND text LIKE ? ESCAPE '\\')",
-            [pattern, pattern],
-        )
-    phrase = '"' + query.replace('"', '""') + '"'
-    return (
-        "title LIKE ? ESCAPE '\\' OR id IN (SELECT node.tree_id FROM node_fts "
-        "JOIN node ON node.n = node_fts.rowid "
-        "WHERE node_fts MATCH ? AND node.pruned_at IS NULL)",
-        [pattern, phrase],
-    )
-
-
-def _message_contains(query: str) -> tuple[str, list[str]]:
-    """An SQL condition on `node` for finished messages that contain the query, and its parameters."""
-    finished = "node.status <> 'streaming'"
-    if not query:
-        return f"{finished} AND node.text <> ''", []
-    if len(query) < _MIN_TRIGRAM:  # the trigram index cannot match shorter strings
-        return f"{finished} AND node.text LIKE ? ESCAPE '\\'", [_like(query)]
-    phrase = '"' + query.replace('"', '""') + '"'
-    return "node.n IN (SELECT rowid FROM node_fts WHERE node_fts MATCH ?)", [phrase]
-
-
-def _trees(connection: sqlite3.Connection, asked: _TreeQuery) -> list[TreeSummary]:
-    query = asked.query.strip()
-    condition, parameters = _contains(query)
-    rows = connection.execute(
-        f"{_SUMMARY} WHERE archived = ? AND ({condition}) ORDER BY updated_at DESC, id DESC",
-        (int(asked.archived), *parameters),
-    )
-    trees = [TreeSummary(*row) for row in rows]
-    if query:
-        lines = _matching_lines(connection, query)
-        trees = [replace(tree, match=lines.get(tree.id, "")) for tree in trees]
-    if not asked.unsaved:
-        return trees
-    saved = {tree.id for tree in trees}
-    unsaved = [tree for tree in asked.unsaved if tree.id not in saved]
-    return sorted([*unsaved, *trees], key=lambda tree: tree.updated_at, reverse=True)
-
-
-def _matching_lines(connection: sqlite3.Connection, query: str) -> dict[str, str]:
-    """The line that contains the query in the newest such message of each tree."""
-    condition, parameters = _message_contains(query)
-    rows = connection.execute(
-        # SQLite takes the other columns from the row of the maximum.
-        "SELECT node.tree_id, node.text, max(node.n) FROM node "  # noqa: S608
-        f"WHERE node.pruned_at IS NULL AND {condition} GROUP BY node.tree_id",
-        parameters,
-    )
-    return {tree_id: matching_line(text, query).text for tree_id, text, _ in rows}
-
-
-def _search(connection: sqlite3.Connection, query: str, limit: int = MAX_HITS) -> list[SearchHit]:
-    condition, parameters = _message_contains(query.strip())
-    rows = connection.execute(
-        "SELECT node.tree_id, tree.title, node.id, node.kind, node.text, node.created_at "  # noqa: S608
-        "FROM node JOIN tree ON tree.id = node.tree_id "
-        f"WHERE tree.archived = 0 AND node.pruned_at IS NULL AND {condition} "
-        "ORDER BY node.created_at DESC, node.n DESC LIMIT ?",
-        (*parameters, limit),
-    )
-    return [
-        SearchHit(tree_id, title, node_id, NodeKind(kind), text, at)
-        for tree_id, title, node_id, kind, text, at in rows
-    ]
-
-
-def _like(query: str) -> str:
-    """A pattern of LIKE, with a backslash as escape character, for texts that contain the query."""
-    return "%" + "".join("\\" + c if c in "\\%_" else c for c in query) + "%"
 
 
 def _check(connection: sqlite3.Connection) -> None:
