@@ -1,92 +1,187 @@
-"""Writes docs/images/chat.svg: the real application with the demo model, answering questions.
+"""Writes the pictures of the README: the real application with the demo model.
 
-    python docs/make_screenshot.py [--size 140x40] [--theme ganga]
+    python docs/make_screenshot.py [--theme ganga]
 
-The figures in the image are measured on this machine: run it while nothing else does.
+The figures in the pictures are measured on this machine: run it while nothing else does.
 """
 
 import argparse
 import asyncio
 import os
-import re
+import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-IMAGE = Path(__file__).parent / "images" / "chat.svg"
-QUESTIONS = (
-    "Tell me about the river Ganges.",
-    "Which animals live in it?",
-    "How do rivers form valleys?",
-    "Which cities lie on a large river?",
-    "What is the capital of France?",
-    "Why is the sky blue? Explain in a short list.",
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from app.runtime.opening import OpenClient, open_client, open_session, wait_loaded
+from app.settings.sources import load_settings
+from app.tui.app import PravahaApp
+from docs.pictures.driven_screen import DrivenScreen, driven
+from engine.conversations.session import TreeSession
+
+IMAGES = Path(__file__).parent / "images"
+SETTINGS = {
+    "kv_cache": "160MiB",
+    "block_size": 16,
+    "swap_bytes": 0,
+    "temperature": 0.6,
+    "top_p": 0.95,
+    "seed": 21,
+    "max_tokens": 240,
+}
+"""Small blocks, so that short conversations have several on the KV map; a seed and no swapped blocks, so that
+answers do not depend on earlier runs."""
+EARLIER = (
+    ("What is the capital of France?", "And of Italy?", "And of Japan?"),
+    ("Explain the water cycle in three short steps.", "What is condensation?"),
+    ("How do rivers form valleys?", "Name three kinds of rock."),
+    ("Why is the sky blue?", "How do clouds form?", "Tell me a short story about a boat."),
 )
-"""Several, because the throughput on the screen is that of the last two seconds."""
-WORDS = 34
-"""Words of the last answer after which the screenshot is taken."""
-DEADLINE_S = 300
-
-_FONT_FACE = re.compile(r"@font-face\s*\{[^}]*\}")
-_FONTS = "Fira Code, DejaVu Sans Mono, Menlo, Consolas, monospace"
+"""Conversations that took place before the first picture."""
 
 
-def self_contained(svg: str) -> str:
-    """The image without remote fonts, which a page that shows it may not fetch."""
-    return _FONT_FACE.sub("", svg).replace("font-family: Fira Code,", f"font-family: {_FONTS},")
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One picture.
+
+    Attributes:
+        size: columns and rows.
+        title: what the picture shows, for people who do not see it.
+        play: brings the screen into the state of the picture.
+    """
+
+    size: tuple[int, int]
+    title: str
+    play: Callable[[DrivenScreen], Awaitable[None]]
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Yield to the event loop until `condition` holds."""
-    while not condition():  # noqa: ASYNC110 - neither engine nor session has an event to wait for
-        await asyncio.sleep(0.02)
+async def expand(screen: DrivenScreen) -> None:
+    """Four answers that are being generated."""
+    await screen.ask("What is photosynthesis?")
+    await screen.press("shift+tab", "x", "4")
+    await screen.running(words=20)
 
 
-async def take(width: int, height: int, theme: str, folder: Path) -> str:
-    """Hold a short conversation and return the screen as SVG."""
-    from app.runtime.opening import open_client, open_session
-    from app.settings.sources import load_settings
-    from app.tui.app import PravahaApp
+async def compare(screen: DrivenScreen) -> None:
+    """Two of the answers that begin with the same words."""
+    await screen.press("shift+tab", "l", "c")
+    await screen.shows("part at token")
 
-    settings = load_settings(
-        {"data_dir": folder, "kv_cache": "512MiB", "temperature": 0.0, "max_tokens": 160}
-    )
-    with (
-        open_client(settings) as opened,
-        open_session(settings, opened.client, resume=False) as session,
-    ):
-        app = PravahaApp(
-            opened.client,
-            session,
-            version=metadata.version("pravaha"),
-            theme=theme,
-            on_first_frame=opened.start,
-        )
-        async with app.run_test(size=(width, height)), asyncio.timeout(DEADLINE_S):
-            await until(lambda: opened.client.snapshot().model is not None)
-            for question in QUESTIONS[:-1]:
-                await app.send(question)
-                await until(lambda: not session.generating)
-            await app.send(QUESTIONS[-1])
-            await until(
-                lambda: not session.generating or len(session.path()[-1].text.split()) >= WORDS
-            )
-            return self_contained(app.export_screenshot())
+
+async def tokens(screen: DrivenScreen) -> None:
+    """The heat map, and the alternatives of a token."""
+    await screen.press("shift+tab", "t", "}", ".")
+    await screen.shows("Alternatives", "%")
+
+
+async def branches(screen: DrivenScreen) -> None:
+    """A tree with a fork at a token, an edited message and a label."""
+    await screen.press("shift+tab", "}", ".")
+    await screen.shows("Alternatives", "%")
+    await screen.press("down", "enter")
+    await screen.begun()
+    await screen.answered()
+    await screen.ask("Why do plants need it?")
+    await screen.press("shift+tab", "k", "k", "e")
+    await screen.ask("Where in a plant does it happen?")
+    await screen.press("shift+tab", "m", *"where", "enter", "ctrl+t")
+    await screen.gone("tokens computed")
+
+
+async def chat(screen: DrivenScreen) -> None:
+    """An answer that is being generated, below a conversation with branches."""
+    await screen.begin("/sampling temperature=0")
+    await screen.shows("Sampling of this conversation")
+    await screen.gone("Sampling of this conversation")
+    await screen.ask("Write a Python function that adds two numbers.")
+    await screen.begin("Explain the water cycle.")
+    await screen.running(words=24)
+
+
+async def kv(screen: DrivenScreen) -> None:
+    """The KV map over the whole screen, while six answers share a prompt."""
+    await screen.press("shift+tab", "x", "6", "f3")
+    await screen.running(words=16)
+
+
+async def scheduler(screen: DrivenScreen) -> None:
+    """The scheduler while answers run."""
+    await screen.press("shift+tab", "x", "3", "f10", "f10")
+    await screen.running(words=60)
+    await screen.press("f10", "shift+tab", "x", "4", "f10", "f10")
+    await screen.running(words=16)
+
+
+async def narrow(screen: DrivenScreen) -> None:
+    """80 columns and 24 rows."""
+    await screen.begin("Explain the water cycle in three short steps.")
+    await screen.running(words=30)
+
+
+# In this order: each goes on with the conversation of the one before.
+SCENES = {
+    "expand": Scene((116, 30), "Four answers to one question, generated side by side", expand),
+    "compare": Scene((110, 26), "Two answers side by side, their differences marked", compare),
+    "tokens": Scene((110, 29), "An answer tinted by surprisal, alternatives to a token", tokens),
+    "branches": Scene((110, 32), "The tree of a conversation", branches),
+    "chat": Scene(
+        (140, 40), "Conversations and branches, the chat, the KV map and the figure", chat
+    ),
+    "kv": Scene((104, 34), "The KV map, live requests and events", kv),
+    "scheduler": Scene((104, 38), "The plan of a step and every request over time", scheduler),
+    "narrow": Scene((80, 24), "The chat on a terminal of 80 columns and 24 rows", narrow),
+}
+
+
+def converse(session: TreeSession) -> None:
+    """Have the earlier conversations, and open an empty one."""
+    for questions in EARLIER:
+        session.new_tree()
+        for question in questions:
+            session.send(question)
+            while session.generating:
+                session.pump()
+                time.sleep(0.01)
+    session.new_tree()
+
+
+async def take(theme: str, opened: OpenClient, session: TreeSession) -> None:
+    """Play the scenes one after the other, in one conversation, and write a picture of each."""
+    for name, scene in SCENES.items():
+        began = time.monotonic()
+        app = PravahaApp(opened.client, session, version=metadata.version("pravaha"), theme=theme)
+        async with driven(app, opened.client, session, scene.size) as screen:
+            await scene.play(screen)
+            await screen.still()
+            picture = screen.picture(f"Pravāha: {scene.title}")
+            await screen.answered()
+        (IMAGES / f"{name}.svg").write_text(picture, encoding="utf-8")
+        print(f"{name}.svg: {len(picture) / 1e3:.0f} kB, {time.monotonic() - began:.1f} s")
 
 
 def main() -> None:
-    """Write the screenshot."""
+    """Write the pictures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--size", default="140x40", help="columns and rows")
     parser.add_argument("--theme", default="ganga")
     arguments = parser.parse_args()
-    width, height = map(int, arguments.size.split("x"))
     os.environ.pop("NO_COLOR", None)
     with tempfile.TemporaryDirectory() as folder:
-        svg = asyncio.run(take(width, height, arguments.theme, Path(folder)))
-    IMAGE.parent.mkdir(exist_ok=True)
-    IMAGE.write_text(svg, encoding="utf-8")
+        settings = load_settings(SETTINGS | {"data_dir": Path(folder)})
+        with (
+            open_client(settings) as opened,
+            open_session(settings, opened.client, resume=False) as session,
+        ):
+            opened.start()
+            wait_loaded(opened.client)
+            converse(session)
+            IMAGES.mkdir(exist_ok=True)
+            asyncio.run(take(arguments.theme, opened, session))
 
 
 if __name__ == "__main__":

@@ -375,8 +375,13 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         notice = self.session.take_notice()
         if notice:
             self.notify_safely(notice, "warning")
-        with self._drawing_context():
-            more = await self._presenter.tick(now)
+        try:
+            with self._drawing_context():
+                more = await self._presenter.tick(now)
+        except Exception:
+            if not self.is_running:  # the app ended meanwhile, and its widgets are removed
+                return False
+            raise
         self.frame_clock.governor.crowded = self._presenter.crowded
         self.frame_clock.expect_first_token(self._presenter.awaits_first_text)
         return more

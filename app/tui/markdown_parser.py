@@ -1,7 +1,8 @@
-"""The Markdown parser of answers: GitHub's dialect, with raw HTML as text and visible link targets.
+"""The Markdown parser of answers: GitHub's dialect, with raw HTML as text, link targets and line breaks.
 
 Textual omits HTML blocks, so that `<think>…` would disappear from an answer. It also shows a link's
-text without its target, which a malicious answer could exploit.
+text without its target, which a malicious answer could exploit. A single line break, which is a blank in
+Markdown, stays one: models do not wrap their text, but end the lines of a poem with it.
 """
 
 from markdown_it import MarkdownIt
@@ -14,6 +15,7 @@ def make_parser() -> MarkdownIt:
     parser = MarkdownIt("gfm-like", {"html": False})
     parser.validateLink = _allowed  # type: ignore[method-assign]  # markdown-it's documented hook
     parser.core.ruler.push("link_targets", _show_targets)
+    parser.core.ruler.push("line_breaks", _keep_line_breaks)
     return parser
 
 
@@ -25,6 +27,13 @@ def _show_targets(state: StateCore) -> None:
     for token in state.tokens:
         if token.type == "inline" and token.children:
             token.children = _with_targets(token.children)
+
+
+def _keep_line_breaks(state: StateCore) -> None:
+    for token in state.tokens:
+        for child in token.children or ():
+            if child.type == "softbreak":
+                child.type = "hardbreak"
 
 
 def _with_targets(children: list[Token]) -> list[Token]:

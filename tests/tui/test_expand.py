@@ -87,17 +87,32 @@ async def test_enter_adopts_the_selected_card_and_keeps_the_others_as_siblings(s
         assert ui.last.source == ANSWERS[2]
 
 
+@pytest.mark.parametrize("columns", [120, 140])
+async def test_four_answers_fit_beside_each_other(screen, columns):
+    async with screen(*ANSWERS, prepare=rivers, size=(columns, 36)) as ui:
+        await expanded(ui)
+        cards = [card for card in ui.app.query(Card) if card.display]
+        assert len(cards) == 4
+        assert not ui.app.query_one("#left").display
+        await ui.answered()
+        await ui.press("ctrl+t")
+        assert ui.app.query_one("#left").display
+        assert ui.app.tree_focused
+        await ui.press("escape")
+        assert not ui.app.query_one("#left").display
+
+
 async def test_h_l_and_digits_select_and_page(screen):
     async with screen(*ANSWERS, prepare=rivers, size=(80, 30)) as ui:
         await expanded(ui)
         await ui.answered()
-        await ui.shown("1–2 of 4", ANSWERS[0][:8])
-        await ui.press("l", "l")
-        await ui.shown("3–4 of 4", "answer 3")
+        await ui.shown("1–3 of 4", ANSWERS[0][:8])
+        await ui.press("l", "l", "l")
+        await ui.shown("  4 of 4", "answer 4")
         await ui.press("h")
-        await ui.shown("1–2 of 4")
+        await ui.shown("1–3 of 4")
         await ui.press("4", "l", "right")
-        await ui.shown("3–4 of 4")
+        await ui.shown("  4 of 4")
         assert strip(ui).selected == strip(ui).node_ids[3]
         await ui.press("left", "9")
         assert strip(ui).selected == strip(ui).node_ids[2]

@@ -1,5 +1,6 @@
 """Exceptions in any part of the screen: the app goes on, the log has the traceback, one toast says so."""
 
+import asyncio
 import logging
 
 import pytest
@@ -81,6 +82,24 @@ async def test_in_a_tick_of_the_clock(screen, monkeypatch, caplog):
             ui.app.frame_clock.wake()
             await ui.until(lambda: ui.app.failures.first, "the failure")
         await assert_survived(ui, caplog)
+
+
+async def test_a_tick_whose_widgets_are_removed_when_the_app_ends_is_no_failure(
+    screen, monkeypatch
+):
+    async with screen() as ui:
+        begun = asyncio.Event()
+
+        async def tick(now):
+            begun.set()
+            while ui.app.is_running:  # noqa: ASYNC110 - the app has no event for its end
+                await asyncio.sleep(0.005)
+            fail()
+
+        monkeypatch.setattr(ui.app._presenter, "tick", tick)
+        ui.app.frame_clock.wake()
+        await begun.wait()
+    assert ui.app.return_code in (0, None)
 
 
 async def test_in_the_drawing_of_a_widget_the_others_are_drawn(screen, monkeypatch, caplog):

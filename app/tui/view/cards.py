@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from app.text.safe_text import safe_text
 from app.tui.glyphs import Glyphs
 from app.tui.numbers import rate
-from app.tui.view.spans import Line, Span, cut, justify
+from app.tui.view.spans import Line, Span, cut, justify, width
 from app.tui.view.wrapping import last_rows
 from engine.conversations.answer import REPETITION
 from engine.conversations.tree import NodeStatus, NodeView
 
-MIN_CARD_CELLS = 28
-"""Least width of a card, borders included, if there is more than one column."""
+MIN_CARD_CELLS = 24
+"""Least width of a card, borders included, if there is more than one column: four fit beside the KV map on a
+screen of 140 columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,14 @@ def card_page(count: int, selected: int, cells: int) -> CardPage:
 
 
 def build_card(card: CardFacts, cells: int, rows: int, glyphs: Glyphs) -> list[Line]:
-    """Exactly `rows` rows: state, the end of the text, figures."""
+    """Exactly `rows` rows: state, the end of the text, figures; the speed only where it fits."""
     node = card.node
     number = f"{card.number} "
     number += f"{glyphs.current} " if card.open else ""
     number += f"{glyphs.mark} " if card.marked else ""
-    head = justify((Span(number, "bold $accent"), *_state(node, glyphs)), _speed(node), cells)
+    state = (Span(number, "bold $accent"), *_state(node, glyphs))
+    speed = _speed(node)
+    head = justify(state, speed if width(state) + width(speed) < cells else (), cells)
     body: list[Line] = [
         (Span(row),) for row in last_rows(safe_text(node.text), cells, max(0, rows - 2))
     ]
@@ -107,7 +110,8 @@ def build_cards_head(
         words += f", {running} running"
     left = [Span(words, "bold")]
     if page.pages > 1:
-        left.append(Span(f"  {page.start + 1}–{page.end} of {len(nodes)}", "$accent"))
+        shown = f"{page.start + 1}–{page.end}" if page.end - page.start > 1 else f"{page.end}"
+        left.append(Span(f"  {shown} of {len(nodes)}", "$accent"))
     saving = build_saving(nodes)
     if saving:
         left.append(Span(f"  {saving}", "$primary"))

@@ -105,7 +105,8 @@ def build_mood_words(shown: Mood, snapshot: EngineSnapshot, *, retry_key: str = 
         case Mood.BATCH_FULL:
             return f"{snapshot.waiting} waiting"
         case Mood.PREFILL:
-            return f"reading {snapshot.last_step.prefill_tokens} tokens"
+            count = snapshot.last_step.prefill_tokens  # 0 if the last step came after the prefill
+            return f"reading {count} token{'' if count == 1 else 's'}" if count else "reading"
         case Mood.DECODE:
             return f"{rate(snapshot.rates.decode_tokens_per_second)} tok/s"
         case Mood.DONE:

@@ -35,7 +35,8 @@ def card(node, perplexity=None, *, open=False):  # noqa: A002
         (116, 9, 3, (0, 4, 3)),
         (116, 9, 8, (8, 9, 3)),
         (70, 4, 2, (2, 4, 2)),
-        (50, 4, 2, (2, 3, 4)),
+        (96, 4, 0, (0, 4, 1)),
+        (40, 4, 2, (2, 3, 4)),
         (20, 1, 0, (0, 1, 1)),
     ],
 )
@@ -73,6 +74,12 @@ def test_each_state_has_a_glyph_and_a_word(node, words):
     assert words in plain(build_card(card(node), 30, 4, UNICODE))
 
 
+def test_the_speed_is_shown_where_it_does_not_shorten_the_state():
+    node = answer("x", NodeStatus.DONE, finish="stop", n_gen=101, decode_us=1_000_000)
+    assert "● done    100 tok/s" in plain(build_card(card(node), 21, 4, UNICODE))
+    assert plain(build_card(card(node), 17, 4, UNICODE)[:1]).strip() == "3 ● done"
+
+
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
 @pytest.mark.parametrize(
     "text",
@@ -105,3 +112,5 @@ def test_the_head_counts_answers_and_names_the_page():
     head = build_cards_head(nodes, card_page(4, 2, 70), UNICODE, 80, ())
     assert plain([head]).rstrip() == "4 answers, 1 running  3–4 of 4  4 × 1 812 → 1 815 prefilled"
     assert cell_len(plain([head])) == 80
+    alone = build_cards_head(nodes, card_page(4, 3, 75), UNICODE, 80, ())
+    assert "running  4 of 4  " in plain([alone])

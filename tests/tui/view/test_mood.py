@@ -122,6 +122,8 @@ def test_frames_follow_the_speed_in_steps(speed, fps):
         (Mood.KV_PRESSURE, FULL, "KV pool 91% full"),
         (Mood.BATCH_FULL, WAITING, "2 waiting"),
         (Mood.PREFILL, PREFILLING, "reading 300 tokens"),
+        (Mood.PREFILL, replace(CALM, last_step=StepStats(0.02, 1, 0, 1)), "reading 1 token"),
+        (Mood.PREFILL, replace(CALM, last_step=StepStats(0.02, 0, 1, 1)), "reading"),
         (Mood.DECODE, DECODING, "0.0 tok/s"),
         (Mood.DONE, DONE, "done"),
         (Mood.CANCELLED, ABORTED, "stopped"),
