@@ -36,6 +36,7 @@ from app.tui.actions.context import ContextActions
 from app.tui.actions.files import FileActions
 from app.tui.actions.go import GoActions
 from app.tui.actions.kv import KvActions
+from app.tui.actions.listing import ListActions
 from app.tui.actions.merge import MergeActions
 from app.tui.actions.models import ModelActions
 from app.tui.actions.sampling import SamplingActions
@@ -210,7 +211,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         )
         for shown in self._avatars:
             shown.display = avatar != figures.OFF
-        self._slash = SlashActions(self)
+        self.slash = SlashActions(self)
         self._tree, self._go = TreeActions(self), GoActions(self)
         self.tokens = TokenActions(self, self._glyphs)
         self.marks = Marks()
@@ -220,6 +221,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.context = ContextActions(self)
         self.merge = MergeActions(self)
         self.archive = ArchiveActions(self)
+        self._listing = ListActions(self)
         self.files = FileActions(self)
         self.scheduler = SchedulerActions(self)
         self._actions: dict[str, object] = {
@@ -475,9 +477,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     def refresh_list(self) -> None:
         """Reload the conversation list."""
-        chats = self.query_one(Conversations)
-        trees = self.session.trees(chats.filter, archived=chats.archived)
-        chats.show(trees, self.session.tree_id)
+        self._listing.refresh()
 
     def notify_safely(self, text: str, severity: Severity = "information") -> None:
         """Show a notification, with control sequences removed."""
@@ -565,7 +565,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             case parse.Plain(text):
                 await self.send(text)
             case parse.Invocation() as invocation:
-                await self._slash.run(invocation)
+                await self.slash.run(invocation)
             case parse.Refused(sentence):
                 self.notify_safely(sentence, "warning")
                 self.query_one(Prompt).insert_unsent(event.text)

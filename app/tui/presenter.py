@@ -137,7 +137,10 @@ class Presenter:
                 drew = Drew.MAP
         self.map_governor.end_tick(now, drew)
         working = is_busy(snapshot) or snapshot.state in (EngineState.LOADING, EngineState.DRAINING)
-        busy = self._session.generating or self._session.saving
+        # Without a model an answer waits for the user, and a change wakes the clock; a server's state is
+        # polled only while it is read.
+        waiting = snapshot.state is EngineState.UNLOADED and self._server is None
+        busy = (self._session.generating and not waiting) or self._session.saving
         return bool(deltas) or working or self._moving or busy
 
     def go_in_time(self, seconds: float | None) -> bool:

@@ -47,6 +47,8 @@ def mood(
     """
     if snapshot.state in {EngineState.FAILED, EngineState.STOPPED} or _recent_error(snapshot):
         return Mood.ERROR
+    if snapshot.state is EngineState.UNLOADED and snapshot.last_error is not None:
+        return Mood.ERROR
     if snapshot.state is EngineState.LOADING or snapshot.changes_model:
         return Mood.LOADING
     if previous and snapshot.totals.preemptions > previous.totals.preemptions:

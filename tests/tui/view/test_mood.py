@@ -44,6 +44,8 @@ ABORTED = replace(CALM, totals=Totals(finished={"abort": 1, "stop": 1}))
         (LOADING, Mood.LOADING),
         (BROKEN, Mood.ERROR),
         (replace(BROKEN, state=EngineState.STOPPED), Mood.ERROR),
+        (replace(CALM, state=EngineState.UNLOADED, last_error="x"), Mood.ERROR),
+        (replace(CALM, state=EngineState.UNLOADED), Mood.IDLE),
         (replace(DECODING, last_error="x", last_error_time=99.0), Mood.ERROR),
         (replace(DECODING, last_error="x", last_error_time=100 - ERROR_SHOWN_S), Mood.DECODE),
     ],
