@@ -48,7 +48,10 @@ def chat_plain(flags: dict[str, Any]) -> int:
     log_to_file(settings.log)
     typed = sys.stdin.isatty()
     interrupted = False
-    with fetch_bar() as progress, open_client(settings, progress) as opened:
+    with (
+        fetch_bar() as progress,
+        open_client(settings, progress, model_required=not typed) as opened,
+    ):
         opened.start()
         with open_session(settings, opened.client, resume=typed) as session:
             plain = PlainChat(

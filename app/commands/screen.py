@@ -114,7 +114,9 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         log_ring = stack.enter_context(kept_log())
         progress = stack.enter_context(fetch_bar())
         recording = stack.enter_context(new_recording(record)) if record else None
-        opened = stack.enter_context(open_client(settings, progress, niceness=ENGINE_NICENESS))
+        opened = stack.enter_context(
+            open_client(settings, progress, niceness=ENGINE_NICENESS, model_required=False)
+        )
         from app.tui.app import PravahaApp
         from app.tui.input_events import InputRecorder
         from app.tui.native_output import native_output_to

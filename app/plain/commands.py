@@ -3,10 +3,12 @@
 import time
 from typing import TYPE_CHECKING
 
+from app.plain import models
 from app.plain.outline import NodeNumbers, build_comparison, build_outline
 from app.slash.arguments import is_summary, read_merge
 from app.slash.files import export_to_file, import_from_file
 from app.slash.parse import available, method_name
+from app.slash.sampling import build_parameters, build_summary, change_sampling
 from app.text.safe_text import safe_line, safe_text
 from engine.api.errors import InvalidRequest, PravahaError
 from engine.conversations.matching_line import matching_line
@@ -271,24 +273,32 @@ class PlainCommands:
         """Regenerate the last answer."""
         self._session.regenerate()
 
-    def model(self, name: str) -> None:
-        """Print the model and its executor."""
-        if name:
-            raise InvalidRequest("Line mode keeps its model: start it with --model NAME.")
-        snapshot = self._chat.client.snapshot()
-        model = snapshot.model
-        if model is None:
-            self._say(f"Engine: {snapshot.state.value}")
+    def model(self, argument: str) -> None:
+        """List the installed models, or load the named one and wait for it."""
+        client = self._chat.client
+        if argument:
+            models.load(client, argument, say=self._say, wait=self._chat.wait_for_engine)
             return
-        self._say(
-            f"Model: {safe_line(model.name)}, {model.weight_format}, {model.executor}/"
-            f"{model.dispatch}, {model.threads} threads"
-        )
+        self._say(models.build_model(client.snapshot()))
+        for line in models.build_models(client.models()):
+            self._say(line)
+        self._say("/model NAME loads another one.")
+
+    def sampling(self, argument: str) -> None:
+        """List the sampling parameters, or set them as `NAME=VALUE`; `reset` leaves all to the model."""
+        session = self._session
+        if argument:
+            change_sampling(session, argument)
+            self._say(build_summary(session.sampling))
+            return
+        model = self._chat.client.snapshot().model
+        for line in build_parameters(session.sampling, session.default_sampling, model):
+            self._say(line)
 
     def stats(self, _: str) -> None:
         """Print the engine's figures."""
-        self.model("")
         snapshot = self._chat.client.snapshot()
+        self._say(models.build_model(snapshot))
         if snapshot.model is None:
             return
         used, length = self._session.context_used(), snapshot.model.context_length

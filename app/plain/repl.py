@@ -12,7 +12,8 @@ from app.plain.commands import PlainCommands
 from app.slash import parse
 from app.slash.attachments import attach_files, mention
 from app.text.safe_text import SafeStream, safe_line, safe_text
-from engine.api.errors import InvalidRequest, PravahaError
+from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.api.snapshot import EngineState
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import REPETITION
 from engine.conversations.errors import ContextFull
@@ -104,6 +105,10 @@ class PlainChat:
                 "The message does not fit into the context with all earlier ones. /shorten drop leaves "
                 "earlier messages out and sends it, /shorten summarise puts a summary in their place."
             ) from error
+        except EngineUnavailable as error:
+            if self.client.snapshot().state is EngineState.UNLOADED:
+                raise EngineUnavailable(f"{error} /model NAME loads another one.") from error
+            raise
         self._refused = None
 
     def attach(self, name: str) -> None:
@@ -136,12 +141,16 @@ class PlainChat:
         """End the chat after this line."""
         self._ended = True
 
+    def wait_for_engine(self) -> None:
+        """Wait until the engine's state may have changed, `_WAKE_S` at most."""
+        self._wake.wait(_WAKE_S)
+        self._wake.clear()
+
     def wait_for(self, node_ids: Sequence[str]) -> None:
         """Wait until these answers have finished."""
         while set(node_ids) & set(self.session.running):
             if not self.session.pump():
-                self._wake.wait(_WAKE_S)
-                self._wake.clear()
+                self.wait_for_engine()
 
     def _execute(self, line: str) -> None:
         """Send a message or run a command, and print the answer that it began."""
@@ -153,24 +162,33 @@ class PlainChat:
                     self.send(text)
             case parse.Invocation(command, argument):
                 self._commands.run(command.name, argument)
-        if self.session.generating:
-            self._print_answer()
+        self._print_answers()
 
-    def _print_answer(self) -> None:
-        """Print the running answer until it finishes."""
+    def _print_answers(self) -> None:
+        """Print the running answer and those of the messages queued after it."""
+        while self.session.generating:
+            if self._lacks_model():
+                error = self.client.snapshot().last_error or "No model is loaded."
+                self._fail(f"{error} /model NAME loads another, and the message is sent.")
+                return
+            self._print_answer(self.session.head)
+
+    def _print_answer(self, node_id: str | None) -> None:
+        """Print an answer until it finishes, or until there is no model for it."""
         safe = SafeStream()
         if self._show_prompts:
             self._write("Pravāha: ")
         last = None
-        while self.session.generating:
+        while self.session.generating and self.session.head == node_id:
             deltas = self.session.pump()
             for delta in deltas:
-                if self.session.on_path(delta.node_id):
+                if delta.node_id == node_id:
                     self._write(safe.feed(delta.text))
                     last = delta
             if self.session.generating and not deltas:
-                self._wake.wait(_WAKE_S)
-                self._wake.clear()
+                if self._lacks_model():
+                    break
+                self.wait_for_engine()
         self._write(safe.flush() + "\n")
         if last is not None and last.status is NodeStatus.ERROR:
             self._fail(last.error or "The answer failed.")
@@ -178,6 +196,11 @@ class PlainChat:
             self.say("(stopped: repetition; /regen to retry)")
         elif last is not None and last.status is NodeStatus.STOPPED and self._show_prompts:
             self.say("(stopped; the text so far is kept)")
+
+    def _lacks_model(self) -> bool:
+        """Whether the answer waits for a model that the user has to choose."""
+        unsent = self.session.request_id is None
+        return unsent and self.client.snapshot().state is EngineState.UNLOADED
 
     # Output.
 

@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.runtime.machine_limits import check_machine
 from app.settings.settings import DEMO_MODEL, Settings
-from engine.api.errors import EngineUnavailable, ModelNotFound
+from engine.api.errors import EngineUnavailable, ModelError, ModelNotFound
 from engine.api.snapshot import EngineSnapshot, EngineState
 from engine.models.progress import ProgressCallback, ignore_progress
 
@@ -60,10 +61,14 @@ def engine_config(
     """
     check_machine(settings)
     model = find_model(settings, progress)
+    return _config_of(settings, model.path, model.name, niceness)
+
+
+def _config_of(settings: Settings, path: Path, name: str, niceness: int) -> "EngineConfig":
     # In the kernels this variable takes precedence over the configured level. The settings have
     # already read it, with a lower precedence than flags.
     os.environ.pop("PRAVAHA_DISPATCH", None)
-    return replace(settings.engine_config(model.path, model.name), niceness=niceness)
+    return replace(settings.engine_config(path, name), niceness=niceness)
 
 
 def embedder(settings: Settings) -> "Embedder":
@@ -94,7 +99,11 @@ class OpenClient:
 
 @contextmanager
 def open_client(
-    settings: Settings, progress: ProgressCallback = ignore_progress, *, niceness: int = 0
+    settings: Settings,
+    progress: ProgressCallback = ignore_progress,
+    *,
+    niceness: int = 0,
+    model_required: bool = True,
 ) -> Iterator[OpenClient]:
     """An engine in this process, or the server that `attach` names; closed at the end.
 
@@ -102,9 +111,11 @@ def open_client(
         settings: the settings.
         progress: called while a model is fetched.
         niceness: as `EngineConfig.niceness`, for an engine in this process.
+        model_required: whether a model that is not installed is an error; otherwise the engine starts
+            without one, and its `last_error` says why.
 
     Raises:
-        ModelError: the model is not installed, or could not be fetched.
+        ModelError: the model is required, and not installed or could not be fetched.
     """
     if settings.attach is not None:
         from engine.clients.http_client import HttpClient
@@ -120,7 +131,14 @@ def open_client(
     from engine.models.store import ModelStore
     from engine.runtime.engine import AsyncPravahaEngine
 
-    config = engine_config(settings, progress, niceness=niceness)
+    without_model: str | None = None
+    try:
+        config = engine_config(settings, progress, niceness=niceness)
+    except ModelError as error:
+        if model_required:
+            raise
+        without_model = str(error)
+        config = _config_of(settings, Path(settings.model), settings.model, niceness)
     engine = AsyncPravahaEngine(
         config, embedder=embedder(settings), models=ModelStore(settings.models)
     )
@@ -131,7 +149,7 @@ def open_client(
         nonlocal started
         if not started:
             started = True
-            engine.start()
+            engine.start(without_model=without_model)
 
     try:
         yield OpenClient(client, bos=client.bos_id, start=start)

@@ -36,6 +36,7 @@ from app.tui.actions.context import ContextActions
 from app.tui.actions.files import FileActions
 from app.tui.actions.go import GoActions
 from app.tui.actions.kv import KvActions
+from app.tui.actions.listing import ListActions
 from app.tui.actions.merge import MergeActions
 from app.tui.actions.models import ModelActions
 from app.tui.actions.sampling import SamplingActions
@@ -210,7 +211,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         )
         for shown in self._avatars:
             shown.display = avatar != figures.OFF
-        self._slash = SlashActions(self)
+        self.slash = SlashActions(self)
         self._tree, self._go = TreeActions(self), GoActions(self)
         self.tokens = TokenActions(self, self._glyphs)
         self.marks = Marks()
@@ -220,6 +221,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.context = ContextActions(self)
         self.merge = MergeActions(self)
         self.archive = ArchiveActions(self)
+        self._listing = ListActions(self)
         self.files = FileActions(self)
         self.scheduler = SchedulerActions(self)
         self._actions: dict[str, object] = {
@@ -320,12 +322,15 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             transcript=self.query_one(Transcript),
             panes=self.panes,
             streams=[self.query_one(CardStrip), self.query_one(ComparePane)],
+            live=self.query_one(KvPane),
+            written=lambda: self.pace.total,
             on_settled=self.refresh_list,
             mode=lambda: "PROMPT" if self._typing else f"NAVIGATE{self.compare.pending_key}",
             hints=self._hints,
             server=self._server,
             retry_key=hint("regen", "", self.keymap)[0],
             wall_clock=self.wall_clock,
+            animate=self.animation_level != "none",
         )
         await self.show_chat()
         self.refresh_list()
@@ -380,6 +385,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         if self._presenter is None or not self.is_running:
             return False
         if self.draw_deferred() or self.pace.resting:
+            self._presenter.map_governor.dropped()
             return True
         notice = self.session.take_notice()
         if notice:
@@ -471,9 +477,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     def refresh_list(self) -> None:
         """Reload the conversation list."""
-        chats = self.query_one(Conversations)
-        trees = self.session.trees(chats.filter, archived=chats.archived)
-        chats.show(trees, self.session.tree_id)
+        self._listing.refresh()
 
     def notify_safely(self, text: str, severity: Severity = "information") -> None:
         """Show a notification, with control sequences removed."""
@@ -542,6 +546,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             self.keymap,
             generating=self.session.generating,
             in_past=self._presenter is not None and self._presenter.in_past,
+            marked=len(self.marks) > 1,
             prices=prices,
         )
 
@@ -560,7 +565,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             case parse.Plain(text):
                 await self.send(text)
             case parse.Invocation() as invocation:
-                await self._slash.run(invocation)
+                await self.slash.run(invocation)
             case parse.Refused(sentence):
                 self.notify_safely(sentence, "warning")
                 self.query_one(Prompt).insert_unsent(event.text)

@@ -1,4 +1,4 @@
-"""`Frame`: what a tick of the frame clock shows, and `Pane`, the Protocol by which a widget joins it."""
+"""`Frame`: what a tick of the frame clock shows; `Pane`, `LivePane`: how widgets join it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +29,7 @@ class Frame:
         server: the address of the engine's server; None for an engine in this process.
         retry_key: regenerates an answer.
         as_of: when the engine was as it is shown, seconds since the epoch; None for the present.
+        live: whether the live part of a `LivePane` is due, too.
     """
 
     now: float
@@ -43,6 +44,7 @@ class Frame:
     server: str | None
     retry_key: str
     as_of: float | None = None
+    live: bool = True
 
 
 class Pane(Protocol):
@@ -59,4 +61,12 @@ class Pane(Protocol):
         Returns:
             Whether it will look different at a later time even if nothing happens (an animation).
         """
+        ...
+
+
+class LivePane(Pane, Protocol):
+    """A pane of which a part is drawn between the frames of the figures, too."""
+
+    def show_live(self, frame: Frame) -> bool:
+        """Draw that part; whether it changed."""
         ...

@@ -58,6 +58,8 @@ COMPARE: tuple[Hint, ...] = (
     ("compare.down", "scroll"),
     ("compare.close", "close"),
 )
+MARKED: tuple[Hint, ...] = (("kv.show", "shared KV"), ("compare", "compare"))
+"""Before the hints of a node while two or more messages are marked."""
 LIST: tuple[Hint, ...] = (
     ("chat.open", "open"),
     ("chat.filter", "filter"),
@@ -154,6 +156,7 @@ def build_hints_of(
     *,
     generating: bool = False,
     in_past: bool = False,
+    marked: bool = False,
     prices: Mapping[str, str] | None = None,
 ) -> list[KeyHint]:
     """The hints in the order of their importance.
@@ -163,12 +166,15 @@ def build_hints_of(
             there are none.
         generating: whether an answer runs, which can be stopped.
         in_past: whether an earlier instant is shown.
-        prices: by action id, such as `1 tok+1 blk`.
+        marked: whether two or more messages are marked.
+        prices: text after the label by action id, such as `1 tok+1 blk`.
     """
     first: tuple[Hint, ...] = (("copy_or_stop", "stop"),) if generating else ()
     if in_past:
         first = (("escape" if pane == "prompt" else "time.live", "now"), *first)
     own = _OF_PANE[pane][1:] if generating and pane == "prompt" else _OF_PANE[pane]
+    if marked and pane in PRICED:
+        own = (*MARKED, *(one for one in own if one not in MARKED))
     prices = prices or {}
     listed = [*first, *own]
     # The list of all keys is among the two or three for which a narrow terminal has room.

@@ -1,14 +1,17 @@
 """One tick of the screen: pulls new data from session and engine and passes it to the visible panes.
 
 Guard: costs microseconds if nothing changed; panes compare before they draw. Nothing here may wait for
-the engine. While the engine works, text is drawn on every tick but figures only every `FIGURES_S`, to
-leave processor time to the engine.
+the engine. While the engine works, or something only moves, text is drawn on every tick but figures only
+every `FIGURES_S`, to leave processor time to the engine; what shows the blocks of the KV pool as often as its
+governor allows.
 """
 
 from collections.abc import Callable, Sequence
+from time import thread_time
 
 from app.tui.engine_history import EngineHistory, as_client
-from app.tui.frame import Frame, Pane
+from app.tui.frame import Frame, LivePane, Pane
+from app.tui.map_governor import Drew, MapGovernor
 from app.tui.view.key_hints import KeyHint
 from app.tui.view.mood import MoodTracker
 from app.tui.view.stats import History, is_busy
@@ -19,7 +22,7 @@ from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeStatus
 
 FIGURES_S = 0.25
-"""Seconds between two drawings of the figures while the engine works."""
+"""Seconds between two drawings of the figures while the engine works, or while only the avatar moves."""
 CROWDED_FIGURES_S = 1.0
 """The same while many requests run."""
 CROWD = 8
@@ -33,12 +36,15 @@ class Presenter:
         transcript: shows the new text of every tick.
         panes: drawn from a `Frame` when the figures are due.
         streams: panes that show the text of answers: drawn on every tick with new text, too.
+        live: the KV map, drawn while blocks change, too.
+        written: returns the number of bytes written to the terminal since the start.
         on_settled: called after an answer has finished and is on disk, to refresh lists.
         mode: returns the keyboard mode, `PROMPT` or `NAVIGATE`.
         hints: returns the keys to show in the status bar.
         server: the address of the engine's server; None for an engine in this process.
         retry_key: regenerates an answer.
         wall_clock: seconds since the epoch.
+        animate: whether the avatar moves; without, its mood changes only when something else is drawn.
     """
 
     def __init__(
@@ -49,31 +55,40 @@ class Presenter:
         transcript: Transcript,
         panes: Sequence[Pane],
         streams: Sequence[Pane],
+        live: LivePane,
+        written: Callable[[], int],
         on_settled: Callable[[], None],
         mode: Callable[[], str],
         hints: Callable[[], Sequence[KeyHint]],
         server: str | None,
         retry_key: str,
         wall_clock: Callable[[], float],
+        animate: bool,
     ) -> None:
         self._client = client
         self._session = session
         self._transcript = transcript
         self._panes = panes
         self._streams = streams
+        self._live = live
+        self._written = written
         self._on_settled = on_settled
         self._mode = mode
         self._hints = hints
         self._server = server
         self._retry_key = retry_key
         self._wall_clock = wall_clock
+        self._animate = animate
         self._tracker = MoodTracker()
         self._text_arrived = False
         self._settled = False  # an answer has ended, and `on_settled` was not called yet
         self._drawn_at = float("-inf")
         self._drawn_for: tuple[object, ...] = ()
+        self._drawn_snapshot: EngineSnapshot | None = None
         self._moving = False
+        self._hurried = True  # the figures were drawn because something happened
         self._engine = EngineHistory(client)
+        self.map_governor = MapGovernor()
         self._shown_at: float | None = None  # the instant that panes show; None for the present
         self.history = History()
         self.snapshot = client.snapshot()
@@ -95,6 +110,7 @@ class Presenter:
 
     async def tick(self, now: float) -> bool:
         """Draw what changed; True while further changes are expected."""
+        self.map_governor.begin_tick(now, thread_time(), self._written())
         deltas = self._session.pump()
         self.snapshot = snapshot = self._client.snapshot()
         self._text_arrived &= self._session.generating
@@ -109,14 +125,26 @@ class Presenter:
         if self._settled and (self._session.unsaved or not self._session.saving):
             self._settled = False
             self._on_settled()
+        drew = Drew.TEXT
+        self.map_governor.crowded = self.crowded
         if self._figures_due(snapshot, now):
             self.history.add(now, snapshot)
             self._engine.add(now, snapshot)
-            self._moving = self._draw(snapshot, now, [*self._panes, *self._streams])
-        elif deltas and any(pane.in_view for pane in self._streams):
-            self._draw(snapshot, now, self._streams)
+            live = self._hurried or self.map_governor.due(now)
+            panes = [*self._panes, *self._streams]
+            self._moving = self._draw(snapshot, now, panes, live=live)
+            drew = Drew.FIGURES_AND_MAP if live else Drew.FIGURES
+        else:
+            if deltas and any(pane.in_view for pane in self._streams):
+                self._draw(snapshot, now, self._streams)
+            if self._draw_live(snapshot, now):
+                drew = Drew.MAP
+        self.map_governor.end_tick(now, drew)
         working = is_busy(snapshot) or snapshot.state in (EngineState.LOADING, EngineState.DRAINING)
-        busy = self._session.generating or self._session.saving
+        # Without a model an answer waits for the user, and a change wakes the clock; a server's state is
+        # polled only while it is read.
+        waiting = snapshot.state is EngineState.UNLOADED and self._server is None
+        busy = (self._session.generating and not waiting) or self._session.saving
         return bool(deltas) or working or self._moving or busy
 
     def go_in_time(self, seconds: float | None) -> bool:
@@ -142,21 +170,38 @@ class Presenter:
         about = (
             snapshot.state, session.generating, session.queued, session.unsaved, self._mode(),
         )  # fmt: skip
+        only_moving = self._moving and snapshot is self._drawn_snapshot
         pause = CROWDED_FIGURES_S if self.crowded else FIGURES_S
-        if is_busy(snapshot) and about == self._drawn_for and now - self._drawn_at < pause:
+        waits = (is_busy(snapshot) or only_moving) and about == self._drawn_for
+        if waits and now - self._drawn_at < pause:
             return False
-        self._drawn_at, self._drawn_for = now, about
+        self._hurried = not waits or self._drawn_at == float("-inf")
+        self._drawn_at, self._drawn_for, self._drawn_snapshot = now, about, snapshot
         return True
 
-    def _draw(self, snapshot: EngineSnapshot, now: float, panes: Sequence[Pane]) -> bool:
+    def _draw_live(self, snapshot: EngineSnapshot, now: float) -> bool:
+        """Draw the blocks that changed, if it is time; whether there were some."""
+        if self.in_past or not self._live.in_view or not self.map_governor.due(now):
+            return False
+        self._engine.add(now, snapshot)
+        return self._live.show_live(self._frame(snapshot, now, live=True))
+
+    def _draw(
+        self, snapshot: EngineSnapshot, now: float, panes: Sequence[Pane], *, live: bool = False
+    ) -> bool:
         """Draw those of the panes that are visible; True if one of them is animated."""
+        frame = self._frame(snapshot, now, live=live)
+        moving = [pane.show(frame) for pane in panes if pane.in_view]
+        return any(moving) or (self._animate and frame.mood.passing)
+
+    def _frame(self, snapshot: EngineSnapshot, now: float, *, live: bool) -> Frame:
         engine = self._engine
         mood = self._tracker.advance(snapshot, now, repeated=self._session.stopped_for_repetition)
         shown, as_of = as_client(engine), None
         if self._shown_at is not None:
             shown = as_client(engine.past(self._shown_at))
             snapshot, as_of = shown.snapshot(), self._wall_clock() - (now - self._shown_at)
-        frame = Frame(
+        return Frame(
             now=now,
             snapshot=snapshot,
             history=self.history,
@@ -169,6 +214,5 @@ class Presenter:
             server=self._server,
             retry_key=self._retry_key,
             as_of=as_of,
+            live=live,
         )
-        moving = [pane.show(frame) for pane in panes if pane.in_view]
-        return any(moving)

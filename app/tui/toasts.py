@@ -1,4 +1,4 @@
-"""Notifications: a few at a time, without control sequences, and repeated in the log because they vanish."""
+"""Notifications: a few different ones at a time, without control sequences, repeated in the log."""
 
 import logging
 from typing import Any, Literal
@@ -29,6 +29,12 @@ def toast(app: App[Any], text: str, severity: Severity = "information") -> None:
 
 
 def _keep_newest(app: App[Any]) -> None:
-    shown: list[Notification] = list(app._notifications)
-    for oldest in shown[:-MAX_TOASTS]:
+    """Remove a notification that is repeated, and the oldest ones beyond `MAX_TOASTS`."""
+    newest: dict[str, Notification] = {}
+    for notification in list(app._notifications):
+        repeated = newest.pop(notification.message, None)
+        if repeated is not None:
+            app._unnotify(repeated)
+        newest[notification.message] = notification
+    for oldest in list(newest.values())[:-MAX_TOASTS]:
         app._unnotify(oldest)

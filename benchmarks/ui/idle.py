@@ -2,8 +2,8 @@
 
     python benchmarks/ui/idle.py [--seconds 30]
 
-The model is loaded and nothing runs. Prints, for each pane, the share of one core that the whole process
-used and the bytes it wrote to the terminal. Gates: below 1 %, and no byte.
+The model is loaded, an answer has ended and nothing runs. Prints, for each pane, the share of one core that
+the whole process used and the bytes it wrote to the terminal. Gates: below 1 %, and no byte.
 """
 
 import argparse
@@ -22,6 +22,8 @@ from tests.pty.terminal import Terminal
 
 KEYS = {"chat": "", "kv": "\x1bOR", "stats": "\x1b[15~", "scheduler": "\x1b[21~"}
 """The sequence that opens each pane: nothing, F3, F5, F10."""
+REST_S = 15.0
+"""Seconds after an answer until the figure has blinked for the last time."""
 SETTLE_S = 5.0
 """Seconds until a pane has drawn its last change."""
 
@@ -43,6 +45,7 @@ def main() -> None:
             terminal.wait_for("ready")
             terminal.type("What is the capital of France?\r")
             terminal.wait_for("first token")
+            time.sleep(REST_S)
             for pane, keys in KEYS.items():
                 terminal.type(keys)
                 time.sleep(SETTLE_S)

@@ -18,7 +18,8 @@ from engine.api.step_costs import StepCosts
 class EngineState(StrEnum):
     """Lifecycle of an engine: loading → ready → draining → stopped, or failed from any state.
 
-    A change of the model goes ready → draining → loading → ready, or → unloaded if loading fails.
+    A change of the model goes ready → draining → loading → ready. If loading fails, at the start or at a
+    change, the state is unloaded: another model can be loaded.
     """
 
     LOADING = "loading"

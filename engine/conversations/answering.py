@@ -5,7 +5,7 @@ several running answers, in any of its branches. States of an answer:
 
 ```
 begin ──submit──▶ streaming ──drain, save ≤ 2/s──▶ finished ──save──▶ removed ──▶ next queued message
-   └─(engine loading)─▶ waiting ─┘
+   └─(engine loading)─▶ waiting ─┘   also while no model is loaded, until one is
 ```
 """
 
@@ -26,7 +26,7 @@ from engine.conversations.conversation import Conversation, system_prompt_of
 from engine.conversations.oplog import Assignment
 from engine.conversations.store import Store
 from engine.conversations.submission import PreparedAnswers, Submitter
-from engine.conversations.titles import UNTITLED, title_of
+from engine.conversations.titles import UNTITLED, default_title
 from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus, view_of
 
 _log = logging.getLogger(__name__)
@@ -166,11 +166,13 @@ class Answering:
             answer.refer(prompt=prompt, forked_from=forked_from)
             answer.limit = limit
         prepared: PreparedAnswers | None = None
+        # The model's generation defaults are known once it is loaded; `pump` submits it then. Without a
+        # model a new message is refused and stays in the prompt; one that was queued waits.
+        waits = self._awaits_model() if keep_failed else self._is_loading()
         try:
-            if self._background is not None:
-                self._refuse_if_away()
-            # The model's generation defaults are known once it is loaded; `pump` submits it then.
-            if not self._is_loading():
+            if not waits:
+                if self._background is not None:
+                    self._refuse_if_away()
                 prepared = self._submitter.prepare(answers)
                 if self._background is None:
                     prepared.record(answers, self._submitter.submit(prepared))
@@ -372,7 +374,7 @@ class Answering:
         if conversation.saved:
             return
         if conversation.title == UNTITLED:
-            conversation.title = title_of(asked[-1].text)
+            conversation.title = default_title(asked[-1].text)
         self._store.create_tree(conversation.id, conversation.title)
         conversation.saved = True
 
@@ -427,11 +429,17 @@ class Answering:
         snapshot = self._client.snapshot()
         return snapshot.state is EngineState.LOADING or snapshot.changes_model
 
+    def _awaits_model(self) -> bool:
+        """Whether accepted answers wait: a model is being loaded, or the user has to choose one."""
+        return self._is_loading() or self._client.snapshot().state is EngineState.UNLOADED
+
     def _advance(self, conversation: Conversation, answer: Answer, deltas: list[NodeDelta]) -> None:
         if answer.request_id is not None:
             self._drain(answer, answer.request_id, deltas)
             return
-        if self._is_loading() or (self._background is not None and self._background.holds(answer)):
+        if self._awaits_model() or (
+            self._background is not None and self._background.holds(answer)
+        ):
             return
         try:
             prepared = self._submitter.prepare([answer])

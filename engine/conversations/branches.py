@@ -221,7 +221,7 @@ class Branches:
         node_id = node_id or conversation.head
         if node_id is not None and node_id in conversation.answers and count == 1:
             raise InvalidRequest("An answer is running: stop it first.")
-        if node_id is None or conversation.tree[node_id].kind not in _ANSWERABLE:
+        if node_id is None or self._node_of(node_id).kind not in _ANSWERABLE:
             raise InvalidRequest("Nothing to regenerate: send a message first.")
         chosen = sampling or self._sampling()
         with self._writing(conversation):
@@ -390,6 +390,23 @@ class Branches:
             note = replace(note, forked_from=users[-keep].id if keep else note.id)
             self._answering.add_nodes(conversation, nodes, [note], "shorten context", end=note)
         return note.id
+
+    def fits(self, text: str, *, keep: int) -> bool:
+        """Whether a message fits into the context after the last `keep` ones of the user and their answers.
+
+        Cost: one tokenization of the message.
+
+        Raises:
+            EngineUnavailable: the model is not loaded.
+        """
+        nodes = self._current().nodes
+        users = [at for at, node in enumerate(nodes) if node.kind is NodeKind.USER]
+        first = users[-keep] if keep else len(nodes)
+        system = [node for node in nodes[:first] if node.kind is NodeKind.SYSTEM]
+        message = self._answering.new_node(self._current(), None, NodeKind.USER, text)
+        prompt = self._answering.builder.build([*system, *nodes[first:], message])
+        model = self._client.snapshot().model
+        return model is not None and len(prompt.token_ids) < model.context_length
 
     # Looking at tokens.
 

@@ -13,3 +13,7 @@ class ConversationChanged(InvalidRequest):
 
 class ContextFull(InvalidRequest):
     """The messages are longer than the context: shorten it with `Branches.shorten_context`."""
+
+
+class MessageTooLong(InvalidRequest):
+    """The message is longer than the context even without all earlier ones."""

@@ -14,7 +14,7 @@ from engine.api.errors import InvalidRequest
 from engine.api.request import TopLogprob
 from engine.conversations.oplog import Assignment
 from engine.conversations.store import TreeContents
-from engine.conversations.titles import title_of
+from engine.conversations.titles import default_title, title_of
 from engine.conversations.tree import Node, NodeKind, NodeStatus
 
 MAX_CHARACTERS = 64 * 1024 * 1024
@@ -234,7 +234,7 @@ def _contents(
             end = parents[end]
     if not isinstance(title, str) or not title.strip():
         first = next((node for node in nodes if node.kind is NodeKind.USER), nodes[0])
-        title = first.text
+        title = default_title(first.text)
     return TreeContents(tree_id, title_of(_clean(title)), tuple(nodes), tuple(pointers))
 
 

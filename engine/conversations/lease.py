@@ -49,10 +49,15 @@ class Lease:
 
 
 class WriterLease(Lease):
-    """The lease of this process; its id is a ULID."""
+    """The lease of this process; its id is a ULID. On a full disk it has no file and protects nothing."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, new_ulid())
+        name = new_ulid()
+        try:
+            super().__init__(folder, name)
+        except OSError as error:
+            log.warning("no lease for this process: %s", error)
+            self.id, self._path, self._fd = name, folder / name, -1
 
 
 class TreeLeases:

@@ -126,17 +126,22 @@ class TreeSession:
             archived: list the archived ones instead.
         """
         self._store.wait_for_writes()
+        unsaved = () if archived else self._unsaved_summaries(query)
+        return self._store.trees(query, archived=archived, unsaved=unsaved)
+
+    def start_trees(self, query: str, *, archived: bool = False) -> "Future[list[TreeSummary]]":
+        """`trees` in the background. A new call cancels the one before it."""
+        unsaved = () if archived else self._unsaved_summaries(query)
+        return self._store.start_trees(query, archived=archived, unsaved=unsaved)
+
+    def _unsaved_summaries(self, query: str) -> tuple[TreeSummary, ...]:
+        """The conversations that contain the query and may not be on disk yet."""
         self._forget_saved()
-        trees = self._store.trees(query, archived=archived)
-        if archived:
-            return trees
-        listed = {tree.id for tree in trees}
-        unlisted = [
+        return tuple(
             conversation.summary()
             for conversation in self._written.values()
-            if conversation.id not in listed and conversation.contains(query.strip())
-        ]
-        return sorted([*unlisted, *trees], key=lambda tree: tree.updated_at, reverse=True)
+            if conversation.contains(query.strip())
+        )
 
     def new_tree(self) -> str:
         """Open an empty conversation; returns its id. A running answer continues in the background.

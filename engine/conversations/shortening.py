@@ -28,18 +28,21 @@ def send_shortened(session: TreeSession, text: str, *, summarised: bool, length:
         _send_summarised(session, text, length)
         return
     users = sum(node.kind is NodeKind.USER for node in session.path())
-    for keep in range(min(KEPT_MESSAGES, users - 1), -1, -1):
-        session.branches.shorten_context(summarised=False, keep=keep)
-        try:
-            session.send(text)
-        except ContextFull:
-            session.undo()
-        except BaseException:
-            session.undo()
-            raise
-        else:
-            return
-    raise InvalidRequest(TOO_LONG)
+    # Tried before anything is added: undo moves HEAD back, but the note would stay in the tree.
+    fitting = (
+        keep
+        for keep in range(min(KEPT_MESSAGES, users - 1), -1, -1)
+        if session.branches.fits(text, keep=keep)
+    )
+    keep = next(fitting, None)
+    if keep is None:
+        raise InvalidRequest(TOO_LONG)
+    session.branches.shorten_context(summarised=False, keep=keep)
+    try:
+        session.send(text)
+    except BaseException:
+        session.undo()
+        raise
 
 
 def _send_summarised(session: TreeSession, text: str, length: int) -> None:

@@ -2,7 +2,9 @@
 
 Writes are queued and return immediately; `flush` waits until they are committed and raises their errors.
 While the file takes no writes (a full disk), they stay in memory and are tried again (`writer.py`);
-`unsaved` is then the reason. Reads see committed data: call `wait_for_writes` first to read queued writes.
+`unsaved` is then the reason. If the disk is full at the start, a copy in memory is read (`memory_copy.py`)
+until there is room. A file that is removed meanwhile is put back (`database_connection.py`).
+Reads see committed data: call `wait_for_writes` first to read queued writes.
 Reading methods must be called on the thread that opened the store.
 
 The database contains every committed message if the process is killed. Nodes that a dead process was
@@ -16,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -24,9 +26,11 @@ from typing import Any, Self, TypeVar
 from engine.conversations import lease, oplog
 from engine.conversations.background_search import BackgroundSearch
 from engine.conversations.branch_tree import BranchTree
+from engine.conversations.database_connection import DatabaseConnection, connect
 from engine.conversations.erasing import erase
 from engine.conversations.errors import StoreError
-from engine.conversations.matching_line import matching_line
+from engine.conversations.finding import MAX_HITS, SUMMARY, TreeQuery, find_messages, find_trees
+from engine.conversations.memory_copy import MemoryCopy, is_out_of_room
 from engine.conversations.migrations import migrate
 from engine.conversations.node_rows import (
     NODE_COLUMNS,
@@ -35,18 +39,8 @@ from engine.conversations.node_rows import (
     view_from_row,
 )
 from engine.conversations.oplog import Assignment
-from engine.conversations.tree import VIEW_FIELDS, Node, NodeKind, SearchHit, TreeSummary
+from engine.conversations.tree import VIEW_FIELDS, Node, SearchHit, TreeSummary
 from engine.conversations.writer import WriterThread
-
-_BUSY_MS = 5000
-_MIN_TRIGRAM = 3
-MAX_HITS = 200
-"""Most messages that a search finds."""
-
-_SUMMARY = (
-    "SELECT id, title, updated_at, (SELECT count(*) FROM node WHERE tree_id = tree.id "
-    "AND kind IN ('user', 'assistant') AND pruned_at IS NULL) FROM tree"
-)
 
 log = logging.getLogger(__name__)
 
@@ -76,19 +70,35 @@ class Store:
     """
 
     def __init__(
-        self, path: Path, notice: str | None, clock: Callable[[], float] = time.time
+        self,
+        path: Path,
+        notice: str | None,
+        clock: Callable[[], float] = time.time,
+        *,
+        copy: MemoryCopy | None = None,
     ) -> None:
-        """Use `Store.open`, which prepares the file."""
+        """Use `Store.open`, which prepares the file, or makes the copy to read until that is possible."""
         self.file = path
         self._clock = clock
-        self._lease = lease.WriterLease(_lease_folder(path))
-        self._tree_leases = lease.TreeLeases(_lease_folder(path))
-        self._reader = _connect(path)
+        leases = _lease_folder(path)
+        self._lease = lease.WriterLease(leases)
+        self._tree_leases = lease.TreeLeases(leases)
+        self._copy = copy
+        self._copied = None if copy is None else copy.connect()
+        self._reading = DatabaseConnection(path, leases)
         self._data_version: int | None = None
         self._failures: list[BaseException] = []
         self._notices: deque[str] = deque([notice] if notice else [])
-        self._writer = WriterThread(lambda: _connect(path), self._note_stall)
-        self._background = BackgroundSearch(lambda: _connect(path), _search)
+        writing = DatabaseConnection(
+            path,
+            leases,
+            on_restored=self._note_restored,
+            open_file=None if copy is None else _prepare_and_connect,
+        )
+        self._writer = WriterThread(writing, self._note_stall)
+        self._open_searches()
+        # On a full disk this is tried until there is room; `unsaved` is the reason meanwhile.
+        self._first_write = self._writer.submit(lambda _: None)
         self.stop_orphans()
         self.wait_for_writes()
 
@@ -102,7 +112,6 @@ class Store:
             StoreError: the schema is newer than supported, or the file cannot be opened or created.
         """
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             unclean = lease.sweep(_lease_folder(path))
             notice = None
             try:
@@ -114,10 +123,47 @@ class Store:
                 _prepare(path, check=False)
             return cls(path, notice, clock)
         except (OSError, sqlite3.OperationalError) as error:
+            try:
+                if is_out_of_room(error):
+                    return cls(path, None, clock, copy=MemoryCopy(path))
+            except (OSError, sqlite3.Error):
+                log.warning("%s cannot be read either", path, exc_info=True)
             raise StoreError(
                 f"The conversation database {path} cannot be opened ({error}): check the folder's "
                 "permissions and free space, or set PRAVAHA_DATA_DIR to another folder."
             ) from error
+
+    @property
+    def _reader(self) -> sqlite3.Connection:
+        """The connection to read from."""
+        self._leave_copy()
+        return self._reading.current() if self._copied is None else self._copied
+
+    def _leave_copy(self) -> None:
+        """Read the file from now on, if it took a write since it was copied."""
+        if self._copy is not None and _succeeded(self._first_write):
+            self._close_searches()
+            self._close_copy()
+            self._open_searches()
+
+    def _close_copy(self) -> None:
+        if self._copied is not None and self._copy is not None:
+            self._copied.close()
+            self._copy.close()
+        self._copied = self._copy = None
+
+    def _open_searches(self) -> None:
+        self._message_search = BackgroundSearch(self._searching(), find_messages)
+        self._tree_search = BackgroundSearch(self._searching(), self._find_trees)
+
+    def _searching(self) -> Callable[[], sqlite3.Connection]:
+        if self._copy is not None:
+            return self._copy.connect
+        return DatabaseConnection(self.file, _lease_folder(self.file)).current
+
+    def _close_searches(self) -> None:
+        self._message_search.close()
+        self._tree_search.close()
 
     # Writes: queued, executed in order.
 
@@ -333,38 +379,33 @@ class Store:
 
     # Reads: committed data.
 
-    def trees(self, query: str = "", *, archived: bool = False) -> list[TreeSummary]:
+    def trees(
+        self, query: str = "", *, archived: bool = False, unsaved: Sequence[TreeSummary] = ()
+    ) -> list[TreeSummary]:
         """Trees that are not archived, or those that are, newest first; with a query, those that contain it.
 
-        The query is a literal substring of the title or of a message; case is ignored. Each tree comes with
-        the line of its newest message that contains it.
+        Args:
+            query: a literal substring of the title or of a message; case is ignored. Each tree comes with
+                the line of its newest message that contains it.
+            archived: list the archived ones instead.
+            unsaved: trees to list unless the file has them.
         """
-        query = query.strip()
-        condition, parameters = _contains(query)
-        rows = self._reader.execute(
-            f"{_SUMMARY} WHERE archived = ? AND ({condition}) ORDER BY updated_at DESC, id DESC",
-            (int(archived), *parameters),
-        )
-        trees = [TreeSummary(*row) for row in rows]
-        if not query:
-            return trees
-        lines = self._matching_lines(query)
-        return [replace(tree, match=lines.get(tree.id, "")) for tree in trees]
+        return find_trees(self._reader, TreeQuery(query, archived, tuple(unsaved)))
 
-    def _matching_lines(self, query: str) -> dict[str, str]:
-        """The line that contains the query in the newest such message of each tree."""
-        condition, parameters = _message_contains(query)
-        rows = self._reader.execute(
-            # SQLite takes the other columns from the row of the maximum.
-            "SELECT node.tree_id, node.text, max(node.n) FROM node "  # noqa: S608
-            f"WHERE node.pruned_at IS NULL AND {condition} GROUP BY node.tree_id",
-            parameters,
-        )
-        return {tree_id: matching_line(text, query).text for tree_id, text, _ in rows}
+    def start_trees(
+        self, query: str, *, archived: bool = False, unsaved: Sequence[TreeSummary] = ()
+    ) -> "Future[list[TreeSummary]]":
+        """`wait_for_writes`, then `trees`, on a thread of its own. A new call cancels the one before it."""
+        self._leave_copy()
+        return self._tree_search.start(TreeQuery(query, archived, tuple(unsaved)))
+
+    def _find_trees(self, connection: sqlite3.Connection, asked: "TreeQuery") -> list[TreeSummary]:
+        self.wait_for_writes()
+        return find_trees(connection, asked)
 
     def tree(self, tree_id: str) -> TreeSummary | None:
         """A tree by id, archived or not; None if it does not exist."""
-        row = self._reader.execute(f"{_SUMMARY} WHERE id = ?", (tree_id,)).fetchone()
+        row = self._reader.execute(f"{SUMMARY} WHERE id = ?", (tree_id,)).fetchone()
         return TreeSummary(*row) if row else None
 
     def written_since(self) -> bool:
@@ -416,11 +457,12 @@ class Store:
 
         The query is a literal substring; case is ignored. Answers in generation are not found.
         """
-        return _search(self._reader, query, limit)
+        return find_messages(self._reader, query, limit)
 
     def start_search(self, query: str) -> "Future[list[SearchHit]]":
         """`search` on a thread of its own. A new search cancels the one before it."""
-        return self._background.start(query)
+        self._leave_copy()
+        return self._message_search.start(query)
 
     def node(self, node_id: str) -> Node | None:
         """A node by id, or None."""
@@ -474,8 +516,9 @@ class Store:
     def close(self) -> None:
         """Commit queued writes and close. Idempotent."""
         self._writer.close()
-        self._background.close()
-        self._reader.close()
+        self._close_searches()
+        self._close_copy()
+        self._reading.close()
         self._tree_leases.release_all()
         self._lease.release()
 
@@ -501,6 +544,12 @@ class Store:
             "and saved as soon as that is possible."
         )
 
+    def _note_restored(self) -> None:
+        self._notices.append(
+            f"The conversation database {self.file} was removed while it was in use: it is written "
+            "again, with every conversation."
+        )
+
     def _not_saved(self, error: BaseException) -> StoreError:
         return StoreError(f"The last messages could not be saved to {self.file} ({error}).")
 
@@ -516,18 +565,29 @@ def _lease_folder(path: Path) -> Path:
     return path.with_name(path.name + ".writers")
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_MS / 1000)
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA synchronous = FULL")
-    return connection
+def _succeeded(future: "Future[Any]") -> bool:
+    return future.done() and future.exception() is None
+
+
+def _prepare_and_connect(path: Path) -> sqlite3.Connection:
+    """A connection to a file that could not be prepared before.
+
+    Raises:
+        sqlite3.Error: it still cannot.
+    """
+    try:
+        _prepare(path, check=False)
+    except OSError as error:
+        raise sqlite3.OperationalError(str(error)) from error
+    return connect(path)
 
 
 def _prepare(path: Path, *, check: bool) -> None:
-    """Create the file (mode 0600) if missing, set WAL mode and migrate the schema."""
+    """Create folder (0700) and file (0600) if missing, set WAL mode and migrate the schema."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
     path.chmod(0o600)
-    connection = _connect(path)
+    connection = connect(path)
     try:
         if check:
             problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -562,57 +622,6 @@ def _stop_nodes_of(writer: str | None, connection: sqlite3.Connection) -> None:
 
 def _touch(connection: sqlite3.Connection, tree_id: str, now: float) -> None:
     connection.execute("UPDATE tree SET updated_at = ? WHERE id = ?", (now, tree_id))
-
-
-def _contains(query: str) -> tuple[str, list[str]]:
-    """An SQL condition on `tree` for texts that contain the query, and its parameters."""
-    if not query:
-        return "1", []
-    pattern = _like(query)
-    if len(query) < _MIN_TRIGRAM:  # the trigram index cannot match shorter strings
-        return (
-            "title LIKE ? ESCAPE '\\' OR id IN (SELECT tree_id FROM node "
-            "WHERE status <> 'streaming' AND pruned_at IS NULL AND text LIKE ? ESCAPE '\\')",
-            [pattern, pattern],
-        )
-    phrase = '"' + query.replace('"', '""') + '"'
-    return (
-        "title LIKE ? ESCAPE '\\' OR id IN (SELECT node.tree_id FROM node_fts "
-        "JOIN node ON node.n = node_fts.rowid "
-        "WHERE node_fts MATCH ? AND node.pruned_at IS NULL)",
-        [pattern, phrase],
-    )
-
-
-def _message_contains(query: str) -> tuple[str, list[str]]:
-    """An SQL condition on `node` for finished messages that contain the query, and its parameters."""
-    finished = "node.status <> 'streaming'"
-    if not query:
-        return f"{finished} AND node.text <> ''", []
-    if len(query) < _MIN_TRIGRAM:  # the trigram index cannot match shorter strings
-        return f"{finished} AND node.text LIKE ? ESCAPE '\\'", [_like(query)]
-    phrase = '"' + query.replace('"', '""') + '"'
-    return "node.n IN (SELECT rowid FROM node_fts WHERE node_fts MATCH ?)", [phrase]
-
-
-def _search(connection: sqlite3.Connection, query: str, limit: int = MAX_HITS) -> list[SearchHit]:
-    condition, parameters = _message_contains(query.strip())
-    rows = connection.execute(
-        "SELECT node.tree_id, tree.title, node.id, node.kind, node.text, node.created_at "  # noqa: S608
-        "FROM node JOIN tree ON tree.id = node.tree_id "
-        f"WHERE tree.archived = 0 AND node.pruned_at IS NULL AND {condition} "
-        "ORDER BY node.created_at DESC, node.n DESC LIMIT ?",
-        (*parameters, limit),
-    )
-    return [
-        SearchHit(tree_id, title, node_id, NodeKind(kind), text, at)
-        for tree_id, title, node_id, kind, text, at in rows
-    ]
-
-
-def _like(query: str) -> str:
-    """A pattern of LIKE, with a backslash as escape character, for texts that contain the query."""
-    return "%" + "".join("\\" + c if c in "\\%_" else c for c in query) + "%"
 
 
 def _check(connection: sqlite3.Connection) -> None:

@@ -7,15 +7,15 @@ steps, so that `Answering` can submit on a thread of its own where that waits fo
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from engine.api.errors import PravahaError, UnknownRequest
+from engine.api.errors import InvalidRequest, PravahaError, UnknownRequest
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import MAX_PRIORITY, Request, SamplingParams
 from engine.api.snapshot import ModelInfo
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import Answer
-from engine.conversations.errors import ContextFull
+from engine.conversations.errors import ContextFull, MessageTooLong
 from engine.conversations.prompt_builder import PromptBuilder
-from engine.conversations.tree import Node
+from engine.conversations.tree import Node, NodeKind
 
 SMALL_MODEL_PARAMETERS = 1_000_000_000
 SMALL_MODEL_MAX_TOKENS = 1024
@@ -94,7 +94,7 @@ class Submitter:
         """The requests of answers to the same nodes.
 
         Raises:
-            ContextFull: the prompt has no room in the context.
+            ContextFull, MessageTooLong: the prompt has no room in the context.
             PravahaError: the chat template rejects the messages, or the model is not loaded.
         """
         first = answers[0]
@@ -103,11 +103,7 @@ class Submitter:
         ids = prompt.token_ids + begun
         model = self._client.snapshot().model
         if model is not None and len(ids) >= model.context_length:
-            raise ContextFull(
-                f"The conversation has {len(ids)} tokens, and the context length of {model.name} is "
-                f"{model.context_length} including the answer: start a new conversation, shorten the "
-                "message, or restart with a larger --ctx if the model allows it."
-            )
+            raise self._too_long(first.prompt, len(ids), model)
         sampling = _for_model(first.sampling, model)
         if first.limit is not None:
             sampling = replace(sampling, max_tokens=first.limit)
@@ -121,6 +117,23 @@ class Submitter:
             self._client.tokenizer_fingerprint(),
             None if model is None else model.name,
             sampling,
+        )
+
+    def _too_long(self, nodes: Sequence[Node], length: int, model: ModelInfo) -> InvalidRequest:
+        """The refusal of a prompt of `length` tokens; it says whether shortening the context helps."""
+        limit = (
+            f"and the context length of {model.name} is {model.context_length} including the answer"
+        )
+        system = [node for node in nodes[:-1] if node.kind is NodeKind.SYSTEM][-1:]
+        alone = len(self.builder.build([*system, nodes[-1]]).token_ids)
+        if nodes[-1].kind is NodeKind.USER and alone >= model.context_length:
+            return MessageTooLong(
+                f"The message alone has {alone} tokens, {limit}: shorten it, or restart with a larger "
+                "--ctx if the model allows it."
+            )
+        return ContextFull(
+            f"The conversation has {length} tokens, {limit}: start a new conversation, shorten the "
+            "message, or restart with a larger --ctx if the model allows it."
         )
 
     def submit(self, prepared: PreparedAnswers) -> tuple[str, ...]:

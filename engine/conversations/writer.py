@@ -16,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.conversations.database_connection import DatabaseConnection
+
 Job = Callable[[sqlite3.Connection], Any]
 _Outcome = tuple["Future[Any]", Any, Exception | None]
 """A job's future, with its result or its error."""
@@ -51,17 +53,17 @@ class WriterThread:
     """Owns the writing connection.
 
     Args:
-        connect: opens the connection; called on the writer thread, to which SQLite binds it.
+        database: the connection, which only the writer thread uses.
         on_stall: called on the writer thread when the file begins to refuse writes, with the error, and
             when it takes them again, with None.
     """
 
     def __init__(
         self,
-        connect: Callable[[], sqlite3.Connection],
+        database: DatabaseConnection,
         on_stall: Callable[[sqlite3.Error | None], None] = lambda error: None,
     ) -> None:
-        self._connect = connect
+        self._database = database
         self._on_stall = on_stall
         self._changed = threading.Condition()
         self._queue: deque[_Entry] = deque()  # guarded by `_changed`
@@ -111,16 +113,12 @@ class WriterThread:
         self._thread.join()
 
     def _run(self) -> None:
-        connection: sqlite3.Connection | None = None
         while (batch := self._next_batch()) is not None:
             try:
-                if connection is None:
-                    connection = self._connect()
-                outcomes = _commit(connection, batch)
+                outcomes = _commit(self._database.current(), batch)
             except sqlite3.Error as error:
                 # The next attempt begins on a new connection, whatever state this one is in.
-                _discard(connection)
-                connection = None
+                self._database.discard()
                 if not self._put_back(batch, error):
                     break
             else:
@@ -131,8 +129,10 @@ class WriterThread:
                         future.set_result(value)
                     else:
                         future.set_exception(job_error)
-        if connection is not None:
-            connection.close()
+        # A file that was removed after the last job is put back, too.
+        with suppress(sqlite3.Error):
+            self._database.current()
+        self._database.close()
 
     def _next_batch(self) -> list[_Entry] | None:
         """Wait for jobs, or for the time of the next attempt; None when there is nothing left to do."""
@@ -176,13 +176,6 @@ class WriterThread:
             what = "writes again" if error is None else f"no writes: {error}"
             log.warning("the conversation database takes %s", what)
             self._on_stall(error)
-
-
-def _discard(connection: sqlite3.Connection | None) -> None:
-    """Close a connection that failed."""
-    if connection is not None:
-        with suppress(sqlite3.Error):
-            connection.close()
 
 
 def _commit(connection: sqlite3.Connection, batch: list[_Entry]) -> list[_Outcome]:

@@ -177,10 +177,17 @@ class AsyncPravahaEngine:
 
     # ---- lifecycle ----
 
-    def start(self) -> None:
-        """Start the engine's thread, which loads the model. Returns at once; call it once."""
+    def start(self, *, without_model: str | None = None) -> None:
+        """Start the engine's thread, which loads the model. Returns at once; call it once.
+
+        If loading fails, the engine has no model, its state is `unloaded` and `last_error` says why: call
+        `load_model`.
+
+        Args:
+            without_model: why there is no model to load, for `last_error`; None loads that of `config`.
+        """
         self._exit_hook.arm()
-        self._thread.start()
+        self._thread.start(without_model=without_model)
 
     def wait_ready(self, timeout: float | None = None) -> None:
         """Block until the model is loaded.

@@ -157,11 +157,17 @@ class EngineThread:
         current = self.current
         return None if current is None else current.pipeline
 
-    def start(self) -> None:
-        """Start the thread, which loads the model. Call it once."""
+    def start(self, *, without_model: str | None = None) -> None:
+        """Start the thread, which loads the model. Call it once.
+
+        Args:
+            without_model: why there is no model to load; None loads that of `config`.
+        """
         if self._thread is not None:
             raise RuntimeError("the engine was already started")
-        self._thread = threading.Thread(target=self._run, name="pravaha-engine", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, args=(without_model,), name="pravaha-engine", daemon=True
+        )
         self._pid = os.getpid()
         self._thread.start()
 
@@ -246,14 +252,16 @@ class EngineThread:
 
     # ---- the thread ----
 
-    def _run(self) -> None:
+    def _run(self, without_model: str | None) -> None:
         try:
             lower_thread_priority(
                 self.config.niceness
             )  # before the executor starts its own threads
-            pipeline: Pipeline | None = self._load(
-                open_with_headers(self.config, self._model_opener)
-            )
+            pipeline: Pipeline | None = None
+            if without_model is None:
+                pipeline = self._load_or_stay_unloaded(self.config.name, self._load_first)
+            else:
+                self._stay_unloaded(without_model)
             while not self._stopping:
                 self._serve(pipeline)
                 if not self._stopping and (change := self._take_change()) is not None:
@@ -261,9 +269,7 @@ class EngineThread:
         except _LoadingStoppedError:
             pass
         except BaseException as error:  # a Rust panic is not an Exception
-            # An unusable model is not a defect of the engine: callers get the error; nothing is logged.
-            if self._settled.is_set() or not isinstance(error, PravahaError):
-                _log.exception("The engine failed.")
+            _log.exception("The engine failed.")
             self._lifecycle.fail(str(error) or type(error).__name__)
         finally:
             self._close_down()
@@ -333,17 +339,27 @@ class EngineThread:
             self._stay_unloaded(None)
             return None
         self._publish()
+        return self._load_or_stay_unloaded(upcoming.config.name, partial(self._load_next, upcoming))
+
+    def _load_or_stay_unloaded(self, name: str, load: Callable[[], Pipeline]) -> Pipeline | None:
+        """Load a model; if that fails, publish the reason and return None: another can be loaded."""
         try:
-            return self._load_next(upcoming)
+            return load()
         except _LoadingStoppedError:
             raise
         except BaseException as error:  # a Rust panic is not an Exception
+            # An unusable model is not a defect of the engine: callers get the error; nothing is logged.
             if not isinstance(error, PravahaError):
-                _log.exception("Loading %s failed.", upcoming.config.name)
-            message = f"{upcoming.config.name} could not be loaded: {error or type(error).__name__}"
+                _log.exception("Loading %s failed.", name)
+            reason = str(error) or type(error).__name__
+            message = f"{name} could not be loaded: {reason.rstrip('.')}."
             self._unload(message)
             self._stay_unloaded(message)
             return None
+
+    def _load_first(self) -> Pipeline:
+        """Load the model of the settings."""
+        return self._load(open_with_headers(self.config, self._model_opener))
 
     def _load_next(self, upcoming: NextModel) -> Pipeline:
         """Load a model whose headers were read; its KV pool is sized by what is free now."""

@@ -3,6 +3,7 @@
 loading ──▶ ready ──▶ draining ──▶ stopped
 └─────────────────────▲
 any of the first three ──▶ failed
+loading ──▶ unloaded, if there is no model or it cannot be loaded
 
 A change of the model (`begin_change`):
 

@@ -6,6 +6,7 @@ between two steps.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,9 +71,16 @@ class SnapshotPublisher:
     # ---- readers, any thread ----
 
     def snapshot(self) -> EngineSnapshot:
-        """The last published snapshot, with current rates."""
+        """The last published snapshot, with current rates.
+
+        A change of the model is shown from the call that asks for it on, also before the engine's thread
+        has published it: a caller may wait for `changes_model` to end.
+        """
         self._snapshot_read = True
-        return self._rates.apply(self._snapshot)
+        snapshot, upcoming = self._rates.apply(self._snapshot), self._lifecycle.next_model
+        if upcoming is not None and snapshot.next_model is None:
+            return replace(snapshot, state=self._lifecycle.state, next_model=upcoming)
+        return snapshot
 
     def blocks(self, since: int) -> BlockMap | None:
         """The KV block map, or None if none newer than epoch `since` was published.

@@ -135,6 +135,7 @@ class FakeClient(ToyClient):
     def begin_change(self, name: str) -> None:
         """Free the old model and begin to load `name`, as the engine does once requests have finished."""
         self.next_model, self.progress, self.state = name, 0.0, EngineState.LOADING
+        self.error = None
         self.wake()
 
     def finish_change(self) -> None:

@@ -1,8 +1,11 @@
 """New, switch, filter, rename, archive; the list beside and over the transcript."""
 
+from concurrent.futures import Future
+from dataclasses import replace
+
 import pytest
 
-from app.tui.widgets.conversations import Conversations
+from app.tui.widgets.conversations import MAX_ROWS, Conversations
 from tests.tui.harness import converse
 
 
@@ -56,6 +59,48 @@ async def test_words_of_titles_and_messages_filter_the_list(screen):
         await ui.until(lambda: ui.app.query_one(Conversations).options.option_count == 1)
         await ui.press("enter", "enter")
         await ui.shown("All about mountains.")
+
+
+async def test_a_slow_filter_keeps_the_rows_and_only_the_newest_result_is_shown(
+    screen, monkeypatch
+):
+    async with screen(prepare=three_chats) as ui:
+        chats = ui.app.query_one(Conversations)
+        searches = {}
+
+        def slow(query, *, archived=False):
+            return searches.setdefault(query, Future())
+
+        monkeypatch.setattr(ui.session, "start_trees", slow)
+        trees = {tree.title: tree for tree in ui.session.trees()}
+        await ui.press("ctrl+t", "slash", "r", "i")
+        await ui.until(lambda: "ri" in searches, "the search")
+        assert chats.options.option_count == 3
+        assert searches["r"].cancelled()
+        # Enter twice before the result: what is opened matches the filter, and is not an old row.
+        await ui.press("enter", "enter")
+        assert ui.session.title == "Tell me of clouds"
+        searches["ri"].set_result([trees["Tell me of rivers"]])
+        await ui.until(lambda: ui.session.title == "Tell me of rivers", "the match")
+        await ui.until(lambda: chats.options.option_count == 3, "the whole list")
+
+
+async def test_a_filter_that_was_cleared_shows_no_late_result(screen, monkeypatch):
+    async with screen(prepare=three_chats) as ui:
+        chats, late = ui.app.query_one(Conversations), Future()
+        monkeypatch.setattr(ui.session, "start_trees", lambda query, *, archived=False: late)
+        await ui.press("ctrl+t", "slash", "r", "backspace")
+        await ui.until(lambda: late.cancelled(), "the end of the search")
+        assert chats.options.option_count == 3
+
+
+async def test_of_many_conversations_the_newest_are_listed_and_the_rest_counted(screen):
+    async with screen(prepare=three_chats) as ui:
+        chats = ui.app.query_one(Conversations)
+        (tree, *_) = ui.session.trees()
+        chats.show([replace(tree, id=str(n)) for n in range(MAX_ROWS + 7)], None)
+        assert chats.options.option_count == MAX_ROWS + 1
+        assert "7 older: / filters" in str(chats.options.get_option_at_index(MAX_ROWS).prompt)
 
 
 async def test_a_filter_that_matches_nothing_says_so(screen):

@@ -8,19 +8,24 @@ import pyte
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual import constants
 from textual.app import App
 from textual.geometry import Region
 from textual.screen import Screen
 from textual.widgets import Markdown
 from textual.widgets.markdown import MarkdownBlock
 
+from app.tui.map_governor import MAX_BYTES, RATES_HZ
 from app.tui.presenter import CROWD, CROWDED_FIGURES_S, FIGURES_S
 from app.tui.textual_workarounds.answer_markdown import AnswerMarkdown, GrowingParagraph
 from app.tui.textual_workarounds.partial_compositor import PartialCompositor, bands_of
+from app.tui.view.mood import DWELL_S, ONE_SHOT_S, Mood
 from app.tui.widgets.kv_map import KvMap
+from app.tui.widgets.kv_pane import KvPane
 from app.tui.widgets.message import CROWDED_RESERVE
 from app.tui.widgets.transcript import Transcript
 from engine.api.request import Request, SamplingParams
+from tests.fakes.fake_client import BLOCK_SIZE
 
 REGIONS = st.lists(
     st.builds(
@@ -167,14 +172,53 @@ async def test_figures_wait_for_their_turn_while_text_does_not(screen, monkeypat
         ui.client.step()
         await ui.shown("word")
         shown = []
-        show = KvMap.show
-        monkeypatch.setattr(KvMap, "show", lambda *a, **b: shown.append(a) or show(*a, **b))
+        show = KvPane.show
+        monkeypatch.setattr(KvPane, "show", lambda *a, **b: shown.append(a) or show(*a, **b))
         ui.client.step(3)
         ui.clock.now += 0.9 * pause
         await ui.shown("word word word word")
         assert not shown
         ui.clock.now += 0.2 * pause
         await ui.until(lambda: shown, "the figures")
+
+
+async def test_changing_blocks_are_drawn_at_the_rate_of_their_governor(screen, monkeypatch):
+    monkeypatch.setattr("app.tui.presenter.thread_time", lambda: 0.0)
+    async with screen(["word "] * 4000, size=(160, 45)) as ui:
+        await ui.ask("question")
+        ui.client.step()
+        await ui.shown("word")
+        governor = ui.app._presenter.map_governor
+        written = 0
+        drawn = set()
+        redraw = KvMap._redraw
+
+        def redrawn(self):
+            changed = redraw(self)
+            if changed:
+                drawn.add(ui.clock.now)
+                ui.app.pace.queued(written)
+                ui.app.pace.wrote(written)
+            return changed
+
+        monkeypatch.setattr(KvMap, "_redraw", redrawn)
+
+        async def frames(count):
+            drawn.clear()
+            for _ in range(count):
+                ui.client.step(BLOCK_SIZE)  # a block more
+                ui.clock.now += 0.1
+                await ui.app.frame_clock.tick_once()
+            return len(drawn)
+
+        assert await frames(20) >= 19
+        written = 2 * MAX_BYTES
+        await frames(30)
+        assert governor.hz == RATES_HZ[-1]
+        assert await frames(20) == pytest.approx(2 * RATES_HZ[-1], abs=1)
+        written = 0
+        await frames(80)
+        assert governor.hz == RATES_HZ[0]
 
 
 @pytest.mark.parametrize("others", [0, CROWD])
@@ -213,6 +257,30 @@ async def test_under_load_the_engine_yields_a_core_while_the_screen_draws(
         cores = int(bool(others))
         assert {("apply", cores), ("render_partial_update", cores)} == set(drawn)
         assert not yielded
+
+
+async def test_after_an_answer_the_figure_rests_by_itself_and_figures_wait(screen, monkeypatch):
+    monkeypatch.setattr(constants, "TEXTUAL_ANIMATIONS", "full")
+    async with screen("Done.", size=(160, 45)) as ui:
+        ui.clock.now += DWELL_S
+        await ui.ask("question")
+        ui.client.finish()
+        ui.clock.now += DWELL_S
+        figure = ui.app._avatars[1]
+        await ui.until(lambda: figure.shown[0] is Mood.DONE, "the end of the answer")
+        idle = ui.client.snapshot()
+        monkeypatch.setattr(ui.client, "snapshot", lambda: idle)
+        ui.clock.now += ONE_SHOT_S + DWELL_S
+        await ui.until(lambda: figure.shown[0] is Mood.IDLE, "the end of the mood")
+        drawings = []
+        show = KvPane.show
+        monkeypatch.setattr(KvPane, "show", lambda *a: drawings.append(a) or show(*a))
+        ticks = ui.app.frame_clock.ticks
+        await ui.until(lambda: ui.app.frame_clock.ticks > ticks + 2, "ticks of the animation")
+        assert not drawings  # the clock stands still: only the figure could have moved
+        ui.clock.now += 60.0
+        await ui.settled()
+        assert drawings
 
 
 async def test_an_opened_pane_does_not_wait(screen):

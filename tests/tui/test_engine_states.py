@@ -37,12 +37,23 @@ async def test_an_answer_to_a_question_asked_while_loading_names_its_model(scree
         await ui.gone("≋ assistant")
 
 
-async def test_a_failed_load_says_why(screen):
-    client = FakeClient(state=EngineState.LOADING)
+async def test_after_a_failed_load_what_was_sent_waits_for_another_model(screen):
+    client = FakeClient("an answer", "another", state=EngineState.LOADING)
     async with screen(client=client) as ui:
-        client.fail("The file \x1b[2J is damaged.")
-        await ui.shown("✗ The file is damaged.", "failed")
-        assert mood(ui) is Mood.ERROR
+        await ui.ask("hello")
+        await ui.ask("and then")
+        await ui.type("half a thou")
+        client.fail_change("fake could not be loaded: The file \x1b[2J is damaged.")
+        await ui.shown("fake could not be loaded: The file is damaged. /model chooses another.")
+        await ui.until(lambda: ui.app.frame_clock.sleeping, "the clock's sleep")
+        assert ui.prompt.text == "half a thou"
+        client.begin_change("other")
+        client.finish_change()
+        await ui.until(lambda: len(client.requests) == 1, "the request")
+        client.finish()
+        await ui.until(lambda: len(client.requests) == 2, "the queued message")
+        await ui.answered()
+        await ui.shown("an answer", "and then", "another")
 
 
 async def test_the_model_loads_after_the_first_frame(screen):

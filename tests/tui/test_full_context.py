@@ -72,14 +72,15 @@ async def test_a_summary_is_written_first(screen):
         await ui.shown("the gist", "the answer")
 
 
-async def test_what_does_not_help_is_said_and_nothing_is_lost(screen):
+async def test_a_message_that_never_fits_is_refused_without_a_question(screen):
     async with screen(prepare=long_chat) as ui:
+        nodes = len(ui.session.tree)
         await ui.ask("ab" * 900)
-        await ui.shown("Context full")
-        await ui.press("d")
         await ui.until(lambda: ui.toasts)
-        assert ui.toasts[-1] == "The message alone is too long for the context: shorten it."
+        assert "The message alone has" in ui.toasts[-1]
+        assert "Context full" not in ui.text
         assert ui.prompt.text == "ab" * 900
+        assert len(ui.session.tree) == nodes
 
 
 async def test_the_command_shortens_now(screen):

@@ -33,6 +33,21 @@ async def test_a_full_disk_is_told_once_and_quitting_asks_first(screen, tmp_path
         await ui.until(lambda: not ui.app.is_running, "the end")
 
 
+async def test_on_a_full_disk_it_starts_and_says_so(screen, tmp_path):
+    async with screen("first") as ui:
+        await ui.ask("one")
+        await ui.answered()
+    with full_disk(tmp_path / "conversations.db"):
+        opened = screen()
+        ui = await opened.__aenter__()
+        await ui.shown("not saved", "one", "first")
+        await ui.press("ctrl+q")
+        await ui.shown("Quit and lose the last messages?")
+        await ui.press("n")
+    await ui.gone("not saved")
+    await opened.__aexit__(None, None, None)
+
+
 async def test_a_conversation_that_another_process_continued_is_shown(screen, tmp_path):
     from tests.fakes.chat_toys import ToyClient
     from tests.tui.harness import Clock, make_session

@@ -146,7 +146,7 @@ async def test_a_fork_is_told_and_its_copied_block_flashes(open_map):
         fork = RequestForked(ui.client.time, request, "req-parent", 40, 2, block + 3)
         ui.client.event_ring.append(fork)
         ui.clock.now += FIGURES_S
-        await ui.shown("fork", "40 tok 2+1 blk")
+        await ui.shown("fork", "2 blk +1 copied")
         assert lit() == [block, block + 1, block + 3]
         ui.clock.now += BLINK_S
         await ui.until(lambda: lit() == [], "the end of the flash")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.tui.view.kv_cells import Cell, block_cells
+from app.tui.view.kv_cells import LIT_ABOVE, PATH_0, Cell, block_cells
 from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.kv_tree import KvTree
 from engine.api.block_detail import PrefixChain, PrefixTree
@@ -10,6 +10,7 @@ from engine.api.errors import QueueFull
 from engine.api.events import PrefixHit, PrefixPinned, PrefixUnpinned, RequestFinished
 from engine.api.request import FinishReason, Timings
 from engine.api.residency import Residency
+from tests.fakes.fake_client import BLOCK_SIZE
 from tests.tui.harness import converse
 
 
@@ -104,12 +105,42 @@ async def test_the_blocks_of_a_path_are_highlighted(screen, monkeypatch, columns
         await ui.until(lambda: any("in 2 blocks" in one for one in ui.toasts), "the toast")
         shown = ui.app.query_one(KvMap)
         assert ui.app.focused is shown
-        assert shown._lit_blocks.tolist() == [3, 4]
+        assert [path.tolist() for path in shown.paths] == [[3, 4]]
         assert shown.cursor == 3
-        codes = block_cells(ui.client.blocks(-1), None, None, lit_blocks=shown._lit_blocks)
+        codes = block_cells(ui.client.blocks(-1), None, None, paths=shown.paths)
         assert codes[3] == codes[4] == Cell.LIT
         await ui.press("enter")
-        assert not len(shown._lit_blocks)
+        assert not shown.paths
+
+
+async def test_of_two_marked_answers_the_shared_blocks_are_shown_and_counted(screen, monkeypatch):
+    def two(session, client):
+        rivers(session, client)
+        client.answers.appendleft("Nothing about rivers.")
+        session.regenerate()
+        client.finish()
+        session.pump()
+
+    async with screen(prepare=two, size=(160, 40)) as ui:
+        blocks = iter([(3, 4, 5), (3, 4, 8, 9)])
+        monkeypatch.setattr(
+            ui.client, "residency", lambda ids: Residency(len(ids), 48, 0, next(blocks))
+        )
+        await ui.press("shift+tab", "space", "h", "space")
+        await ui.shown("v shared KV")
+        await ui.press("v")
+        said = (
+            f"Both paths share 2 blocks of the KV pool ({2 * BLOCK_SIZE} tokens); "
+            "1 and 2 blocks belong to one of them only."
+        )
+        await ui.until(lambda: said in ui.toasts, said)
+        await ui.shown("in both 2", "1st only 1", "2nd only 2")
+        codes = block_cells(ui.client.blocks(-1), None, None, paths=ui.app.query_one(KvMap).paths)
+        assert codes[[3, 4, 5, 8, 9]].tolist() == [
+            LIT_ABOVE, LIT_ABOVE, PATH_0, PATH_0 + 1, PATH_0 + 1,
+        ]  # fmt: skip
+        await ui.press("enter")
+        await ui.gone("in both")
 
 
 async def test_v_shows_the_tree_and_enter_lights_a_chain(screen, monkeypatch):
@@ -122,7 +153,7 @@ async def test_v_shows_the_tree_and_enter_lights_a_chain(screen, monkeypatch):
         await ui.shown("KV map")
         shown = ui.app.query_one(KvMap)
         assert ui.app.focused is shown
-        assert shown._lit_blocks.tolist() == [5, 6, 7]
+        assert [path.tolist() for path in shown.paths] == [[5, 6, 7]]
 
 
 async def test_the_tree_is_read_at_most_once_a_second(screen, monkeypatch):

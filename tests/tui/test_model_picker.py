@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from app.tui.view.model_lines import build_loaded, build_model, build_near
+from app.slash.models import build_near
+from app.tui.view.model_lines import build_loaded, build_model
 from app.tui.view.spans import plain
 from app.tui.widgets.model_picker import ModelPicker
 from engine.api.errors import ModelError, ModelNotFound
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from tests.fakes.fake_client import MODEL, FakeClient
+from tests.fakes.installed_models import HUGE, LOADED, OTHER
 from tests.tui.harness import converse
-from tests.tui.models import HUGE, LOADED, OTHER
 
 
 @pytest.fixture

@@ -1,10 +1,14 @@
 """Panes: the same key shows, maximises and restores; help and palette reach everything."""
 
+from functools import partial
+
 import pytest
 from textual.command import CommandPalette
+from textual.fuzzy import Matcher
 
 from app.slash import parse
 from app.tui.keys import ALL_KEYS, shown
+from app.tui.palette import commands_without_keys, score, title_of
 from app.tui.widgets.help import HelpScreen, build_help
 from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.stats import StatsPane
@@ -70,7 +74,9 @@ def test_help_lists_every_key_and_command_within_its_width(cells):
 async def test_help_opens_on_f1_and_question_mark_and_scrolls(screen):
     async with screen(prepare=rivers, size=(80, 24)) as ui:
         await ui.press("f1")
-        await ui.shown("Keys and commands", "Find and run any command")
+        await ui.shown(
+            "Keys and commands", "How to: letters after shift+tab", "Continue from a word"
+        )
         await ui.press("end")
         await ui.shown("send text that begins with a slash")
         await ui.press("escape", "shift+tab", "question_mark")
@@ -84,6 +90,40 @@ async def test_the_palette_runs_an_action(screen):
         await ui.shown("Engine stats (again: maximise)")
         await ui.press("enter")
         await ui.shown("Throughput")
+
+
+@pytest.mark.parametrize(
+    ("word", "entry"),
+    [
+        ("fork", "Fork: Begin a branch at the token cursor, else after the message"),
+        ("expand", "Expand: Generate 2 to 9 answers side by side: x, then their number"),
+        ("prune", "Prune: Remove the message and all below it; u restores"),
+        ("promote", "Promote: Make the branch the main one"),
+        ("undo", "Undo the last operation on the conversation"),
+    ],
+)
+def test_an_action_is_found_in_the_palette_by_its_name(word, entry):
+    titles = [title_of(key) for key in ALL_KEYS if key.palette]
+    assert max(titles, key=partial(score, Matcher(word))) == entry
+
+
+def test_every_command_is_in_the_palette_once():
+    named = {key.label for key in ALL_KEYS if key.palette} | {key.id for key in ALL_KEYS}
+    listed = [command.name for command in commands_without_keys()]
+    assert {"export", "import", "rename", "system", "shorten"} <= set(listed)
+    assert {"fork", "expand", "undo", "theme", "quit", "help"}.isdisjoint(listed)
+    assert {c.name for c in parse.available("screen")} <= named | {*listed, "model", "sampling"}
+
+
+async def test_the_palette_writes_a_command_that_needs_words_into_the_prompt(screen):
+    async with screen(prepare=rivers) as ui:
+        await ui.type("notes.md")
+        await ui.press("ctrl+p")
+        await ui.type("write this conversation")
+        await ui.shown("Export: write this conversation to FILE")
+        await ui.press("enter")
+        await ui.until(lambda: ui.prompt.text == "/export notes.md ", "the command")
+        assert ui.prompt.has_focus
 
 
 async def test_the_palette_switches_the_scheduling_policy(screen):

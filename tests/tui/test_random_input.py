@@ -8,8 +8,8 @@ import pytest
 
 from app.tui import toasts
 from tests.fakes.fake_client import FakeClient
+from tests.fakes.installed_models import HUGE, LOADED, OTHER
 from tests.tui.harness import open_screen
-from tests.tui.models import HUGE, LOADED, OTHER
 from tests.tui.random_input import RandomUser
 
 SEEDS = (1, 2, 3)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.tui.view.sampling_lines import applies_otherwise, build_summary, value_of
+from app.slash.sampling import applies_otherwise, build_summary, value_of
 from app.tui.widgets.sampling_editor import SamplingEditor
 from engine.api.generation_defaults import GenerationDefaults, SamplingChoice
 from engine.api.request import SamplingParams

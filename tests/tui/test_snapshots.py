@@ -13,8 +13,8 @@ from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import FinishReason, SamplingParams
 from engine.api.snapshot import EngineState
 from tests.fakes.fake_client import FakeClient
+from tests.fakes.installed_models import HUGE, LOADED, OTHER
 from tests.tui.harness import Clock, Harness, converse, make_app, make_session
-from tests.tui.models import HUGE, LOADED, OTHER
 
 SMALL, MEDIUM, WIDE = (80, 24), (120, 36), (160, 48)
 

@@ -15,6 +15,13 @@ async def test_a_further_one_replaces_the_oldest(screen):
         assert ui.toasts == [f"number {number}" for number in (2, 3, 4)]
 
 
+async def test_a_repeated_one_is_shown_once_and_last(screen):
+    async with screen() as ui:
+        for words in ("Nothing to undo.", "Undone: prune", "Nothing to undo.", "Nothing to undo."):
+            ui.app.notify_safely(words)
+        await ui.until(lambda: ui.toasts == ["Undone: prune", "Nothing to undo."], "two toasts")
+
+
 async def test_they_are_repeated_in_the_log(screen, caplog):
     with caplog.at_level(logging.INFO, "app.tui.toasts"):
         async with screen() as ui:

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from app.tui.actions.target import target
 from app.tui.frame import Frame
-from app.tui.view.kv_words import build_pinned, build_shown, build_unpinned, build_warmed
+from app.tui.view.kv_words import (
+    build_pinned,
+    build_shared,
+    build_shown,
+    build_unpinned,
+    build_warmed,
+)
 from app.tui.widgets.kv_pane import KvPane
 from engine.api.errors import PravahaError
 from engine.api.events import (
@@ -48,7 +54,7 @@ class KvActions:
         self._pins: dict[str, str] = {}  # node id → pin id
         self._pinning: set[str] = set()  # pins and unpins whose event has not arrived
         self._warming: dict[str, _Warming] = {}
-        self._shown_path: tuple[int, ...] | None = None  # waits for its residency
+        self._shown_paths: list[tuple[int, ...]] = []  # wait for their residency
         self._next_event: int | None = None
         self._acted_at: float | None = None
 
@@ -72,23 +78,30 @@ class KvActions:
         self._warming[request_id] = _Warming(submitted)
 
     async def show_blocks(self) -> None:
-        """Open the KV map with the blocks of the path to the node highlighted."""
-        ids = self._app.session.branches.prompt_ids(target(self._app))
+        """Open the KV map with the blocks of the path to the node highlighted.
+
+        With two or more marked messages: the blocks of the paths to them, and which of them are shared.
+        """
+        marks, session = self._app.marks, self._app.session
+        marks.keep(session.tree.__contains__)
+        marked = [one for one in marks.ids if session.tree[one].pruned_at is None]
+        nodes = marked if len(marked) > 1 else [target(self._app)]
+        paths = [session.branches.prompt_ids(node_id) for node_id in nodes]
         self._follow()
         if self._app.pane != "kv":
             self._app.action_pane("kv")
-        self._shown_path = ids
+        self._shown_paths = paths
 
     def show(self, frame: Frame) -> bool:
         """Report what the engine did; True while an answer is expected."""
-        self._show_path()
+        self._show_paths()
         self._drop_refused()
         if self._pinning or self._warming or self._pins:
             batch = self._app.client.events(self._next_event or 0)
             self._next_event = batch.next
             for event in batch.events:
                 self._report(event)
-        expected = bool(self._pinning or self._warming) or self._shown_path is not None
+        expected = bool(self._pinning or self._warming) or bool(self._shown_paths)
         if not expected:
             self._acted_at = None
             return False
@@ -109,19 +122,22 @@ class KvActions:
                 del self._warming[request_id]
                 self._app.notify_safely(str(error), "warning")
 
-    def _show_path(self) -> None:
-        if self._shown_path is None:
-            return
+    def _show_paths(self) -> None:
         try:
-            found = self._app.client.residency(self._shown_path)
+            answers = [self._app.client.residency(ids) for ids in self._shown_paths]
         except PravahaError as error:
-            self._shown_path = None
+            self._shown_paths = []
             self._app.notify_safely(str(error), "warning")
             return
-        if found is not None:
-            self._shown_path = None
-            self._app.query_one(KvPane).light(found.blocks)
-            self._app.notify_safely(build_shown(found))
+        found = [one for one in answers if one is not None]
+        if not found or len(found) < len(answers):
+            return
+        self._shown_paths = []
+        self._app.query_one(KvPane).light(*(one.blocks for one in found))
+        several = len(found) > 1
+        self._app.notify_safely(
+            build_shared(found, self._block_size) if several else build_shown(found[0])
+        )
 
     def _report(self, event: Event) -> None:
         match event:

@@ -8,19 +8,17 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING
 
+from app.slash.models import NOW, build_near, read_model
 from app.text.safe_text import safe_line
 from app.tui.frame import Frame
-from app.tui.view.model_lines import build_answered_by, build_loaded, build_near
+from app.tui.view.model_lines import build_answered_by, build_loaded
 from app.tui.widgets.model_picker import ModelPicker, PickedModel
 from engine.api.available_model import AvailableModel
 from engine.api.errors import ModelNotFound, PravahaError
 from engine.conversations.tree import NodeKind
-from engine.runtime.model_change import CHANGE_DRAIN_S
 
 if TYPE_CHECKING:
     from app.tui.app import PravahaApp
-
-_NOW = " now"
 
 
 class ModelActions:
@@ -39,9 +37,7 @@ class ModelActions:
 
     def switch(self, argument: str) -> None:
         """Load the named model; `NAME now` stops running answers."""
-        now = argument.endswith(_NOW)
-        name = argument.removesuffix(_NOW).strip()
-        self._work(self._load(name, 0.0 if now else CHANGE_DRAIN_S))
+        self._work(self._load(*read_model(argument)))
 
     @property
     def in_view(self) -> bool:
@@ -95,7 +91,7 @@ class ModelActions:
             if running and drain_s:
                 app.notify_safely(
                     f"Changing to {name} once running answers have finished, in {drain_s:.0f} s at "
-                    f"the latest; /model {name}{_NOW} stops them."
+                    f"the latest; /model {name}{NOW} stops them."
                 )
         app.frame_clock.wake()
 

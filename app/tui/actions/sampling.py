@@ -2,17 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from app.tui.view.sampling_lines import applies_otherwise, build_summary, value_of
+from app.slash.sampling import applies_otherwise, build_summary, change_sampling, value_of
 from app.tui.widgets.sampling_editor import SamplingEditor
 from engine.api.errors import InvalidRequest
 from engine.api.generation_defaults import GenerationDefaults
-from engine.conversations.branch_sampling import PARAMETERS, read_changes
+from engine.conversations.branch_sampling import PARAMETERS
 from engine.conversations.submission import default_max_tokens
 
 if TYPE_CHECKING:
     from app.tui.app import PravahaApp
-
-RESET = "reset"
 
 
 class SamplingActions:
@@ -23,13 +21,11 @@ class SamplingActions:
 
     def run(self, argument: str) -> None:
         """Open the editor; with `NAME=VALUE …` set those; with `reset` leave all to the model."""
-        session = self._app.session
         if not argument:
             self.edit()
             return
         try:
-            reset = argument.lower() == RESET
-            session.change_sampling(dict.fromkeys(PARAMETERS) if reset else read_changes(argument))
+            change_sampling(self._app.session, argument)
         except InvalidRequest as error:
             self._app.notify_safely(str(error), "warning")
             return

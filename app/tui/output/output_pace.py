@@ -53,6 +53,11 @@ class OutputPace:
         self._on_progress = callback
 
     @property
+    def total(self) -> int:
+        """Bytes handed to the writer since the start."""
+        return self._queued
+
+    @property
     def congested(self) -> bool:
         """Whether too much is on its way to draw a frame."""
         with self._lock:

@@ -12,17 +12,15 @@ from app.tui.numbers import clock_time, compact, duration, percent, rate
 from app.tui.view.key_hints import KeyHint, build_hints, wanted_cells
 from app.tui.view.spans import Line, Span, cut, fit, justify, plain, width
 from app.tui.view.stats import is_busy
+from app.tui.view.wrapping import wrap_cells
 from engine.api.snapshot import EngineSnapshot, EngineState, Totals
 
 _WITHOUT_MODEL = frozenset({EngineState.FAILED, EngineState.UNLOADED})
+_GAUGE_CELLS, _REASON_CELLS = 40, 76
 _TITLE_ROOM = 24
 """Cells of the header that are kept for the title before the least important figures are shown."""
 _BESIDE_HINTS = 3
 """Cells that stay empty between the figures and the hints."""
-_NO_REASON = {
-    EngineState.FAILED: "The engine stopped for an unknown reason.",
-    EngineState.UNLOADED: "No model is loaded: /model chooses one.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +221,17 @@ def build_reason(
 
 
 def _reason(snapshot: EngineSnapshot) -> str:
-    failed = snapshot.state in _WITHOUT_MODEL
-    return safe_line(snapshot.last_error) if failed and snapshot.last_error else ""
+    """Why there is no model, and what to do where that is known; empty if there is one."""
+    error = safe_line(snapshot.last_error or "")
+    match snapshot.state:
+        case EngineState.UNLOADED if error:
+            return f"{error} /model chooses another."
+        case EngineState.UNLOADED:
+            return "No model is loaded: /model chooses one."
+        case EngineState.FAILED:
+            return error
+        case _:
+            return ""
 
 
 def build_too_small(cells: int) -> Line:
@@ -235,9 +242,12 @@ def build_too_small(cells: int) -> Line:
 def build_load_line(snapshot: EngineSnapshot, glyphs: Glyphs, cells: int) -> list[Line]:
     """Progress of loading, or the reason of its failure."""
     if snapshot.state in _WITHOUT_MODEL:
-        reason = safe_line(snapshot.last_error or _NO_REASON[snapshot.state])
-        return [(Span(f"{glyphs.failed} ", "$error"), Span(reason, "$error"))]
-    full, empty = gauge(glyphs, snapshot.loading_progress, max(4, cells - 6))
+        reason = _reason(snapshot) or "The engine stopped for an unknown reason."
+        return [
+            (Span(f"{' ' if row else glyphs.failed} ", "$error"), Span(text, "$error"))
+            for row, text in enumerate(wrap_cells(reason, max(8, min(cells, _REASON_CELLS) - 2)))
+        ]
+    full, empty = gauge(glyphs, snapshot.loading_progress, max(4, min(cells, _GAUGE_CELLS) - 6))
     of = "" if snapshot.next_model is None else f" of {safe_line(snapshot.next_model)}"
     return [
         (Span(f"loading the weights{of}", "$muted"),),

@@ -4,6 +4,7 @@ A cell represents `zoom` consecutive blocks and shows the highest of their `Cell
 *block* (0 … total-1), *cell* = block // zoom, *cell row* = cell // columns.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -30,6 +31,10 @@ class Cell(IntEnum):
     LIT = 6
 
 
+PATH_0 = 90
+"""Code of a block that only the first of several selected paths has; those of the next paths follow."""
+_PATH_HUES = (3, 5, 2, 4)
+"""Hues of the paths: those that themes use least for states of blocks."""
 LIT_ABOVE = 99
 """Code of a highlighted block in a mode that does not show states, above hues and steps."""
 FLASH = 100
@@ -82,7 +87,7 @@ def block_cells(
     *,
     colored_by: NDArray[np.uint8] | None = None,
     flashing: NDArray[np.int32] | None = None,
-    lit_blocks: NDArray[np.int32] | None = None,
+    paths: Sequence[NDArray[np.int32]] = (),
 ) -> NDArray[np.uint8]:
     """[blocks] the code of every block: its `Cell`, or what a colour mode says.
 
@@ -93,7 +98,8 @@ def block_cells(
         colored_by: [blocks] codes of `kv_colors.mode_codes` for blocks that are not free; None shows
             states.
         flashing: blocks to draw as flashing.
-        lit_blocks: further blocks that are highlighted.
+        paths: the blocks of selected paths. Of several, blocks that two of them have are highlighted, and
+            the others have a code for each path.
     """
     cells = _BY_STATE[blocks.state]
     if colored_by is None:
@@ -105,11 +111,21 @@ def block_cells(
         cells = np.where((cells == Cell.FREE) | (colored_by == 0), cells, colored_by)
     if lit is not None:
         cells[blocks.blocks_of(lit)] = Cell.LIT if colored_by is None else LIT_ABOVE
-    if lit_blocks is not None:
-        cells[lit_blocks] = Cell.LIT if colored_by is None else LIT_ABOVE
+    if len(paths) == 1:
+        cells[paths[0]] = Cell.LIT if colored_by is None else LIT_ABOVE
+    elif paths:
+        for number, path in enumerate(paths):
+            cells[path] = PATH_0 + number
+        cells[shared_blocks(paths)] = LIT_ABOVE
     if flashing is not None:
         cells[flashing] = FLASH
     return cells
+
+
+def shared_blocks(paths: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """[S] int32, the blocks that at least two of the paths have."""
+    blocks, times = np.unique(np.concatenate(paths), return_counts=True)
+    return blocks[times > 1]
 
 
 def state_counts(blocks: BlockMap, own: str | None) -> dict[Cell, int]:
@@ -152,27 +168,31 @@ def paired(rows: NDArray[np.int16]) -> NDArray[np.int16]:
     return rows
 
 
-def changed_lines(
+def changed_spans(
     old: NDArray[np.int16], new: NDArray[np.int16], rows_per_line: int
-) -> list[int] | None:
-    """Text rows whose cells differ, or None if the shape changed and all must be redrawn."""
+) -> list[tuple[int, int, int]] | None:
+    """(text row, first column, column after the last) of the cells that differ in each text row.
+
+    None if the shape changed and all must be redrawn.
+    """
     if old.shape != new.shape:
         return None
-    rows = np.flatnonzero((old != new).any(axis=1))
-    return sorted({int(row) // rows_per_line for row in rows})
+    differ = old != new
+    lines = differ.reshape(-1, rows_per_line, differ.shape[1]).any(axis=1)
+    rows = np.flatnonzero(lines.any(axis=1))
+    first = lines[rows].argmax(axis=1)
+    stop = lines.shape[1] - lines[rows, ::-1].argmax(axis=1)
+    return list(zip(rows.tolist(), first.tolist(), stop.tolist(), strict=True))
 
 
 def runs(upper: NDArray[np.int16], lower: NDArray[np.int16]) -> list[tuple[int, int, int]]:
     """(upper cell, lower cell, length) for each run of equal pairs along one text row."""
     if len(upper) == 0:
         return []
-    edges = np.flatnonzero((np.diff(upper) != 0) | (np.diff(lower) != 0)) + 1
+    edges = np.flatnonzero((upper[1:] != upper[:-1]) | (lower[1:] != lower[:-1])) + 1
     starts = np.concatenate(([0], edges))
-    ends = np.concatenate((edges, [len(upper)]))
-    return [
-        (int(upper[start]), int(lower[start]), int(end - start))
-        for start, end in zip(starts, ends, strict=True)
-    ]
+    lengths = np.diff(starts, append=len(upper))
+    return list(zip(upper[starts].tolist(), lower[starts].tolist(), lengths.tolist(), strict=True))
 
 
 def block_info(blocks: BlockMap, block: int) -> BlockInfo:
@@ -192,6 +212,8 @@ def role_of(code: int) -> str:
     """The theme variable of a code."""
     if code in (FLASH, LIT_ABOVE):
         return ROLES[Cell.LIT]
+    if code >= PATH_0:
+        return f"kv-hue-{_PATH_HUES[code - PATH_0]}"
     if code >= STEP_0:
         return f"kv-step-{code - STEP_0}"
     if code >= HUE_0:
@@ -203,6 +225,8 @@ def glyph_of(code: int, glyphs: Glyphs) -> str:
     """The character of a code on a screen without colour: a letter for a hue, a digit for a step."""
     if code in (FLASH, LIT_ABOVE):
         return glyphs.kv[Cell.LIT]
+    if code >= PATH_0:
+        return str(code - PATH_0 + 1)
     if code >= STEP_0:
         return str(code - STEP_0)
     if code >= HUE_0:

@@ -65,13 +65,13 @@ def _row(event: Event, began: float, narrow: bool) -> Line:
 
 
 def _short(event: PrefixHit | RequestForked) -> Line:
-    """`40 tok 2+1 blk`: tokens not computed, blocks shared and copied."""
+    """`2 blk +1 copied`, or `32 tok 2 blk`: blocks shared and copied, tokens not computed."""
     name = request_span(event.request_id)
-    copied = "" if event.copied_block is None else "+1"
-    return (
-        name._replace(text=name.text[:_SHORT_ID_CELLS]),
-        Span(f" {event.tokens} tok {event.blocks}{copied} blk", "$muted"),
+    blocks = f"{event.blocks} blk"
+    figures = (
+        f"{event.tokens} tok {blocks}" if event.copied_block is None else f"{blocks} +1 copied"
     )
+    return (name._replace(text=name.text[:_SHORT_ID_CELLS]), Span(f" {figures}", "$muted"))
 
 
 def _word(event: Event) -> tuple[str, str] | None:

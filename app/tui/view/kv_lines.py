@@ -2,10 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs, gauge
 from app.tui.numbers import age, compact, percent, size
-from app.tui.view.kv_cells import ROLES, WORDS, BlockInfo, Cell
+from app.tui.view.kv_cells import (
+    LIT_ABOVE,
+    PATH_0,
+    ROLES,
+    WORDS,
+    BlockInfo,
+    Cell,
+    glyph_of,
+    role_of,
+    shared_blocks,
+)
 from app.tui.view.kv_colors import SCALES, ColorMode, hue_of
 from app.tui.view.kv_events import request_span
 from app.tui.view.spans import Line, Span, cut, width
@@ -82,6 +95,52 @@ def build_mode_legend(
     for entry in entries:
         target = rows[0] if not rows[1] and width([*rows[0], *entry]) <= cells else rows[1]
         target.extend(entry)
+    return [cut(row, cells) for row in rows]
+
+
+_ORDINALS = ("1st", "2nd", "3rd", "4th")
+
+
+def build_selection(
+    lit: str | None,
+    paths: Sequence[NDArray[np.int32]],
+    glyphs: Glyphs,
+    cells: int,
+    *,
+    colored: bool,
+) -> list[Line]:
+    """Rows that say what is highlighted: a request, a path, or what several paths share; none without.
+
+    Args:
+        lit: the selected request, or None.
+        paths: the blocks of each selected path.
+        glyphs: the character table.
+        cells: width of a row.
+        colored: whether swatches are coloured squares instead of glyphs.
+    """
+
+    def entry(code: int, text: str, count: int | None = None) -> Line:
+        swatch = "■" if colored and glyphs.half_blocks else glyph_of(code, glyphs)
+        number = () if count is None else (Span(f"{count}  "),)
+        return (Span(f"{swatch} ", f"${role_of(code)}"), Span(f"{text} ", "$muted"), *number)
+
+    if lit is not None:
+        return [cut((*entry(Cell.LIT, "request"), request_span(lit)), cells)]
+    if len(paths) == 1:
+        return [cut(entry(Cell.LIT, "selected path", len(paths[0])), cells)]
+    if not paths:
+        return []
+    shared = shared_blocks(paths)
+    own = [
+        entry(PATH_0 + number, f"{_ORDINALS[number]} only", len(np.setdiff1d(path, shared)))
+        for number, path in enumerate(paths)
+    ]
+    word = "in both" if len(paths) == 2 else "shared"
+    rows: list[list[Span]] = [[*entry(LIT_ABOVE, word, len(shared))]]
+    for one in own:
+        if width([*rows[-1], *one]) > cells:
+            rows.append([])
+        rows[-1].extend(one)
     return [cut(row, cells) for row in rows]
 
 

@@ -1,5 +1,8 @@
 """Sentences about the KV of a path: what was pinned, computed or found, in the engine's figures."""
 
+from collections import Counter
+from collections.abc import Sequence
+
 from app.tui.numbers import duration
 from engine.api.events import PrefixPinned, PrefixUnpinned, RequestFinished
 from engine.api.request import FinishReason
@@ -46,3 +49,17 @@ def build_shown(found: Residency) -> str:
         f"in {_blocks(len(found.blocks))}"
     )
     return f"{text}; {found.swap_tokens} in the swap tier." if found.swap_tokens else f"{text}."
+
+
+def build_shared(found: Sequence[Residency], block_size: int) -> str:
+    """What the paths to several marked messages share of the pool, and what each has of its own."""
+    paths = [set(one.blocks) for one in found]
+    times = Counter(block for path in paths for block in path)
+    shared = sum(count > 1 for count in times.values())
+    own = [sum(times[block] == 1 for block in path) for path in paths]
+    listed = ", ".join(str(count) for count in own[:-1]) + f" and {own[-1]}"
+    which = "Both paths" if len(paths) == 2 else f"The {len(paths)} paths"
+    return (
+        f"{which} share {_blocks(shared)} of the KV pool ({shared * block_size} tokens); "
+        f"{listed} blocks belong to one of them only."
+    )

@@ -1,8 +1,5 @@
 """Rows of the model picker, and the sentences about models; pure functions."""
 
-import difflib
-from collections.abc import Sequence
-
 from app.text.safe_text import safe_line
 from app.tui.numbers import compact, size
 from app.tui.view.spans import Line, Span, fit
@@ -47,17 +44,6 @@ def build_loaded(model: ModelInfo | None) -> str:
         f"{model.kv_dtype}, context {model.context_length}; {model.executor} executor, "
         f"{model.dispatch}, {model.threads} threads."
     )
-
-
-def build_near(name: str, models: Sequence[AvailableModel]) -> str:
-    """The sentence for a name that no installed model has, with the names nearest to it."""
-    names = {one.name.lower(): one.name for one in models}
-    near = [names[one] for one in difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.4)]
-    near += [one for low, one in names.items() if name.lower() in low and one not in near]
-    hint = (
-        f" Did you mean {' or '.join(near[:3])}?" if near else " /model lists the installed ones."
-    )
-    return safe_line(f"No model called {name} is installed.{hint}")
 
 
 def build_answered_by(name: str) -> str:

@@ -1,6 +1,6 @@
 """The avatar's mood, a pure function of the engine's snapshot, and its minimum duration."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from app.tui.numbers import clamp, percent, rate
@@ -46,6 +46,8 @@ def mood(
         repeated: whether the open conversation's last answer was stopped because it repeated itself.
     """
     if snapshot.state in {EngineState.FAILED, EngineState.STOPPED} or _recent_error(snapshot):
+        return Mood.ERROR
+    if snapshot.state is EngineState.UNLOADED and snapshot.last_error is not None:
         return Mood.ERROR
     if snapshot.state is EngineState.LOADING or snapshot.changes_model:
         return Mood.LOADING
@@ -121,10 +123,16 @@ def build_mood_words(shown: Mood, snapshot: EngineSnapshot, *, retry_key: str = 
 
 @dataclass(frozen=True, slots=True)
 class MoodState:
-    """The current mood and its start, in the clock's seconds."""
+    """The current mood.
+
+    Attributes:
+        since: when it began, in the clock's seconds.
+        passing: whether another mood follows although nothing happens in the engine.
+    """
 
     mood: Mood
     since: float
+    passing: bool = False
 
 
 class MoodTracker:
@@ -134,14 +142,24 @@ class MoodTracker:
         self._previous: EngineSnapshot | None = None
         self._queued: Mood | None = None
         self._preempted_at: float | None = None
+        self._wanted = Mood.IDLE  # by the last snapshot alone
         self.state = MoodState(Mood.IDLE, 0.0)
 
     def advance(self, snapshot: EngineSnapshot, now: float, *, repeated: bool = False) -> MoodState:
         """The mood to show at time `now`, given the newest snapshot; `repeated` as for `mood`."""
+        self._choose(snapshot, now, repeated=repeated)
+        shown = self.state.mood
+        passing = shown in ONE_SHOTS or self._queued is not None or shown is not self._wanted
+        if passing is not self.state.passing:
+            self.state = replace(self.state, passing=passing)
+        return self.state
+
+    def _choose(self, snapshot: EngineSnapshot, now: float, *, repeated: bool) -> None:
         wanted = mood(snapshot, self._previous, repeated=repeated)
         if self._previous and snapshot.totals.preemptions > self._previous.totals.preemptions:
             self._preempted_at = now
         self._previous = snapshot
+        self._wanted = wanted
         if self._preempted_at is not None and now - self._preempted_at < PREEMPTION_SHOWN_S:
             wanted = wanted if wanted in _URGENT else Mood.SWAPPING
         if wanted in ONE_SHOTS:
@@ -149,7 +167,7 @@ class MoodTracker:
         shown, since = self.state.mood, self.state.since
         held = ONE_SHOT_S if shown in ONE_SHOTS else DWELL_S
         if wanted not in _URGENT and now - since < held and since > 0.0:
-            return self.state
+            return
         if wanted is Mood.IDLE and self._queued:
             wanted = self._queued
         if wanted in ONE_SHOTS:
@@ -160,4 +178,3 @@ class MoodTracker:
             self._queued = None
         if wanted is not shown or since == 0.0:
             self.state = MoodState(wanted, now)
-        return self.state

@@ -21,6 +21,9 @@ from app.tui.view.spans import Span
 from app.tui.widgets.lines import Lines
 from engine.conversations.tree import TreeSummary
 
+MAX_ROWS = 500
+"""Most conversations that are listed: 10,000 rows would take half a second to draw."""
+
 
 class ConversationOptions(PagedOptions):
     """The rows of the list, with our key bindings."""
@@ -29,6 +32,9 @@ class ConversationOptions(PagedOptions):
 
     class FilterAsked(Message):
         """`/` was pressed."""
+
+    class OpenAsked(Message):
+        """Enter was pressed."""
 
     class DeleteAsked(Message):
         """Delete was pressed on a conversation."""
@@ -39,7 +45,7 @@ class ConversationOptions(PagedOptions):
 
     def action_select_cursor(self) -> None:
         """Open the highlighted conversation."""
-        self.action_select()
+        self.post_message(self.OpenAsked())
 
     def action_filter(self) -> None:
         """Focus the filter."""
@@ -81,6 +87,8 @@ class Conversations(Vertical):
         self._wall_clock = wall_clock
         self._rows: tuple[TreeSummary, ...] = ()
         self._current: str | None = None
+        self._query = ""
+        self._open_asked = False  # while rows for the filter were searched
         self.archived = False
         """Whether the archived conversations are listed."""
         self._shown: object = None
@@ -120,10 +128,18 @@ class Conversations(Vertical):
         """The list."""
         return self.query_one("#chat-list", ConversationOptions)
 
-    def show(self, trees: Sequence[TreeSummary], current: str | None) -> None:
-        """Show these conversations; the highlighted one remains highlighted."""
-        self._rows, self._current = tuple(trees), current
+    def show(self, trees: Sequence[TreeSummary], current: str | None, query: str = "") -> None:
+        """Show the conversations that match a query; the highlighted one remains highlighted."""
+        self._rows, self._current, self._query = tuple(trees), current, query
         self._draw()
+        if self._open_asked and not self._searching:
+            self._open_asked = False
+            self.options.action_select()
+
+    @property
+    def _searching(self) -> bool:
+        """Whether the rows are those of an earlier filter."""
+        return self.filter.strip() != self._query
 
     def on_resize(self, event: events.Resize) -> None:
         """Redraw, because titles are cut to the width."""
@@ -144,20 +160,30 @@ class Conversations(Vertical):
                         self._glyphs,
                         cells,
                         current=tree.id == self._current,
-                        query=self.filter.strip(),
+                        query=self._query,
                     )
                 ),
             )
-            for tree in self._rows
+            for tree in self._rows[:MAX_ROWS]
         ]
-        key = (self.archived, *((tree_id, content.plain) for tree_id, content in rows))
+        more = len(self._rows) - len(rows)
+        key = (
+            self.archived,
+            self._query,
+            more,
+            *((tree_id, content.plain) for tree_id, content in rows),
+        )
         if key == self._shown:
             return
         self._shown = key
         options = self.options
         before = options.highlighted_option
         kept = before.id if before else self._current
-        options.set_options([Option(content, id=tree_id) for tree_id, content in rows])
+        shown = [Option(content, id=tree_id) for tree_id, content in rows]
+        if more:
+            older = to_content([(Span(f"  {more} older: / filters", "$faint"),)])
+            shown.append(Option(older, disabled=True))
+        options.set_options(shown)
         ids = [tree_id for tree_id, _ in rows]
         if ids:
             options.highlighted = ids.index(kept) if kept in ids else 0
@@ -167,7 +193,7 @@ class Conversations(Vertical):
             "archive: u brings back, esc leaves"
             if rows
             else "nothing matches"
-            if self.filter
+            if self._query
             else "the archive is empty"
             if self.archived
             else "no conversations yet"
@@ -181,9 +207,18 @@ class Conversations(Vertical):
             self.query_one("#chat-filter", Input).value = ""
             self.post_message(self.Chosen(event.option.id))
 
+    @on(ConversationOptions.OpenAsked)
+    def _open(self) -> None:
+        """Open the highlighted row; while the filter searches, the one highlighted after it."""
+        if self._searching:
+            self._open_asked = True
+        else:
+            self.options.action_select()
+
     @on(Input.Changed)
     def _filter(self, event: Input.Changed) -> None:
         event.stop()
+        self._open_asked = False
         self.post_message(self.Filtered(event.value))
 
     @on(Input.Submitted)

@@ -1,4 +1,4 @@
-"""The help screen: all keys and slash commands, from the tables that define them."""
+"""The help screen: how to do common things, then all keys and slash commands, from their tables."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -17,6 +17,24 @@ _KEYS = 18
 """Width of the column of keys in cells."""
 
 
+HOW_TO: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Continue from a word of an answer", ("tok.next", "fork")),
+    ("See what it could have said there", ("tok.next", "alternatives")),
+    ("Get four answers at once", ("expand", "4")),
+    ("Compare an answer with the one before it", ("compare",)),
+    ("Mark messages, then compare them", ("mark", "compare")),
+    ("Make this branch the main one", ("promote",)),
+    ("Go to another branch", ("tree.toggle", "adopt")),
+    ("Find an old branch by its words", ("search.all",)),
+    ("Remove a branch, and bring it back", ("prune", "undo")),
+    ("See which KV blocks branches share", ("pane.kv", "kv.tree")),
+    ("Switch the model", ("/model",)),
+    ("Switch the theme", ("theme",)),
+    ("Use the engine of another process", ("--attach URL",)),
+)
+"""What is to be done, with the actions that do it in order: ids of keys, or what is typed."""
+
+
 def build_help(
     keymap: Mapping[str, str],
     disabled: Mapping[str, str],
@@ -24,6 +42,8 @@ def build_help(
     first: Group | None = None,
 ) -> list[Line]:
     """Headings and rows, in two columns from 100 cells on.
+
+    First come the common tasks. In a pane with keys of its own they follow these.
 
     Args:
         keymap: action id → keys, after remapping.
@@ -34,6 +54,7 @@ def build_help(
     column = cells if cells < 100 else (cells - 4) // 2
     groups = sorted(Group, key=lambda group: group is not first)
     blocks = [_group(group, keymap, disabled, column) for group in groups]
+    blocks.insert(first not in _OF_CHAT, _how_to(keymap, column))
     blocks.append(_commands(column))
     if cells < 100:
         return [line for block in blocks for line in block]
@@ -45,6 +66,20 @@ def build_help(
     left += [()] * (height - len(left))
     right += [()] * (height - len(right))
     return [(*a, Span(" " * (column - width(a) + 4)), *b) for a, b in zip(left, right, strict=True)]
+
+
+_OF_CHAT = (None, Group.PROMPT, Group.NAVIGATE, Group.BRANCHES)
+
+
+def _how_to(keymap: Mapping[str, str], cells: int) -> list[Line]:
+    of_id = {key.id: key for key in ALL_KEYS}
+    rows: list[tuple[str, str, str]] = []
+    for task, steps in HOW_TO:
+        # Of several keys for one action the first is enough here.
+        keys = [shown(of_id[one], keymap).split()[0] if one in of_id else one for one in steps]
+        rows.append((" ".join(keys), task, ""))
+    navigate = shown(of_id["navigate"], keymap)
+    return [_heading(f"How to: letters after {navigate}", cells), *_rows(rows, cells), ()]
 
 
 def _group(

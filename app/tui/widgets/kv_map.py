@@ -2,10 +2,11 @@
 
 Guard: `render_line` does dictionary look-ups only; the numpy computations run once for each update and
 cost O(blocks). Do not call `refresh()` without a region on an update: at 10 000 blocks it takes longer
-than a frame. Two rows of cells share a text row through `▀`; without colour, or in ASCII, each row of
-cells is a row of glyphs.
+than a frame. A region that includes the scroll bar draws that, too. Two rows of cells share a text row
+through `▀`; without colour, or in ASCII, each row of cells is a row of glyphs.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -27,7 +28,7 @@ from app.tui.view.kv_cells import (
     Cell,
     block_cells,
     block_info,
-    changed_lines,
+    changed_spans,
     glyph_of,
     paired,
     role_of,
@@ -71,11 +72,13 @@ class KvMap(ScrollView, can_focus=True):
         self._block_size = 1
         self._now = 0.0
         self._lit: str | None = None
-        self._lit_blocks = _NO_BLOCKS
+        self._paths: tuple[NDArray[np.int32], ...] = ()
         self._zoom = ZOOMS[0]
         self._grid = _EMPTY
         self._cursor: int | None = None
         self._styles_by_pair: dict[tuple[int, int], Style] = {}
+        self._rows: dict[int, Strip] = {}
+        """Strips by row of the widget, of rows that are not dirty."""
         self._scrolled_in: tuple[Size, Size] | None = None
         self._last_posted: tuple[BlockInfo | None, int] | None = None
 
@@ -122,8 +125,8 @@ class KvMap(ScrollView, can_focus=True):
         block_size: int,
         now: float,
         flashing: NDArray[np.int32] = _NO_BLOCKS,
-    ) -> None:
-        """Draw what changed.
+    ) -> bool:
+        """Draw what changed; whether a cell did.
 
         Args:
             blocks: a newer map, or None for the last one.
@@ -134,21 +137,23 @@ class KvMap(ScrollView, can_focus=True):
         """
         unchanged = own == self._own and np.array_equal(flashing, self._flashing)
         if blocks is None and unchanged and self._mode is not ColorMode.AGE:
-            return
+            return False
         self._blocks = blocks or self._blocks
         self._own, self._flashing = own, flashing
         self._block_size, self._now = block_size, now
         if self._blocks is not None:
             self._states = state_counts(self._blocks, own)
-        self._redraw()
+        changed = self._redraw()
         if self._cursor is None and self.has_focus:
             self.action_move(0, 0)
         self._post_pointed()
+        return changed
 
-    def _redraw(self) -> None:
+    def _redraw(self) -> bool:
+        """Draw the cells that differ; whether there were some."""
         columns = self.scrollable_content_region.width
         if self._blocks is None or columns <= 0:
-            return
+            return False
         codes = block_cells(
             self._blocks,
             self._own,
@@ -157,20 +162,29 @@ class KvMap(ScrollView, can_focus=True):
                 self._mode, self._blocks, block_size=self._block_size, now=self._now
             ),
             flashing=self._flashing,
-            lit_blocks=self._lit_blocks[self._lit_blocks < len(self._blocks.state)],
+            paths=[path[path < len(self._blocks.state)] for path in self._paths],
         )
         cells = zoomed(codes, self._zoom)
         grid = rows_of(cells, columns)
         if self._half_blocks:
             grid = paired(grid)
-        changed = changed_lines(self._grid, grid, self._rows_per_line)
+        changed = changed_spans(self._grid, grid, self._rows_per_line)
         self._grid = grid
         if changed is None:
             self.virtual_size = Size(columns, len(grid) // self._rows_per_line)
             self.refresh()
-            return
-        for line in changed:
-            self.refresh_line(line)
+            return True
+        # Not `refresh_line`, which includes the scroll bar.
+        top = self.scroll_offset.y
+        visible = range(top, top + self.size.height)
+        regions = [
+            Region(first, line - top, stop - first, 1)
+            for line, first, stop in changed
+            if line in visible
+        ]
+        if regions:
+            self.refresh(*regions)
+        return bool(changed)
 
     @property
     def _rows_per_line(self) -> int:
@@ -188,24 +202,49 @@ class KvMap(ScrollView, can_focus=True):
         self._redraw()
 
     def notify_style_update(self) -> None:
-        """The theme changed: discard the cached styles."""
+        """The theme changed: discard the cached styles and rows."""
         super().notify_style_update()
         self._styles_by_pair.clear()
+        self._rows.clear()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows of `crop`, from an own cache.
+
+        Textual's reads the style sheet for each row that changed; the map has neither border nor padding.
+        """
+        if not self._half_blocks:
+            return super().render_lines(crop)
+        blank = self._style(_NOTHING, _NOTHING)
+        for y in crop.line_range:
+            if y not in self._rows:
+                self._rows[y] = self.render_line(y)
+        return [self._rows[y].crop_extend(crop.x, crop.right, blank) for y in crop.line_range]
+
+    def _set_dirty(self, *regions: Region) -> None:
+        # Textual clears its own cache here.
+        for region in regions:
+            for y in region.line_range:
+                self._rows.pop(y, None)
+        if not regions:
+            self._rows.clear()
+        super()._set_dirty(*regions)
 
     def render_line(self, y: int) -> Strip:
         """One text row of cells."""
         line = y + self.scroll_offset.y
-        width = self.scrollable_content_region.width
         first = line * self._rows_per_line
         if first >= len(self._grid):
-            return Strip.blank(width, self.rich_style)
+            width = self.scrollable_content_region.width
+            return Strip.blank(width, self._style(_NOTHING, _NOTHING))
         if not self._half_blocks:
             return self._glyph_line(first)
         upper, lower = self._grid[first], self._grid[first + 1]
         if self._cursor is not None and self.has_focus:
             upper, lower = self._with_cursor(upper, first), self._with_cursor(lower, first + 1)
+        known, style = self._styles_by_pair.get, self._style
         segments = [
-            Segment("▀" * length, self._style(up, down)) for up, down, length in runs(upper, lower)
+            Segment("▀" * length, known((up, down)) or style(up, down))
+            for up, down, length in runs(upper, lower)
         ]
         return Strip(segments, len(upper))
 
@@ -232,7 +271,8 @@ class KvMap(ScrollView, can_focus=True):
             elif cell == _NOTHING:
                 glyph, style = " ", self.rich_style
             else:
-                glyph, style = glyph_of(cell, self._glyphs), self._style(cell, _NOTHING)
+                glyph = glyph_of(cell, self._glyphs)
+                style = self._style(cell, _NOTHING)
             segments.append(Segment(glyph * length, style))
         return Strip(segments, len(row))
 
@@ -245,6 +285,10 @@ class KvMap(ScrollView, can_focus=True):
         style = self._styles_by_pair.get((upper, lower))
         if style is None:
             style = self.rich_style + Style(color=self._color(upper), bgcolor=self._color(lower))
+            # Textual's filters, applied once and not to every row.
+            for each in self.app.get_line_filters() if self._half_blocks else ():
+                (filtered,) = each.apply([Segment("▀", style)], self.background_colors[1])
+                style = filtered.style or style
             self._styles_by_pair[(upper, lower)] = style
         return style
 
@@ -286,15 +330,21 @@ class KvMap(ScrollView, can_focus=True):
             self._redraw()
             self._post_pointed()
 
-    def light(self, blocks: NDArray[np.int32]) -> None:
-        """Highlight these blocks and go to the first; `enter` ends it."""
-        self._lit, self._lit_blocks = None, blocks
+    @property
+    def paths(self) -> tuple[NDArray[np.int32], ...]:
+        """The blocks of the paths that are highlighted."""
+        return self._paths
+
+    def light(self, paths: Sequence[NDArray[np.int32]]) -> None:
+        """Highlight the blocks of these paths and go to the first; `enter` ends it."""
+        self._lit, self._paths = None, tuple(paths)
         self._redraw()
-        if len(blocks):
+        first = next((int(path[0]) for path in paths if len(path)), None)
+        if first is not None:
             if self._grid.size:
-                self._move_to(int(blocks[0]))
+                self._move_to(first)
             else:
-                self._cursor = int(blocks[0])  # it is being opened
+                self._cursor = first  # it is being opened
         self.post_message(NeedsDrawing())
 
     def action_light_owner(self) -> None:
@@ -302,7 +352,7 @@ class KvMap(ScrollView, can_focus=True):
         if self._blocks is None or self._cursor is None:
             return
         owners = block_info(self._blocks, self._cursor).owners
-        self._lit_blocks = _NO_BLOCKS
+        self._paths = ()
         # Of a shared block, each key press takes the next owner, and after the last one none.
         after = owners.index(self._lit) + 1 if self._lit in owners else 0
         self._lit = owners[after] if after < len(owners) else None

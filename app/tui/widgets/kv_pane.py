@@ -24,6 +24,7 @@ from app.tui.view.kv_lines import (
     build_block_line,
     build_legend,
     build_mode_legend,
+    build_selection,
     build_summary,
     build_swap_gauge,
 )
@@ -114,11 +115,11 @@ class KvPane(DrawnOnTicks, Vertical):
         self.focus()
         self.post_message(NeedsDrawing())
 
-    def light(self, blocks: Sequence[int]) -> None:
-        """Highlight these blocks in the map."""
+    def light(self, *paths: Sequence[int]) -> None:
+        """Highlight the blocks of these paths in the map, and what several of them share."""
         if self.prefix_tree.display:
             self.action_toggle_tree()
-        self.map.light(np.array(blocks, np.int32))
+        self.map.light([np.array(blocks, np.int32) for blocks in paths])
 
     @on(KvTree.Chosen)
     def _chain_chosen(self, event: KvTree.Chosen) -> None:
@@ -132,25 +133,33 @@ class KvPane(DrawnOnTicks, Vertical):
 
     def show(self, frame: Frame) -> bool:
         """Draw what changed."""
-        blocks = frame.client.blocks(self._epoch)
-        if blocks is not None:
-            self._epoch, self._blocks = blocks.epoch, blocks
-            self._tree_readings = TREE_READINGS
-        self._follow_events(frame)
-        counts = frame.snapshot.blocks
-        if blocks is not None:
-            counts = counted(blocks, counts)
-        elif self._counts.total:
-            counts = self._counts
-        self._counts = counts
-        self._show_map(frame, blocks)
+        if frame.live:
+            self._show_map(frame, self._read(frame))
         self._show_tree(frame)
-        self._summarise(build_summary(counts))
+        self._summarise(build_summary(self._counts))
         self._show_legend(frame)
         self._show_detail(frame)
         self._show_events()
         self._show_requests(frame)
         return bool(self._flashes.running) or (self.prefix_tree.display and self._tree_readings > 0)
+
+    def show_live(self, frame: Frame) -> bool:
+        """Draw the map; whether cells changed."""
+        if not self.map.display:
+            return False
+        return self._show_map(frame, self._read(frame))
+
+    def _read(self, frame: Frame) -> BlockMap | None:
+        """The blocks if they changed; follows the events."""
+        blocks = frame.client.blocks(self._epoch)
+        if blocks is not None:
+            self._epoch, self._blocks = blocks.epoch, blocks
+            self._tree_readings = TREE_READINGS
+            self._counts = counted(blocks, frame.snapshot.blocks)
+        elif not self._counts.total:
+            self._counts = frame.snapshot.blocks
+        self._follow_events(frame)
+        return blocks
 
     def _show_tree(self, frame: Frame) -> None:
         if not self.prefix_tree.display:
@@ -161,12 +170,12 @@ class KvPane(DrawnOnTicks, Vertical):
             self.prefix_tree.read(frame.client.prefix_tree(), self._blocks)
         self.prefix_tree.draw()
 
-    def _show_map(self, frame: Frame, blocks: BlockMap | None) -> None:
+    def _show_map(self, frame: Frame, blocks: BlockMap | None) -> bool:
         still = self.app.animation_level == "none"
         flashing: NDArray[np.int32] = np.zeros(0, np.int32)
         if self._blocks is not None:
             flashing = self._flashes.flashing(self._blocks, frame.now, still=still)
-        self.map.show(
+        return self.map.show(
             blocks,
             frame.session.request_id,
             block_size=self._counts.block_size,
@@ -192,6 +201,7 @@ class KvPane(DrawnOnTicks, Vertical):
             lines = build_mode_legend(
                 shown.mode, shown.owners, glyphs, colored=shown.colored, cells=self._cells
             )
+        lines += build_selection(shown.lit, shown.paths, glyphs, self._cells, colored=shown.colored)
         lines += build_swap_gauge(frame.snapshot.swap, glyphs, self._cells)
         self.query_one(".kv-legend", Lines).show_lines(lines)
 

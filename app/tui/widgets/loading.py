@@ -53,7 +53,7 @@ def build_welcome(
     if first is not None:
         lines += [*build_first_hint(first, cells), ()]
     if snapshot.state in {EngineState.LOADING, EngineState.FAILED, EngineState.UNLOADED}:
-        return lines + build_load_line(snapshot, glyphs, min(cells, 40))
+        return lines + build_load_line(snapshot, glyphs, cells)
     if snapshot.model is not None:
         model = snapshot.model
         words = f"{safe_line(model.name)} {glyphs.separator} {compact(model.parameters)} parameters"

@@ -210,6 +210,23 @@ def test_a_failed_load_tells_its_reason_made_safe():
     assert plain(build_load_line(FAILED, UNICODE, 40)) == "✗ No such file."
 
 
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("x could not be loaded: no memory.", "x could not be loaded: no memory. /model chooses"),
+        (None, "No model is loaded: /model chooses one."),
+    ],
+)
+def test_without_a_model_the_screen_says_what_to_do(error, words):
+    unloaded = replace(LOADING, state=EngineState.UNLOADED, last_error=error)
+    status = build_status(unloaded, FACTS, UNICODE, 40)
+    rows = build_reason(unloaded, status, UNICODE, 40)
+    assert words in " ".join(plain([row])[3:].strip() for row in rows)
+    welcome = build_load_line(unloaded, UNICODE, 40)
+    assert words in " ".join(plain([row])[2:].strip() for row in welcome)
+    assert all(width(row) <= 40 for row in [*rows, *welcome])
+
+
 def test_the_welcome_names_model_and_first_keys():
     words = plain(build_welcome(READY, UNICODE, 80))
     assert "135M parameters · 8192 tokens of context" in words

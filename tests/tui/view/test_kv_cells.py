@@ -17,7 +17,7 @@ from app.tui.view.kv_cells import (
     Cell,
     block_cells,
     block_info,
-    changed_lines,
+    changed_spans,
     counted,
     glyph_of,
     paired,
@@ -41,6 +41,7 @@ from app.tui.view.kv_lines import (
     build_block_line,
     build_legend,
     build_mode_legend,
+    build_selection,
     build_summary,
     build_swap_gauge,
 )
@@ -163,13 +164,29 @@ def test_runs_give_back_their_rows(cells, columns):
         assert all(a[:2] != b[:2] for a, b in pairwise(found))
 
 
-def test_only_lines_that_changed_are_named():
+def test_only_what_changed_in_a_row_is_named():
     old = np.zeros((6, 4), np.int16)
     new = old.copy()
-    new[1, 2] = new[5, 0] = 3
-    assert changed_lines(old, new, 2) == [0, 2]
-    assert changed_lines(old, old, 2) == []
-    assert changed_lines(old, np.zeros((8, 4), np.int16), 2) is None
+    new[0, 1] = new[1, 2] = new[5, 0] = 3
+    assert changed_spans(old, new, 2) == [(0, 1, 3), (2, 0, 1)]
+    assert changed_spans(old, new, 1) == [(0, 1, 2), (1, 2, 3), (5, 0, 1)]
+    assert changed_spans(old, old, 2) == []
+    assert changed_spans(old, np.zeros((8, 4), np.int16), 2) is None
+
+
+def test_a_selection_is_named_and_counted():
+    paths = [np.array([1, 2, 3], np.int32), np.array([1, 2, 7, 8], np.int32)]
+
+    def words(lit, *selected, cells=80):
+        return plain(build_selection(lit, selected, UNICODE, cells, colored=True))
+
+    assert words(None) == ""
+    assert words("req-abcdef") == "■ request abcdef"
+    assert words(None, paths[0]) == "■ selected path 3  "
+    assert words(None, *paths) == "■ in both 2  ■ 1st only 1  ■ 2nd only 2  "
+    assert words(None, *paths, paths[0]) == "■ shared 3  ■ 1st only 0  ■ 2nd only 2  ■ 3rd only 0  "
+    assert len(build_selection(None, paths, UNICODE, 30, colored=True)) == 2
+    assert "1 1st only" in plain(build_selection(None, paths, UNICODE, 80, colored=False))
 
 
 def test_a_block_in_words():

@@ -88,7 +88,7 @@ def test_the_newest_event_is_on_top_with_its_time():
 
 def test_beside_the_chat_a_fork_is_told_with_its_price():
     row = plain(build_event_strip([FORK], 0.0, 3, 37))
-    assert row == "0:12.5 fork     chil 9 tok 2+1 blk"
+    assert row == "0:12.5 fork     chil 2 blk +1 copied"
 
 
 def test_an_id_is_short_and_safe():

@@ -44,6 +44,8 @@ ABORTED = replace(CALM, totals=Totals(finished={"abort": 1, "stop": 1}))
         (LOADING, Mood.LOADING),
         (BROKEN, Mood.ERROR),
         (replace(BROKEN, state=EngineState.STOPPED), Mood.ERROR),
+        (replace(CALM, state=EngineState.UNLOADED, last_error="x"), Mood.ERROR),
+        (replace(CALM, state=EngineState.UNLOADED), Mood.IDLE),
         (replace(DECODING, last_error="x", last_error_time=99.0), Mood.ERROR),
         (replace(DECODING, last_error="x", last_error_time=100 - ERROR_SHOWN_S), Mood.DECODE),
     ],
@@ -88,6 +90,15 @@ def test_an_end_during_the_dwell_is_shown_after_it_and_once():
     assert tracker.advance(DONE, 10.5 + ONE_SHOT_S / 2).mood is Mood.DONE
     assert tracker.advance(DONE, 10.5 + ONE_SHOT_S).mood is Mood.IDLE
     assert tracker.advance(DONE, 20.0).mood is Mood.IDLE
+
+
+def test_a_mood_that_ends_without_an_event_is_passing():
+    tracker = MoodTracker()
+    assert not tracker.advance(CALM, 5.0).passing
+    assert not tracker.advance(DECODING, 10.0).passing
+    assert tracker.advance(DONE, 10.1).passing  # still the mood before, for the dwell
+    assert tracker.advance(DONE, 10.5).passing  # a one-shot
+    assert not tracker.advance(DONE, 10.5 + ONE_SHOT_S).passing
 
 
 def test_new_work_drops_a_queued_one_shot():

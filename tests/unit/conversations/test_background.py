@@ -112,6 +112,18 @@ def test_a_refusal_ends_the_answer_with_its_reason(session, client):
     assert [view.text for view in session.path()] == ["hello", "hi"]
 
 
+def test_what_was_sent_during_a_load_that_fails_waits_for_another_model(session, client):
+    client.toy.state = EngineState.LOADING
+    session.send("hello")
+    client.toy.state = EngineState.UNLOADED
+    assert session.pump() == []
+    session.new_tree()
+    with pytest.raises(EngineUnavailable):
+        session.send("another")
+    client.toy.state = EngineState.READY
+    pumped(session, lambda: len(client.toy.requests) == 1)
+
+
 def test_a_message_for_an_engine_that_is_away_is_refused_at_once(session, client):
     client.toy.state = EngineState.FAILED
     with pytest.raises(EngineUnavailable):

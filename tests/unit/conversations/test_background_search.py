@@ -72,6 +72,24 @@ def test_it_finds_what_the_blocking_search_finds(tmp_path):
     store.close()
 
 
+def test_trees_in_the_background_are_those_of_the_blocking_call(tmp_path):
+    """Queued writes and conversations that cannot be written are listed, too."""
+    store = Store.open(tmp_path / "c.db")
+    client = ToyClient()
+    session = TreeSession(store, client)
+    for text in ("about Herons", "hills", "two herons"):
+        session.new_tree()
+        session.send(text)
+    found = session.start_trees("heron").result()
+    assert [tree.title for tree in found] == ["two herons", "about Herons"]
+    session.delete_tree(found[0].id)
+    assert session.start_trees("heron").result() == session.trees("heron")
+    archived = session.start_trees("heron", archived=True).result()
+    assert [tree.title for tree in archived] == ["two herons"]
+    session.close()
+    store.close()
+
+
 @pytest.mark.parametrize(
     ("text", "query", "line", "match"),
     [

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import FinishReason, SamplingParams
 from engine.conversations.branch_tree import MAIN
 from engine.conversations.branches import CONTEXT_NOTE, KEPT_MESSAGES
-from engine.conversations.errors import ContextFull
+from engine.conversations.errors import ContextFull, MessageTooLong
 from engine.conversations.session import TreeSession
 from engine.conversations.store import Store
 from engine.conversations.tree import NodeKind, NodeStatus
@@ -448,10 +449,13 @@ def test_a_pruned_branch_cannot_be_merged(session, client, merge):
 
 
 def test_a_full_context_has_an_error_of_its_own(store):
-    client = ToyClient(context_length=40)
+    client = ToyClient(context_length=140)
     session = TreeSession(store, client)
+    chat(session, client, "one", "abc")
     with pytest.raises(ContextFull, match="--ctx"):
-        session.send("many words, " * 10)
+        session.send("many words, " * 9)
+    with pytest.raises(MessageTooLong, match="--ctx"):
+        session.send("many words, " * 15)
 
 
 def test_search_finds_messages_of_every_branch_but_pruned_ones(session, client):
@@ -559,6 +563,16 @@ def _run(session, client, operation, node, number):
         case "finish":
             client.write("x", eos=True, at=number % len(client.requests))
             session.pump()
+
+
+def test_a_pruned_message_is_not_answered_again(session, client):
+    question, answer = chat(session, client, "one", "1")
+    session.branches.edit(question, "two")
+    session.branches.prune(question)
+    for again in (session.branches.regenerate, partial(session.branches.expand, 2)):
+        for node in (question, answer):
+            with pytest.raises(InvalidRequest, match="not in this conversation any more"):
+                again(node_id=node)
 
 
 def test_the_open_path_shows_labels_and_bookmarks_as_they_are(session, client):

@@ -10,7 +10,7 @@ from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
 from engine.api.generation_defaults import GenerationDefaults, SamplingChoice
 from engine.api.request import FinishReason, SamplingParams
 from engine.api.snapshot import EngineState
-from engine.conversations import store as store_module
+from engine.conversations import database_connection
 from engine.conversations.errors import ConversationChanged, StoreError
 from engine.conversations.session import TreeSession
 from engine.conversations.store import Store
@@ -349,7 +349,7 @@ def test_a_conversation_longer_than_the_context_is_refused_and_says_what_to_do(s
     client.write("hi", eos=True)
     session.pump()
     with pytest.raises(InvalidRequest, match="start a new conversation"):
-        session.send("x y " * 40)
+        session.send("x y " * 20)
     assert len(session.path()) == 2
     assert len(client.requests) == 1
 
@@ -362,7 +362,7 @@ def test_a_queued_message_that_is_refused_shows_as_a_failed_answer(store):
     client.write("hi", eos=True)
     deltas = session.pump()
     assert deltas[-1].status is NodeStatus.ERROR
-    assert "start a new conversation" in deltas[-1].error
+    assert "The message alone has" in deltas[-1].error
     session.pump()
     assert not session.generating
     assert session.path()[-1].status is NodeStatus.ERROR
@@ -418,7 +418,33 @@ def test_stopping_before_the_request_is_submitted(session, client, store):
     store.flush()
 
 
-def test_a_model_that_fails_to_load_fails_the_waiting_answer(session, client):
+def test_what_was_sent_during_a_load_that_fails_waits_for_another_model(session, client):
+    client.state = EngineState.LOADING
+    session.send("hello")
+    session.send("and then")
+    client.state = EngineState.UNLOADED
+    client.refuse = EngineUnavailable("The model could not be loaded.")
+    assert session.pump() == []
+    session.stop()
+    session.pump()  # the queued message follows, and waits, too
+    assert session.generating
+    assert session.path()[-2].text == "and then"
+    client.state, client.refuse = EngineState.READY, None
+    session.pump()
+    client.write("hi", eos=True)
+    session.pump()
+    assert [view.text for view in session.path()] == ["hello", "", "and then", "hi"]
+
+
+def test_a_new_message_is_refused_while_no_model_is_loaded(session, client):
+    client.state = EngineState.UNLOADED
+    client.refuse = EngineUnavailable("The model could not be loaded.")
+    with pytest.raises(EngineUnavailable):
+        session.send("hello")
+    assert session.path() == []
+
+
+def test_an_engine_that_fails_fails_the_waiting_answer(session, client):
     client.state = EngineState.LOADING
     session.send("hello")
     client.state = EngineState.FAILED
@@ -585,7 +611,7 @@ def test_an_answer_that_streams_while_the_disk_is_full_is_kept_once(session, cli
 def test_a_transaction_that_sqlite_rolled_back_is_repeated(session, client, store, monkeypatch):
     exchange(session, client, "before", "saved")
     pages = store._run(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
-    connect = store_module._connect
+    connect = database_connection.connect
 
     def connect_limited(path):
         connection = connect(path)
@@ -593,7 +619,7 @@ def test_a_transaction_that_sqlite_rolled_back_is_repeated(session, client, stor
         return connection
 
     with monkeypatch.context() as patched:
-        patched.setattr(store_module, "_connect", connect_limited)
+        patched.setattr(database_connection, "connect", connect_limited)
         store._run(lambda c: c.execute(f"PRAGMA max_page_count = {pages}"))
         exchange(session, client, "long", "x" * 100_000)
         wait_until(lambda: session.unsaved == "database or disk is full")

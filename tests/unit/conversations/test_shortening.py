@@ -4,7 +4,7 @@ import pytest
 
 from engine.api.errors import InvalidRequest
 from engine.conversations.branches import SUMMARY_TOKENS
-from engine.conversations.errors import ContextFull
+from engine.conversations.errors import ContextFull, MessageTooLong
 from engine.conversations.session import TreeSession
 from engine.conversations.shortening import send_shortened
 from engine.conversations.store import Store
@@ -51,16 +51,27 @@ def test_no_more_is_left_out_than_necessary(session, client, sizes, kept):
     send_shortened(session, message, summarised=False, length=LENGTH)
     assert message in prompt(client)
     assert [n for n in range(len(sizes)) if f"answer {n}" in prompt(client)] == kept
-    notes = [node for node in session.path() if node.kind is NodeKind.NOTE]
+    notes = [
+        node
+        for node in session.tree.subtree(session.path()[0].id)
+        if session.tree[node].kind is NodeKind.NOTE
+    ]
     assert len(notes) == 1
 
 
 def test_a_message_that_never_fits_changes_nothing(session, client):
     fill(session, client, 300, 300, 300)
-    before = session.path()
+    before = session.path(), len(session.tree)
     with pytest.raises(InvalidRequest, match="alone is too long"):
         send_shortened(session, "ab" * 900, summarised=False, length=LENGTH)
-    assert session.path() == before
+    assert (session.path(), len(session.tree)) == before
+
+
+@pytest.mark.parametrize("sizes", [(), (300, 300)])
+def test_shortening_is_not_offered_for_a_message_that_never_fits(session, client, sizes):
+    fill(session, client, *sizes)
+    with pytest.raises(MessageTooLong, match="The message alone has"):
+        session.send("ab" * 900)
 
 
 def test_a_summary_takes_the_place_of_earlier_messages(session, client):

@@ -314,9 +314,11 @@ def test_a_model_that_cannot_be_opened():
         engine.submit(ask())
     with pytest.raises(EngineUnavailable, match="damaged"):
         _ = engine.tokenizer
-    engine.shutdown()
     snapshot = engine.snapshot()
-    assert (snapshot.state, snapshot.last_error) == (EngineState.FAILED, "The file is damaged.")
+    assert snapshot.state is EngineState.UNLOADED
+    assert snapshot.last_error == "toy could not be loaded: The file is damaged."
+    engine.shutdown()
+    assert engine.snapshot().state is EngineState.STOPPED
 
 
 def test_requests_queued_while_loading_fail_when_loading_does():
@@ -336,14 +338,14 @@ def test_requests_queued_while_loading_fail_when_loading_does():
     output = handle.wait_result(PATIENCE_S)
     assert (output.finish_reason, output.error) == (
         FinishReason.ERROR,
-        "No room for the weights.",
+        "toy could not be loaded: No room for the weights.",
     )
     engine.shutdown()
 
 
 @pytest.mark.parametrize(
     ("error", "logged"),
-    [(ModelError("The file is damaged."), []), (ZeroDivisionError(), ["The engine failed."])],
+    [(ModelError("The file is damaged."), []), (ZeroDivisionError(), ["Loading toy failed."])],
 )
 def test_only_unexpected_failures_leave_a_traceback_in_the_log(error, logged, caplog):
     def explode(config):

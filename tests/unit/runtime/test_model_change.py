@@ -243,6 +243,46 @@ def test_a_load_that_fails_leaves_the_engine_without_a_model_and_with_the_reason
     assert answer(engine).token_ids == oracle(ask())
 
 
+@pytest.mark.parametrize("reason", ["The file is damaged.", None])
+def test_after_a_first_load_that_fails_another_model_can_be_loaded(files, loader, reason):
+    def open_model(config):
+        if config.name == "toy":
+            raise ModelError("The file is damaged.") if reason else RuntimeError("a defect")
+        return toy_model()
+
+    engine, _ = toy_engine(
+        model_opener=open_model, executor_factory=loader, models=ModelStore(files / "store")
+    )
+    engine.start()
+    with pytest.raises(EngineUnavailable, match="toy could not be loaded: "):
+        engine.wait_ready(PATIENCE_S)
+    engine.load_model(files / "second.gguf")
+    engine.wait_ready(PATIENCE_S)
+    assert engine.snapshot().model.name == "second"
+    assert answer(engine).token_ids == oracle(ask())
+    engine.shutdown()
+
+
+def test_a_change_is_in_the_snapshot_as_soon_as_it_was_asked_for(engine, files, monkeypatch):
+    monkeypatch.setattr(engine._thread, "send", lambda command: None)  # the thread is busy
+    engine.load_model(files / "second.gguf")
+    snapshot = engine.snapshot()
+    assert (snapshot.state, snapshot.next_model) == (EngineState.DRAINING, "second")
+    monkeypatch.undo()
+
+
+def test_an_engine_started_without_a_model_says_why_and_takes_one(files, loader):
+    engine, _ = toy_engine(executor_factory=loader, models=ModelStore(files / "store"))
+    engine.start(without_model="No model 'x' is installed.")
+    with pytest.raises(EngineUnavailable, match="No model 'x' is installed"):
+        engine.wait_ready(PATIENCE_S)
+    assert loader.executors == []
+    engine.load_model(files / "second.gguf")
+    engine.wait_ready(PATIENCE_S)
+    assert answer(engine).token_ids == oracle(ask())
+    engine.shutdown()
+
+
 def test_requests_that_were_queued_during_a_load_fail_with_it(engine, files, loader):
     loader.gate = threading.Semaphore(0)
     loader.progress = [0.5]

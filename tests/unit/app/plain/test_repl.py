@@ -1,15 +1,20 @@
 """The plain chat: what it prints for what is typed."""
 
 import io
+from dataclasses import replace
 
 import pytest
 
 from app.plain.repl import PlainChat
 from app.slash.parse import available
+from engine.api.errors import EngineUnavailable, ModelNotFound
 from engine.api.request import FinishReason
+from engine.api.snapshot import EngineState
 from engine.conversations.session import TreeSession
 from engine.conversations.store import Store
+from engine.runtime.model_change import CHANGE_DRAIN_S
 from tests.fakes.chat_toys import ToyClient
+from tests.fakes.installed_models import HUGE, LOADED, OTHER
 
 
 class Answering(ToyClient):
@@ -276,3 +281,109 @@ def test_an_attached_file_goes_with_the_next_message(chat, tmp_path):
     prompts = [chat.client.tokenizer.decode(one.prompt_ids) for one in chat.client.requests]
     assert f"@{file} read it\n\nnotes.md:\n```\nthe notes\n```" in prompts[0]
     assert prompts[1].count("the notes") == 1
+
+
+class Loading(Answering):
+    """Passes through scripted states, one for each snapshot that is read while there are more."""
+
+    def __init__(self, *states):
+        super().__init__()
+        self.states = list(states)
+        self.installed = [LOADED, OTHER, HUGE]
+        self.error = None
+
+    def on_wake(self, callback):
+        self._wakes = callback
+
+    def load_model(self, name, *, drain_s=CHANGE_DRAIN_S):
+        super().load_model(name, drain_s=drain_s)
+        self.states = [
+            {"state": EngineState.LOADING, "next_model": name, "loading_progress": share}
+            for share in (0.0, 0.1, 0.6)
+        ]
+        if self.error is not None:
+            self.states.append({"state": EngineState.UNLOADED, "last_error": self.error})
+        self.states.append(None)
+
+    def snapshot(self):
+        shown = super().snapshot()
+        if self.states:
+            now = self.states[0]
+            if len(self.states) > 1:
+                self.states.pop(0)
+            self._wakes()
+            if now is None:
+                self.next_model, self.state = None, EngineState.READY
+                return super().snapshot()
+            self.state = now["state"]
+            return replace(shown, **{"model": None, "next_model": None, **now})
+        return shown
+
+
+@pytest.fixture
+def loading(chat):
+    chat.client = Loading()
+    return chat
+
+
+def test_the_installed_models_are_listed(loading):
+    shown = loading("/model")
+    assert shown.startswith(
+        "Model: toy, F32, toy/portable, 1 threads\nfake-135m (loaded), 98.0 MiB"
+    )
+    assert "qwen3-0.6b, 640 MiB, qwen3, Q8_0, 32768 tokens of context\n" in shown
+    assert "huge-70b" in shown
+    assert "cannot be loaded: huge-70b does not fit" in shown
+
+
+def test_a_model_is_loaded_with_its_progress_as_lines(loading):
+    shown = loading("/model qwen3-0.6b now", "hello")
+    assert loading.client.loads == [("qwen3-0.6b", 0.0)]
+    assert shown == (
+        "Loading qwen3-0.6b: 0%\nLoading qwen3-0.6b: 60%\n"
+        "Model: toy, F32, toy/portable, 1 threads\nok\n"
+    )
+
+
+def test_a_model_that_cannot_be_loaded_is_an_error(loading):
+    loading.client.refuse_load = ModelNotFound("No model called 'qwen' is installed.")
+    assert "Error: No model called qwen is installed. Did you mean qwen3" in loading("/model qwen")
+    loading.client.refuse_load, loading.client.error = None, "qwen3-0.6b is damaged."
+    assert loading("/model qwen3-0.6b").endswith("Error: qwen3-0.6b is damaged.\n")
+    assert not loading.succeeded
+
+
+def test_a_message_that_has_no_model_waits_for_the_next_one(loading):
+    loading.client.states = [
+        {"state": EngineState.LOADING, "loading_progress": 0.5},
+        {"state": EngineState.LOADING, "loading_progress": 0.5},
+        {"state": EngineState.UNLOADED, "last_error": "toy is damaged."},
+    ]
+    shown = loading("hello", "and then", "/model qwen3-0.6b", typed=True)
+    waits = "Error: toy is damaged. /model NAME loads another, and the message is sent.\n"
+    assert shown.count(waits) == 2
+    assert shown.endswith("Pravāha: ok\nPravāha: ok\nYou: ")
+    texts = [loading.client.detokenize(one.prompt_ids) for one in loading.client.requests]
+    assert "hello" in texts[0]
+    assert "and then" in texts[1]
+
+
+def test_a_message_without_a_model_is_refused_with_the_way_out(chat):
+    chat.client.state = EngineState.UNLOADED
+    chat.client.refuse = EngineUnavailable("toy is damaged.")
+    assert chat("hello") == "Error: toy is damaged. /model NAME loads another one.\n"
+
+
+def test_sampling_parameters_are_listed_set_checked_and_reset(chat):
+    shown = chat(
+        "/sampling temperature=0.7 top_p=0.5", "/sampling", "hello", "/sampling top_p=2",
+        "/sampling tpo_p=1", "/sampling reset", "more",
+    )  # fmt: skip
+    assert shown.startswith("Sampling of this conversation: temperature=0.7 top_p=0.5.\n")
+    assert "top_p: 0.5 (set for this conversation)\ntop_k: 0 (default)\n" in shown
+    assert "seed: a new one for each answer (default)\n" in shown
+    assert "Error: top_p must" in shown
+    assert "Error: There is no sampling parameter 'tpo_p'. Did you mean top_p" in shown
+    assert "This conversation sets no sampling parameters.\n" in shown
+    temperatures = [request.sampling.temperature for request in chat.client.requests]
+    assert temperatures == [0.7, 0.2]

@@ -4,10 +4,17 @@ import os
 
 import pytest
 
-from app.runtime.opening import engine_config, find_model, open_session, wait_loaded
-from app.settings.settings import Settings
+from app.runtime.opening import (
+    engine_config,
+    find_model,
+    open_client,
+    open_session,
+    wait_loaded,
+)
+from app.settings.settings import MIB, Settings
 from engine.api.errors import EngineUnavailable, ModelNotFound
 from engine.api.snapshot import EngineState
+from engine.models.store import ModelStore
 from tests.fakes.chat_toys import ToyClient
 
 
@@ -22,6 +29,19 @@ def test_only_the_demo_model_is_fetched_unasked(tmp_path):
     with pytest.raises(ModelNotFound, match="nowhere"):
         find_model(Settings(model="nowhere", cache_dir=tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_screen_opens_without_a_model_and_can_load_one(tmp_path, demo_model):
+    settings = Settings(model="nowhere", cache_dir=tmp_path, kv_cache=16 * MIB, ctx=256)
+    with pytest.raises(ModelNotFound, match="nowhere"), open_client(settings):
+        pass
+    ModelStore(settings.models, check=lambda path: None).add(str(demo_model), name="demo")
+    with open_client(settings, model_required=False) as opened:
+        opened.start()
+        with pytest.raises(EngineUnavailable, match="No model 'nowhere' is installed"):
+            wait_loaded(opened.client)
+        opened.client.load_model("demo")
+        assert wait_loaded(opened.client).model.name == "demo"
 
 
 def test_a_session_is_saved_and_its_store_closed_even_after_an_error(tmp_path):

@@ -1,4 +1,4 @@
-"""Installed models for tests of the screen."""
+"""Installed models for tests of the front ends."""
 
 from engine.api.available_model import AvailableModel
 

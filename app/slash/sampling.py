@@ -1,9 +1,24 @@
-"""Texts of the sampling editor: what a branch has set, and what applies otherwise. Pure functions."""
+"""`/sampling`: what a branch has set, what applies otherwise, and the arguments that change it."""
 
 from engine.api.generation_defaults import GenerationDefaults, SamplingChoice
-from engine.conversations.branch_sampling import PARAMETERS
+from engine.api.snapshot import ModelInfo
+from engine.conversations.branch_sampling import PARAMETERS, read_changes
+from engine.conversations.session import TreeSession
+from engine.conversations.submission import default_max_tokens
 
+RESET = "reset"
+"""The argument that leaves every parameter to the settings and the model again."""
 _UNSET = {"seed": "a new one for each answer", "max_tokens": "as long as the context allows"}
+
+
+def change_sampling(session: TreeSession, argument: str) -> None:
+    """Set the parameters of the open branch that `NAME=VALUE …` names; `reset` leaves all to the model.
+
+    Raises:
+        InvalidRequest: the argument is not in this form, or a value is out of range; nothing was changed.
+    """
+    reset = argument.lower() == RESET
+    session.change_sampling(dict.fromkeys(PARAMETERS) if reset else read_changes(argument))
 
 
 def value_of(choice: SamplingChoice, name: str) -> str:
@@ -38,6 +53,24 @@ def build_summary(choice: SamplingChoice) -> str:
     if not pairs:
         return "This conversation sets no sampling parameters."
     return f"Sampling of this conversation: {' '.join(pairs)}."
+
+
+def build_parameters(
+    choice: SamplingChoice, default: SamplingChoice, model: ModelInfo | None
+) -> list[str]:
+    """`temperature: 0.2 (the model's own)`, one line for each parameter."""
+    lines = []
+    for name in PARAMETERS:
+        value, source = value_of(choice, name), "set for this conversation"
+        if not value:
+            value, source = applies_otherwise(
+                default,
+                GenerationDefaults() if model is None else model.generation_defaults,
+                name,
+                max_tokens=None if model is None else default_max_tokens(model),
+            )
+        lines.append(f"{name}: {value} ({source})")
+    return lines
 
 
 def _number(value: float | None) -> str:
