@@ -127,7 +127,8 @@ def open_replay(path: Path, *, speed: float = 1.0, ends: bool = False) -> Iterat
         store = Store.open(Path(folder) / "conversations.db", clock=lambda: began + clock())
         stack.callback(store.close)
         _restore(store, recorded)
-        client = cast("EngineClient", ReplayClient(recorded, clock))
+        replay_client = ReplayClient(recorded, clock)
+        client = cast("EngineClient", replay_client)
         session = TreeSession(
             store,
             client,
@@ -139,7 +140,13 @@ def open_replay(path: Path, *, speed: float = 1.0, ends: bool = False) -> Iterat
             background=facts.get("server") is not None,
         )
         stack.callback(session.close)
-        replayer = InputReplayer(inputs, clock, duration=recorded.duration, ends=ends)
+        replayer = InputReplayer(
+            inputs,
+            clock,
+            duration=recorded.duration,
+            is_drained=replay_client.is_drained,
+            ends=ends,
+        )
         yield Replay(client, session, replayer, facts, lambda: began + clock())
 
 

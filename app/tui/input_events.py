@@ -22,6 +22,8 @@ _MOUSE: dict[str, type[events.MouseEvent]] = {
     )
 }  # fmt: skip
 _POLL_S = 0.02
+_PATIENCE_POLLS = 100
+"""An event waits at most so many polls for what was drained before it."""
 PAUSE, FINISH = "space", ("q", "ctrl+c", "ctrl+q")
 """Keys of a replay: pause or go on, and end."""
 
@@ -130,6 +132,8 @@ class InputReplayer:
         inputs: (seconds, event) in the order of time.
         clock: the seconds that are played.
         duration: when the replay ends.
+        is_drained: whether what was drained before so many seconds has been; an event waits for it, since
+            what a key does depends on whether an answer runs.
         ends: end the app with the replay.
     """
 
@@ -139,10 +143,12 @@ class InputReplayer:
         clock: ReplayClock,
         *,
         duration: float,
+        is_drained: Callable[[float], bool],
         ends: bool = False,
     ) -> None:
         self._inputs = inputs
         self._clock = clock
+        self._is_drained = is_drained
         self._duration = duration
         self._ends = ends
         self._own: list[events.Event] = []
@@ -171,6 +177,11 @@ class InputReplayer:
     async def _play(self, app: "PravahaApp") -> None:
         for time, event in self._inputs:
             while self._clock() < time:
+                app.frame_clock.wake()
+                await asyncio.sleep(_POLL_S)
+            for _ in range(_PATIENCE_POLLS):
+                if self._is_drained(time):
+                    break
                 app.frame_clock.wake()
                 await asyncio.sleep(_POLL_S)
             self._own.append(event)

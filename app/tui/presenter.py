@@ -44,7 +44,7 @@ class Presenter:
         server: the address of the engine's server; None for an engine in this process.
         retry_key: regenerates an answer.
         wall_clock: seconds since the epoch.
-        animate: whether the avatar moves; without, its mood changes only when something else is drawn.
+        animate: whether the avatar moves.
     """
 
     def __init__(
@@ -78,8 +78,7 @@ class Presenter:
         self._server = server
         self._retry_key = retry_key
         self._wall_clock = wall_clock
-        self._animate = animate
-        self._tracker = MoodTracker()
+        self._tracker = MoodTracker(animate=animate)
         self._text_arrived = False
         self._settled = False  # an answer has ended, and `on_settled` was not called yet
         self._drawn_at = float("-inf")
@@ -192,7 +191,7 @@ class Presenter:
         """Draw those of the panes that are visible; True if one of them is animated."""
         frame = self._frame(snapshot, now, live=live)
         moving = [pane.show(frame) for pane in panes if pane.in_view]
-        return any(moving) or (self._animate and frame.mood.passing)
+        return any(moving) or frame.mood.passing
 
     def _frame(self, snapshot: EngineSnapshot, now: float, *, live: bool) -> Frame:
         engine = self._engine

@@ -148,6 +148,14 @@ class ReplayClient:
         batch: TokenBatch | None = self._next("drain", json.dumps([request_id]))
         return batch
 
+    def is_drained(self, time: float) -> bool:
+        """Whether all batches that were drained in the first `time` seconds of the recording have been."""
+        return all(
+            self._taken[name, given] >= track.until(time)
+            for (name, given), track in self._recorded.calls.items()
+            if name == "drain"
+        )
+
     def cancel(self, request_id: str) -> None:
         """Does nothing: the recording has the end of the answer."""
 

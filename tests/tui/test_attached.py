@@ -84,7 +84,7 @@ async def test_no_key_waits_for_the_server(server, tmp_path):
             await answered(screen)
             # Tokens: the cursor, the price of a fork at it, the heat map, alternatives, a forced token.
             await screen.press("L", "L", "t")
-            await screen.shown("token 2/", "f fork prefill")
+            await screen.shown("token 2/", "f fork 9 tok")
             await screen.press("full_stop")
             await screen.until(
                 lambda: "%" in screen.text.partition("Alternatives")[2], "alternatives"

@@ -143,7 +143,7 @@ async def test_typing_a_slash_lists_commands_and_tab_completes(screen):
         ("/system clear", "No system prompt."),
         ("/rename", "/rename needs an argument: TITLE."),
         ("/copy", "There is no answer to copy yet."),
-        ("/regen", "Nothing to regenerate"),
+        ("/regen", "The conversation is empty: send a message first."),
         ("/theme nee", "There is no theme nee. Did you mean neel"),
     ],
 )

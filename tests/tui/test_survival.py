@@ -60,7 +60,7 @@ async def test_in_a_worker(screen, caplog):
 
 async def test_in_a_timer_a_callback_and_a_callback_after_a_refresh(screen, caplog):
     async with screen("yes") as ui:
-        ui.app.set_timer(0, fail)
+        ui.app.set_timer(0.001, fail)
         ui.app.call_later(fail)
         ui.app.call_after_refresh(fail)
         ui.prompt.call_next(fail)

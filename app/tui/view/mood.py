@@ -136,9 +136,14 @@ class MoodState:
 
 
 class MoodTracker:
-    """Selects the mood to show: each lasts at least `DWELL_S`; one one-shot mood can be queued."""
+    """Selects the mood to show: each lasts at least `DWELL_S`; one one-shot mood can be queued.
 
-    def __init__(self) -> None:
+    Args:
+        animate: whether moods pass by themselves; without, the mood is that of the snapshot at once.
+    """
+
+    def __init__(self, *, animate: bool = True) -> None:
+        self._animate = animate
         self._previous: EngineSnapshot | None = None
         self._queued: Mood | None = None
         self._preempted_at: float | None = None
@@ -147,6 +152,11 @@ class MoodTracker:
 
     def advance(self, snapshot: EngineSnapshot, now: float, *, repeated: bool = False) -> MoodState:
         """The mood to show at time `now`, given the newest snapshot; `repeated` as for `mood`."""
+        if not self._animate:
+            wanted = mood(snapshot, None, repeated=repeated)
+            if wanted is not self.state.mood:
+                self.state = MoodState(wanted, now)
+            return self.state
         self._choose(snapshot, now, repeated=repeated)
         shown = self.state.mood
         passing = shown in ONE_SHOTS or self._queued is not None or shown is not self._wanted

@@ -143,3 +143,10 @@ def test_frames_follow_the_speed_in_steps(speed, fps):
 )
 def test_every_mood_has_words(shown, snapshot, words):
     assert build_mood_words(shown, snapshot) == words
+
+
+def test_without_animation_the_mood_is_that_of_the_snapshot_at_once():
+    tracker = MoodTracker(animate=False)
+    assert tracker.advance(LOADING, 1.0).mood is Mood.LOADING
+    ready = tracker.advance(CALM, 1.0)
+    assert (ready.mood, ready.passing) == (Mood.IDLE, False)
