@@ -27,7 +27,7 @@ HOW_TO: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Go to another branch", ("tree.toggle", "adopt")),
     ("Find an old branch by its words", ("search.all",)),
     ("Remove a branch, and bring it back", ("prune", "undo")),
-    ("See which KV blocks branches share", ("pane.kv", "kv.tree")),
+    ("Mark messages, then see which KV blocks they share", ("mark", "kv.show")),
     ("Switch the model", ("/model",)),
     ("Switch the theme", ("theme",)),
     ("Use the engine of another process", ("--attach URL",)),
