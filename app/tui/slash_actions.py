@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from app.slash.files import export_to_file, import_from_file
+from app.slash.files import import_from_file
 from app.slash.parse import Invocation, method_name
 from app.text.safe_text import safe_line
 from app.tui.keys import ALL_KEYS
@@ -69,7 +69,7 @@ class SlashActions:
 
     async def export(self, argument: str) -> None:
         """Write the conversation to a file."""
-        self._app.notify_safely(f"Written: {export_to_file(self._app.session, argument)}")
+        await self._app.files.export(argument)
 
     async def import_(self, argument: str) -> None:
         """Read a conversation from a file and open it."""

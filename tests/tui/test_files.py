@@ -64,3 +64,17 @@ async def test_the_editor_is_named_if_it_cannot_be_opened(screen, monkeypatch):
         await ui.until(lambda: len(ui.toasts) == 2)
         assert "cannot be opened in this terminal" in ui.toasts[1]
         assert ui.prompt.text == "draft"
+
+
+async def test_a_conversation_is_exported_to_the_file_that_is_asked_for(screen, tmp_path):
+    async with screen(prepare=lambda s, c: converse(s, c, ("q", "an answer"))) as ui:
+        await ui.press("escape", "E")
+        await ui.shown("Export to", "FILE.json, .jsonl, .md or .messages.json")
+        await ui.press("escape")
+        await ui.gone("Export to")
+        for name, said in ((tmp_path / "a.md", "Written: "), ("a.txt", "The name must end in")):
+            await ui.press("E")
+            await ui.type(str(name))
+            await ui.press("enter")
+            await ui.until(lambda said=said: ui.toasts[-1:] and ui.toasts[-1].startswith(said))
+        assert (tmp_path / "a.md").read_text().endswith("an answer\n")

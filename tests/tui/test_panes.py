@@ -110,8 +110,8 @@ def test_an_action_is_found_in_the_palette_by_its_name(word, entry):
 def test_every_command_is_in_the_palette_once():
     named = {key.label for key in ALL_KEYS if key.palette} | {key.id for key in ALL_KEYS}
     listed = [command.name for command in commands_without_keys()]
-    assert {"export", "import", "rename", "system", "shorten"} <= set(listed)
-    assert {"fork", "expand", "undo", "theme", "quit", "help"}.isdisjoint(listed)
+    assert {"attach", "import", "rename", "system", "shorten"} <= set(listed)
+    assert {"export", "fork", "expand", "undo", "theme", "quit", "help"}.isdisjoint(listed)
     assert {c.name for c in parse.available("screen")} <= named | {*listed, "model", "sampling"}
 
 
@@ -119,10 +119,10 @@ async def test_the_palette_writes_a_command_that_needs_words_into_the_prompt(scr
     async with screen(prepare=rivers) as ui:
         await ui.type("notes.md")
         await ui.press("ctrl+p")
-        await ui.type("write this conversation")
-        await ui.shown("Export: write this conversation to FILE")
+        await ui.type("import: open")
+        await ui.shown("Import: open a conversation")
         await ui.press("enter")
-        await ui.until(lambda: ui.prompt.text == "/export notes.md ", "the command")
+        await ui.until(lambda: ui.prompt.text == "/import notes.md ", "the command")
         assert ui.prompt.has_focus
 
 

@@ -1,4 +1,4 @@
-"""Text in and out of the prompt: attached files, an outside editor, and what is copied."""
+"""Text in and out: attached files, an outside editor, what is copied, and exports."""
 
 import os
 import re
@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 from textual.app import SuspendNotSupported
 
 from app.slash.attachments import attach_files, mention
+from app.slash.files import export_to_file
 from app.text.safe_text import safe_line
+from app.tui.actions.target import EMPTY
+from app.tui.widgets.ask_text import AskText
 from app.tui.widgets.choice import Choice, ChoiceScreen
 from app.tui.widgets.prompt import Prompt
 from engine.api.errors import InvalidRequest
@@ -113,6 +116,31 @@ class FileActions:
         """Copy all messages of the open branch as Markdown."""
         session = self._app.session
         self._app.copy_text(export_markdown(session.title, session.path()))
+
+    def ask_export(self) -> None:
+        """Ask for the name of a file and write the conversation to it.
+
+        Raises:
+            InvalidRequest: the conversation is empty.
+        """
+        if self._app.session.head is None:
+            raise InvalidRequest(EMPTY)
+
+        async def given(name: str | None) -> None:
+            if name is not None:
+                await self._app.guarded(self.export(name))
+
+        hint = "FILE.json, .jsonl, .md or .messages.json"
+        self._app.open_dialog(AskText("Export to", hint=hint), given)
+
+    async def export(self, name: str) -> None:
+        """Write the conversation to a new file, in the format that its name ends in, and say so.
+
+        Raises:
+            InvalidRequest: see `export_to_file`.
+            StoreError: messages cannot be saved at present.
+        """
+        self._app.notify_safely(f"Written: {export_to_file(self._app.session, name)}")
 
     def _message(self) -> str:
         session = self._app.session
