@@ -121,6 +121,7 @@ PROMPT_KEYS: tuple[Key, ...] = (
     Key("text.undo", "ctrl+z", "undo_or_suspend", "undo", "Undo the last edit; with nothing to undo, suspend", Group.PROMPT, False, False),
     Key("history.prev", "up", "history_up", "history", "At the first line: the previous prompt", Group.PROMPT, False, False),
     Key("history.next", "down", "history_down", "history", "At the last line: the next prompt", Group.PROMPT, False, False),
+    Key("history.search", "ctrl+r", "app.perform('search','find_prompt')", "earlier", "Find an earlier prompt by its words", Group.PROMPT),
     Key("scroll.up", "pageup", "app.scroll_messages(-1)", "up", "Scroll the messages up", Group.PROMPT, False, False),
     Key("scroll.down", "pagedown", "app.scroll_messages(1)", "down", "Scroll the messages down", Group.PROMPT, False, False),
     Key("complete", "tab", "complete", "complete", "Complete a /command or an @file", Group.PROMPT, False, False),

@@ -1,10 +1,13 @@
-"""Search over all branches, and in the open one."""
+"""Search over all branches, in the open one, and in earlier prompts."""
 
 import threading
 from concurrent.futures import Future
 
+from textual.widgets import OptionList
+
 from app.tui.view.hits import build_hit
 from app.tui.view.spans import plain
+from app.tui.widgets.past_prompts import SHOWN, find_prompts
 from engine.conversations.tree import NodeKind, SearchHit
 from tests.tui.harness import converse
 
@@ -131,3 +134,36 @@ def test_a_hit_has_title_age_author_and_line():
     lines = build_hit(hit, "heron", 160.0, 60)
     assert plain(lines) == "A title  1m\n  Pravāha: the heron flew"
     assert [span.text for span in lines[1] if "underline" in span.style] == ["heron"]
+
+
+def test_earlier_prompts_are_found_newest_first_and_once_whatever_their_case():
+    history = ["Rivers?", "clouds", "two\nRIVERS", "rivers [/]", "clouds"]
+    assert find_prompts(history, "rivers") == ["rivers [/]", "two\nRIVERS", "Rivers?"]
+    assert find_prompts(history, "")[:2] == ["clouds", "rivers [/]"]
+    assert find_prompts(history, "zebra") == []
+    assert find_prompts([str(n) for n in range(SHOWN + 9)], "")[-1] == "9"
+
+
+async def test_an_earlier_prompt_takes_the_place_of_the_draft(screen):
+    async with screen(prepare=two_chats) as ui:
+        await ui.type("draft")
+        await ui.press("ctrl+r")
+        await ui.shown("Earlier prompts", "and rain?", "Tell me of clouds", "Tell me of rivers")
+        await ui.type("OF CL")
+        await ui.until(lambda: ui.app.screen.query_one(OptionList).option_count == 1, "one prompt")
+        await ui.press("escape")
+        await ui.gone("Earlier prompts")
+        assert ui.prompt.text == "draft"
+        await ui.press("ctrl+r")
+        await ui.type("zebra")
+        await ui.shown("no prompt contains that")
+        await ui.press("enter", *["backspace"] * 5, "down", "enter")
+        await ui.gone("Earlier prompts")
+        assert ui.prompt.text == "Tell me of clouds"
+        assert ui.prompt.has_focus
+
+
+async def test_without_earlier_prompts_this_is_said(screen):
+    async with screen() as ui:
+        await ui.press("ctrl+r")
+        assert ui.toasts == ["There are no earlier prompts."]

@@ -1,8 +1,10 @@
-"""Searching: over every branch of every conversation, and in the messages of the open branch."""
+"""Searching: over every branch of every conversation, in the open branch, and in earlier prompts."""
 
 from typing import TYPE_CHECKING
 
 from app.tui.actions.target import EMPTY
+from app.tui.widgets.past_prompts import PastPrompts
+from app.tui.widgets.prompt import Prompt
 from app.tui.widgets.search import FindScreen, SearchScreen
 from app.tui.widgets.transcript import MessageScroll, Transcript
 from engine.api.errors import InvalidRequest, PravahaError
@@ -32,6 +34,24 @@ class SearchActions:
                 SearchScreen(app.session.start_search, query=query, wall_clock=app.wall_clock),
                 chosen,
             )
+
+    def find_prompt(self) -> None:
+        """Find an earlier prompt and put it into the prompt, in place of the draft.
+
+        Raises:
+            InvalidRequest: there is none.
+        """
+        history = self._app.session.prompt_history()
+        if not history:
+            raise InvalidRequest("There are no earlier prompts.")
+
+        def chosen(text: str | None) -> None:
+            if text is not None:
+                prompt = self._app.query_one(Prompt)
+                prompt.insert_unsent(text, replace=True)
+                prompt.focus()
+
+        self._app.open_dialog(PastPrompts(history), chosen)
 
     def find(self) -> None:
         """Ask for words and go to the next message of the open branch that contains them.

@@ -2,26 +2,22 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.widgets import Input, OptionList
-from textual.widgets.option_list import Option
+from textual.widgets import Input
 
-from app.tui.textual_workarounds.paged_options import PagedOptions
-from app.tui.view.content import to_content
 from app.tui.view.hits import build_hit
-from app.tui.view.spans import Span
 from app.tui.widgets.dialog import Dialog
-from app.tui.widgets.lines import Lines
+from app.tui.widgets.query import QueryScreen
 from engine.conversations.tree import SearchHit
 
 
-class SearchScreen(Dialog[SearchHit | None]):
+class SearchScreen(QueryScreen[SearchHit]):
     """Dismisses with the chosen message, or with None.
 
     The search runs while typing, in the background; the result of a query that was changed meanwhile is
@@ -33,14 +29,6 @@ class SearchScreen(Dialog[SearchHit | None]):
         wall_clock: seconds since the Unix epoch.
     """
 
-    BINDINGS: ClassVar = [
-        ("escape", "dismiss", "close"),
-        ("down", "step(1)", "next"),
-        ("up", "step(-1)", "previous"),
-        ("pagedown", "step(5)", "further"),
-        ("pageup", "step(-5)", "back"),
-    ]
-
     def __init__(
         self,
         start: Callable[[str], "Future[list[SearchHit]]"],
@@ -48,36 +36,15 @@ class SearchScreen(Dialog[SearchHit | None]):
         query: str = "",
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__()
+        super().__init__(
+            "Search all conversations", "enter opens, esc closes", "words of a message", query
+        )
         self._start = start
-        self._query = query
         self._wall_clock = wall_clock
-        self._hits: Sequence[SearchHit] = ()
-
-    def compose(self) -> ComposeResult:
-        """The query above the hits."""
-        with Vertical(id="search-box") as box:
-            box.border_title = "Search all conversations"
-            box.border_subtitle = "enter opens, esc closes"
-            yield Input(
-                self._query, placeholder="words of a message", id="search-input", compact=True
-            )
-            yield Lines(id="search-note")
-            hits = PagedOptions(id="search-hits", compact=True, markup=False)
-            hits.can_focus = False  # keys stay with the input; up and down move over the hits
-            yield hits
 
     def on_mount(self) -> None:
-        """Begin to type."""
-        self._note("type what to look for")
-        self.query_one(Input).focus()
-
-    def action_step(self, rows: int) -> None:
-        """Move over the hits."""
-        options = self.query_one(OptionList)
-        if options.option_count:
-            at = (options.highlighted or 0) + rows
-            options.highlighted = min(max(at, 0), options.option_count - 1)
+        """Say what to do."""
+        self.show_note("type what to look for")
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
@@ -97,38 +64,13 @@ class SearchScreen(Dialog[SearchHit | None]):
         if self._dismissed:  # its widgets may be gone
             return
         if failure:
-            self._note(failure)
-        else:
-            self._show(query, hits)
-
-    def _show(self, query: str, hits: Sequence[SearchHit]) -> None:
-        self._hits = hits
-        options = self.query_one(OptionList)
-        cells = max(20, options.scrollable_content_region.width - 2)
+            self.show_note(failure)
+            return
         now = self._wall_clock()
-        options.set_options(
-            [Option(to_content(build_hit(hit, query, now, cells)), id=hit.node_id) for hit in hits]
+        self.show_found(hits, [build_hit(hit, query, now, self.cells) for hit in hits])
+        self.show_note(
+            "" if hits else "no message contains that" if query else "type what to look for"
         )
-        if hits:
-            options.highlighted = 0
-        self._note("" if hits else "no message contains that" if query else "type what to look for")
-
-    def _note(self, text: str) -> None:
-        note = self.query_one("#search-note", Lines)
-        note.display = bool(text)
-        note.show_lines([(Span(text, "$faint"),)])
-
-    @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        at = self.query_one(OptionList).highlighted
-        if at is not None and at < len(self._hits):
-            self.dismiss(self._hits[at])
-
-    @on(OptionList.OptionSelected)
-    def _clicked(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
-        self.dismiss(self._hits[event.option_index])
 
 
 class FindScreen(Dialog[str | None]):
