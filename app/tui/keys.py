@@ -110,6 +110,7 @@ APP_KEYS: tuple[Key, ...] = (
     Key("undo", "u", "perform('tree','undo')", "undo", "Undo the last operation on the conversation", Group.NAVIGATE),
     Key("redo", "U", "perform('tree','redo')", "redo", "Redo what was undone last", Group.NAVIGATE),
     Key("stop", "s", "perform('tree','stop')", "stop", "Stop the selected answer, else the last one; its text is kept", Group.NAVIGATE),
+    Key("pager", "V", "perform('files','page')", "pager", "Show the open branch as Markdown in $PAGER, else in less", Group.NAVIGATE),
     Key("export", "E", "perform('files','ask_export')", "export", "Write the conversation to a file", Group.NAVIGATE),
     Key("copy", "y", "perform('files','copy')", "copy", "Copy the selected message, else the last answer, as Markdown", Group.NAVIGATE),
 )  # fmt: skip

@@ -1,5 +1,7 @@
 """Attached files, the outside editor, and copying of code blocks and branches."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from tests.tui.harness import converse
@@ -78,3 +80,20 @@ async def test_a_conversation_is_exported_to_the_file_that_is_asked_for(screen, 
             await ui.press("enter")
             await ui.until(lambda said=said: ui.toasts[-1:] and ui.toasts[-1].startswith(said))
         assert (tmp_path / "a.md").read_text().endswith("an answer\n")
+
+
+async def test_the_pager_gets_the_open_branch_without_control_sequences(
+    screen, tmp_path, monkeypatch
+):
+    hostile = "an \x1b]52;c;aGk=\x07answer\x9b2J\n\nend"
+    async with screen(prepare=lambda s, c: converse(s, c, ("q", hostile))) as ui:
+        monkeypatch.setenv("PAGER", f"cp -t '{tmp_path}'")
+        await ui.press("escape", "V")
+        assert ui.toasts == ["A pager cannot be opened in this terminal: E writes a file."]
+        monkeypatch.setattr(ui.app, "suspend", nullcontext)
+        await ui.press("V")
+        shown = (tmp_path / "branch.md").read_text()
+        assert shown == "# q\n\n## You\n\nq\n\n## Pravāha (fake-135m)\n\nan answer\n\nend\n"
+        monkeypatch.setenv("PAGER", "no-such-pager")
+        await ui.press("V")
+        assert ui.toasts[-1].startswith("no-such-pager can't be started: ")

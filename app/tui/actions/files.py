@@ -1,4 +1,4 @@
-"""Text in and out: attached files, an outside editor, what is copied, and exports."""
+"""Text in and out: attached files, an outside editor or pager, what is copied, and exports."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from textual.app import SuspendNotSupported
 
 from app.slash.attachments import attach_files, mention
 from app.slash.files import export_to_file
-from app.text.safe_text import safe_line
+from app.text.safe_text import safe_line, safe_text
 from app.tui.actions.target import EMPTY
 from app.tui.widgets.ask_text import AskText
 from app.tui.widgets.choice import Choice, ChoiceScreen
@@ -68,18 +68,43 @@ class FileActions:
         with tempfile.TemporaryDirectory(prefix="pravaha-") as folder:
             file = Path(folder, "prompt.md")
             file.write_text(prompt.text, encoding="utf-8")
-            try:
-                with self._app.suspend():
-                    done = subprocess.run([*shlex.split(command), str(file)], check=False)
-            except SuspendNotSupported:
-                raise InvalidRequest(
-                    "An editor cannot be opened in this terminal: type here (ctrl+j breaks lines)."
-                ) from None
-            except (OSError, ValueError) as error:
-                raise InvalidRequest(f"{command} can't be started: {error}.") from error
-            if done.returncode == 0:
+            refused = (
+                "An editor cannot be opened in this terminal: type here (ctrl+j breaks lines)."
+            )
+            if self._run_outside(command, file, refused) == 0:
                 text = file.read_text(encoding="utf-8", errors="replace")
                 prompt.insert_unsent(text.rstrip("\n"), replace=True)
+
+    def page(self) -> None:
+        """Show the open branch as Markdown in $PAGER, else in less.
+
+        Raises:
+            InvalidRequest: the conversation is empty, or the pager cannot be opened.
+        """
+        session = self._app.session
+        if session.head is None:
+            raise InvalidRequest(EMPTY)
+        with tempfile.TemporaryDirectory(prefix="pravaha-") as folder:
+            file = Path(folder, "branch.md")
+            # A pager may pass control sequences on to the terminal.
+            text = safe_text(export_markdown(session.title, session.path()))
+            file.write_text(text, encoding="utf-8")
+            refused = "A pager cannot be opened in this terminal: E writes a file."
+            self._run_outside(os.environ.get("PAGER") or "less", file, refused)
+
+    def _run_outside(self, command: str, file: Path, refused: str) -> int:
+        """Run a command on a file, with the terminal; its exit status.
+
+        Raises:
+            InvalidRequest: the command cannot be started; `refused` if this terminal cannot be lent.
+        """
+        try:
+            with self._app.suspend():
+                return subprocess.run([*shlex.split(command), str(file)], check=False).returncode
+        except SuspendNotSupported:
+            raise InvalidRequest(refused) from None
+        except (OSError, ValueError) as error:
+            raise InvalidRequest(f"{command} can't be started: {error}.") from error
 
     def copy(self) -> None:
         """Copy the selected node, else the last answer, as Markdown.
