@@ -35,6 +35,7 @@ from app.tui.actions.compare import CompareActions
 from app.tui.actions.context import ContextActions
 from app.tui.actions.files import FileActions
 from app.tui.actions.go import GoActions
+from app.tui.actions.jump import JumpActions
 from app.tui.actions.kv import KvActions
 from app.tui.actions.listing import ListActions
 from app.tui.actions.merge import MergeActions
@@ -231,6 +232,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             "tokens": self.tokens,
             "archive": self.archive,
             "files": self.files,
+            "jump": JumpActions(self),
             "merge": self.merge,
             "scheduler": self.scheduler,
             "search": self.search,

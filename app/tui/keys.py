@@ -67,6 +67,7 @@ APP_KEYS: tuple[Key, ...] = (
     Key("chat.new", "ctrl+n", "new_chat", "new", "Start a new conversation", Group.GLOBAL, True),
     Key("tree.toggle", "ctrl+t", "perform('go','toggle')", "branches", "Focus the branches, then the conversations, then the prompt", Group.GLOBAL, True),
     Key("search.all", "ctrl+f", "perform('search','open')", "search", "Search every branch of every conversation", Group.GLOBAL, True),
+    Key("jump", "ctrl+o", "perform('jump','open')", "jump", "Go to a message or row in sight by typing its label", Group.GLOBAL, True),
     Key("theme", "f9", "theme", "theme", "Choose a theme, with a live preview", Group.GLOBAL, True),
     Key("quit", "ctrl+q", "quit", "quit", "Quit", Group.GLOBAL, True),
     Key("repaint", "ctrl+l", "repaint", "repaint", "Draw the whole screen again", Group.GLOBAL, True),
