@@ -1,5 +1,6 @@
 """Attached files, the outside editor, and copying of code blocks and branches."""
 
+import sys
 from contextlib import nullcontext
 
 import pytest
@@ -87,12 +88,15 @@ async def test_the_pager_gets_the_open_branch_without_control_sequences(
 ):
     hostile = "an \x1b]52;c;aGk=\x07answer\x9b2J\n\nend"
     async with screen(prepare=lambda s, c: converse(s, c, ("q", hostile))) as ui:
-        monkeypatch.setenv("PAGER", f"cp -t '{tmp_path}'")
+        monkeypatch.setenv("PAGER", "cat")
         await ui.press("escape", "V")
         assert ui.toasts == ["A pager cannot be opened in this terminal: E writes a file."]
         monkeypatch.setattr(ui.app, "suspend", nullcontext)
-        await ui.press("V")
-        shown = (tmp_path / "branch.md").read_text()
+        # While the screen is open, only `sys.__stdout__` is the terminal: descriptor 1 is the log.
+        with (tmp_path / "terminal").open("w") as terminal, monkeypatch.context() as patch:
+            patch.setattr(sys, "__stdout__", terminal)
+            await ui.press("V")
+        shown = (tmp_path / "terminal").read_text()
         assert shown == "# q\n\n## You\n\nq\n\n## Pravāha (fake-135m)\n\nan answer\n\nend\n"
         monkeypatch.setenv("PAGER", "no-such-pager")
         await ui.press("V")

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,7 +101,13 @@ class FileActions:
         """
         try:
             with self._app.suspend():
-                return subprocess.run([*shlex.split(command), str(file)], check=False).returncode
+                # Descriptors 1 and 2 are the log (see `native_output`); these are the terminal.
+                return subprocess.run(
+                    [*shlex.split(command), str(file)],
+                    check=False,
+                    stdout=sys.__stdout__,
+                    stderr=sys.__stderr__,
+                ).returncode
         except SuspendNotSupported:
             raise InvalidRequest(refused) from None
         except (OSError, ValueError) as error:
