@@ -1,10 +1,10 @@
 """`EnginePoller`: polls the server's snapshot and feeds (`http_feeds`) for `HttpClient`.
 
-`WANTED_S` after the last read, polling pauses: only the snapshot is fetched, every `IDLE_POLL_S`. An idle screen
-reads nothing, and is woken when a snapshot shows that the engine has worked for another client. Until the
-tokenizer of the server's model has arrived, the snapshot has the state `loading` and no model: a front end can do
-as little as without one. While the server does not answer, the snapshot has the state `failed` and the reason in
-`last_error`, and polling continues with back-off, even if nothing reads.
+`WANTED_S` after the last read, polling pauses: only the snapshot is fetched, every `IDLE_POLL_S`. An idle
+screen reads nothing, and is woken when a snapshot shows that the engine has worked for another client. Until
+the tokenizer of the server's model has arrived, the snapshot has the state `loading` and no model: a front end
+can do as little as without one. While the server does not answer, the snapshot has the state `failed` and the
+reason in `last_error`, and polling continues with back-off, even if nothing reads.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class EnginePoller:
         wake: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
-        """`wake` is called when the engine has changed its state or worked, and when a pause of polling has ended."""
+        """`wake` is called when the engine has worked or changed its state, and at the end of a pause."""
         self._connection = connection
         self._wake = wake
         self._clock = clock
