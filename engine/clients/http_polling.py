@@ -2,9 +2,9 @@
 
 `WANTED_S` after the last read, polling pauses: only the snapshot is fetched, every `IDLE_POLL_S`. An idle
 screen reads nothing, and is woken when a snapshot shows that the engine has worked for another client. Until
-the tokenizer of the server's model has arrived, the snapshot has the state `loading` and no model: a front end
-can do as little as without one. While the server does not answer, the snapshot has the state `failed` and the
-reason in `last_error`, and polling continues with back-off, even if nothing reads.
+the tokenizer of the server's model has arrived, the snapshot has the state `loading` and no model: a front
+end can do as little as without one. While the server does not answer, the snapshot has the state `failed` and
+the reason in `last_error`, and polling continues with back-off, even if nothing reads.
 """
 
 import asyncio
