@@ -7,9 +7,13 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.commands.outcome import EXIT_ERROR, EXIT_USAGE
+
+if TYPE_CHECKING:
+    from app.settings.preferences import Preferences
+    from app.settings.settings import Settings
 
 ENGINE_NICENESS = 5
 """Niceness of the engine's threads, which use all processors: the scheduler gives the screen about three
@@ -18,6 +22,9 @@ quarters of one processor while it draws, which it does 5 % of the time."""
 GARBAGE_THRESHOLD = 10_000
 """Allocations before a garbage collection. Drawing allocates many objects and few cycles: with Python's
 default of 700, collections took 7 % of the screen's time."""
+
+_MODEL = "model"
+"""The preference that names the model last chosen on the screen."""
 
 _STARTED = "started"
 """The preference that is set once the screen has been opened."""
@@ -90,6 +97,14 @@ def terminal_problem(environ: Mapping[str, str]) -> str:
     return ""
 
 
+def with_chosen_model(settings: "Settings", preferences: "Preferences") -> "Settings":
+    """The settings with the model that was last chosen on the screen, unless a source names one."""
+    chosen = preferences.get(_MODEL)
+    if chosen is None or settings.attach is not None or settings.is_set("model"):
+        return settings
+    return settings.model_copy(update={"model": chosen})
+
+
 def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
     from importlib import metadata
 
@@ -107,6 +122,8 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
     from app.text.log_ring import kept_log
 
     settings = load_settings(flags)
+    preferences = Preferences(settings.preferences)
+    settings = with_chosen_model(settings, preferences)
     log_to_file(settings.log)
     # The glyph table is chosen by this variable; write flags and files into it.
     os.environ["PRAVAHA_CHARSET"] = settings.charset
@@ -122,7 +139,6 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         from app.tui.native_output import native_output_to
         from app.tui.themes import has_true_colors
 
-        preferences = Preferences(settings.preferences)
         client, new_id, inputs = opened.client, None, None
         if recording is not None:
             client = recorded_client(client, recording)
@@ -136,6 +152,10 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             theme = settings.theme or preferences.get("theme")
             if recording is not None:
                 write_start(recording, session, settings, theme=theme)
+
+            def save_model(name: str) -> None:
+                if settings.attach is None:  # else it is the server's
+                    preferences.set(_MODEL, name)
 
             def first_frame() -> None:
                 gc.freeze()
@@ -153,6 +173,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 first_start=first_start,
                 true_colors=has_true_colors(os.environ),
                 on_theme=partial(preferences.set, "theme"),
+                on_model=save_model,
                 themes_dir=settings.themes,
                 keymap=settings.keymap,
                 log_file=settings.log,

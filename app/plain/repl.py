@@ -17,6 +17,7 @@ from engine.api.snapshot import EngineState
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import REPETITION
 from engine.conversations.errors import ContextFull
+from engine.conversations.node_words import INCOMPLETE
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeStatus
 
@@ -196,6 +197,8 @@ class PlainChat:
             self.say("(stopped: repetition; /regen to retry)")
         elif last is not None and last.status is NodeStatus.STOPPED and self._show_prompts:
             self.say("(stopped; the text so far is kept)")
+        elif last is not None and last.finish in INCOMPLETE and self._show_prompts:
+            self.say(f"({INCOMPLETE[last.finish]})")
 
     def _lacks_model(self) -> bool:
         """Whether the answer waits for a model that the user has to choose."""

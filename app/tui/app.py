@@ -132,6 +132,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         log_file: where tracebacks are, for messages about failures.
         log_ring: the records of the log pane; None for none.
         on_theme: called with the name of a theme that was chosen, to save it.
+        on_model: called with the name of a model that was chosen and is loaded, to save it.
         on_first_frame: called after the first frame is drawn; starts loading the model.
         inputs: sees every input event first, to record or replay them.
     """
@@ -170,6 +171,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         log_file: Path | None = None,
         log_ring: LogRing | None = None,
         on_theme: Callable[[str], None] = lambda name: None,
+        on_model: Callable[[str], None] = lambda name: None,
         on_first_frame: Callable[[], None] = lambda: None,
         inputs: InputTap | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -196,6 +198,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self._log_file = log_file
         self._log_ring = log_ring or LogRing()
         self._on_theme = on_theme
+        self.on_model = on_model
         self._on_first_frame = on_first_frame
         self._inputs = inputs
         self._clock = clock

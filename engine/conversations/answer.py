@@ -13,6 +13,9 @@ from engine.text.repetition import RepetitionDetector
 REPETITION = "repetition"
 """`Node.finish` of an answer that was stopped because it repeated itself."""
 
+CONTEXT_FULL = "context_full"
+"""`Node.finish` of an answer that ended because the model's context has no room for more."""
+
 FLUSH_S = 0.5
 """Minimum seconds between two saves of a streaming answer; a finished one is saved at once."""
 
@@ -79,6 +82,7 @@ class Answer:
         self._saved_at = now
         self._unsaved = False
         self._detector = RepetitionDetector()
+        self._max_tokens: int | None = None
         self.stopped_for_repetition = False
 
     def refer(self, *, prompt: Sequence[Node] | None, forked_from: str | None) -> None:
@@ -124,6 +128,7 @@ class Answer:
     ) -> None:
         """Record the submission of the request, with the sampling parameters that are used."""
         self.request_id = request_id
+        self._max_tokens = sampling.max_tokens
         self._node = replace(
             self._node,
             n_prompt=n_prompt,
@@ -145,6 +150,8 @@ class Answer:
             status, finish = _STATUS[batch.finish_reason], batch.finish_reason.value
         if self.stopped_for_repetition and status is NodeStatus.STOPPED:
             finish = REPETITION
+        if batch.finish_reason is FinishReason.LENGTH and self._has_room():
+            finish = CONTEXT_FULL
         if status is NodeStatus.STREAMING:
             self._detector.feed(batch.token_ids)
         self._node = replace(
@@ -158,6 +165,10 @@ class Answer:
             decode_us=_microseconds(_decode_seconds(batch.timings)),
         )
         return NodeDelta(self.node_id, batch.text, status, self._node.finish, batch.error)
+
+    def _has_room(self) -> bool:
+        """Whether the limit of the answer's tokens allows more."""
+        return self._max_tokens is None or len(self._ids) < self._max_tokens
 
     def finish(
         self, status: NodeStatus, reason: FinishReason, error: str | None = None

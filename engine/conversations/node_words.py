@@ -1,7 +1,12 @@
 """Plain words for nodes of a tree: who wrote a message, its first line, and the branch of a name."""
 
+from engine.api.request import FinishReason
+from engine.conversations.answer import CONTEXT_FULL
 from engine.conversations.branch_tree import BranchTree
 from engine.conversations.tree import NodeKind, NodeView
+
+INCOMPLETE = {FinishReason.LENGTH.value: "max tokens reached", CONTEXT_FULL: "context full"}
+"""Why an answer that was not stopped is incomplete, by `Node.finish`."""
 
 ROLES = {
     NodeKind.USER: "You",

@@ -45,7 +45,8 @@ def test_a_typo_names_its_neighbours(name, near):
 
 
 async def test_enter_loads_the_highlighted_model_and_the_header_names_it(screen, client):
-    async with screen(client=client) as ui:
+    saved: list[str] = []
+    async with screen(client=client, on_model=saved.append) as ui:
         await ui.ask("/model")
         await ui.shown("fake-135m", "qwen3-0.6b", "huge-70b does not fit", "Model")
         await ui.shown("llama, 135M parameters, Q4_1 in 98 MiB, KV f16")
@@ -56,6 +57,7 @@ async def test_enter_loads_the_highlighted_model_and_the_header_names_it(screen,
         ui.clock.now += 1
         client.finish_change()
         await ui.shown("ready", "qwen3-0.6b · Q4_1")
+        assert saved == ["qwen3-0.6b"]
 
 
 async def test_a_model_that_cannot_be_loaded_cannot_be_highlighted(screen, client):
@@ -127,7 +129,8 @@ async def test_a_message_sent_while_the_model_changes_waits_for_it(screen, clien
 
 
 async def test_a_change_that_fails_says_why_and_another_can_follow(screen, client):
-    async with screen(client=client) as ui:
+    saved: list[str] = []
+    async with screen(client=client, on_model=saved.append) as ui:
         client.begin_change("qwen3-0.6b")
         await ui.shown("loading 0%")
         client.fail_change("qwen3-0.6b could not be loaded: the file is damaged.")
@@ -137,6 +140,7 @@ async def test_a_change_that_fails_says_why_and_another_can_follow(screen, clien
         await ui.until(lambda: client.loads != [], "the load")
         client.begin_change("fake-135m")
         ui.clock.now += 1
+        assert saved == []
         client.finish_change()
         await ui.shown("ready")
 

@@ -15,6 +15,7 @@ from app.tui.view.model_lines import build_answered_by, build_loaded
 from app.tui.widgets.model_picker import ModelPicker, PickedModel
 from engine.api.available_model import AvailableModel
 from engine.api.errors import ModelNotFound, PravahaError
+from engine.api.snapshot import EngineState
 from engine.conversations.tree import NodeKind
 
 if TYPE_CHECKING:
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
 class ModelActions:
     """The model picker, `/model NAME`, and the hint about the model of a conversation.
 
-    It joins the panes: `show` notices when another conversation is open.
+    It joins the panes: `show` notices when another conversation is open, and when a chosen model is loaded.
     """
 
     def __init__(self, app: "PravahaApp") -> None:
         self._app = app
         self._hinted_for = ""  # the conversation last looked at
+        self._chosen: str | None = None  # until it is loaded
 
     def choose(self) -> None:
         """Open the picker."""
@@ -41,12 +43,16 @@ class ModelActions:
 
     @property
     def in_view(self) -> bool:
-        """Always: the hint concerns the open conversation, whatever is visible."""
+        """Always: what it notices does not depend on what is visible."""
         return True
 
     def show(self, frame: Frame) -> bool:
         """Give the hint once for each conversation that is opened while a model is loaded."""
         session, model = frame.session, frame.snapshot.model
+        loaded = frame.snapshot.state is EngineState.READY and not frame.snapshot.changes_model
+        if loaded and model is not None and model.name == self._chosen:
+            self._chosen = None
+            self._app.on_model(model.name)
         if model is None or session.tree_id == self._hinted_for:
             return False
         self._hinted_for = session.tree_id
@@ -88,6 +94,7 @@ class ModelActions:
         except PravahaError as error:
             app.notify_safely(str(error), "warning")
         else:
+            self._chosen = name
             if running and drain_s:
                 app.notify_safely(
                     f"Changing to {name} once running answers have finished, in {drain_s:.0f} s at "

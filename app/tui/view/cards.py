@@ -10,7 +10,7 @@ from app.tui.numbers import rate
 from app.tui.view.price import spaced
 from app.tui.view.spans import Line, Span, cut, justify, width
 from app.tui.view.wrapping import last_rows
-from engine.conversations.answer import REPETITION
+from engine.conversations.answer import CONTEXT_FULL, REPETITION
 from engine.conversations.tree import NodeStatus, NodeView
 
 MIN_CARD_CELLS = 24
@@ -78,6 +78,8 @@ def _state(node: NodeView, glyphs: Glyphs) -> Line:
             return (Span(f"{glyphs.busy} running", "$status-busy"),)
         case NodeStatus.DONE if node.finish == "length":
             return (Span(f"{glyphs.stopped} max tokens", "$warning"),)
+        case NodeStatus.DONE if node.finish == CONTEXT_FULL:
+            return (Span(f"{glyphs.stopped} context full", "$warning"),)
         case NodeStatus.DONE:
             return (Span(f"{glyphs.dot} done", "$success"),)
         case NodeStatus.STOPPED:

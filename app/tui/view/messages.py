@@ -8,6 +8,7 @@ from app.tui.glyphs import Glyphs
 from app.tui.view.bars import build_timing
 from app.tui.view.spans import Line, Span, fit
 from engine.conversations.answer import REPETITION
+from engine.conversations.node_words import INCOMPLETE
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView
 
 _LABEL_CELLS = 24
@@ -91,9 +92,10 @@ def build_mark(node: NodeView, glyphs: Glyphs) -> Line:
             reason = safe_line(node.error or "the answer failed")
             mark = Span(f"{glyphs.failed} {reason}", "$error")
         case NodeStatus.DONE:
-            if node.finish != "length":
+            incomplete = INCOMPLETE.get(node.finish or "")
+            if incomplete is None:
                 return (Span(timing, "$faint"),) if timing else ()
-            mark = Span(f"{glyphs.stopped} max tokens reached", "$warning")
+            mark = Span(f"{glyphs.stopped} {incomplete}", "$warning")
     return (mark, Span(f"  {timing}" if timing else "", "$faint"))
 
 

@@ -261,6 +261,7 @@ def test_timings(figures, text):
         ),
         ({"status": NodeStatus.ERROR, "error": "out \x1b]0;x\x07of blocks"}, "✗ out of blocks"),
         ({"finish": "length"}, "■ max tokens reached"),
+        ({"finish": "context_full"}, "■ context full"),
         ({"kind": NodeKind.USER}, ""),
     ],
 )

@@ -64,6 +64,18 @@ def test_an_answer_streams_into_the_path(session, client):
     assert shape(session) == [("user", "hello", "done"), ("assistant", "hi there", "done")]
 
 
+@pytest.mark.parametrize(("limit", "finish"), [(2, "length"), (3, "context_full")])
+def test_an_answer_that_ends_before_its_own_limit_filled_the_context(
+    store, client, clock, limit, finish
+):
+    sampling = SamplingChoice(SamplingParams(max_tokens=limit))
+    session = TreeSession(store, client, clock=clock, sampling=sampling)
+    session.send("hello")
+    client.write("ab", finish=FinishReason.LENGTH)
+    (delta,) = session.pump()
+    assert (delta.status, delta.finish) == (NodeStatus.DONE, finish)
+
+
 def test_an_answer_that_repeats_itself_is_stopped_and_kept(session, client, store):
     session.send("hello")
     client.write("begin ")

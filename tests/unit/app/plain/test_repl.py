@@ -76,6 +76,11 @@ def test_typed_it_says_who_speaks(chat):
     assert chat("hello", typed=True).endswith("You: Pravāha: ok\nYou: ")
 
 
+def test_typed_it_says_why_an_answer_is_incomplete(chat):
+    chat.client.replies = [("so f", FinishReason.LENGTH)]
+    assert "so f\n(context full)\n" in chat("hello", typed=True)
+
+
 def test_escapes_of_a_model_never_reach_the_terminal(chat):
     chat.client.replies = [("a\x1b[2Jb\x1b]52;c;eA==\x07c\x9b1md", FinishReason.STOP)]
     assert chat("hello") == "abcd\n"
