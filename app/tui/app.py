@@ -554,7 +554,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             self.keymap,
             generating=self.session.generating,
             in_past=self._presenter is not None and self._presenter.in_past,
-            marked=len(self.marks) > 1,
+            marked=len(self.marks),
             prices=prices,
         )
 
