@@ -262,8 +262,14 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
     # -- composition ---------------------------------------------------------------------------
 
     def get_default_screen(self) -> MainScreen:
-        """The main screen."""
-        return MainScreen(self._drawing_context)
+        """The main screen, with its classes: setting one later applies the style sheet to all widgets."""
+        classes = {
+            f"-pane-{self.pane}": True,
+            "-small-figure": self._avatars[1].has_small,
+            "-empty": not self.session.path(),
+        }
+        names = " ".join(name for name, wanted in classes.items() if wanted)
+        return MainScreen(self._drawing_context, classes=names)
 
     def compose(self) -> ComposeResult:
         """Header, three columns, status bar."""
@@ -314,8 +320,6 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self._apply_keymap()
         if self._avatar_problem:
             self.notify_safely(self._avatar_problem, "warning")
-        self.screen.add_class(f"-pane-{self.pane}")
-        self.screen.set_class(self._avatars[1].has_small, "-small-figure")
         self.query_one("#completions").display = False
         prompt = self.query_one(Prompt)
         prompt.set_history(self.session.prompt_history())
