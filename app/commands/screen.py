@@ -108,6 +108,7 @@ def with_chosen_model(settings: "Settings", preferences: "Preferences") -> "Sett
 def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
     from importlib import metadata
 
+    from app.commands.background_server import BackgroundServer
     from app.commands.fetch_bar import fetch_bar
     from app.commands.log_file import log_to_file
     from app.commands.recording import (
@@ -144,6 +145,11 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             client = recorded_client(client, recording)
             new_id = recorded_ids(recording)
             inputs = InputRecorder(partial(recording.write, "input"))
+        engine_server = None
+        if opened.engine is not None:
+            key = settings.api_key.get_secret_value() if settings.api_key else None
+            engine_server = BackgroundServer(opened.engine, port=settings.port, api_key=key)
+            stack.callback(engine_server.stop)
         first_start = preferences.get(_STARTED) is None
         background = settings.attach is not None
         with open_session(
@@ -180,6 +186,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 log_ring=log_ring,
                 version=metadata.version("pravaha"),
                 server=settings.attach,
+                engine_server=engine_server,
                 on_first_frame=first_frame,
                 inputs=inputs,
             )

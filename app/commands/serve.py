@@ -79,7 +79,9 @@ def serve_engine(engine: "AsyncPravahaEngine", config: ServerConfig) -> int:
     with server.capture_signals():  # before loading, so that a signal drains during loading too
         try:
             engine.start()
-            print(f"Pravāha listens on {base_url(listener)}/v1 {_access_note(config)}", flush=True)
+            url = base_url(listener)
+            print(f"Pravāha listens on {url}/v1 {_access_note(config)}")
+            print(f"Its screen, in any number of terminals: pravaha --attach {url}", flush=True)
             announcer.start()
             server.run(sockets=[listener])
         finally:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from engine.conversations.session import TreeSession
     from engine.embedding.embedder import Embedder
     from engine.models.record import InstalledModel
+    from engine.runtime.engine import AsyncPravahaEngine
 
 _POLL_S = 0.05
 
@@ -90,11 +91,13 @@ class OpenClient:
         client: in-process or over HTTP.
         bos: returns the id that plain completions begin with, or None.
         start: starts loading the model, before which the engine takes no requests. Idempotent.
+        engine: the engine in this process; None over HTTP.
     """
 
     client: "EngineClient"
     bos: Callable[[], int | None]
     start: Callable[[], None]
+    engine: "AsyncPravahaEngine | None" = None
 
 
 @contextmanager
@@ -152,7 +155,7 @@ def open_client(
             engine.start(without_model=without_model)
 
     try:
-        yield OpenClient(client, bos=client.bos_id, start=start)
+        yield OpenClient(client, bos=client.bos_id, start=start, engine=engine)
     finally:
         client.close()
 

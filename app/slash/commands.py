@@ -71,6 +71,8 @@ COMMANDS: tuple[Command, ...] = (
             not_plain="Line mode has no clipboard: select the text in the terminal."),
     Command("kv", "show the KV blocks", not_plain="/stats prints the number of KV blocks."),
     Command("stats", "show the engine's stats"),
+    Command("serve", "serve this engine to programs of this machine over HTTP; off ends it", "[PORT|off]",
+            not_plain="`pravaha --serve` serves an engine."),
     Command("theme", "choose a theme, or name one", "[NAME]", not_plain="Line mode has no colours."),
     Command("mouse", "use the mouse here, or leave it to the terminal to select text (shift+drag does, too)",
             "on|off", not_plain="Line mode does not use the mouse."),

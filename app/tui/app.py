@@ -43,6 +43,7 @@ from app.tui.actions.models import ModelActions
 from app.tui.actions.sampling import SamplingActions
 from app.tui.actions.scheduler import SchedulerActions, TimeActions
 from app.tui.actions.search import SearchActions
+from app.tui.actions.serving import EngineServer, ServingActions
 from app.tui.actions.target import EMPTY
 from app.tui.actions.tokens import TokenActions
 from app.tui.actions.tree import TreeActions
@@ -130,6 +131,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         themes_dir: the user's own themes, which override ours.
         keymap: action id → keys, for remapping; `preset` names a set of `key_presets`.
         server: the address of the engine's server; None for an engine in this process.
+        engine_server: serves the engine of this process over HTTP on demand; None if there is none.
         log_file: where tracebacks are, for messages about failures.
         log_ring: the records of the log pane; None for none.
         on_theme: called with the name of a theme that was chosen, to save it.
@@ -161,6 +163,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         *,
         version: str,
         server: str | None = None,
+        engine_server: EngineServer | None = None,
         theme: str | None = None,
         true_colors: bool = True,
         avatar: str = figures.DEFAULT,
@@ -246,6 +249,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.fork_costs = ForkCosts(self.notify_safely)
         self.models = ModelActions(self)
         self.sampling = SamplingActions(self)
+        self.serving = ServingActions(self, engine_server, attached_to=server)
         self.panes: list[Pane] = [self.models, self.tokens, self.kv]
         self._notice = FinishNotice(
             notify_by, os.environ, focused=lambda: self.app_focus, write=self.write_sequence
@@ -260,8 +264,14 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
     # -- composition ---------------------------------------------------------------------------
 
     def get_default_screen(self) -> MainScreen:
-        """The main screen."""
-        return MainScreen(self._drawing_context)
+        """The main screen, with its classes: setting one later applies the style sheet to all widgets."""
+        classes = {
+            f"-pane-{self.pane}": True,
+            "-small-figure": self._avatars[1].has_small,
+            "-empty": not self.session.path(),
+        }
+        names = " ".join(name for name, wanted in classes.items() if wanted)
+        return MainScreen(self._drawing_context, classes=names)
 
     def compose(self) -> ComposeResult:
         """Header, three columns, status bar."""
@@ -312,8 +322,6 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self._apply_keymap()
         if self._avatar_problem:
             self.notify_safely(self._avatar_problem, "warning")
-        self.screen.add_class(f"-pane-{self.pane}")
-        self.screen.set_class(self._avatars[1].has_small, "-small-figure")
         self.query_one("#completions").display = False
         prompt = self.query_one(Prompt)
         prompt.set_history(self.session.prompt_history())
@@ -333,6 +341,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             mode=lambda: "PROMPT" if self._typing else f"NAVIGATE{self.compare.pending_key}",
             hints=self._hints,
             server=self._server,
+            serving=lambda: self.serving.url,
             retry_key=hint("regen", "", self.keymap)[0],
             wall_clock=self.wall_clock,
             animate=self.animation_level != "none",
@@ -551,7 +560,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             self.keymap,
             generating=self.session.generating,
             in_past=self._presenter is not None and self._presenter.in_past,
-            marked=len(self.marks) > 1,
+            marked=len(self.marks),
             prices=prices,
         )
 

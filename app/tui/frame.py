@@ -27,6 +27,7 @@ class Frame:
         mode: keyboard mode, `PROMPT` or `NAVIGATE`.
         hints: to show in the status bar if there is room.
         server: the address of the engine's server; None for an engine in this process.
+        serving: the address at which the engine of this process is served; None if it is not.
         retry_key: regenerates an answer.
         as_of: when the engine was as it is shown, seconds since the epoch; None for the present.
         live: whether the live part of a `LivePane` is due, too.
@@ -42,6 +43,7 @@ class Frame:
     mode: str
     hints: Sequence[KeyHint]
     server: str | None
+    serving: str | None
     retry_key: str
     as_of: float | None = None
     live: bool = True

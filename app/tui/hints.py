@@ -58,8 +58,10 @@ COMPARE: tuple[Hint, ...] = (
     ("compare.down", "scroll"),
     ("compare.close", "close"),
 )
-MARKED: tuple[Hint, ...] = (("kv.show", "shared KV"), ("compare", "compare"))
-"""Before the hints of a node while two or more messages are marked."""
+ONE_MARKED: tuple[Hint, ...] = (("mark", "mark another"),)
+"""Before the hints of a node or card while one message is marked."""
+MARKED: tuple[Hint, ...] = (("compare", "compare"), ("kv.show", "shared KV"))
+"""The same while two or more are marked."""
 LIST: tuple[Hint, ...] = (
     ("chat.open", "open"),
     ("chat.filter", "filter"),
@@ -102,6 +104,8 @@ _OF_PANE = {
 
 PRICED = frozenset({"messages", "selected", "branches"})
 """The panes in which the keys act on a node, so that their hints say what that would cost."""
+MARKING = PRICED | {"cards"}
+"""The panes in which messages can be marked."""
 
 
 _PANE_OF_WIDGET = {
@@ -156,7 +160,7 @@ def build_hints_of(
     *,
     generating: bool = False,
     in_past: bool = False,
-    marked: bool = False,
+    marked: int = 0,
     prices: Mapping[str, str] | None = None,
 ) -> list[KeyHint]:
     """The hints in the order of their importance.
@@ -166,15 +170,17 @@ def build_hints_of(
             there are none.
         generating: whether an answer runs, which can be stopped.
         in_past: whether an earlier instant is shown.
-        marked: whether two or more messages are marked.
+        marked: number of marked messages.
         prices: text after the label by action id, such as `1 tok+1 blk`.
     """
     first: tuple[Hint, ...] = (("copy_or_stop", "stop"),) if generating else ()
     if in_past:
         first = (("escape" if pane == "prompt" else "time.live", "now"), *first)
     own = _OF_PANE[pane][1:] if generating and pane == "prompt" else _OF_PANE[pane]
-    if marked and pane in PRICED:
-        own = (*MARKED, *(one for one in own if one not in MARKED))
+    if marked and pane in MARKING:
+        next_keys = MARKED if marked > 1 else ONE_MARKED
+        actions = {name for name, _ in next_keys}
+        own = (*next_keys, *(one for one in own if one[0] not in actions))
     prices = prices or {}
     listed = [*first, *own]
     # The list of all keys is among the two or three for which a narrow terminal has room.

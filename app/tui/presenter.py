@@ -42,6 +42,7 @@ class Presenter:
         mode: returns the keyboard mode, `PROMPT` or `NAVIGATE`.
         hints: returns the keys to show in the status bar.
         server: the address of the engine's server; None for an engine in this process.
+        serving: returns the address at which the engine of this process is served, None if it is not.
         retry_key: regenerates an answer.
         wall_clock: seconds since the epoch.
         animate: whether the avatar moves.
@@ -61,6 +62,7 @@ class Presenter:
         mode: Callable[[], str],
         hints: Callable[[], Sequence[KeyHint]],
         server: str | None,
+        serving: Callable[[], str | None],
         retry_key: str,
         wall_clock: Callable[[], float],
         animate: bool,
@@ -76,6 +78,7 @@ class Presenter:
         self._mode = mode
         self._hints = hints
         self._server = server
+        self._serving = serving
         self._retry_key = retry_key
         self._wall_clock = wall_clock
         self._tracker = MoodTracker(animate=animate)
@@ -211,6 +214,7 @@ class Presenter:
             mode=self._mode(),
             hints=self._hints(),
             server=self._server,
+            serving=self._serving(),
             retry_key=self._retry_key,
             as_of=as_of,
             live=live,

@@ -200,6 +200,10 @@ class SlashActions:
         """Show the engine's figures."""
         self._app.action_pane("stats")
 
+    async def serve(self, argument: str) -> None:
+        """Serve the engine over HTTP, or end that."""
+        self._app.serving.run(argument)
+
     async def theme(self, argument: str) -> None:
         """Open the theme list, or switch to the named theme."""
         if argument:

@@ -1,13 +1,15 @@
 """`EnginePoller`: polls the server's snapshot and feeds (`http_feeds`) for `HttpClient`.
 
-Polling pauses `WANTED_S` after the last read. Until the tokenizer of the server's model has arrived, the
-snapshot has the state `loading` and no model: a front end can do as little as without one. While the server
-does not answer, the snapshot has the state `failed` and the reason in `last_error`, and polling continues
-with back-off, even if nothing reads: an idle screen reads again when it is woken by the server's return.
+`WANTED_S` after the last read, polling pauses: only the snapshot is fetched, every `IDLE_POLL_S`. An idle
+screen reads nothing, and is woken when a snapshot shows that the engine has worked for another client. Until
+the tokenizer of the server's model has arrived, the snapshot has the state `loading` and no model: a front
+end can do as little as without one. While the server does not answer, the snapshot has the state `failed` and
+the reason in `last_error`, and polling continues with back-off, even if nothing reads.
 """
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from engine.api.errors import PravahaError
@@ -18,6 +20,8 @@ from engine.clients.http_wire import engine_snapshot
 from engine.clients.remote_tokenizer import RemoteTokenizer
 
 POLL_S = 0.2
+IDLE_POLL_S = 2.0
+"""Seconds between two snapshots while nothing reads."""
 BACK_OFF_S = (0.5, 1.0, 2.0)
 
 
@@ -43,7 +47,7 @@ class EnginePoller:
         wake: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
-        """`wake` is called when the engine's state changes."""
+        """`wake` is called when the engine has worked or changed its state, and at the end of a pause."""
         self._connection = connection
         self._wake = wake
         self._clock = clock
@@ -76,12 +80,12 @@ class EnginePoller:
     async def run(self) -> None:
         """Poll until cancelled."""
         failures = 0
+        paused = False
         while True:
-            if not failures and not self._is_wanted():
-                self._wanted.clear()
-                if not self._is_wanted():  # check again: a read may have preceded `clear`
-                    await self._wanted.wait()
             try:
+                if not failures and not self._is_wanted():
+                    paused = True
+                    await self._watch()
                 await self.refresh_snapshot()
                 if self.model is not None and not self.tokenizer.belongs_to(self.model.name):
                     await self.tokenizer.fetch(self.model.name, self._report_progress)
@@ -89,6 +93,9 @@ class EnginePoller:
                 wanted = [feed.refresh(self._shift) for feed in self._feeds if feed.wanted]
                 await asyncio.gather(*wanted)
                 failures = 0
+                if paused:  # what was read at its end was from before it
+                    paused = False
+                    self._wake()
                 await asyncio.sleep(POLL_S)
             except PravahaError as error:
                 self._report_failure(error)
@@ -112,6 +119,17 @@ class EnginePoller:
         self._replace_snapshot(snapshot)
         # The least difference is the one with the least delay, so the nearest to that of the clocks.
         self._shift = min(self._shift, now - data.get("now", data["snapshot"]["time"]))
+
+    async def _watch(self) -> None:
+        """Poll the snapshot every `IDLE_POLL_S` until something reads."""
+        while not self._is_wanted():
+            self._wanted.clear()
+            if self._is_wanted():  # a read may have preceded `clear`
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), IDLE_POLL_S)
+            if not self._wanted.is_set():
+                await self.refresh_snapshot()
 
     def _resume(self) -> None:
         if not self._wanted.is_set():
@@ -147,7 +165,11 @@ class EnginePoller:
 
     def _replace_snapshot(self, snapshot: EngineSnapshot) -> None:
         before, self._snapshot = self._snapshot, snapshot
-        if (snapshot.state, snapshot.last_error) != (before.state, before.last_error):
+        if (snapshot.state, snapshot.last_error, snapshot.step) != (
+            before.state,
+            before.last_error,
+            before.step,
+        ):
             self._wake()
 
 

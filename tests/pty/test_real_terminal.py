@@ -9,6 +9,7 @@ import threading
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.fakes.full_disk import full_disk
@@ -328,6 +329,21 @@ def test_a_second_terminal_attached_to_the_server_follows_and_continues_the_conv
             "--attach", server.url, PRAVAHA_DATA_DIR=str(tmp_path / "other folder")
         )
         assert "Paris" not in elsewhere.wait_for("Ask anything")
+
+
+def test_a_screen_that_serves_its_engine_quits_while_a_client_is_answered(open_pravaha):
+    terminal = open_pravaha()
+    terminal.type("/serve 0" + SEND)
+    url = re.search(r"serving (http://[\d.:]+)", terminal.wait_for("serving http"))[1]
+    model = httpx.get(f"{url}/v1/models").json()["data"][0]["id"]
+    body = {"model": model, "prompt": "Once", "max_tokens": 1500, "ignore_eos": True}
+    with httpx.stream("POST", f"{url}/v1/completions", json=body | {"stream": True}) as response:
+        lines = response.iter_lines()
+        next(lines)
+        terminal.type(CTRL_Q)
+        assert "shutting_down" in [line for line in lines if line][-1]
+    assert terminal.exit_status() == 0
+    assert_restored(terminal)
 
 
 def test_a_fork_is_pruned_restored_and_there_after_a_restart(open_pravaha):

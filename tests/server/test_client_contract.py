@@ -7,6 +7,7 @@ import pytest
 from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineState
+from engine.clients import http_polling
 from engine.clients.http_client import HttpClient
 from engine.clients.in_process import InProcessClient
 from tests.server.byte_engine import byte_engine, wait_until
@@ -189,7 +190,8 @@ def test_a_server_that_is_back_wakes_a_client_that_nobody_reads(join, engine):
         wait_until(lambda: woken == [EngineState.LOADING, EngineState.READY])
 
 
-def test_without_requests_the_client_does_not_poll(join, engine):
+def test_a_client_that_nobody_reads_does_not_poll_between_its_rare_looks(join, engine, monkeypatch):
+    monkeypatch.setattr(http_polling, "IDLE_POLL_S", 600.0)
     with live(engine) as server:
         clock = [0.0]
         client = join(server.url, clock=lambda: clock[0])
@@ -204,3 +206,33 @@ def test_without_requests_the_client_does_not_poll(join, engine):
         before = polls()
         client.price((1,)).result(30)  # the connection itself works
         assert polls() == before
+
+
+def test_a_client_that_nobody_reads_is_woken_by_the_work_of_another(join, engine, monkeypatch):
+    monkeypatch.setattr(http_polling, "IDLE_POLL_S", 0.05)
+    with live(engine) as server:
+        now = [0.0]
+        idle, busy = join(server.url, clock=lambda: now[0]), join(server.url)
+        wait_until(lambda: idle.snapshot().state is EngineState.READY)
+        wait_until(lambda: busy.snapshot().state is EngineState.READY)
+        now[0] += 60.0  # nothing has read for a minute
+        wait_until(lambda: not idle._poller._wanted.is_set())
+        woken = []
+        before = engine.snapshot().step
+        idle.on_wake(lambda: woken.append(idle._poller._snapshot.step))
+        drain_all(busy, busy.submit(ask()))
+        wait_until(lambda: max(woken, default=before) > before)
+
+
+def test_what_is_read_after_a_pause_is_fetched_and_wakes_the_reader(join, engine, monkeypatch):
+    monkeypatch.setattr(http_polling, "IDLE_POLL_S", 600.0)
+    with live(engine) as server:
+        now = [0.0]
+        client = join(server.url, clock=lambda: now[0])
+        wait_until(lambda: client.snapshot().state is EngineState.READY)
+        now[0] += 60.0
+        wait_until(lambda: not client._poller._wanted.is_set())
+        woken = []
+        client.on_wake(lambda: woken.append(client._poller.blocks.since(-1)))
+        client.blocks(-1)
+        wait_until(lambda: any(blocks is not None for blocks in woken))

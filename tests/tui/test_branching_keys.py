@@ -139,7 +139,7 @@ async def test_d_prunes_and_u_restores(screen):
 async def test_d_asks_again_if_several_branches_end_below_and_esc_declines(screen):
     async with screen("x", prepare=forked) as ui:
         await ui.press("shift+tab", "g", "j", "D")
-        assert ui.toasts[-1] == "2 branches end below: main, fork. D again prunes them."
+        assert ui.toasts[-1] == "2 branches would go: main, fork. D again prunes them."
         assert len(ui.session.tree) == 6
         await ui.press("escape", "g", "j", "D")
         assert len(ui.session.tree) == 6

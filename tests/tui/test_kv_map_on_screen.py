@@ -157,8 +157,11 @@ async def test_an_old_event_is_told_and_does_not_flash(open_map):
         lit = flashing_blocks(ui)
         old = RequestForked(ui.client.time - 60, "req-child", "req-parent", 4, 0, None)
         ui.client.event_ring.append(old)
+        new = RequestForked(ui.client.time, "req-later", "req-parent", 8, 0, None)
+        ui.client.event_ring.append(new)
         ui.clock.now += FIGURES_S
-        await ui.shown("4 tok 0 blk")
+        # Times count from the oldest event that the engine still knows.
+        await ui.shown("0:00.0 fork", "4 tok 0 blk", "1:00.0 fork", "8 tok 0 blk")
         assert lit() == []
 
 

@@ -139,8 +139,9 @@ async def test_of_two_marked_answers_the_shared_blocks_are_shown_and_counted(scr
         assert codes[[3, 4, 5, 8, 9]].tolist() == [
             LIT_ABOVE, LIT_ABOVE, PATH_0, PATH_0 + 1, PATH_0 + 1,
         ]  # fmt: skip
-        await ui.press("enter")
-        await ui.gone("in both")
+        ui.client.begin_change("other")
+        ui.client.finish_change()
+        await ui.gone("in both")  # the blocks of another model's pool
 
 
 async def test_v_shows_the_tree_and_enter_lights_a_chain(screen, monkeypatch):

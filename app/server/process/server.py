@@ -35,6 +35,9 @@ class DrainingServer(uvicorn.Server):
                 http=Connection,
                 ws="none",
                 lifespan="off",
+                # uvicorn's own logging configuration would close every handler of the process, such as
+                # the screen's log file.
+                log_config=None,
                 log_level="warning",
                 access_log=False,
                 server_header=False,
@@ -57,6 +60,10 @@ class DrainingServer(uvicorn.Server):
         if self._signalled:
             os._exit(128 + sig)
         self._signalled = True
+        self.request_exit()
+
+    def request_exit(self) -> None:
+        """Drain, then exit. Returns at once; may be called from any thread while the server runs."""
         if self._loop is None:
             self.should_exit = True
         else:

@@ -144,7 +144,7 @@ class TreeActions:
             shown = ", ".join(names[-_NAMED:])
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             self._app.notify_safely(
-                f"{len(names)} branches end below: {shown}{more}. D again prunes them.", "warning"
+                f"{len(names)} branches would go: {shown}{more}. D again prunes them.", "warning"
             )
             return
         self._prune_asked = None

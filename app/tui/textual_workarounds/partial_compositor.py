@@ -66,12 +66,15 @@ class MainScreen(RemovedUnderPointer, NotifiesOfSelectionAtOnce, Screen[None]):
 
     Args:
         drawing_context: returns the context of layouts and repaints.
+        classes: CSS classes.
     """
 
     app: PacedOutput
 
-    def __init__(self, drawing_context: Callable[[], AbstractContextManager[None]]) -> None:
-        super().__init__(id="_default")
+    def __init__(
+        self, drawing_context: Callable[[], AbstractContextManager[None]], *, classes: str
+    ) -> None:
+        super().__init__(id="_default", classes=classes)
         self._compositor = PartialCompositor()
         self._drawing_context = drawing_context
 

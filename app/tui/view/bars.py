@@ -51,19 +51,22 @@ def build_header(
     cells: int,
     *,
     server: str | None = None,
+    serving: str | None = None,
     as_of: float | None = None,
     face: str = "",
 ) -> Line:
     """Face, name, server, model and conversation on the left; the engine's figures on the right.
 
-    The server's address is always shown whole, if need be in place of figures.
+    The address of the engine's server, or the one at which this engine is served, is always shown whole, if
+    need be in place of figures.
     """
+    address = server if serving is None else f"serving {serving}"
     dot = f" {glyphs.separator} "
     left = [Span(f" {glyphs.assistant} ", "bold $accent"), Span("Pravāha", "bold $primary")]
     if face:
         left.insert(1, Span(f"{face} ", "$primary"))
-    if server is not None:
-        left += [Span("  "), Span(safe_line(server), "$foreground")]
+    if address is not None:
+        left += [Span("  "), Span(safe_line(address), "$foreground")]
     needed = width(left)
     if snapshot.model is not None:
         left.append(Span("  "))
@@ -88,7 +91,7 @@ def build_header(
                 "app.perform('time','live')",
             ),
         )
-    while server is not None and right and needed + 1 + width(right) > cells:
+    while address is not None and right and needed + 1 + width(right) > cells:
         right.pop()
     if title and cells >= 100:
         left.append(Span("   "))

@@ -53,7 +53,7 @@ class TreeMarks:
     Attributes:
         head: the node that the conversation is open at.
         path: the nodes from the root to it.
-        names: branch name by the node that the branch ends at.
+        names: names of the branches that end at a node, by node.
         running: nodes whose answer runs.
         residency: by leaf, as far as known.
         marked: nodes that are marked for comparison.
@@ -61,10 +61,18 @@ class TreeMarks:
 
     head: str | None = None
     path: Collection[str] = frozenset()
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     running: Collection[str] = frozenset()
     residency: Mapping[str, Residency] = field(default_factory=dict)
     marked: Collection[str] = frozenset()
+
+
+def names_by_node(branches: Mapping[str, str]) -> dict[str, list[str]]:
+    """The names of the branches that end at each node, from the node by name."""
+    names: dict[str, list[str]] = {}
+    for name, node_id in branches.items():
+        names.setdefault(node_id, []).append(name)
+    return names
 
 
 def build_tree_rows(
@@ -163,8 +171,10 @@ def _branch_end(node: NodeView, marks: TreeMarks, glyphs: Glyphs) -> Line:
     """The branch that ends at the node, and how much of its KV is in the pool."""
     spans: list[Span] = []
     if node.id in marks.names:
-        name = fit(safe_line(marks.names[node.id]), _BRANCH_CELLS, glyphs.ellipsis)
-        spans.append(Span(name, "$primary"))
+        *others, name = marks.names[node.id]
+        more = f" +{len(others)}" if others else ""
+        shown = fit(safe_line(name), _BRANCH_CELLS - len(more), glyphs.ellipsis)
+        spans.append(Span(shown + more, "$primary"))
     elif node.id == marks.head:
         spans.append(Span("HEAD", "$primary"))
     if node.id in marks.residency:

@@ -32,6 +32,7 @@ from app.tui.view.tree_lines import (
     build_tree_heading,
     build_tree_line,
     build_tree_rows,
+    names_by_node,
 )
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.needs_drawing import DrawnOnTicks, NeedsDrawing
@@ -119,11 +120,10 @@ class BranchTreeView(ScrollView, can_focus=True):
 
     def _set_marks(self) -> None:
         tree = self._session.tree
-        names = {node_id: name for name, node_id in tree.branches().items()}
         self._marks = TreeMarks(
             head=tree.head,
             path=frozenset(tree.path(tree.head)),
-            names=names,
+            names=names_by_node(tree.branches()),
             running=frozenset(self._session.running),
             residency=self._residency,
             marked=self._compared.ids,

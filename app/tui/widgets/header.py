@@ -37,6 +37,7 @@ class Header(DrawnOnTicks, Lines):
             self._glyphs,
             cells - taken,
             server=frame.server,
+            serving=frame.serving,
             face=face,
             as_of=frame.as_of,
         )

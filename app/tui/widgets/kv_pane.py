@@ -70,6 +70,7 @@ class KvPane(DrawnOnTicks, Vertical):
         self._counts = BlockCounts()
         self._blocks: BlockMap | None = None
         self._summary = ""
+        self._model: str | None = None
         self._began: float | None = None
         self._next_event = 0
         self._events: deque[Event] = deque(maxlen=MAX_EVENT_ROWS)
@@ -133,6 +134,7 @@ class KvPane(DrawnOnTicks, Vertical):
 
     def show(self, frame: Frame) -> bool:
         """Draw what changed."""
+        self._follow_model(frame)
         if frame.live:
             self._show_map(frame, self._read(frame))
         self._show_tree(frame)
@@ -183,11 +185,20 @@ class KvPane(DrawnOnTicks, Vertical):
             flashing=flashing,
         )
 
+    def _follow_model(self, frame: Frame) -> None:
+        model = frame.snapshot.model
+        if model is None or model.name == self._model:
+            return
+        if self._model is not None:
+            self.map.light([])  # the highlighted blocks were of the last model's pool
+        self._model = model.name
+
     def _follow_events(self, frame: Frame) -> None:
-        if self._began is None:
-            self._began = frame.snapshot.time
         batch = frame.client.events(self._next_event)
         self._next_event = batch.next
+        # A server, and what it still knows of its past, may be older than this screen.
+        known = [frame.snapshot.time if self._began is None else self._began]
+        self._began = min(known + [event.time for event in batch.events])
         self._events.extend(event for event in batch.events if is_shown(event))
         now = frame.snapshot.time
         fresh = [event for event in batch.events if now - event.time < FRESH_S]

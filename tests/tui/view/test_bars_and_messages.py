@@ -60,6 +60,15 @@ def test_bars_are_never_wider_than_the_screen(snapshot, cells):
         assert width(build_status(snapshot, FACTS, glyphs, cells)) <= cells
 
 
+@pytest.mark.parametrize("cells", WIDTHS)
+def test_the_address_of_the_served_engine_is_shown_whole_where_it_fits(cells):
+    serving = "http://127.0.0.1:65535"
+    line = build_header(READY, "a title", UNICODE, cells, serving=serving)
+    assert width(line) <= cells
+    assert cells < 44 or f"serving {serving}" in plain([line])
+    assert serving not in plain([build_header(READY, "a title", UNICODE, cells)])
+
+
 def test_the_header_counts_cached_and_drafted_tokens_where_there_is_room():
     totals = Totals(
         prefix_cache_queries=100, prefix_cache_hits=87, draft_tokens=50, accepted_draft_tokens=31

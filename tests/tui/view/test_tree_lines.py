@@ -15,6 +15,7 @@ from app.tui.view.tree_lines import (
     TreeRow,
     build_tree_line,
     build_tree_rows,
+    names_by_node,
     residency_of,
 )
 from engine.api.fork_price import ForkPrice
@@ -42,7 +43,7 @@ def drawn(tree, glyphs=UNICODE, cells=30, **options):
     marks = TreeMarks(
         head=tree.head,
         path=tree.path(tree.head),
-        names={node: name for name, node in tree.branches().items()},
+        names=names_by_node(tree.branches()),
     )
     rows = build_tree_rows(tree, glyphs, **options)
     return [
@@ -95,7 +96,7 @@ def test_ascii_rows_are_ascii():
 def test_every_row_fits_and_is_clean(cells, text):
     node = view("a", None, text, label=text or None, rating=1)
     marks = TreeMarks(
-        head="a", path={"a"}, names={"a": text or "main"}, residency={"a": Residency.PARTLY}
+        head="a", path={"a"}, names={"a": (text or "main", "x")}, residency={"a": Residency.PARTLY}
     )
     for indent in ("", "├ ", "│ " * 40):
         line = build_tree_line(TreeRow("a", indent, True, 7), node, marks, UNICODE, cells)
@@ -112,6 +113,7 @@ def test_marks_of_nodes():
     assert "⋯ text a" in line(view("a", None), running={"a"})
     assert "✗ text a" in line(view("a", None, status=NodeStatus.ERROR))
     assert line(view("a", None), head="a").rstrip().endswith("HEAD")
+    assert line(view("a", None), names={"a": ("fork", "old-main")}).rstrip().endswith("old-main +1")
     for residency, glyph in zip(Residency, "●◐○", strict=True):
         assert line(view("a", None), residency={"a": residency}).endswith(f" {glyph}")
 
@@ -196,6 +198,17 @@ def test_what_was_paid():
 def test_the_key_of_the_help_is_the_second_hint_of_every_pane(pane):
     for generating in (False, True):
         assert build_hints_of(pane, {}, generating=generating)[1].label == "keys"
+
+
+@pytest.mark.parametrize("pane", ["messages", "selected", "branches", "cards"])
+def test_after_a_mark_the_hints_say_how_to_go_on(pane):
+    def first_two(marked):
+        hints = build_hints_of(pane, {}, marked=marked)
+        return [hint.label for hint in hints if hint.label != "keys"][:2]
+
+    assert first_two(1)[0] == "mark another"
+    assert [hint.label for hint in build_hints_of(pane, {}, marked=1)].count("mark") == 0
+    assert first_two(2) == ["compare", "shared KV"]
 
 
 def test_hints_carry_the_price_and_stop_comes_first():

@@ -1,0 +1,90 @@
+"""`BackgroundServer`: the HTTP API over a screen's engine, switched on and off while the screen runs."""
+
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+from engine.api.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from app.server.process.server import DrainingServer
+    from engine.runtime.engine import AsyncPravahaEngine
+
+
+class _Running(NamedTuple):
+    server: "DrainingServer"
+    thread: threading.Thread
+    url: str
+
+
+class BackgroundServer:
+    """Serves one engine on 127.0.0.1, on a thread with its own event loop. The caller owns the engine.
+
+    All methods may be called from any thread. The modules of the server are imported by the first `start`,
+    because that takes a third of a second.
+    """
+
+    def __init__(self, engine: "AsyncPravahaEngine", *, port: int, api_key: str | None) -> None:
+        """Nothing is opened before `start`.
+
+        Args:
+            engine: the engine.
+            port: TCP port for a `start` without one.
+            api_key: the key that clients must send; None for none.
+        """
+        self._engine = engine
+        self._port = port
+        self._api_key = api_key
+        self._lock = threading.Lock()  # held by `start` and `stop`
+        self._running: _Running | None = None
+
+    @property
+    def url(self) -> str | None:
+        """The address while the engine is served, else None. Never waits."""
+        running = self._running
+        return running.url if running is not None and running.thread.is_alive() else None
+
+    def start(self, port: int | None = None) -> str:
+        """Serve the engine and return the address. Takes up to a second the first time.
+
+        Args:
+            port: TCP port; 0 takes a free one, None that of the settings.
+
+        Raises:
+            InvalidRequest: it is served already.
+            PravahaError: the port cannot be bound.
+        """
+        from app.server.app import create_app
+        from app.server.process.config import ServerConfig
+        from app.server.process.server import DrainingServer, base_url, listen
+
+        with self._lock:
+            if self.url is not None:
+                raise InvalidRequest(f"The engine is served at {self.url} already.")
+            config = ServerConfig(
+                port=self._port if port is None else port,
+                api_key=self._api_key,
+                drain_s=0.0,  # who ends it, or quits, does not wait for the answers of others
+            )
+            server = DrainingServer(create_app(self._engine, config))
+            listener = listen(config)
+            url = base_url(listener)
+            thread = threading.Thread(
+                target=server.run,
+                kwargs={"sockets": [listener]},
+                name="pravaha-http",
+                daemon=True,
+            )
+            thread.start()
+            self._running = _Running(server, thread, url)
+            return url
+
+    def stop(self) -> None:
+        """End running answers with an error, close all connections and the port.
+
+        Idempotent. Takes a tenth of a second, or up to six seconds if clients do not read.
+        """
+        with self._lock:
+            running, self._running = self._running, None
+            if running is not None and running.thread.is_alive():
+                running.server.request_exit()
+                running.thread.join()
