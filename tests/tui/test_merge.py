@@ -53,6 +53,17 @@ async def test_each_kind_merges(screen, key, texts):
         assert [node.text for node in ui.session.path()] == texts
 
 
+@pytest.mark.parametrize("keys", [("enter",), ("j", "enter", "g")])
+async def test_a_conversation_that_is_opened_meanwhile_is_not_merged_into(screen, keys):
+    async with screen(prepare=three_branches) as ui:
+        await ui.press("escape", "M")
+        await ui.shown("Merge which branch?")
+        await ui.press(*keys[:-1])
+        ui.session.new_tree()
+        await ui.press(keys[-1])
+        assert ui.toasts == ["Another conversation was opened meanwhile."]
+
+
 async def test_of_several_branches_one_is_picked(screen):
     async with screen(prepare=three_branches) as ui:
         await ui.press("escape", "M")

@@ -50,7 +50,7 @@ class MergeActions:
             return
 
         def picked(node_id: str | None) -> None:
-            if node_id is not None:
+            if node_id is not None and self._is_open(node_id):
                 self.ask(node_id)
 
         items = [(node_id, [self._row(node_id)]) for node_id in others]
@@ -61,7 +61,7 @@ class MergeActions:
         app = self._app
 
         async def chosen(key: str | None) -> None:
-            if key is not None:
+            if key is not None and self._is_open(node_id):
                 await self._merge(node_id, _KINDS[key][0])
 
         choices = [
@@ -70,6 +70,13 @@ class MergeActions:
         ]
         other = safe_line(first_words(app.session.view(node_id), 60))
         app.open_dialog(ChoiceScreen("Merge into this branch", (other,), choices), chosen)
+
+    def _is_open(self, node_id: str) -> bool:
+        """Whether the open conversation is still that of the node; else a notification says so."""
+        if node_id in self._app.session.tree:
+            return True
+        self._app.notify_safely("Another conversation was opened meanwhile.", "warning")
+        return False
 
     async def run(self, argument: str) -> None:
         """`/merge [KIND] [BRANCH]`: ask for what is missing.
