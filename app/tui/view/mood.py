@@ -105,7 +105,8 @@ def build_mood_words(shown: Mood, snapshot: EngineSnapshot, *, retry_key: str = 
         case Mood.KV_PRESSURE:
             return f"KV pool {percent(snapshot.blocks.usage)} full"
         case Mood.BATCH_FULL:
-            return f"{snapshot.waiting} waiting"
+            # The mood outlasts the queue by its dwell.
+            return f"{snapshot.waiting} waiting" if snapshot.waiting else "batch full"
         case Mood.PREFILL:
             count = snapshot.last_step.prefill_tokens  # 0 if the last step came after the prefill
             return f"reading {count} token{'' if count == 1 else 's'}" if count else "reading"

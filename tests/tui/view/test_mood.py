@@ -150,3 +150,8 @@ def test_without_animation_the_mood_is_that_of_the_snapshot_at_once():
     assert tracker.advance(LOADING, 1.0).mood is Mood.LOADING
     ready = tracker.advance(CALM, 1.0)
     assert (ready.mood, ready.passing) == (Mood.IDLE, False)
+
+
+def test_the_words_never_name_an_empty_queue():
+    assert build_mood_words(Mood.BATCH_FULL, WAITING) == "2 waiting"
+    assert build_mood_words(Mood.BATCH_FULL, DECODING) == "batch full"
