@@ -414,9 +414,11 @@ class Branches:
         """The tokens of an answer.
 
         Raises:
-            InvalidRequest: no tokens are stored with the node, or they are another tokenizer's.
+            InvalidRequest: no tokens are stored with the node, they are another tokenizer's, or the
+                conversation does not have the node.
             EngineUnavailable: the model is not loaded.
         """
+        self._node_of(node_id)
         node = self._full(self._current(), node_id)
         if not node.token_ids or node.kind is not NodeKind.ASSISTANT:
             raise InvalidRequest("Tokens are stored with generated answers only.")

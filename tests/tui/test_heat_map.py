@@ -148,3 +148,15 @@ async def test_a_message_that_is_being_removed_is_not_tinted(screen):
         first, second = (ui.transcript.messages[at] for at in (1, 3))
         assert first.token_view is not None
         assert second.token_view is None
+
+
+async def test_messages_of_the_conversation_before_are_not_tinted(screen):
+    async with screen(prepare=asked) as ui:
+        await ui.press("shift+tab", "t")
+        await ui.shown("perplexity 8.0")
+        before = [one.node for one in ui.transcript.messages]
+        ui.app.tokens._answers.clear()  # as for an answer that has not been read yet
+        ui.app.session.new_tree()
+        assert [one.node for one in ui.transcript.messages] == before
+        ui.app.tokens._sync()  # raises if it reads them from the new conversation
+        await ui.gone("perplexity")

@@ -279,6 +279,8 @@ class TokenActions:
             return ShownTokens(self._cursor.answer, tint, self._cursor.unit)
         if not self._is_tinted(node.id) or node.kind is not NodeKind.ASSISTANT:
             return None
+        if node.id not in self._app.session.tree:  # another conversation opens, this is still shown
+            return None
         if node.status is NodeStatus.STREAMING or node.id in self._without_tokens:
             return None
         try:
