@@ -1,0 +1,1 @@
+"""Values that every package of the cluster passes: findings, specifications, events, budgets, errors."""

@@ -1,0 +1,83 @@
+"""`AgentSpec`: what one specification file says about an agent."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal
+
+from agents.api.budget import Budget
+
+Category = Literal["execution", "audit", "security", "design"]
+PermissionMode = Literal["auto", "ask", "deny"]
+OnFailure = Literal["partial", "fail"]
+MemoryScope = Literal["none", "user", "project", "agent"]
+Isolation = Literal["none", "copy"]
+
+
+class Capability(StrEnum):
+    """What a model was measured to do well enough, in ascending order."""
+
+    NONE = "none"
+    LABELS = "labels"
+    TEXT = "text"
+    REACT = "react"
+    WRITE = "write"
+
+    @property
+    def rank(self) -> int:
+        """0 for `none` to 4 for `write`."""
+        return list(Capability).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """One agent.
+
+    Attributes:
+        key: its unique name, such as `security_audit`.
+        category: group of the roster.
+        description: one sentence: what it does.
+        card: the role card, at most 80 tokens, appended to the shared prompt.
+        tools: names of the tools it may call, `final_answer` left out.
+        detectors: names of the detectors whose findings it collects.
+        output_schema: name of its output model in `agents.outputs`.
+        requires: the capability below which it runs without the model.
+        score_questions: names of the one-token decisions that it asks about each finding.
+        few_shots: names of shared examples.
+        model: `inherit`, or the installed model that must be loaded.
+        permission_mode: `auto`, `ask` or `deny` for tools with side effects; only tightens the run's.
+        max_turns: steps of its ReAct loop, the final answer included.
+        skills: Markdown files whose text is added to the task.
+        mcp_servers: names of configured MCP servers whose tools it may call.
+        memory: scope of the memories that it recalls.
+        background: run in the `batch` traffic class instead of `agent`.
+        isolation: `copy` works on a throw-away copy of the files.
+        budget: its bounds.
+        sampling: sampling parameters by name, such as `temperature`.
+        on_failure: whether a failed run keeps its partial result.
+        path: the specification file.
+    """
+
+    key: str
+    category: Category
+    description: str
+    card: str
+    tools: tuple[str, ...]
+    detectors: tuple[str, ...]
+    output_schema: str
+    requires: Capability = Capability.LABELS
+    score_questions: tuple[str, ...] = ()
+    few_shots: tuple[str, ...] = ()
+    model: str = "inherit"
+    permission_mode: PermissionMode = "ask"
+    max_turns: int = 5
+    skills: tuple[str, ...] = ()
+    mcp_servers: tuple[str, ...] = ()
+    memory: MemoryScope = "none"
+    background: bool = False
+    isolation: Isolation = "none"
+    budget: Budget = field(default_factory=Budget)
+    sampling: Mapping[str, float] = field(default_factory=dict)
+    on_failure: OnFailure = "partial"
+    path: Path | None = None

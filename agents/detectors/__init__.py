@@ -1,0 +1,1 @@
+"""Deterministic detectors: functions from files to findings. No model takes part."""

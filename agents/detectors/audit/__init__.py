@@ -1,0 +1,5 @@
+"""Detectors of the audit agents."""
+
+from agents.detectors.detector import Detector
+
+DETECTORS: tuple[Detector, ...] = ()

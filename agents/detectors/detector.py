@@ -1,0 +1,110 @@
+"""`Detector`: a named function from a workspace to findings, with the rules that it can report."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agents.api.errors import Cancelled
+from agents.api.finding import Finding, FindingSource, Severity
+from agents.workspace.source_file import SourceFile
+from agents.workspace.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One kind of defect; documentation and SARIF list it.
+
+    Attributes:
+        id: unique within its detector, such as `sql-injection`.
+        severity: that of its findings unless a detector says otherwise.
+        title: what is wrong, as a short noun phrase.
+        cwe: number in the Common Weakness Enumeration, or None.
+        reference: id in another catalogue, or None.
+    """
+
+    id: str
+    severity: Severity
+    title: str
+    cwe: int | None = None
+    reference: str | None = None
+
+    def at(
+        self,
+        file: SourceFile,
+        line: int,
+        message: str,
+        *,
+        end_line: int | None = None,
+        severity: Severity | None = None,
+        confidence: float = 0.9,
+        evidence: str | None = None,
+        source: FindingSource = "detector",
+    ) -> Finding:
+        """A finding of this rule. `evidence` is the quoted lines unless it is given."""
+        end_line = max(line, end_line or line)
+        return Finding(
+            file=file.path,
+            line=line,
+            end_line=end_line,
+            rule=self.id,
+            severity=severity or self.severity,
+            message=message,
+            evidence=file.quote(line, min(end_line, line + 4)) if evidence is None else evidence,
+            confidence=confidence,
+            cwe=self.cwe,
+            reference=self.reference,
+            source=source,
+        )
+
+
+@dataclass(slots=True)
+class DetectorContext:
+    """What a detector may ask while it runs.
+
+    Attributes:
+        task: the user's words, for detectors that check against them; may be empty.
+        cancelled: whether to stop; called between files.
+        notes: what the user should know, such as a missing tool. Append through `note`.
+        network: whether the detector may use the network.
+        base: root of the state before the change, for comparisons; None if there is none.
+    """
+
+    task: str = ""
+    cancelled: Callable[[], bool] = lambda: False
+    notes: list[str] = field(default_factory=list)
+    network: bool = False
+    base: Path | None = None
+
+    def note(self, text: str) -> None:
+        """Tell the user something once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def check_cancelled(self) -> None:
+        """Stop here if the run was cancelled.
+
+        Raises:
+            Cancelled: it was.
+        """
+        if self.cancelled():
+            raise Cancelled("The run was cancelled.")
+
+
+DetectFunction = Callable[[Workspace, DetectorContext], Iterable[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """A detector. `detect` runs on a worker thread; it reads the workspace and executes none of its code.
+
+    Attributes:
+        name: unique, such as `source_to_sink`.
+        description: one sentence.
+        detect: yields findings; their `detector` is filled in by the caller.
+        rules: all rules it can report; empty for external tools, whose rules are their own.
+    """
+
+    name: str
+    description: str
+    detect: DetectFunction
+    rules: tuple[Rule, ...] = ()

@@ -1,0 +1,5 @@
+"""Detectors of the security agents."""
+
+from agents.detectors.detector import Detector
+
+DETECTORS: tuple[Detector, ...] = ()

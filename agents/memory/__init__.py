@@ -1,0 +1,1 @@
+"""Memory: episodic and semantic entries in SQLite, recalled by words and by meaning."""

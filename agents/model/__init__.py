@@ -1,0 +1,1 @@
+"""The model as agents use it: the shared prompt prefix, forks, one-token decisions, capabilities."""

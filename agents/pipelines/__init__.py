@@ -1,0 +1,1 @@
+"""Pipelines: agents as nodes of a directed acyclic graph, run to a durable result."""

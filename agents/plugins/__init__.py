@@ -1,0 +1,1 @@
+"""What registers with the cluster: hook specifications, the built-in plugin, and discovery."""

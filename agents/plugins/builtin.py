@@ -1,0 +1,69 @@
+"""The plugin of what comes with Pravāha."""
+
+import inspect
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+from agents import outputs
+from agents.detectors.audit import DETECTORS as AUDIT
+from agents.detectors.design import DETECTORS as DESIGN
+from agents.detectors.detector import Detector
+from agents.detectors.security import DETECTORS as SECURITY
+from agents.detectors.text import DETECTORS as TEXT
+from agents.outputs.base import Output
+from agents.plugins.hooks import API_VERSION, hookimpl
+from agents.procedures import audit, design, execution, security
+from agents.procedures.procedure import Procedure
+from agents.tools.builtin import TOOLS
+from agents.tools.tool import Tool
+
+_AGENTS = Path(__file__).parent.parent
+
+pravaha_api_version = API_VERSION
+
+
+@hookimpl
+def pravaha_detectors() -> Iterable[Detector]:
+    """All built-in detectors."""
+    return (*AUDIT, *SECURITY, *DESIGN, *TEXT)
+
+
+@hookimpl
+def pravaha_tools() -> Iterable[Tool]:
+    """All built-in tools."""
+    return TOOLS
+
+
+@hookimpl
+def pravaha_outputs() -> Iterable[type[Output]]:
+    """The output models defined in the modules of `agents.outputs`."""
+    for module in iter_modules(outputs.__path__):
+        members = vars(import_module(f"{outputs.__name__}.{module.name}")).values()
+        for member in members:
+            if inspect.isclass(member) and issubclass(member, Output) and member is not Output:
+                yield member
+
+
+@hookimpl
+def pravaha_procedures() -> Mapping[str, Procedure]:
+    """All built-in procedures."""
+    return {
+        **execution.PROCEDURES,
+        **audit.PROCEDURES,
+        **security.PROCEDURES,
+        **design.PROCEDURES,
+    }
+
+
+@hookimpl
+def pravaha_agent_folders() -> Iterable[Path]:
+    """The roster's folders."""
+    return [_AGENTS / "specs" / name for name in ("execution", "audit", "security", "design")]
+
+
+@hookimpl
+def pravaha_pipeline_folders() -> Iterable[Path]:
+    """The folder of the built-in pipelines."""
+    return [_AGENTS / "pipelines" / "builtin"]

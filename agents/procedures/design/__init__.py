@@ -1,0 +1,7 @@
+"""Procedures of the design agents."""
+
+from collections.abc import Mapping
+
+from agents.procedures.procedure import Procedure
+
+PROCEDURES: Mapping[str, Procedure] = {}

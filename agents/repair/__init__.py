@@ -1,0 +1,1 @@
+"""Self-healing: findings repaired by minimal patches that only tests accept."""

@@ -1,0 +1,1 @@
+"""The agents: specification files, their search order, and their checks."""

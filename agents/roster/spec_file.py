@@ -1,0 +1,140 @@
+"""Reading one specification file: YAML front-matter, then the role card. Unknown fields are errors."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agents.api.agent_spec import (
+    AgentSpec,
+    Capability,
+    Category,
+    Isolation,
+    MemoryScope,
+    OnFailure,
+    PermissionMode,
+)
+from agents.api.budget import Budget
+from agents.api.errors import InvalidSpec
+
+MAX_CARD_CHARS = 480
+"""About 80 tokens and some; `lint` counts the model's tokens where a tokenizer is at hand."""
+
+MAX_FILE_BYTES = 65_536
+Names = list[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]]
+
+
+class _BudgetFields(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    tokens: int = Field(default=Budget().tokens, ge=0, le=10_000_000)
+    seconds: float = Field(default=Budget().seconds, gt=0, le=86_400)
+    tools: int = Field(default=Budget().tools, ge=0, le=10_000)
+
+
+class _FrontMatter(BaseModel):
+    """The fields of a specification; the names with capitals are those of the sub-agent convention."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
+    description: str = Field(min_length=1, max_length=300)
+    category: Category
+    tools: Names = Field(default_factory=list)
+    disallowedTools: Names = Field(default_factory=list)  # noqa: N815
+    detectors: Names = Field(default_factory=list)
+    output_schema: str = Field(pattern=r"^[A-Z][A-Za-z0-9]{0,63}$")
+    requires: Capability = Capability.LABELS
+    score_questions: Names = Field(default_factory=list)
+    few_shots: Names = Field(default_factory=list)
+    model: str = "inherit"
+    permissionMode: PermissionMode = "ask"  # noqa: N815
+    maxTurns: int = Field(default=5, ge=1, le=50)  # noqa: N815
+    skills: list[str] = Field(default_factory=list)
+    mcpServers: Names = Field(default_factory=list)  # noqa: N815
+    memory: MemoryScope = "none"
+    background: bool = False
+    isolation: Isolation = "none"
+    budget: _BudgetFields = Field(default_factory=_BudgetFields)
+    sampling: dict[str, float] = Field(default_factory=dict)
+    on_failure: OnFailure = "partial"
+
+
+def read_spec(path: Path) -> AgentSpec:
+    """One agent.
+
+    Raises:
+        InvalidSpec: the file cannot be read, or a field is missing, unknown or out of range.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidSpec(f"{path}: {error.strerror}.") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise InvalidSpec(f"{path}: the file is larger than {MAX_FILE_BYTES >> 10} kB.")
+    return parse_spec(data.decode("utf-8", "replace"), path)
+
+
+def parse_spec(text: str, path: Path) -> AgentSpec:
+    """The agent that a file's text specifies; `path` is used in messages.
+
+    Raises:
+        InvalidSpec: as `read_spec`.
+    """
+    front, card = _split(text, path)
+    try:
+        fields = _FrontMatter.model_validate(front)
+    except ValidationError as error:
+        raise InvalidSpec(f"{path}: {_first_error(error)}.") from error
+    if not card:
+        raise InvalidSpec(f"{path}: the role card after the front-matter is empty.")
+    if len(card) > MAX_CARD_CHARS:
+        raise InvalidSpec(
+            f"{path}: the role card has {len(card)} characters; at most {MAX_CARD_CHARS} are allowed."
+        )
+    return AgentSpec(
+        key=fields.name,
+        category=fields.category,
+        description=fields.description,
+        card=card,
+        tools=tuple(tool for tool in fields.tools if tool not in fields.disallowedTools),
+        detectors=tuple(fields.detectors),
+        output_schema=fields.output_schema,
+        requires=fields.requires,
+        score_questions=tuple(fields.score_questions),
+        few_shots=tuple(fields.few_shots),
+        model=fields.model,
+        permission_mode=fields.permissionMode,
+        max_turns=fields.maxTurns,
+        skills=tuple(fields.skills),
+        mcp_servers=tuple(fields.mcpServers),
+        memory=fields.memory,
+        background=fields.background,
+        isolation=fields.isolation,
+        budget=Budget(**fields.budget.model_dump()),
+        sampling=dict(fields.sampling),
+        on_failure=fields.on_failure,
+        path=path,
+    )
+
+
+def _split(text: str, path: Path) -> tuple[Any, str]:
+    head, opening, rest = text.partition("---\n")
+    front, closing, card = rest.partition("\n---\n")
+    if head.strip() or not opening or not closing:
+        raise InvalidSpec(
+            f"{path}: the file must begin with front-matter between two lines of `---`."
+        )
+    try:
+        return yaml.safe_load(front), card.strip()
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise InvalidSpec(f"{path}: the front-matter is not YAML ({reason:.200}).") from error
+
+
+def _first_error(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "front-matter"
+    if first["type"] == "extra_forbidden":
+        return f"there is no field {where}"
+    return f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}"

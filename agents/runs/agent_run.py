@@ -1,0 +1,224 @@
+"""`AgentRun`: one agent at work on one task, from pending to its result.
+
+The procedure runs first and needs no model. Then the model phase, if there is one and the model is capable
+enough, confirms, words or extends its output. If that fails or the budget ends, the procedure's output
+stands.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from agents.api.agent_spec import AgentSpec, PermissionMode
+from agents.api.budget import Budget, BudgetMeter
+from agents.api.errors import AgentError, BudgetExhausted, Cancelled
+from agents.api.events import RunEventType, RunState
+from agents.api.finding import Finding, finding_fields
+from agents.detectors.detector import DetectorContext
+from agents.outputs.base import Output
+from agents.plugins.registry import Registry
+from agents.procedures.collect_findings import collect_findings
+from agents.procedures.procedure import AgentTask
+from agents.runs.approvals import Approvals
+from agents.runs.detection import DetectorResults
+from agents.runs.event_log import EventLog
+from agents.runs.result import RunResult, Usage
+from agents.runs.tool_executor import ToolExecutor
+from agents.tools.tool import ToolContext
+
+
+class ModelPhase(Protocol):
+    """The part of a run in which the model takes part."""
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        ...
+
+    async def __call__(self, task: AgentTask, output: Output, run: "AgentRun") -> Output:
+        """The procedure's output as the model confirms, words or extends it; notes go to `run.note`.
+
+        Raises:
+            BudgetExhausted: a budget has ended; the procedure's output stands.
+            Cancelled: the run was cancelled.
+        """
+        ...
+
+
+def new_run_id() -> str:
+    """A fresh opaque run id."""
+    return f"run-{uuid.uuid4().hex[:12]}"
+
+
+class AgentRun:
+    """A run of one agent; also the `ProcedureContext` of its procedure. Use from one event loop."""
+
+    def __init__(
+        self,
+        spec: AgentSpec,
+        task: AgentTask,
+        registry: Registry,
+        *,
+        results: DetectorResults,
+        cancelled: asyncio.Event,
+        approvals: Approvals,
+        mode: PermissionMode = "ask",
+        budget: Budget | None = None,
+        model: ModelPhase | None = None,
+        log: EventLog | None = None,
+        node: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare a run.
+
+        Args:
+            spec: the agent.
+            task: what to do.
+            registry: where detectors, tools and procedures are found.
+            results: findings over the task's workspace, shared with other runs over it.
+            cancelled: set to stop the run.
+            approvals: where tool calls wait for a decision.
+            mode: permission mode; the agent's own may only tighten it.
+            budget: bounds; None takes the agent's.
+            model: the model phase, or None to run without a model.
+            log: where events go; None begins a log of its own.
+            node: the pipeline's node, for events.
+            clock: monotonic seconds.
+        """
+        self.id = new_run_id()
+        self.task = task
+        self.state = RunState.PENDING
+        self.usage = Usage()
+        self.log = EventLog(self.id) if log is None else log
+        self._spec = spec
+        self._registry = registry
+        self._results = results
+        self._cancelled = cancelled
+        self._model = model
+        self._node = node
+        self._clock = clock
+        self._notes: list[str] = []
+        self._began = clock()
+        self.meter = BudgetMeter(budget or spec.budget, started=self._began)
+        self.tools = ToolExecutor(
+            spec=spec,
+            tools={name: registry.tools[name] for name in spec.tools},
+            context=ToolContext(root=task.workspace.root, run=self.id, agent=spec.key),
+            log=self.log,
+            meter=self.meter,
+            approvals=approvals,
+            mode=mode,
+            clock=clock,
+        )
+
+    # ProcedureContext.
+
+    @property
+    def spec(self) -> AgentSpec:
+        """The agent's specification."""
+        return self._spec
+
+    async def detect(self, *names: str) -> list[Finding]:
+        """See `ProcedureContext.detect`."""
+        detectors = [self._registry.detector(name) for name in names or self._spec.detectors]
+        return await self._results.of(detectors)
+
+    async def in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
+        """See `ProcedureContext.in_thread`."""
+        self.check_cancelled()
+        return await asyncio.to_thread(function, *args)
+
+    async def tool(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """See `ProcedureContext.tool`."""
+        self.check_cancelled()
+        output = await self.tools.call(name, arguments)
+        return {**output.data, "text": output.text, "failed": output.failed}
+
+    def note(self, text: str) -> None:
+        """Tell the user something once."""
+        if text not in self._notes:
+            self._notes.append(text)
+            self._append(RunEventType.NOTE, text=text)
+
+    def check_cancelled(self) -> None:
+        """Raises `Cancelled` if the run was cancelled, `BudgetExhausted` if its time is over."""
+        if self._cancelled.is_set():
+            raise Cancelled("The run was cancelled.")
+        if self.meter.seconds_left(self._clock()) <= 0:
+            raise BudgetExhausted(f"The budget of {self.meter.budget.seconds:g} s is used up.")
+
+    # The run.
+
+    async def execute(self) -> RunResult:
+        """Run to the end. Never raises for what an agent does; only `asyncio.CancelledError` passes."""
+        self._set_state(RunState.RUNNING)
+        output: Output | None = None
+        error = ""
+        state = RunState.OK
+        try:
+            async with asyncio.timeout(max(0.0, self.meter.seconds_left(self._clock()))):
+                output = await self._procedure()(self.task, self)
+                if self._model is not None:
+                    output = await self._model(self.task, output, self)
+        except Cancelled as stop:
+            state, error = RunState.CANCELLED, str(stop)
+        except (BudgetExhausted, TimeoutError) as stop:
+            state = RunState.EXHAUSTED
+            error = str(stop) or f"The budget of {self.meter.budget.seconds:g} s is used up."
+        except AgentError as failure:
+            state, error = RunState.FAILED, str(failure)
+        except asyncio.CancelledError:
+            self._finish(RunState.CANCELLED, output, "The run was cancelled.")
+            raise
+        except Exception as failure:  # an agent's mistake must not end the cluster
+            state = RunState.FAILED
+            error = f"{type(failure).__name__}: {failure!s:.300}"
+            self._append(RunEventType.ERROR, text=error)
+        return self._finish(state, output, error)
+
+    def _procedure(self) -> Callable[..., Any]:
+        return self._registry.procedures.get(self._spec.key, collect_findings)
+
+    def _finish(self, state: RunState, output: Output | None, error: str) -> RunResult:
+        for text in self._results.notes:
+            self.note(text)
+        seconds = self._clock() - self._began
+        result = RunResult(
+            run=self.id,
+            agent=self._spec.key,
+            state=state,
+            output=output,
+            model="" if self._model is None else self._model.model,
+            notes=tuple(self._notes),
+            usage=replace(self.usage, tool_calls=self.meter.tools_used, seconds=seconds),
+            error=error,
+        )
+        for finding in result.findings:
+            self._append(RunEventType.FINDING, **finding_fields(finding))
+        self._set_state(state, error=error)
+        return result
+
+    def _set_state(self, state: RunState, **data: Any) -> None:
+        self.state = state
+        self._append(RunEventType.RUN_STATE, state=state.value, **data)
+
+    def _append(self, kind: RunEventType, **data: Any) -> None:
+        self.log.append(kind, node=self._node, agent=self._spec.key, **data)
+
+
+def detector_results(task: AgentTask, cancelled: asyncio.Event) -> DetectorResults:
+    """Fresh detector results over a task's workspace."""
+    context = DetectorContext(task=task.text, cancelled=cancelled.is_set, base=task.base)
+    return DetectorResults(task.workspace, context)
+
+
+def inputs_of(results: Mapping[str, RunResult]) -> dict[str, Any]:
+    """Outputs of earlier runs by node name, as JSON values for `AgentTask.inputs`."""
+    return {
+        name: result.output.model_dump(mode="json")
+        for name, result in results.items()
+        if result.output is not None
+    }

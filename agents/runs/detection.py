@@ -1,0 +1,71 @@
+"""Running detectors: each once per workspace, on a worker thread, whatever it raises."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+from agents.api.errors import Cancelled
+from agents.api.finding import Finding, merge_findings
+from agents.detectors.detector import Detector, DetectorContext
+from agents.workspace.workspace import Workspace
+
+_LOG = logging.getLogger(__name__)
+MAX_FINDINGS = 2_000
+"""Findings kept of one detector; the worst stay."""
+
+
+class DetectorResults:
+    """Findings of detectors over one workspace. A detector that several agents name runs once.
+
+    Use from one event loop.
+    """
+
+    def __init__(self, workspace: Workspace, context: DetectorContext) -> None:
+        self._workspace = workspace
+        self._context = context
+        self._running: dict[str, asyncio.Future[list[Finding]]] = {}
+
+    @property
+    def notes(self) -> list[str]:
+        """What detectors had to say."""
+        return self._context.notes
+
+    async def of(self, detectors: Iterable[Detector]) -> list[Finding]:
+        """Merged findings of several detectors.
+
+        Raises:
+            Cancelled: the run was cancelled.
+        """
+        found = [await self._of_one(detector) for detector in detectors]
+        return merge_findings([one for many in found for one in many])
+
+    async def _of_one(self, detector: Detector) -> list[Finding]:
+        future = self._running.get(detector.name)
+        if future is None:
+            future = asyncio.ensure_future(asyncio.to_thread(self._run, detector))
+            self._running[detector.name] = future
+        return await asyncio.shield(future)
+
+    def _run(self, detector: Detector) -> list[Finding]:
+        self._context.check_cancelled()
+        try:
+            found = [
+                replace(finding, detector=detector.name)
+                for finding in detector.detect(self._workspace, self._context)
+            ]
+        except Cancelled:
+            raise
+        except Exception as error:  # one detector's mistake must not hide what the others find
+            _LOG.exception("detector %s failed", detector.name)
+            self._context.note(
+                f"The detector {detector.name} failed ({type(error).__name__}: {error!s:.200}): its "
+                "findings are missing."
+            )
+            return []
+        if len(found) > MAX_FINDINGS:
+            self._context.note(
+                f"{detector.name} found {len(found):,} defects; the worst {MAX_FINDINGS:,} are kept."
+            )
+            found = sorted(found, key=lambda one: -one.severity.rank)[:MAX_FINDINGS]
+        return found

@@ -1,0 +1,157 @@
+"""`ToolExecutor`: calls a run's tools through permission, taint, budget, approval and timeout.
+
+Taint rule: once a run has read untrusted *and* private data, a tool that writes, executes or sends needs an
+approval whatever the mode is. Every call is logged.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from agents.api.agent_spec import AgentSpec, PermissionMode
+from agents.api.budget import BudgetMeter
+from agents.api.errors import InvalidTask, PermissionDenied
+from agents.api.events import RunEventType
+from agents.runs.approvals import ApprovalRequest, Approvals, new_approval_id
+from agents.runs.event_log import EventLog
+from agents.tools.tool import MAX_OUTPUT_CHARS, Effect, Taint, Tool, ToolContext, ToolOutput
+
+_STRICTNESS: Mapping[PermissionMode, int] = {"auto": 0, "ask": 1, "deny": 2}
+_SIDE_EFFECTS = frozenset({Effect.WRITE, Effect.EXECUTE, Effect.EGRESS})
+MAX_LOGGED_CHARS = 2_000
+
+
+def stricter(one: PermissionMode, other: PermissionMode) -> PermissionMode:
+    """The mode that allows less."""
+    return max(one, other, key=lambda mode: _STRICTNESS[mode])
+
+
+@dataclass(slots=True)
+class ToolExecutor:
+    """The tools of one run. Use from one event loop.
+
+    Attributes:
+        spec: the calling agent.
+        tools: its tools by name.
+        context: where they act.
+        log: the run's events.
+        meter: the run's budget.
+        approvals: the queue of pending approvals.
+        mode: the run's permission mode; the agent's own may only tighten it.
+        taint: labels of everything the run has read so far.
+    """
+
+    spec: AgentSpec
+    tools: Mapping[str, Tool]
+    context: ToolContext
+    log: EventLog
+    meter: BudgetMeter
+    approvals: Approvals
+    mode: PermissionMode = "ask"
+    taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
+    clock: Callable[[], float] = time.monotonic
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Call a tool. A failure of the tool itself is an output with `failed` set.
+
+        Raises:
+            PermissionDenied: the agent may not call it, or an approver denied it.
+            BudgetExhausted: no tool call is left.
+            InvalidTask: the arguments do not match the tool's schema.
+        """
+        tool = self.tools.get(name)
+        if tool is None:
+            raise PermissionDenied(f"The agent {self.spec.key} may not call {name!r:.40}.")
+        try:
+            checked = tool.arguments.model_validate(dict(arguments))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"]) or "arguments"
+            raise InvalidTask(f"{name}: {where}: {first['msg']}.") from error
+        self.meter.use_tool()
+        await self._permit(tool, checked)
+        return await self._run(tool, checked)
+
+    def needs_approval(self, tool: Tool, arguments: BaseModel) -> str:
+        """Why this call needs an approval; empty if it needs none.
+
+        Raises:
+            PermissionDenied: the mode denies it.
+        """
+        mode = stricter(self.mode, self.spec.permission_mode)
+        side_effects = bool(tool.effects & _SIDE_EFFECTS) or tool.needs_approval(arguments)
+        if not side_effects:
+            return ""
+        if mode == "deny":
+            raise PermissionDenied(f"{tool.name} is denied: the permission mode is deny.")
+        if {Taint.UNTRUSTED, Taint.PRIVATE} <= self.taint:
+            return "the run has read untrusted and private data"
+        return "" if self.mode == "auto" else "the tool has side effects"
+
+    async def _permit(self, tool: Tool, arguments: BaseModel) -> None:
+        reason = self.needs_approval(tool, arguments)
+        if not reason:
+            return
+        request = ApprovalRequest(
+            id=new_approval_id(),
+            run=self.context.run,
+            agent=self.spec.key,
+            tool=tool.name,
+            arguments=orjson.dumps(arguments.model_dump(mode="json")).decode(),
+            target=tool.target(arguments),
+            effects=tool.effects,
+            folder=str(self.context.root),
+            reason=reason,
+        )
+        fields = {"approval": request.id, "tool": tool.name, "target": request.target[:300]}
+        self.log.append(RunEventType.APPROVAL_REQUESTED, agent=self.spec.key, **fields)
+        try:
+            await self.approvals.ask(request)
+        except PermissionDenied as error:
+            self._resolved(fields, allowed=False, reason=str(error))
+            raise
+        self._resolved(fields, allowed=True, reason="")
+
+    def _resolved(self, fields: dict[str, str], *, allowed: bool, reason: str) -> None:
+        self.log.append(
+            RunEventType.APPROVAL_RESOLVED,
+            agent=self.spec.key,
+            **fields,
+            allowed=allowed,
+            reason=reason,
+        )
+
+    async def _run(self, tool: Tool, arguments: BaseModel) -> ToolOutput:
+        agent = self.spec.key
+        shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
+        self.log.append(RunEventType.TOOL_STARTED, agent=agent, tool=tool.name, arguments=shown)
+        began = self.clock()
+        try:
+            async with asyncio.timeout(tool.timeout_s):
+                output = await tool.call(arguments, self.context)
+        except TimeoutError:
+            output = _failure(f"{tool.name} was stopped after {tool.timeout_s:g} s.")
+        except (PermissionDenied, InvalidTask) as error:
+            output = _failure(str(error))
+        except Exception as error:  # a tool's mistake must not end the run
+            output = _failure(f"{tool.name} failed: {type(error).__name__}: {error!s:.300}")
+        self.taint |= output.taint
+        self.log.append(
+            RunEventType.TOOL_FINISHED,
+            agent=agent,
+            tool=tool.name,
+            failed=output.failed,
+            seconds=round(self.clock() - began, 4),
+            text=output.text[:MAX_LOGGED_CHARS],
+            taint=sorted(self.taint),
+        )
+        return output
+
+
+def _failure(text: str) -> ToolOutput:
+    return ToolOutput(text[:MAX_OUTPUT_CHARS], failed=True)

@@ -1,0 +1,1 @@
+"""Steps: constrained decisions and ReAct steps of a model over tools."""

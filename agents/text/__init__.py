@@ -1,0 +1,1 @@
+"""Small helpers over text: near matches, token-free measures."""

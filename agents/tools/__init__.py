@@ -1,0 +1,1 @@
+"""Tools that agents and chats may call: asynchronous, bounded, cancellable, with typed input and output."""

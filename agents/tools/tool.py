@@ -1,0 +1,100 @@
+"""`Tool`: a typed, asynchronous action with declared effects.
+
+The executor of a run (`agents.runs`) checks permissions, budget and taint, asks for approval and applies the
+timeout. A tool only validates and acts.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+MAX_OUTPUT_CHARS = 16_000
+
+
+class Effect(StrEnum):
+    """What a tool does to the world; decides permissions and taint rules."""
+
+    READ = "read"
+    WRITE = "write"
+    EXECUTE = "execute"
+    EGRESS = "egress"
+
+
+class Taint(StrEnum):
+    """Label of data. A derived value carries all labels of its inputs."""
+
+    TRUSTED = "trusted"
+    PRIVATE = "private"
+    UNTRUSTED = "untrusted"
+
+
+@dataclass(slots=True)
+class ToolContext:
+    """Where a tool acts.
+
+    Attributes:
+        root: folder beneath which files are read and written.
+        run: id of the calling run.
+        agent: key of the calling agent.
+        state: values that live as long as the run, by the name of the tool that owns them.
+        artifacts: folder for outputs too long to return, or None.
+        progress: called with pieces of output while the tool runs.
+    """
+
+    root: Path
+    run: str = ""
+    agent: str = ""
+    state: dict[str, Any] = field(default_factory=dict)
+    artifacts: Path | None = None
+    progress: Callable[[str], None] = lambda text: None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """The result of a call.
+
+    Attributes:
+        text: what a model reads, at most `MAX_OUTPUT_CHARS` characters, head and tail kept.
+        data: the same as JSON members, for procedures.
+        failed: whether the action failed; `text` says why.
+        taint: labels of the output.
+        choices: values of later arguments that the output makes known, by argument name, such as
+            `{"path": ("a.py", "b.py")}`; the grammar of the next step offers them.
+    """
+
+    text: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+    failed: bool = False
+    taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool.
+
+    Attributes:
+        name: as in specifications, such as `read`.
+        description: one sentence for the catalogue.
+        arguments: pydantic model of the input; unknown members are errors.
+        effects: what it may do; `READ` alone needs no approval.
+        call: acts. Cancelling the task must stop it and its processes.
+        timeout_s: seconds after which the executor cancels the call.
+        idempotent: whether a failed call may be repeated.
+        needs_approval: whether this call needs an approval by its arguments, beside the effects.
+        target: the words an approval rule is matched against, such as `pytest -q`, from the arguments.
+    """
+
+    name: str
+    description: str
+    arguments: type[BaseModel]
+    effects: frozenset[Effect]
+    call: Callable[[Any, ToolContext], Awaitable[ToolOutput]]
+    timeout_s: float = 30.0
+    idempotent: bool = True
+    needs_approval: Callable[[Any], bool] = lambda arguments: False
+    target: Callable[[Any], str] = lambda arguments: ""
