@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.commands.agents.command import agents_app
 from app.commands.bench.command import bench
 from app.commands.chat import chat
 from app.commands.doctor import doctor
@@ -30,7 +31,7 @@ cli = typer.Typer(
 )
 
 
-_TAKE_SETTINGS = {"bench", "run", "chat", "doctor", "web"}
+_TAKE_SETTINGS = {"agents", "bench", "run", "chat", "doctor", "web"}
 
 
 def _print_version(wanted: bool) -> None:
@@ -158,6 +159,7 @@ cli.command()(chat)
 cli.command()(web)
 cli.command()(doctor)
 cli.add_typer(models_app, name="models")
+cli.add_typer(agents_app, name="agents")
 cli.command()(bench)
 
 
