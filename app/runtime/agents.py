@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from agents.plugins.registry import Registry
     from agents.roster.roster import Roster
     from agents.runs.agent_run import ModelPhase
+    from agents.runs.run_store import RunStore
 
 
 def user_agents_folder() -> Path:
@@ -23,6 +24,18 @@ def open_roster(registry: "Registry", project: Path | None = None) -> "Roster":
     from agents.roster.roster import load_roster
 
     return load_roster(registry, user_folder=user_agents_folder(), project=project or Path.cwd())
+
+
+def pipeline_folders() -> list[Path]:
+    """The folders of the user's own pipelines."""
+    return [load_settings().config_dir / "pipelines"]
+
+
+def open_run_store() -> "RunStore":
+    """The database of pipeline runs in the data folder."""
+    from agents.runs.run_store import RunStore
+
+    return RunStore(load_settings().data_dir / "agents.db")
 
 
 @contextmanager

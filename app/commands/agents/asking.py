@@ -68,11 +68,11 @@ def _show(request: ApprovalRequest) -> None:
 async def _read_line() -> str:
     """A line of the terminal; a thread that waits for one could not be cancelled."""
     loop = asyncio.get_running_loop()
-    arrived = loop.create_future()
+    arrived = asyncio.Event()
     descriptor = sys.stdin.fileno()
-    loop.add_reader(descriptor, lambda: arrived.done() or arrived.set_result(None))
+    loop.add_reader(descriptor, arrived.set)
     try:
-        await arrived
+        await arrived.wait()
     finally:
         loop.remove_reader(descriptor)
     return sys.stdin.readline().strip().lower()

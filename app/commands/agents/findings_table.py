@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from agents.api.events import RunState
-from agents.api.finding import Finding, Severity
+from agents.api.finding import Finding, Severity, merge_findings
+from agents.pipelines.pipeline_run import PipelineResult
 from agents.runs.result import RunResult
 from app.commands.console import console
 from app.text.safe_text import safe_line, safe_text
@@ -34,6 +35,30 @@ def print_result(result: RunResult) -> None:
     for note in result.notes:
         out.print(Text(f"note: {safe_line(note)}", style="dim"))
     out.print(Text(_summary(result)))
+
+
+def print_pipeline_result(result: PipelineResult) -> None:
+    """The findings of all nodes, the output of the last one, and a line for each node."""
+    out = console()
+    findings = merge_findings([one for node in result.nodes.values() for one in node.findings])
+    if findings:
+        out.print(_findings_table(findings))
+        out.print()
+    if result.result is not None:
+        for block in _other_output(result.result):
+            out.print(block)
+    table = Table(box=None, pad_edge=False)
+    for title in ("NODE", "STATE", "FINDINGS", "SECONDS", ""):
+        table.add_column(title, justify="right" if title in ("FINDINGS", "SECONDS") else "left")
+    for name, node in result.nodes.items():
+        said = node.error or getattr(node.output, "cannot_do", "") or "; ".join(node.notes[:2])
+        seconds = f"{node.usage.seconds:.1f}" if node.usage.seconds else ""
+        count = str(len(node.findings)) if node.findings else ""
+        table.add_row(name, node.state.value, count, seconds, Text(safe_line(said), style="dim"))
+    out.print(table)
+    error = f" {result.error}" if result.error else ""
+    state = result.state.value.replace("_", " ")
+    out.print(Text(f"\n{result.pipeline} ({result.run}): {state}.{error}"))
 
 
 def _findings_table(findings: list[Finding]) -> Table:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import signal
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any, cast, get_args
 import typer
 
 from agents.api.agent_spec import PermissionMode
-from agents.api.events import RunEvent, RunEventType, RunState, event_fields
+from agents.api.events import RunEvent, RunState, event_fields
 from agents.api.finding import Severity
 from agents.cluster import Cluster
 from agents.plugins.registry import load_registry
@@ -24,8 +23,8 @@ from agents.runs.result import RunResult
 from app.commands.agents.asking import TerminalApprover, can_ask
 from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS
 from app.commands.agents.findings_table import print_result
+from app.commands.agents.progress import cancel_on_interrupt, show_steps
 from app.runtime.agents import open_model_phase, open_roster
-from app.text.safe_text import safe_line
 from engine.api.errors import PravahaError
 
 NEVER = "never"
@@ -56,7 +55,7 @@ def run_agent(options: RunOptions, flags: dict[str, Any]) -> int:
     Raises:
         typer.BadParameter: an option has an unknown value.
     """
-    threshold = _threshold(options.fail_on)
+    threshold = threshold_of(options.fail_on)
     if options.approve not in get_args(PermissionMode):
         raise typer.BadParameter(f"--approve {options.approve}: use auto, ask or deny")
     try:
@@ -72,7 +71,12 @@ def run_agent(options: RunOptions, flags: dict[str, Any]) -> int:
     return EXIT_FINDINGS if found else 0
 
 
-def _threshold(level: str) -> Severity | None:
+def threshold_of(level: str) -> Severity | None:
+    """The severity of `--fail-on`, or None for never.
+
+    Raises:
+        typer.BadParameter: there is no such level.
+    """
     if level == NEVER:
         return None
     try:
@@ -98,10 +102,10 @@ async def _run(options: RunOptions, flags: dict[str, Any]) -> RunResult:
     def started(run: AgentRun) -> None:
         runs.append(run)
         run.log.follow(events.append)
-        run.log.follow(_show_progress)
+        run.log.follow(show_steps)
 
     with ExitStack() as stack:
-        _cancel_on_interrupt(cancelled, stack)
+        cancel_on_interrupt(cancelled, stack)
         model = None
         if options.use_model:
             model = await asyncio.to_thread(stack.enter_context, open_model_phase(flags, registry))
@@ -144,33 +148,6 @@ def _standard_input() -> str:
     if len(data) > MAX_INPUT_BYTES:
         raise OSError(f"Standard input is longer than {MAX_INPUT_BYTES // 1000:,} kB.")
     return data.decode("utf-8", "replace")
-
-
-def _cancel_on_interrupt(cancelled: asyncio.Event, stack: ExitStack) -> None:
-    """The first Ctrl+C cancels the run, which prints its partial result; a second one ends at once."""
-    loop = asyncio.get_running_loop()
-
-    def interrupt() -> None:
-        loop.remove_signal_handler(signal.SIGINT)
-        print("Stopping; what was found is printed. Ctrl+C again ends at once.", file=sys.stderr)
-        cancelled.set()
-
-    loop.add_signal_handler(signal.SIGINT, interrupt)
-    stack.callback(loop.remove_signal_handler, signal.SIGINT)
-
-
-def _show_progress(event: RunEvent) -> None:
-    """One line on standard error for what a person waits for; nothing if it is no terminal."""
-    if not sys.stderr.isatty():
-        return
-    data = event.data
-    text = {
-        RunEventType.TOOL_STARTED: f"{data.get('tool')} {data.get('arguments', '')}",
-        RunEventType.ACTION_CHOSEN: f"step {data.get('step')}: {data.get('action')}",
-        RunEventType.DECISION: f"{data.get('question')}: {data.get('label')}",
-    }.get(event.type)
-    if text is not None:
-        print(f"· {event.agent} {safe_line(text)[:160]}", file=sys.stderr)
 
 
 def _record(folder: Path, events: list[RunEvent], result: RunResult) -> None:
