@@ -29,6 +29,7 @@ from agents.runs.agent_run import AgentRun, ModelPhase, detector_results
 from agents.runs.approvals import Approvals
 from agents.runs.result import RunResult
 from agents.runs.run_store import RunStore
+from agents.runs.tool_executor import stricter
 from agents.workspace.workspace import Workspace, open_workspace
 
 MAX_SKIPPED_NOTES = 20
@@ -88,6 +89,8 @@ class Cluster:
         base: Path | None = None,
         budget: Budget | None = None,
         cancelled: asyncio.Event | None = None,
+        use_model: bool = True,
+        mode: PermissionMode = "auto",
         on_start: Callable[[AgentRun], None] = lambda run: None,
     ) -> RunResult:
         """Run one agent to its end.
@@ -101,6 +104,8 @@ class Cluster:
             base: root of the state before the change, for comparisons.
             budget: bounds; None takes the agent's.
             cancelled: set to stop the run, which then returns its partial result.
+            use_model: whether the cluster's model takes part.
+            mode: permission mode of this run; may only tighten the cluster's.
             on_start: called with the run before it begins, to follow its events.
 
         Raises:
@@ -117,9 +122,9 @@ class Cluster:
             results=detector_results(work, stop),
             cancelled=stop,
             approvals=self.approvals,
-            mode=self._mode,
+            mode=stricter(self._mode, mode),
             budget=budget,
-            model=self._model,
+            model=self._model if use_model else None,
         )
         on_start(run)
         for skipped in work.workspace.skipped[:MAX_SKIPPED_NOTES]:
@@ -136,6 +141,8 @@ class Cluster:
         base: Path | None = None,
         budget: Budget | None = None,
         cancelled: asyncio.Event | None = None,
+        use_model: bool = True,
+        mode: PermissionMode = "auto",
         on_start: Callable[[PipelineRun], None] = lambda run: None,
     ) -> PipelineResult:
         """Run a pipeline to its end. Arguments as `run`.
@@ -162,7 +169,12 @@ class Cluster:
             "tokens": pipeline.tokens,
             "seconds": pipeline.seconds,
         }
-        run = PipelineRun(pipeline, work, self._means, cancelled=cancelled, request=request)
+        means = replace(
+            self._means,
+            mode=stricter(self._mode, mode),
+            model=self._model if use_model else None,
+        )
+        run = PipelineRun(pipeline, work, means, cancelled=cancelled, request=request)
         on_start(run)
         return await run.execute()
 

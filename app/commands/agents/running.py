@@ -63,7 +63,7 @@ def run_agent(options: RunOptions, flags: dict[str, Any]) -> int:
     except (PravahaError, OSError) as error:
         print(f"pravaha: {error}", file=sys.stderr)
         return EXIT_FAILED
-    if result.state in (RunState.FAILED, RunState.DENIED) and result.output is None:
+    if result.state in (RunState.FAILED, RunState.DENIED):
         return EXIT_FAILED
     found = threshold is not None and any(
         finding.severity.at_least(threshold) for finding in result.findings
