@@ -133,9 +133,10 @@ class LocalRunService:
         ]
         return [*agents, *pipelines]
 
-    def on_change(self, callback: Callable[[], None]) -> None:
+    def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
         """See `RunService.on_change`."""
         self._callbacks.append(callback)
+        return lambda: self._callbacks.remove(callback)
 
     def close(self) -> None:
         """See `RunService.close`."""

@@ -52,8 +52,11 @@ class RunService(Protocol):
         """Agents and pipelines: `kind`, `name`, `category`, `description`."""
         ...
 
-    def on_change(self, callback: Callable[[], None]) -> None:
-        """Call `callback`, on any thread, when a run or an approval changes. It must return at once."""
+    def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback`, on any thread, when a run or an approval changes; returns how to stop.
+
+        The callback must return at once.
+        """
         ...
 
     def close(self) -> None:
