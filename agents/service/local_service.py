@@ -38,15 +38,18 @@ class _Run:
 class LocalRunService:
     """A `RunService` over a cluster that is used by nobody else."""
 
-    def __init__(self, open_cluster: Callable[[], Cluster], *, root: Path | None = None) -> None:
+    def __init__(
+        self, open_cluster: Callable[[], Cluster], *, roots: Sequence[Path] | None = None
+    ) -> None:
         """Start the thread.
 
         Args:
             open_cluster: called once, in the thread, when the first run or catalogue is asked for.
-            root: folder that all paths must be beneath; None allows any.
+            roots: folders that all paths must be beneath, relative ones beneath the first; None allows
+                any path, an empty sequence none.
         """
         self._open_cluster = open_cluster
-        self._root = root
+        self._roots = None if roots is None else [root.resolve() for root in roots]
         self._cluster: Cluster | None = None
         self._opening = threading.Lock()
         self._runs: dict[str, _Run] = {}
@@ -169,12 +172,18 @@ class LocalRunService:
             return self._cluster
 
     def _check_paths(self, request: RunRequest) -> None:
-        if self._root is None:
+        if self._roots is None:
             return
-        root = self._root.resolve()
         for path in request.paths:
-            if not (root / path).resolve().is_relative_to(root):
-                raise InvalidTask(f"{path} is outside {root}, the folder that agents may read.")
+            if not self._roots:
+                raise InvalidTask(
+                    "Agents may read no files here: start the server with --agents-root FOLDER, or send "
+                    "the text as `document`."
+                )
+            resolved = (self._roots[0] / path).resolve()
+            if not any(resolved.is_relative_to(root) for root in self._roots):
+                folders = ", ".join(str(root) for root in self._roots)
+                raise InvalidTask(f"{path} is outside of what agents may read: {folders}.")
 
     async def _begin(self, cluster: Cluster, request: RunRequest) -> str:
         started: asyncio.Future[str] = self._loop.create_future()
@@ -197,7 +206,7 @@ class LocalRunService:
                 started.set_result(run_id)
 
         budget = _budget(request, cluster)
-        root = Path() if self._root is None else self._root
+        root = self._roots[0] if self._roots else Path()
         paths = [root / path for path in request.paths]
         try:
             if request.kind == "agent":
