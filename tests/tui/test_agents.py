@@ -124,7 +124,7 @@ async def test_the_pane_shows_runs_agents_and_a_trace(screen, service):
         await ui.press("escape")
         await ui.gone("thought")
         await ui.press("O")
-        await ui.until(lambda: ui.text.index("syntax_audit") < ui.text.index("patch_applier "))
+        await ui.until(lambda: ui.text.rindex("syntax_audit") < ui.text.rindex("patch_applier"))
         await ui.press("F", *"syntax", "enter")
         await ui.gone("type_safety")
 

@@ -122,6 +122,8 @@ def build_runs(
         own = RowId(view.id)
         lines += [_run_line(view, now, glyphs, cells, selected=cursor == own)]
         ids.append(own)
+        if len(view.rows) == 1 and not rows[0].node:
+            continue  # the run's own row says it all
         for row in rows:
             row_id = RowId(view.id, row.node, row.agent)
             lines.append(_agent_line(row, now, glyphs, cells, selected=cursor == row_id))
