@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from engine.api.grammar import Grammar
+from engine.api.service_class import ServiceClass
 
 
 class FinishReason(StrEnum):
@@ -105,6 +106,8 @@ class Request:
         sampling: sampling parameters.
         request_id: unique among live requests.
         priority: in [-2**31, 2**31), lower is scheduled first; used by the `priority` policy.
+        service_class: `interactive`, `agent` or `batch`: while a prompt of a higher class is pending,
+            lower classes are held, under every policy. Forks have their parent's.
         deadline_ms: > 0, at most a day: milliseconds from submission within which the first token is
             due; None sets no deadline. Used by the `edf` and `lrs` policies. A request that misses
             it continues.
@@ -120,6 +123,7 @@ class Request:
     sampling: SamplingParams = field(default_factory=SamplingParams)
     request_id: str = field(default_factory=new_request_id)
     priority: int = 0
+    service_class: ServiceClass = "interactive"
     deadline_ms: float | None = None
     cache_salt: str | None = field(default=None, repr=False)
     continued_tokens: int = 0

@@ -58,7 +58,7 @@ class RowTable:
         may_draft: [max_rows] bool, whether draft tokens may be proposed for the row.
         prompt_counted: [max_rows] int32, prompt tokens already counted in the metrics.
         records: [max_rows] of `REQUEST_DTYPE`; its token counts are those at admission.
-        arrival, priority, queued_at, deadline: [max_rows] views of `records`.
+        arrival, priority, service_class, queued_at, deadline: [max_rows] views of `records`.
         scheduled_at, first_token_at, last_token_at: [max_rows] float64, monotonic seconds, NaN before.
         drained: [max_rows] bool, set by readers: every output was read.
         sequences: row to its sequence, None for a free row.
@@ -104,6 +104,7 @@ class RowTable:
         self.records: NDArray[np.void] = np.zeros(max_rows, REQUEST_DTYPE)
         self.arrival: NDArray[np.int64] = self.records["arrival"]
         self.priority: NDArray[np.int32] = self.records["priority"]
+        self.service_class: NDArray[np.int8] = self.records["service_class"]
         self.queued_at: NDArray[np.float64] = self.records["queued_at"]
         self.deadline: NDArray[np.float64] = self.records["deadline"]
         self.scheduled_at = np.full(max_rows, np.nan)

@@ -37,6 +37,7 @@ from engine.api.request import (
 )
 from engine.api.request_status import RequestState, RequestStatus
 from engine.api.scheduling import Scheduling
+from engine.api.service_class import ServiceClass
 from engine.api.snapshot import (
     BlockCounts,
     EngineSnapshot,
@@ -70,6 +71,7 @@ def completion_body(request: Request, model: str) -> dict[str, Any]:
         "prompt": list(request.prompt_ids),
         "request_id": request.request_id,
         "priority": request.priority,
+        **_service_class(request.service_class),
         "deadline_ms": request.deadline_ms,
         "cache_salt": request.cache_salt,
         "continued_tokens": request.continued_tokens,
@@ -121,6 +123,11 @@ def _sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
         "include_stop_str_in_output": sampling.include_stop,
         **_grammar_fields(sampling.grammar),
     }
+
+
+def _service_class(name: ServiceClass) -> dict[str, Any]:
+    """The service class; of the default no field, which older servers do not know."""
+    return {} if name == "interactive" else {"service_class": name}
 
 
 def _logprob_ids(token_ids: tuple[int, ...]) -> dict[str, Any]:

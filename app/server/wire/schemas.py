@@ -20,6 +20,7 @@ from pydantic import (
 from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS
 from engine.api.residency import new_pin_id
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
+from engine.api.service_class import ServiceClass
 from engine.runtime.model_change import CHANGE_DRAIN_S, MAX_CHANGE_DRAIN_S
 
 MAX_MESSAGES = 4096
@@ -151,6 +152,7 @@ class SamplingFields(Body):
     guided_choice: Choices | None = None
     guided_grammar: str | None = None
     priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
+    service_class: ServiceClass | None = None
     deadline_ms: Annotated[float, Field(gt=0, le=MAX_DEADLINE_MS)] | None = None
     cache_salt: (
         Annotated[str, StringConstraints(min_length=1, max_length=MAX_CACHE_SALT)] | None
