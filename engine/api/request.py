@@ -44,6 +44,10 @@ class SamplingParams:
         seed: 0 ≤ seed < 2**64; None draws one at submission (reported in `RequestOutput.seed`).
         logprobs: None, or the number of alternatives (0–20) beside the sampled token. Values are
             log-softmax of the raw logits, before bias, penalties and temperature.
+        logprob_token_ids: up to 64 token ids, whose log-probabilities are reported for every generated
+            token, as raw as those of `logprobs` (vLLM has the same name). A decision between labels
+            reads them with `max_tokens=1`: one forward pass, and no text is parsed. No draft tokens
+            are proposed for such a request.
         prompt_logprobs: None, or the number of alternatives (0–20) beside each prompt token but the
             first. Those tokens are computed even where their KV is cached.
         max_tokens: maximum number of new tokens; None means up to the context length. 0 computes the
@@ -72,6 +76,7 @@ class SamplingParams:
     logit_bias: tuple[tuple[int, float], ...] = ()
     seed: int | None = None
     logprobs: int | None = None
+    logprob_token_ids: tuple[int, ...] = ()
     prompt_logprobs: int | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
@@ -168,6 +173,8 @@ class TokenBatch:
         token_ids: new ids, stop tokens included, so that the sequence can be continued exactly.
         logprobs: one per id if requested, else empty.
         top_logprobs: alternatives per id, most likely first, if requested, else empty.
+        token_id_logprobs: per id, the log-probabilities of the request's `logprob_token_ids`, in their
+            order; empty without any.
         text: new text: complete characters only, without stop strings and special tokens.
         finish_reason: None while running.
         error: one sentence when `finish_reason` is `error`.
@@ -185,6 +192,7 @@ class TokenBatch:
     seed: int
     logprobs: tuple[float, ...] = ()
     top_logprobs: tuple[tuple[TopLogprob, ...], ...] = ()
+    token_id_logprobs: tuple[tuple[float, ...], ...] = ()
     finish_reason: FinishReason | None = None
     error: str | None = None
     cached_tokens: int = 0
@@ -205,6 +213,7 @@ class RequestOutput:
     seed: int
     logprobs: tuple[float, ...] = ()
     top_logprobs: tuple[tuple[TopLogprob, ...], ...] = ()
+    token_id_logprobs: tuple[tuple[float, ...], ...] = ()
     error: str | None = None
     cached_tokens: int = 0
     drafted: tuple[bool, ...] = ()

@@ -20,6 +20,7 @@ from engine.batch.grammar_rows import GrammarRows
 from engine.batch.outputs import Outputs
 from engine.batch.request_record import REQUEST_DTYPE, WaitingColumns
 from engine.batch.sequence import NO_ROW, Sequence, SequenceState
+from engine.batch.token_id_logprobs import TokenIdLogprobs
 from engine.batch.top_logprobs import TopLogprobs
 from engine.executors.base import MAX_DRAFT_TOKENS, SAMPLING_DTYPE
 from engine.text.detokenizer import Detokenizer
@@ -39,6 +40,7 @@ class RowTable:
         token_table: [max_rows, max_model_len] int32, prompt and output tokens by position.
         logprob_table: [max_rows, max_model_len] float32, logprobs of output tokens, where requested.
         top_logprobs: alternatives of output tokens, where requested.
+        token_id_logprobs: logprobs of chosen token ids at output positions, where requested.
         drafted_table: [max_rows, max_model_len] bool, whether an output token is an accepted draft token.
         num_tokens: [max_rows] int32, valid tokens in `token_table`. Raised last: this publishes tokens
             to readers.
@@ -85,6 +87,7 @@ class RowTable:
         self.token_table = np.zeros((max_rows, max_model_len), np.int32)
         self.logprob_table = np.zeros((max_rows, max_model_len), np.float32)
         self.top_logprobs = TopLogprobs(max_rows)
+        self.token_id_logprobs = TokenIdLogprobs()
         self.drafted_table = np.zeros((max_rows, max_model_len), np.bool_)
         self.num_tokens = np.zeros(max_rows, np.int32)
         self.num_computed = np.zeros(max_rows, np.int32)
@@ -137,7 +140,8 @@ class RowTable:
         self.stop_ids[row] = -1
         self.stop_ids[row, : len(sequence.stop_ids)] = sequence.stop_ids
         self.sampling[row] = sequence.sampling
-        self.may_draft[row] = sequence.matcher is None  # a token mask covers one position
+        # A token mask, and the logprobs of chosen token ids, cover one position.
+        self.may_draft[row] = sequence.matcher is None and not sequence.logprob_ids.size
         self.prompt_counted[row] = sequence.prompt_counted
         self.records[row] = sequence.record
         self.drained[row] = True
@@ -244,6 +248,7 @@ class RowTable:
             logprobs=logprobs,
             top_ids=tops[0],
             top_logprobs=tops[1],
+            token_id_logprobs=self.token_id_logprobs.copy(row, begin - prompt, stop - prompt),
             drafted=self.drafted_table[row, begin:stop].copy(),
             timings=self.timings(row),
         )
@@ -288,6 +293,13 @@ class RowTable:
         wanted = sequence.mailbox.num_logprobs
         self.logprob_rows += change * (wanted is not None)
         self.top_rows += change * bool(wanted)
+        if sequence.logprob_ids.size:
+            if change > 0:
+                kept = sequence.kept
+                values = _NO_TOPS[1] if kept is None else kept.token_id_logprobs
+                self.token_id_logprobs.place(row, sequence.logprob_ids, values)
+            else:
+                self.token_id_logprobs.release(row)
         scores = sequence.mailbox.prompt_scores
         if change < 0:
             self.scoring_rows.pop(row, None)

@@ -88,6 +88,7 @@ def make_sequence(
         ),
         bias_ids=bias_ids,
         bias_values=bias_values,
+        logprob_ids=np.array(params.logprob_token_ids, np.int32),
         breakers=opened.breakers.compile(params.dry_sequence_breakers)
         if params.dry_multiplier and params.dry_penalty_last_n
         else None,

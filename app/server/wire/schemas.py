@@ -30,6 +30,7 @@ MAX_STOP_TOKENS = 12
 MAX_BREAKERS = 16
 MAX_BREAKER_CHARS = 40
 MAX_LOGPROBS = 20
+MAX_LOGPROB_TOKENS = 64
 COMPLETION_DEFAULT_TOKENS = 16
 
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
@@ -159,6 +160,7 @@ class SamplingFields(Body):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     prompt_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
+    logprob_token_ids: Annotated[list[TokenId], Field(max_length=MAX_LOGPROB_TOKENS)] | None = None
     return_token_ids: bool | None = None
     return_timings: bool | None = None
     request_id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")] | None = None
