@@ -5,13 +5,14 @@ that waits for it. A cancelled coroutine aborts its request. Use from one event 
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
 from agents.api.budget import BudgetMeter
 from agents.api.errors import ModelFailure
+from agents.api.usage import Usage
 from engine.api.errors import PravahaError
 from engine.api.request import FinishReason, Request, TokenBatch
 from engine.api.snapshot import ModelInfo
@@ -107,7 +108,9 @@ class ModelSession:
         """
         if meter is None:
             return await self._generate(request)
-        reserved = await self._missing_tokens(request) + (request.sampling.max_tokens or 0)
+        reserved = await self.missing_tokens(request.prompt_ids) + (
+            request.sampling.max_tokens or 0
+        )
         meter.reserve_tokens(reserved)
         used = 0
         try:
@@ -117,17 +120,48 @@ class ModelSession:
         finally:
             meter.settle_tokens(reserved, used)
 
-    async def generate_all(self, requests: Iterable[Request]) -> list[Generation]:
+    async def generate_all(
+        self,
+        requests: Sequence[Request],
+        meter: BudgetMeter | None = None,
+        *,
+        shared_tokens: int = 0,
+    ) -> list[Generation]:
         """Submit requests together and wait for all; if one fails, the others are aborted.
 
+        The engine computes their common prefix once: the first of them that gets a row computes it, and the
+        others wait for that (`engine.memory.reuse`).
+
+        Args:
+            requests: with `max_tokens` if there is a meter.
+            meter: budget from which the tokens to be computed are reserved, then settled.
+            shared_tokens: length of their common prefix.
+
         Raises:
+            BudgetExhausted: fewer tokens are left than the requests may need; none is submitted.
             ModelFailure: as `generate`.
         """
+        if not requests:
+            return []
+        reserved = 0
+        if meter is not None:
+            first = await self.missing_tokens(requests[0].prompt_ids)
+            tails = sum(len(request.prompt_ids) - shared_tokens for request in requests[1:])
+            reserved = first + tails + sum(one.sampling.max_tokens or 0 for one in requests)
+            meter.reserve_tokens(reserved)
+        tasks: list[asyncio.Task[Generation]] = []
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._generate(request)) for request in requests]
+                tasks += [group.create_task(self._generate(request)) for request in requests]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
+        finally:
+            if meter is not None:
+                finished = [
+                    t for t in tasks if t.done() and not t.cancelled() and not t.exception()
+                ]
+                used = sum(task.result().computed_tokens for task in finished)
+                meter.settle_tokens(reserved, used)
         return [task.result() for task in tasks]
 
     def close(self) -> None:
@@ -138,10 +172,14 @@ class ModelSession:
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _missing_tokens(self, request: Request) -> int:
-        """Prompt tokens that would have to be computed now."""
+    async def missing_tokens(self, prompt_ids: Sequence[int]) -> int:
+        """How many tokens of a prompt would have to be computed now.
+
+        Raises:
+            ModelFailure: the prompt is not valid, or the engine does not answer.
+        """
         try:
-            price = await asyncio.wrap_future(self.client.price(request.prompt_ids))
+            price = await asyncio.wrap_future(self.client.price(prompt_ids))
         except PravahaError as error:
             raise ModelFailure(str(error)) from error
         return price.prefill_tokens
@@ -210,6 +248,14 @@ class ModelSession:
             if batch.finish_reason is not None:
                 del self._pending[request_id]
                 _settle(pending)
+
+
+def usage_of(generations: Iterable[Generation]) -> Usage:
+    """The tokens of several generations."""
+    total = Usage()
+    for one in generations:
+        total = total.plus(Usage(one.computed_tokens, one.cached_tokens, len(one.token_ids)))
+    return total
 
 
 def _settle(pending: _Pending) -> None:
