@@ -153,16 +153,21 @@ class ReactLoop:
     ) -> tuple[Grammar, int, list[Action]]:
         """The step's grammar, its most tokens, and the actions that it offers beside the answer."""
         answering, needed = step_grammar([], final, thought=self.thought)
+        context = self.session.model().context_length - len(ids)
+        budget = self.run.meter.tokens_left - await self.session.missing_tokens(ids)
+        left = min(context, budget)
+        if needed > left:
+            what = "context" if context < budget else "budget"
+            raise BudgetExhausted(
+                f"The final answer may take {needed} tokens, and {max(0, left)} of the {what} are left."
+            )
         if turn >= self.run.spec.max_turns:
             return answering, needed, []
         tools = [tool for tool in self.run.tools.permitted() if tool.name not in self._denied]
         bounds = Bounds(characters=self.max_text)
         actions = possible_actions(tools, self.workspace, self._observed, self._repeats, bounds)
         grammar, longest = step_grammar(actions, final, thought=self.thought)
-        later = longest + OBSERVATION_TOKENS + _TURN_TOKENS + needed
-        context = self.session.model().context_length - len(ids)
-        left = self.run.meter.tokens_left - await self.session.missing_tokens(ids)
-        if later > min(context, left):
+        if longest + OBSERVATION_TOKENS + _TURN_TOKENS + needed > left:
             return answering, needed, []
         return grammar, longest, actions
 
