@@ -1,4 +1,4 @@
-"""`ask_all` over a scripted client; its cost on the real engine is in `tests/structured/test_agent_steps.py`."""
+"""`ask_all` over a scripted client; `tests/structured/test_agent_steps.py` has its cost on the engine."""
 
 import pytest
 

@@ -102,7 +102,7 @@ async def test_another_spelling_of_a_call_returns_the_earlier_result_and_suspend
 
 
 async def test_a_write_allows_repeats():
-    client, run, loop = loop_of(
+    _, run, loop = loop_of(
         step("read", path="a.py"),
         step("edit", path="a.py", text="new"),
         step("read", path="a.py"),
@@ -139,7 +139,7 @@ async def test_without_tool_calls_left_only_the_answer_remains():
 
 async def test_a_small_budget_forces_the_answer():
     run = FakeStepRun(step_tools(FILES), tokens=1400)
-    client, run, loop = loop_of(final("x"), run=run)
+    _, run, loop = loop_of(final("x"), run=run)
     await answer(loop)
     (started,) = run.events(RunEventType.STEP_STARTED)
     assert started.data["actions"] == ["final_answer"]
@@ -207,7 +207,7 @@ async def test_cancelling_in_a_step_aborts_its_request():
     client, _, loop = loop_of()
     client.hold = True
     task = asyncio.create_task(answer(loop))
-    while not client.requests:
+    while not client.requests:  # noqa: ASYNC110 - nothing to wait for
         await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
