@@ -153,6 +153,7 @@ def _serve(flags: dict[str, Any]) -> int:
         max_body_bytes=settings.max_body_bytes,
         drain_seconds=settings.drain_seconds,
         embedder=embedder(settings),
+        settings=settings,
     )
 
 

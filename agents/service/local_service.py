@@ -8,18 +8,19 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.api.budget import Budget
 from agents.api.errors import AgentError, InvalidTask
 from agents.api.events import RunEvent, RunState
-from agents.cluster import Cluster
-from agents.pipelines.pipeline_file import find_pipeline
 from agents.runs.approvals import ApprovalRequest, Decision
 from agents.runs.event_log import EventLog
 from agents.service.run_request import RunRequest
 from agents.service.run_service import MAX_RUNS
 from agents.service.run_view import RunView, fold
+
+if TYPE_CHECKING:
+    from agents.cluster import Cluster
 
 MAX_ACTIVE = 8
 _CLOSE_S = 5.0
@@ -38,15 +39,18 @@ class _Run:
 class LocalRunService:
     """A `RunService` over a cluster that is used by nobody else."""
 
-    def __init__(self, open_cluster: Callable[[], Cluster], *, root: Path | None = None) -> None:
+    def __init__(
+        self, open_cluster: "Callable[[], Cluster]", *, roots: Sequence[Path] | None = None
+    ) -> None:
         """Start the thread.
 
         Args:
             open_cluster: called once, in the thread, when the first run or catalogue is asked for.
-            root: folder that all paths must be beneath; None allows any.
+            roots: folders that all paths must be beneath, relative ones beneath the first; None allows
+                any path, an empty sequence none.
         """
         self._open_cluster = open_cluster
-        self._root = root
+        self._roots = None if roots is None else [root.resolve() for root in roots]
         self._cluster: Cluster | None = None
         self._opening = threading.Lock()
         self._runs: dict[str, _Run] = {}
@@ -60,6 +64,10 @@ class LocalRunService:
 
     def start(self, request: RunRequest) -> str:
         """See `RunService.start`."""
+        from agents.pipelines.pipeline_file import (
+            find_pipeline,  # the screen's start does not need it
+        )
+
         cluster = self._opened()
         if request.kind == "agent":
             cluster.roster.get(request.name)
@@ -160,7 +168,7 @@ class LocalRunService:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._loop.stop()
 
-    def _opened(self) -> Cluster:
+    def _opened(self) -> "Cluster":
         with self._opening:
             if self._cluster is None:
                 cluster = self._open_cluster()
@@ -169,20 +177,26 @@ class LocalRunService:
             return self._cluster
 
     def _check_paths(self, request: RunRequest) -> None:
-        if self._root is None:
+        if self._roots is None:
             return
-        root = self._root.resolve()
         for path in request.paths:
-            if not (root / path).resolve().is_relative_to(root):
-                raise InvalidTask(f"{path} is outside {root}, the folder that agents may read.")
+            if not self._roots:
+                raise InvalidTask(
+                    "Agents may read no files here: start the server with --agents-root FOLDER, or send "
+                    "the text as `document`."
+                )
+            resolved = (self._roots[0] / path).resolve()
+            if not any(resolved.is_relative_to(root) for root in self._roots):
+                folders = ", ".join(str(root) for root in self._roots)
+                raise InvalidTask(f"{path} is outside of what agents may read: {folders}.")
 
-    async def _begin(self, cluster: Cluster, request: RunRequest) -> str:
+    async def _begin(self, cluster: "Cluster", request: RunRequest) -> str:
         started: asyncio.Future[str] = self._loop.create_future()
         run = _Run(request, RunView("", request.name, request.task[:200]), asyncio.Event())
         run.task = asyncio.ensure_future(self._execute(cluster, run, started))
         return await started
 
-    async def _execute(self, cluster: Cluster, run: _Run, started: "asyncio.Future[str]") -> None:
+    async def _execute(self, cluster: "Cluster", run: _Run, started: "asyncio.Future[str]") -> None:
         request = run.request
         run_id = ""
 
@@ -197,7 +211,7 @@ class LocalRunService:
                 started.set_result(run_id)
 
         budget = _budget(request, cluster)
-        root = Path() if self._root is None else self._root
+        root = self._roots[0] if self._roots else Path()
         paths = [root / path for path in request.paths]
         try:
             if request.kind == "agent":
@@ -245,14 +259,14 @@ class LocalRunService:
             callback()
 
 
-def _budget(request: RunRequest, cluster: Cluster) -> Budget | None:
+def _budget(request: RunRequest, cluster: "Cluster") -> Budget | None:
     if request.tokens is None and request.seconds is None:
         return None
     if request.kind == "agent":
         return cluster.roster.get(request.name).budget.tightened(
             tokens=request.tokens, seconds=request.seconds
         )
-    pipeline = find_pipeline(request.name, cluster.pipelines)
+    pipeline = cluster.pipelines[request.name]
     return Budget(pipeline.tokens, pipeline.seconds).tightened(
         tokens=request.tokens, seconds=request.seconds
     )

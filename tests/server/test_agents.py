@@ -53,7 +53,7 @@ def service(tmp_path_factory):
     roster = Roster({one.key: one for one in (spec("echo"), spec("pusher", "button"))})
     opened = LocalRunService(
         lambda: Cluster(registry=registry, roster=roster, approvals=Approvals()),
-        root=tmp_path_factory.mktemp("root"),
+        roots=[tmp_path_factory.mktemp("root")],
     )
     yield opened
     opened.close()

@@ -16,7 +16,7 @@ from agents.service.run_view import RunView, fold
 
 @pytest.fixture
 def service(registry, roster, tmp_path):
-    opened = LocalRunService(lambda: Cluster(registry=registry, roster=roster), root=tmp_path)
+    opened = LocalRunService(lambda: Cluster(registry=registry, roster=roster), roots=[tmp_path])
     yield opened
     opened.close()
 
@@ -55,6 +55,13 @@ def test_unknown_names_and_paths_outside_the_root_are_refused(service):
     with pytest.raises(InvalidTask, match="no file or folder"):
         service.start(RunRequest("agent", "words", ("missing",)))
     assert not service.runs()
+
+
+def test_without_roots_no_path_is_read(registry, roster):
+    closed = LocalRunService(lambda: Cluster(registry=registry, roster=roster), roots=())
+    with pytest.raises(InvalidTask, match="--agents-root"):
+        closed.start(RunRequest("agent", "words", ("a",)))
+    closed.close()
 
 
 def test_the_catalogue_lists_agents(service):
