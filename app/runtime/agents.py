@@ -70,11 +70,13 @@ def _open_cluster(settings: "Settings", engine: "AsyncPravahaEngine") -> "Cluste
     from agents.cluster import Cluster
     from agents.plugins.registry import load_registry
     from agents.runs.approvals import Approvals
+    from engine.clients.in_process import InProcessClient
 
     registry = load_registry()
     return Cluster(
         registry=registry,
         roster=open_roster(registry),
+        client=InProcessClient(engine),
         approvals=Approvals(),
         pipeline_folders=pipeline_folders(),
     )
