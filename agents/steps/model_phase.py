@@ -28,12 +28,14 @@ from agents.outputs.base import Output
 from agents.outputs.findings import FindingRecord, Findings
 from agents.procedures.procedure import AgentTask
 from agents.steps.findings_answer import ReportedFindings, add_reported
+from agents.steps.prose import is_prose
 from agents.steps.questions import QUESTIONS
 from agents.steps.react import ReactLoop, StepRun
 from agents.steps.self_test import measured_profile
 from agents.steps.shared_document import shared_document
 from agents.tools.tool import Tool
 from engine.api.errors import EngineUnavailable, InvalidRequest
+from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import Request, SamplingParams
 
 MAX_SCORED = 20
@@ -222,7 +224,9 @@ class StepsPhase:
         self, output: Output, shared: SharedPrompt, layout: SharedLayout, run: StepRun
     ) -> Output:
         """The output with a short text by the model instead of the reason why there was none."""
-        sampling = replace(_sampling(run), max_tokens=MAX_ANSWER_TOKENS)
+        choice = SamplingChoice(_sampling(run), frozenset(run.spec.sampling))
+        defaults = self.session.model().generation_defaults
+        sampling = replace(choice.for_model(defaults), seed=0, max_tokens=MAX_ANSWER_TOKENS)
         ids = (*shared.token_ids, *layout.tail(shared, run.spec.card))
         try:
             generation = await self.session.generate(Request(ids, sampling), run.meter)
@@ -231,7 +235,8 @@ class StepsPhase:
             return output
         run.usage = run.usage.plus(usage_of([generation]))
         text = generation.text.strip()
-        if not text:
+        if not is_prose(text):
+            run.note("The model's text was no prose and was dropped.")
             return output
         run.note(f"The text is the model's alone; the procedure had none: {output.cannot_do}")
         return output.model_copy(update={"text": text[:4000], "cannot_do": ""})

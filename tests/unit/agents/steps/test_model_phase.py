@@ -116,6 +116,14 @@ async def test_the_model_writes_what_the_procedure_could_not():
     assert "Prose needs a model." in run.notes[0]
 
 
+async def test_a_text_that_is_no_prose_is_dropped():
+    output = Answer(cannot_do="Prose needs a model.")
+    run = FakeStepRun(requires=Capability.TEXT)
+    phase = phase_of(ScriptedClient(["1. 1. 2. 2. 3. 3."]), profile(upto=Capability.TEXT))
+    assert await phase(TASK, output, run) is output
+    assert run.notes == ["The model's text was no prose and was dropped."]
+
+
 async def test_steps_replace_the_output_of_agents_that_require_them():
     answer = json.dumps({"cannot_do": "", "text": "Done.", "citations": []}, separators=(",", ":"))
     script = [
