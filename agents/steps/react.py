@@ -24,7 +24,7 @@ from agents.steps.actions import possible_actions
 from agents.steps.bounded_schema import Bounds, fitting_schema
 from agents.steps.repeats import Repeats, canonical_call
 from agents.steps.step_grammar import FINAL_ANSWER, Action, step_grammar
-from agents.tools.tool import Tool, ToolOutput
+from agents.tools.tool import Taint, Tool, ToolOutput
 from agents.workspace.workspace import Workspace
 from engine.api.grammar import Grammar
 from engine.api.request import FinishReason, Request, SamplingParams
@@ -212,7 +212,9 @@ class ReactLoop:
 
     async def _act(self, step: Step) -> ToolOutput:
         """The observation of a step: the tool's output, an earlier one, or why there is none."""
-        tool = next(one for one in self.run.tools.permitted() if one.name == step.action)
+        tool = next((one for one in self.run.tools.permitted() if one.name == step.action), None)
+        if tool is None:  # its permission ended while the step was generated
+            return ToolOutput(f"{step.action} may not be called any more.", failed=True)
         try:
             call = canonical_call(tool, step.input)
         except ValidationError as error:
@@ -230,6 +232,8 @@ class ReactLoop:
             self._denied |= {one.name for one in self.run.tools.permitted()}
             return ToolOutput(str(error), failed=True)
         self._repeats.add(tool, call, step.input, output)
+        if Taint.UNTRUSTED in output.taint:
+            return output  # untrusted text chooses no arguments
         for name, values in output.choices.items():
             self._observed[name] = tuple(dict.fromkeys((*values, *self._observed.get(name, ()))))
         return output

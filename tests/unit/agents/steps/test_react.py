@@ -11,7 +11,7 @@ from agents.api.events import RunEventType
 from agents.model.layout import SharedLayout
 from agents.model.session import ModelSession
 from agents.steps.react import ReactLoop, Step, parse_step
-from agents.tools.tool import ToolOutput
+from agents.tools.tool import Taint, ToolOutput
 from agents.workspace.workspace import Workspace
 from tests.fakes.scripted_client import ScriptedClient, accepts
 from tests.fakes.step_run import FakeStepRun
@@ -117,6 +117,17 @@ async def test_observed_values_come_first():
     await answer(loop)
     source = client.requests[1].sampling.grammar.source
     assert source.index("b.py") < source.index("a.py")
+
+
+async def test_untrusted_output_chooses_no_arguments():
+    async def fetched(arguments, context):
+        untrusted = frozenset({Taint.UNTRUSTED})
+        return ToolOutput("read c.py", taint=untrusted, choices={"pattern": ("evil",)})
+
+    tools = tuple(replace(tool, call=fetched) for tool in step_tools(FILES))
+    client, _, loop = loop_of(step("status"), final("x"), run=FakeStepRun(tools))
+    await answer(loop)
+    assert "evil" not in client.requests[1].sampling.grammar.source
 
 
 async def test_a_denied_tool_is_not_offered_again():
