@@ -6,12 +6,11 @@ A run is 51 prompts that share a document of about 3,000 tokens, a whole number 
 role cards of 40 to 80 tokens. Every run has a new document, so no cache is warm. Two kinds of answers: one
 token (a decision), and 32 tokens, greedy, ignoring end-of-sequence.
 
-* *tokens*: what our engine computes for it, by its counters, through the agents' own session; at most P + Σ
-cards, and no more than that. * *together*: all 51 prompts at once. *one by one*: 51 separate requests, each
-after the one before. * Peers (`benchmarks/peers_setup.sh DIR llama_server openvino`): llama.cpp's server
-with its prompt cache on, one slot one by one and 8 slots together; OpenVINO GenAI with prefix caching,
-which computes the prefix in a first call, as prompts that are submitted together do not share it. Both in
-every format that exists in DIR.
+* *tokens*: what our engine computes for it, by its counters, through the agents' own session.
+* *together*: all 51 prompts at once. *one by one*: 51 separate requests, each after the one before.
+* Peers (`benchmarks/peers_setup.sh DIR llama_server openvino`): llama.cpp's server with its prompt cache on,
+  one slot one by one and 8 slots together; OpenVINO GenAI with prefix caching, which computes the prefix in a
+  first call, because prompts that are submitted together do not share it there. Each in its fastest formats.
 
 The ratio is the fastest run of a peer over our fastest run together, with as many runs of both. Runs
 without a cache take minutes and are made once, without `--quick` only.
@@ -52,6 +51,10 @@ SHARED = 94 * BLOCK
 CARD = (40, 80)
 ANSWERS = (1, 32)
 SLOTS = 8
+LLAMA_CPP = "q4_0"
+"""The format for which llama.cpp has the fastest kernels."""
+HOPELESS = 3.0
+"""Ways so many times slower than the best peer have no later runs."""
 LENGTH = SHARED + CARD[1] + max(ANSWERS)
 KV = ("--kv-tokens", str(AGENTS * (LENGTH + BLOCK)))
 COMMON = ("--max-tokens", str(LENGTH + BLOCK), *KV)
@@ -113,13 +116,12 @@ def ways(options: argparse.Namespace) -> list[Way]:
         name = f"OpenVINO GenAI {recipe.model.name.removeprefix('ov_')}"
         found.append(Way(f"{name}, together", recipe, together=True))
         found.append(Way(f"{name}, one by one", recipe, together=False))
-    for name, file in FORMATS["llama_cpp"].items():
-        model = options.dir / "models" / file
-        python = options.dir / "llama_server" / "bin" / "python"
-        for slots, words in ((1, "one by one"), (SLOTS, f"{SLOTS} slots together")):
-            flags = (*COMMON[:2], "--kv-tokens", str(slots * (LENGTH + 256)), "--slots", str(slots))
-            recipe = Recipe(DRIVERS / "llama_server_driver.py", python, model, flags)
-            found.append(Way(f"llama.cpp server {name}, {words}", recipe, together=slots > 1))
+    model = options.dir / "models" / FORMATS["llama_cpp"][LLAMA_CPP]
+    python = options.dir / "llama_server" / "bin" / "python"
+    for slots, words in ((1, "one by one"), (SLOTS, f"{SLOTS} slots together")):
+        flags = (*COMMON[:2], "--kv-tokens", str(slots * (LENGTH + 256)), "--slots", str(slots))
+        recipe = Recipe(DRIVERS / "llama_server_driver.py", python, model, flags)
+        found.append(Way(f"llama.cpp server {LLAMA_CPP}, {words}", recipe, together=slots > 1))
     return found
 
 
@@ -156,7 +158,7 @@ def measure(options: argparse.Namespace, every: list[Way], save: Any) -> None:
     for number in range(options.rounds):
         at = number % len(every)
         for way in every[at:] + every[:at]:
-            if not way.cached and number:
+            if number and (not way.cached or hopeless(way, every)):
                 continue
             say(f"round {number + 1}: {way.label}")
             try:
@@ -173,6 +175,16 @@ def measure(options: argparse.Namespace, every: list[Way], save: Any) -> None:
             except (ProcessFailed, OrderRefused) as reason:
                 say(f"{way.label} is skipped: {reason}")
             save()
+
+
+def hopeless(way: Way, every: list[Way]) -> bool:
+    """Whether a peer's way took `HOPELESS` times as long as the best peer's in both kinds of answers."""
+    if way.ours or not way.seconds:
+        return False
+    peers = [one for one in every if not one.ours and one.seconds]
+    return all(
+        min(way.seconds[n]) > HOPELESS * min(min(one.seconds[n]) for one in peers) for n in ANSWERS
+    )
 
 
 def ratios(every: list[Way]) -> dict[int, float]:
