@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.model.layout import SharedLayout
+from agents.model.layout import SharedLayout, system_text
 from agents.model.session import ModelSession
+from agents.workspace.workspace import Workspace
 from engine.api.errors import InvalidRequest
 from tests.fakes.chat_toys import ALTERNATING, CHATML, LLAMA2, TRIMMED
 from tests.fakes.scripted_client import ScriptedClient
+from tests.fakes.step_tools import step_tools
 
 TEMPLATES = {"chatml": CHATML, "trimmed": TRIMMED, "llama2": LLAMA2, "alternating": ALTERNATING}
 
@@ -83,3 +85,12 @@ def test_an_observation_continues_the_conversation():
 def test_a_template_without_tools_takes_observations_from_the_user():
     client, layout = layout_of(ALTERNATING.replace("'<|im_start|>' + m['role']", "m['role']"))
     assert "user\nfound" in client.detokenize(layout.turn("{}", "found"), skip_special=False)
+
+
+def test_the_system_text_lists_all_tools_in_one_order():
+    tools = step_tools(Workspace.of_texts({}))
+    text = system_text(tools)
+    assert text == system_text(reversed(tools))
+    assert "read(path, start?, end?): Reads a file." in text
+    assert "final_answer" in text
+    assert "final_answer" not in system_text(())
