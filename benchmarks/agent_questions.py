@@ -23,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from agents.model import question_table as table_module
 from agents.model.decisions import Decider
 from agents.model.layout import SharedLayout
-from agents.model.profile import model_identity
 from agents.model.question import Question
 from agents.model.session import ModelSession
 from agents.steps.questions import QUESTIONS
@@ -119,7 +118,7 @@ def main() -> None:
         session = ModelSession(InProcessClient(engine))
         results = asyncio.run(measure(session, items))
         model = session.model()
-        identity = model_identity(model, session.client.tokenizer_fingerprint())
+        identity = session.identity()
     finally:
         engine.shutdown()
     for name, result in results.items():

@@ -9,7 +9,6 @@ Features switch by these results, never by the model's name. The result is kept 
 model's identity, so that the test runs once.
 """
 
-import hashlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +17,6 @@ from pathlib import Path
 import orjson
 
 from agents.api.agent_spec import Capability
-from engine.api.snapshot import ModelInfo
 from engine.files.cache_dir import cache_dir
 
 _LOG = logging.getLogger(__name__)
@@ -38,7 +36,7 @@ class CapabilityProfile:
     """Results of the self-test.
 
     Attributes:
-        model: identity of the model (`model_identity`).
+        model: identity of the model (`ModelSession.identity`).
         scores: share of right items by capability, 0–1.
         questions: names of the one-token decisions that were measured to help with this model.
     """
@@ -66,20 +64,6 @@ class CapabilityProfile:
     def has(self, capability: Capability) -> bool:
         """Whether the model reached a capability."""
         return self.capability.rank >= capability.rank
-
-
-def model_identity(model: ModelInfo, tokenizer: str) -> str:
-    """Identifies a model by its sizes, format, vocabulary and name; equal for equal files."""
-    parts = (
-        model.name,
-        model.architecture,
-        model.parameters,
-        model.weight_format,
-        model.weight_bytes,
-        model.vocab_size,
-        tokenizer,
-    )
-    return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
 
 
 def load_scores(identity: str, folder: Path | None = None) -> dict[Capability, float] | None:

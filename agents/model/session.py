@@ -5,6 +5,7 @@ that waits for it. A cancelled coroutine aborts its request. Use from one event 
 """
 
 import asyncio
+import hashlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -90,6 +91,24 @@ class ModelSession:
         if model is None:
             raise ModelFailure("No model is loaded.")
         return model
+
+    def identity(self) -> str:
+        """Identifies the loaded model by its sizes, format, name and vocabulary; equal for equal files.
+
+        Raises:
+            ModelFailure: no model is loaded.
+        """
+        model = self.model()
+        parts = (
+            model.name,
+            model.architecture,
+            model.parameters,
+            model.weight_format,
+            model.weight_bytes,
+            model.vocab_size,
+            self.client.tokenizer_fingerprint(),
+        )
+        return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
 
     def block_size(self) -> int:
         """Tokens per KV block; 1 if the engine does not tell."""

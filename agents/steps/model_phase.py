@@ -97,10 +97,10 @@ class StepsPhase:
         if self._given is not None:
             return self._given
         async with self._measuring:
-            name = self.model
-            if name not in self._profiles:
-                self._profiles[name] = await measured_profile(self.session, self.parts()[0])
-            return self._profiles[name]
+            identity = self.session.identity()
+            if identity not in self._profiles:
+                self._profiles[identity] = await measured_profile(self.session, self.parts()[0])
+            return self._profiles[identity]
 
     async def __call__(self, task: AgentTask, output: Output, run: StepRun) -> Output:
         """The procedure's output as the model confirms, words or extends it.

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from agents.api.agent_spec import AgentSpec, Capability
 from agents.api.budget import Budget, BudgetMeter
@@ -17,7 +17,7 @@ from agents.api.usage import Usage
 from agents.model.ask_all import Structured, ask_all
 from agents.model.decisions import Decider
 from agents.model.layout import SharedLayout, system_text
-from agents.model.profile import PASS, CapabilityProfile, load_scores, model_identity, save_scores
+from agents.model.profile import PASS, CapabilityProfile, load_scores, save_scores
 from agents.model.question import Question
 from agents.model.question_table import helpful_questions
 from agents.model.session import ModelSession
@@ -82,7 +82,7 @@ async def measured_profile(session: ModelSession, layout: SharedLayout) -> Capab
     Raises:
         ModelFailure: no model is loaded, or the engine failed.
     """
-    identity = model_identity(session.model(), session.client.tokenizer_fingerprint())
+    identity = session.identity()
     scores = load_scores(identity)
     if scores is None:
         scores = await run_self_test(session, layout)
@@ -134,7 +134,7 @@ async def _corrections(session: ModelSession, layout: SharedLayout, decider: Dec
 
 class _LookUp(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    room: str
+    room: str = Field(max_length=20)
 
 
 _ANSWER = {

@@ -3,9 +3,11 @@
 import pytest
 
 from agents.api.agent_spec import Capability
-from agents.model.profile import CapabilityProfile, load_scores, model_identity, save_scores
+from agents.model.profile import CapabilityProfile, load_scores, save_scores
 from agents.model.question_table import helpful_questions, question_table
+from agents.model.session import ModelSession
 from agents.steps.questions import QUESTIONS
+from tests.fakes.chat_toys import ToyTokenizer
 from tests.fakes.scripted_client import ScriptedClient
 
 SCORES = {Capability.LABELS: 0.5, Capability.TEXT: 0.9}
@@ -41,9 +43,12 @@ def test_damaged_scores_are_measured_again(tmp_path, damage):
 
 
 def test_the_identity_depends_on_model_and_tokenizer():
-    model = ScriptedClient().snapshot().model
-    assert model_identity(model, "t") == model_identity(model, "t")
-    assert model_identity(model, "t") != model_identity(model, "u")
+    first, second, other = (ScriptedClient() for _ in range(3))
+    other.tokenizer = ToyTokenizer("another vocabulary")
+    identities = [ModelSession(client).identity() for client in (first, second, other)]
+    assert identities[0] == identities[1] != identities[2]
+    second.parameters = 7
+    assert ModelSession(second).identity() != identities[0]
 
 
 def test_the_table_names_registered_questions_only():
