@@ -1,6 +1,7 @@
 """Characters that a person does not see and a model reads.
 
-Tags, zero-width characters, bidirectional controls, variation selectors. Sources: Unicode TR 36 and UTS 39 (security), CVE-2021-42574 (bidirectional overrides in source code). Emoji
+Tags, zero-width characters, bidirectional controls and variation selectors. Sources: Unicode TR 36 and UTS 39
+(security), CVE-2021-42574 (bidirectional overrides in source code). Emoji
 sequences, joiners inside of Arabic and Indic words and single variation selectors are ordinary text.
 """
 

@@ -42,10 +42,11 @@ _IBAN_LENGTHS = {entry[:2]: int(entry[2:]) for entry in _IBANS.split()}
 """Total length by country (SWIFT IBAN registry)."""
 
 _LONG_DOMAINS = """
-com org net edu gov mil int info biz name pro mobi jobs travel museum aero coop asia tel app dev tech cloud online
-site store shop blog email agency company solutions services group global live world today life space website xyz
-top club digital media studio design systems software network academy education university institute health care
-bank finance consulting energy engineering berlin london paris amsterdam wien koeln hamburg nyc tokyo
+com org net edu gov mil int info biz name pro mobi jobs travel museum aero coop asia tel app dev tech cloud
+online site store shop blog email agency company solutions services group global live world today life space
+website xyz top club digital media studio design systems software network academy education university
+institute health care bank finance consulting energy engineering berlin london paris amsterdam wien koeln
+hamburg nyc tokyo
 """
 _DOMAINS = frozenset(_LONG_DOMAINS.split())
 """Top-level domains of more than two letters. Others are attribute names in code: `x@y.weight`."""

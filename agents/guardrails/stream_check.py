@@ -1,8 +1,9 @@
 """`StreamCheck`: detections and redaction in a text that arrives in pieces.
 
 Invariant: the released text, the detections and whether it is blocked do not depend on how the text is
-divided; checking the whole text at once is one piece. Text is held back while more of it could change its fate: the
-last word, a run of digits, an unfinished key, at most the longest `Recognizer.max_chars`.
+divided; checking the whole text at once is one piece. Text is held back while more of it
+could change its fate: the last word, a run of digits, an unfinished key, at most the longest
+`Recognizer.max_chars`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
