@@ -79,7 +79,7 @@ def load_head(path: Path = HEAD_FILE) -> InjectionHead:
 
 
 def windows(text: str) -> Iterator[tuple[int, int]]:
-    """Half-open spans of at most `WINDOW_CHARS` characters covering the text, cut at line or sentence ends."""
+    """Half-open spans of at most `WINDOW_CHARS` characters covering the text, cut at lines or sentences."""
     start = 0
     while start < len(text):
         end = min(len(text), start + WINDOW_CHARS)
