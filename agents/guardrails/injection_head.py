@@ -8,16 +8,14 @@ its detections flag, they do not block.
 import asyncio
 import json
 from collections.abc import Iterator
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.guardrails.detection import Detection, Kind
-from engine.api.embeddings import Embeddings
+from agents.text.text_embedder import TextEmbedder
 from engine.api.errors import ModelError
 
 HEAD_FILE = Path(__file__).with_name("injection_head.safetensors")
@@ -25,14 +23,6 @@ WINDOW_CHARS = 400
 """Length of the longest piece that is scored by itself: a long text would average an instruction away."""
 MAX_TOKENS = 128
 BATCH = 64
-
-
-class TextEmbedder(Protocol):
-    """What `engine.embedding.embedder.Embedder` offers."""
-
-    def submit(self, texts: list[str], *, truncate: int | None = None) -> "Future[Embeddings]":
-        """Embed texts asynchronously."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
