@@ -1,7 +1,8 @@
 """`MemoryStore`: writing, reading, forgetting and redacting memories.
 
 Facts have immutable versions: writing to a path adds one and leaves the earlier ones readable. Only the
-current version is indexed. Every write passes the filter of secrets. Thread-safe; several processes may share a file.
+current version is indexed. Every write passes the filter of secrets. Thread-safe; several processes may share
+a file.
 """
 
 import json

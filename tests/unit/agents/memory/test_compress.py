@@ -44,16 +44,14 @@ def test_code_becomes_signatures_with_lines():
 @pytest.mark.parametrize(
     ("path", "text", "head"),
     [
-        ("a.rs", "impl Pool { pub fn take(&self, n: usize) -> u32 { 1 } }", "1:   fn take(&self, n: usize) -> u32"),
-        ("a.go", "package a\nfunc (p *Pool) Take(n int) error {\n return nil }", "2: func (p *Pool) Take(n int) error"),
+        ("a.rs", "impl P { fn take(&self, n: usize) -> u32 { 1 } }", "1:   fn take(&self, n: usize) -> u32"),
+        ("a.go", "package a\nfunc (p *P) Take(n int) error {\n }", "2: func (p *P) Take(n int) error"),
         ("a.ts", "class A { take(n: number): void { } }", "1:   take(n: number): void"),
         ("A.java", "class A { int take(int n) { return 1; } }", "1:   int take(int n)"),
     ],
 )  # fmt: skip
 def test_other_languages_too(path, text, head):
-    assert head.replace("fn ", "") in code_signatures(path, text).replace("pub ", "").replace(
-        "fn ", ""
-    )
+    assert head in code_signatures(path, text)
 
 
 def test_log_lines_that_differ_in_values_are_counted_together():

@@ -202,7 +202,8 @@ def test_an_equal_episode_is_a_duplicate(store):
 
 @pytest.mark.parametrize(
     ("path", "text", "importance"),
-    [("", "x", 0.5), ("a", " ", 0.5), ("a", "x" * 20_001, 0.5), ("a", "x", 1.5), ("a\nb", "x", 0.5), ("p" * 201, "x", 0.5)],
+    [("", "x", 0.5), ("a", " ", 0.5), ("a", "x" * 20_001, 0.5), ("a", "x", 1.5),
+     ("a\nb", "x", 0.5), ("p" * 201, "x", 0.5)],
 )  # fmt: skip
 def test_values_out_of_range_are_refused(store, path, text, importance):
     with pytest.raises(InvalidTask):

@@ -75,8 +75,13 @@ async def test_secrets_are_removed_and_that_is_said(call):
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"action": "recall"}, {"action": "store", "text": "x"}, {"action": "forget"}, {"action": "forget", "id": "xyz"}],
-)  # fmt: skip
+    [
+        {"action": "recall"},
+        {"action": "store", "text": "x"},
+        {"action": "forget"},
+        {"action": "forget", "id": "xyz"},
+    ],
+)
 def test_incomplete_arguments_are_refused(arguments):
     with pytest.raises(ValidationError):
         MemoryArguments(**arguments)
