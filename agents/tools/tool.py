@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 MAX_OUTPUT_CHARS = 16_000
 
@@ -93,7 +94,7 @@ class Tool:
 
     name: str
     description: str
-    arguments: type[BaseModel]
+    arguments: "type[BaseModel]"
     effects: frozenset[Effect]
     call: Callable[[Any, ToolContext], Awaitable[ToolOutput]]
     timeout_s: float = 30.0

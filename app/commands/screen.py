@@ -117,6 +117,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         recorded_ids,
         write_start,
     )
+    from app.runtime.agents import open_run_service
     from app.runtime.opening import open_client, open_session
     from app.settings.preferences import Preferences
     from app.settings.sources import load_settings
@@ -150,6 +151,8 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             key = settings.api_key.get_secret_value() if settings.api_key else None
             engine_server = BackgroundServer(opened.engine, port=settings.port, api_key=key)
             stack.callback(engine_server.stop)
+        run_service = open_run_service(settings, opened.engine)
+        stack.callback(run_service.close)
         first_start = preferences.get(_STARTED) is None
         background = settings.attach is not None
         with open_session(
@@ -187,6 +190,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 version=metadata.version("pravaha"),
                 server=settings.attach,
                 engine_server=engine_server,
+                run_service=run_service,
                 on_first_frame=first_frame,
                 inputs=inputs,
             )

@@ -10,7 +10,9 @@ from app.server.process.config import DRAIN_S, MAX_BODY_BYTES, ServerConfig
 from engine.api.config import EngineConfig
 
 if TYPE_CHECKING:
+    from agents.service.run_service import RunService
     from app.server.process.server import DrainingServer
+    from app.settings.settings import Settings
     from engine.embedding.embedder import Embedder
     from engine.runtime.engine import AsyncPravahaEngine
 
@@ -28,6 +30,7 @@ def run_server(
     max_body_bytes: int = MAX_BODY_BYTES,
     drain_seconds: float = DRAIN_S,
     embedder: "Embedder | None" = None,
+    settings: "Settings | None" = None,
 ) -> int:
     """Serve one model until SIGTERM or Ctrl+C; the exit status.
 
@@ -44,6 +47,7 @@ def run_server(
         max_body_bytes: largest request body.
         drain_seconds: time that running requests get after the first signal.
         embedder: computes `/v1/embeddings`; None uses the user's installed embedding model.
+        settings: those that agents are opened with; None serves no agents.
 
     Raises:
         PravahaError: a public address without a key, a port in use, or a model that cannot be
@@ -61,10 +65,22 @@ def run_server(
         max_body_bytes=max_body_bytes,
         drain_s=drain_seconds,
     )
-    return serve_engine(AsyncPravahaEngine(engine_config, embedder=embedder), config)
+    engine = AsyncPravahaEngine(engine_config, embedder=embedder)
+    if settings is None:
+        return serve_engine(engine, config)
+    from app.runtime.agents import open_run_service
+
+    root = settings.agents_root
+    service = open_run_service(settings, engine, roots=() if root is None else [root])
+    try:
+        return serve_engine(engine, config, run_service=service)
+    finally:
+        service.close()
 
 
-def serve_engine(engine: "AsyncPravahaEngine", config: ServerConfig) -> int:
+def serve_engine(
+    engine: "AsyncPravahaEngine", config: ServerConfig, *, run_service: "RunService | None" = None
+) -> int:
     """Start an engine, serve it, shut it down; the exit status.
 
     Raises:
@@ -74,7 +90,7 @@ def serve_engine(engine: "AsyncPravahaEngine", config: ServerConfig) -> int:
     from app.server.process.server import DrainingServer, base_url, listen
 
     listener = listen(config)
-    server = DrainingServer(create_app(engine, config))
+    server = DrainingServer(create_app(engine, config, run_service=run_service))
     announcer = _Announcer(engine, server)
     with server.capture_signals():  # before loading, so that a signal drains during loading too
         try:

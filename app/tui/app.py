@@ -27,9 +27,11 @@ from textual.screen import Screen, ScreenResultCallbackType
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
+from agents.service.run_service import RunService
 from app.slash import parse
 from app.text.log_ring import LogRing
 from app.tui import clipboard, slash
+from app.tui.actions.agents import AgentActions
 from app.tui.actions.archive import ArchiveActions
 from app.tui.actions.compare import CompareActions
 from app.tui.actions.context import ContextActions
@@ -79,6 +81,8 @@ from app.tui.view.key_hints import KeyHint
 from app.tui.view.messages import SiblingPlace
 from app.tui.view.price import build_price
 from app.tui.view.spans import Line
+from app.tui.widgets.agents_pane import AgentsPane
+from app.tui.widgets.approvals_pane import ApprovalsPane
 from app.tui.widgets.avatar import Avatar
 from app.tui.widgets.branches import BranchPane, BranchTreeView
 from app.tui.widgets.cards import AskCount, CardStrip
@@ -132,6 +136,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         keymap: action id → keys, for remapping; `preset` names a set of `key_presets`.
         server: the address of the engine's server; None for an engine in this process.
         engine_server: serves the engine of this process over HTTP on demand; None if there is none.
+        run_service: runs agents; None in a replay.
         log_file: where tracebacks are, for messages about failures.
         log_ring: the records of the log pane; None for none.
         on_theme: called with the name of a theme that was chosen, to save it.
@@ -164,6 +169,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         version: str,
         server: str | None = None,
         engine_server: EngineServer | None = None,
+        run_service: RunService | None = None,
         theme: str | None = None,
         true_colors: bool = True,
         avatar: str = figures.DEFAULT,
@@ -231,7 +237,10 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self._listing = ListActions(self)
         self.files = FileActions(self)
         self.scheduler = SchedulerActions(self)
+        self.agents = AgentActions(self, run_service)
+        self._run_service = run_service
         self._actions: dict[str, object] = {
+            "agents": self.agents,
             "tokens": self.tokens,
             "archive": self.archive,
             "files": self.files,
@@ -292,6 +301,18 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
                 yield self._joined(StatsPane(glyphs, id="stats", classes="center-pane"))
                 yield self._joined(SchedulerPane(glyphs, id="scheduler", classes="center-pane"))
                 yield self._joined(LogPane(self._log_ring, id="logs", classes="center-pane"))
+                yield self._joined(
+                    AgentsPane(
+                        self._run_service,
+                        glyphs,
+                        wall_clock=self.wall_clock,
+                        id="agents",
+                        classes="center-pane",
+                    )
+                )
+                yield self._joined(
+                    ApprovalsPane(self._run_service, glyphs, id="approvals", classes="center-pane")
+                )
                 yield Lines(id="token-bar")
                 yield ComparePane(glyphs, id="compare", classes="center-pane")
                 yield CardStrip(glyphs, self.marks, id="cards")
@@ -303,7 +324,9 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
                 yield self._joined(KvPane(glyphs, colored=not self.no_color, id="kv"))
                 yield self._joined(Vitals(self._avatars[1], glyphs, id="vitals"))
         yield self._joined(StatusBar(glyphs, id="status"))
-        self.panes.extend((self._notice, *self._avatars, self.context, self.fork_costs))
+        self.panes.extend(
+            (self._notice, *self._avatars, self.context, self.fork_costs, self.agents)
+        )
 
     def _first_keys(self) -> FirstKeys | None:
         if not self._first_start:
@@ -588,6 +611,8 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         """Send a message; if it is refused, its text returns to the prompt."""
         sent = text
         try:
+            if await self.agents.takes(text):
+                return
             sent = self.files.expanded(text)
             self.session.send(sent)
         except ContextFull:
@@ -717,6 +742,10 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         The message would handle its click and wait for its own removal.
         """
         self.call_later(self.action_perform, group, name, *arguments)
+
+    @on(ApprovalsPane.Opened)
+    def _approval_opened(self, event: ApprovalsPane.Opened) -> None:
+        self.agents.open_approval(event.request)
 
     @on(BranchTreeView.Opened)
     async def _branch_opened(self) -> None:

@@ -27,6 +27,7 @@ class Group(StrEnum):
     SCHEDULER = "Scheduler"
     LOG = "Log"
     CARDS = "Answers side by side"
+    AGENTS = "Agents"
     COMPARE = "Compare"
 
 
@@ -74,8 +75,11 @@ APP_KEYS: tuple[Key, ...] = (
     Key("suspend", "ctrl+z", "suspend_process", "suspend", "Suspend the process; fg continues it", Group.GLOBAL, False, False),
     Key("pane.chat", "f2,1", "pane('chat')", "chat", "The conversation", Group.PANES, True),
     Key("pane.kv", "f3,2", "pane('kv')", "kv", "KV cache blocks (again: maximise)", Group.PANES, True),
+    Key("pane.agents", "f4,3", "pane('agents')", "agents", "Agents: runs, and what each agent does (again: maximise)", Group.PANES, True),
     Key("pane.stats", "f5,4", "pane('stats')", "stats", "Engine stats (again: maximise)", Group.PANES, True),
     Key("pane.logs", "f7,6", "pane('logs')", "log", "Log of engine and app (again: maximise)", Group.PANES, True),
+    Key("pane.approvals", "f8,7", "pane('approvals')", "approvals", "Tool calls of agents that wait for your approval (again: maximise)", Group.PANES, True),
+    Key("approve.next", "a", "perform('agents','approve')", "approve", "Open the oldest tool call that waits for your approval", Group.NAVIGATE),
     Key("pane.scheduler", "f10,8", "pane('scheduler')", "scheduler", "Scheduler: step plan and requests over time (again: maximise)", Group.PANES, True),
     Key("time.back", "less_than_sign", "perform('time','back')", "earlier", "Show the engine a second earlier", Group.PANES, False, False),
     Key("time.forward", "greater_than_sign", "perform('time','forward')", "later", "Show the engine a second later", Group.PANES, False, False),
@@ -199,6 +203,26 @@ TRIE_KEYS: tuple[Key, ...] = (
     Key("trie.light", "enter", "light", "light", "Show the chain's blocks in the map", Group.TRIE, False, False),
 )  # fmt: skip
 
+AGENT_KEYS: tuple[Key, ...] = (
+    Key("agent.next", "j,down", "move(1)", "next", "The next row; in a trace, scroll", Group.AGENTS, False, False),
+    Key("agent.prev", "k,up", "move(-1)", "previous", "The previous row; in a trace, scroll", Group.AGENTS, False, False),
+    Key("agent.page_down", "pagedown", "move(10)", "down", "Ten rows down", Group.AGENTS, False, False),
+    Key("agent.page_up", "pageup", "move(-10)", "up", "Ten rows up", Group.AGENTS, False, False),
+    Key("agent.open", "enter", "open", "trace", "Show what the agent did, step by step", Group.AGENTS, False, False),
+    Key("agent.back", "escape", "back", "back", "Close the trace, then the filter", Group.AGENTS, False, False),
+    Key("agent.order", "O", "order", "order", "Sort agents by group, start or tokens", Group.AGENTS, False, False),
+    Key("agent.filter", "F,slash", "filter", "filter", "Show agents whose key, state or run contains a text", Group.AGENTS, False, False),
+    Key("agent.stop", "s", "app.perform('agents','stop')", "stop", "Stop the run; its partial result is kept", Group.AGENTS, False, False),
+    Key("agent.stop_all", "S", "app.perform('agents','stop_all')", "all", "Stop all runs; asks", Group.AGENTS, False, False),
+    Key("agent.approve", "a", "app.perform('agents','approve')", "approve", "Open the oldest tool call that waits", Group.AGENTS, False, False),
+)  # fmt: skip
+
+APPROVAL_KEYS: tuple[Key, ...] = (
+    Key("approval.next", "j,down", "move(1)", "next", "The next call", Group.AGENTS, False, False),
+    Key("approval.prev", "k,up", "move(-1)", "previous", "The previous call", Group.AGENTS, False, False),
+    Key("approval.open", "enter", "open", "open", "Open the call: allow it once, always, or deny it", Group.AGENTS, False, False),
+)  # fmt: skip
+
 SCHEDULER_KEYS: tuple[Key, ...] = (
     Key("scheduler.policy", "o", "app.perform('scheduler','policy')", "policy", "The next scheduling policy", Group.SCHEDULER, False, False),
     Key("scheduler.steps", "O", "app.perform('scheduler','steps')", "steps", "The next way of forming steps", Group.SCHEDULER, False, False),
@@ -254,6 +278,8 @@ SCOPES: dict[str, tuple[Key, ...]] = {
     "trie": (*TRIE_KEYS, *KV_PANE_KEYS),
     "scheduler": SCHEDULER_KEYS,
     "log": LOG_KEYS,
+    "agents": AGENT_KEYS,
+    "approvals": APPROVAL_KEYS,
     "count": COUNT_KEYS,
     "cards": CARD_KEYS,
     "compare": COMPARE_KEYS,

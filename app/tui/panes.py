@@ -28,6 +28,8 @@ PANES: dict[str, PanePlace] = {
     "kv": PanePlace("side", "#kv"),
     "stats": PanePlace("center", "#stats"),
     "logs": PanePlace("center", "#logs"),
+    "agents": PanePlace("center", "#agents"),
+    "approvals": PanePlace("center", "#approvals"),
     "scheduler": PanePlace("center", "#scheduler"),
     "compare": PanePlace("center", "#compare"),
 }

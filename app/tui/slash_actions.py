@@ -190,6 +190,14 @@ class SlashActions:
         """Name a file in the prompt."""
         self._app.files.attach(argument)
 
+    async def agents(self, argument: str) -> None:
+        """Show the agents, or run one."""
+        await self._app.agents.run(argument)
+
+    async def approve(self, argument: str) -> None:
+        """Open the oldest tool call that waits."""
+        self._app.agents.approve()
+
     # The screen.
 
     async def kv(self, argument: str) -> None:

@@ -198,6 +198,17 @@ class Answering:
                 self._background.begin(tuple(answers), prepared)
         return answers
 
+    def add_exchange(
+        self, conversation: Conversation, question: str, answer: str, *, by: str
+    ) -> str:
+        """Save a message and a finished answer without a model after HEAD; the answer's id."""
+        path = list(conversation.nodes)
+        asked = self.new_node(conversation, path[-1] if path else None, NodeKind.USER, question)
+        answered = replace(self.new_node(conversation, asked, NodeKind.ASSISTANT, answer), model=by)
+        self._create_tree(conversation, [asked])
+        self.add_nodes(conversation, path, [asked, answered], "add", end=answered)
+        return answered.id
+
     def add_nodes(
         self,
         conversation: Conversation,

@@ -328,6 +328,24 @@ class Branches:
             self._answering.add_nodes(conversation, path, copies, "graft", end=copies[-1])
         return len(copies)
 
+    def add_exchange(self, question: str, answer: str, *, by: str) -> str:
+        """Add a message and an answer that no model of this engine wrote, after HEAD; the answer's id.
+
+        Args:
+            question: the user's message.
+            answer: the answer, as Markdown.
+            by: who wrote it, shown in place of a model's name.
+
+        Raises:
+            InvalidRequest: an answer is running, or another process answers in the conversation.
+            ConversationChanged: another process has added to the conversation; nothing was added.
+        """
+        conversation = self._current()
+        if conversation.answers:
+            raise InvalidRequest("An answer is running: wait until it has finished.")
+        with self._writing(conversation):
+            return self._answering.add_exchange(conversation, question, answer, by=by)
+
     def cherry_pick(self, node_id: str) -> str:
         """Copy one answer of another branch beside the last answer of the open path; the copy's id.
 

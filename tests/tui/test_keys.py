@@ -55,7 +55,7 @@ def test_each_action_has_a_name_and_a_description():
 
 
 def test_a_key_map_is_taken_as_it_is_when_nothing_is_wrong_with_it():
-    given = {"quit": "ctrl+x, f12", "kv.zoom_in": "z", "pane.kv": "f4,7", "msg.next": "tilde"}
+    given = {"quit": "ctrl+x, f12", "kv.zoom_in": "z", "pane.kv": "f6,5", "msg.next": "tilde"}
     good, problems = read_keymap(given)
     assert problems == []
     assert good == given | {"quit": "ctrl+x,f12"}
@@ -92,20 +92,20 @@ def test_an_entry_left_out_gives_its_old_keys_back():
 
 
 async def test_remapped_keys_work_and_the_old_ones_do_not(screen):
-    async with screen(keymap={"pane.stats": "f4,Q"}, size=(160, 45)) as ui:
-        await ui.shown("f4 stats")
+    async with screen(keymap={"pane.stats": "f6,Q"}, size=(160, 45)) as ui:
+        await ui.shown("f6 stats")
         await ui.press("f5")
         assert ui.app.pane == "chat"
         await ui.type("Q4")
         assert ui.prompt.text == "Q4"
-        await ui.press("f4")
+        await ui.press("f6")
         assert ui.app.pane == "stats"
         await ui.press("f2", "shift+tab", "4")
         assert ui.app.pane == "chat"
         await ui.press("Q")
         assert ui.app.pane == "stats"
         await ui.press("f1")
-        await ui.shown("f4 Q")
+        await ui.shown("f6 Q")
 
 
 def test_keys_are_written_as_people_read_them():

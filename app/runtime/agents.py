@@ -1,0 +1,92 @@
+"""Opens the agents' roster and cluster from settings."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.settings.sources import load_settings
+
+if TYPE_CHECKING:
+    from agents.cluster import Cluster
+    from agents.plugins.registry import Registry
+    from agents.roster.roster import Roster
+    from agents.runs.agent_run import ModelPhase
+    from agents.runs.run_store import RunStore
+    from agents.service.run_service import RunService
+    from app.settings.settings import Settings
+    from engine.runtime.engine import AsyncPravahaEngine
+
+
+def user_agents_folder() -> Path:
+    """The folder of the user's own agents."""
+    return load_settings().config_dir / "agents"
+
+
+def open_roster(registry: "Registry", project: Path | None = None) -> "Roster":
+    """The built-in agents, the user's and those of a project, by default the current folder's."""
+    from agents.roster.roster import load_roster
+
+    return load_roster(registry, user_folder=user_agents_folder(), project=project or Path.cwd())
+
+
+def pipeline_folders() -> list[Path]:
+    """The folders of the user's own pipelines."""
+    return [load_settings().config_dir / "pipelines"]
+
+
+def open_run_store() -> "RunStore":
+    """The database of pipeline runs in the data folder."""
+    from agents.runs.run_store import RunStore
+
+    return RunStore(load_settings().data_dir / "agents.db")
+
+
+def open_run_service(
+    settings: "Settings",
+    engine: "AsyncPravahaEngine | None",
+    *,
+    roots: Sequence[Path] | None = None,
+) -> "RunService":
+    """The service that runs agents: over the given engine, or on the server that `attach` names.
+
+    Args:
+        settings: the settings.
+        engine: an engine in this process; None with `attach`.
+        roots: folders whose files agents may read; None allows any.
+    """
+    if engine is None:
+        from agents.service.http_service import HttpRunService
+
+        key = settings.api_key.get_secret_value() if settings.api_key else None
+        return HttpRunService(settings.attach or "", api_key=key)
+    from agents.service.local_service import LocalRunService
+
+    return LocalRunService(lambda: _open_cluster(settings, engine), roots=roots)
+
+
+def _open_cluster(settings: "Settings", engine: "AsyncPravahaEngine") -> "Cluster":
+    from agents.cluster import Cluster
+    from agents.plugins.registry import load_registry
+    from agents.runs.approvals import Approvals
+
+    registry = load_registry()
+    return Cluster(
+        registry=registry,
+        roster=open_roster(registry),
+        approvals=Approvals(),
+        pipeline_folders=pipeline_folders(),
+    )
+
+
+@contextmanager
+def open_model_phase(
+    flags: Mapping[str, Any], registry: "Registry"
+) -> Iterator["ModelPhase | None"]:
+    """The model phase over an engine from settings, closed at the end.
+
+    Raises:
+        ModelError: the model is not installed, or could not be fetched.
+        EngineUnavailable: it could not be loaded.
+    """
+    yield None

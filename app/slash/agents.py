@@ -1,0 +1,48 @@
+"""Reading a call of an agent: `NAME [PATH…] [: TASK]`, as `/agents` and a message with `@NAME` have it."""
+
+from collections.abc import Container
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCall:
+    """A call: the agent or pipeline, the paths to work on, and the task."""
+
+    name: str
+    paths: tuple[str, ...] = ()
+    task: str = ""
+
+
+def read_call(text: str, names: Container[str]) -> AgentCall | None:
+    """The call in a text, or None if its first word is no agent or pipeline.
+
+    Words that name existing files or folders are paths, up to a colon or the first word that does not.
+    What follows is the task.
+
+    Args:
+        text: the text after `@` or `/agents `.
+        names: the known agents and pipelines.
+    """
+    name, _, rest = text.strip().partition(" ")
+    name = name.rstrip(":")
+    if name not in names:
+        return None
+    before, colon, task = rest.partition(": ")
+    if rest.startswith(":"):
+        before, colon, task = "", ":", rest[1:]
+    words = before.split()
+    count = 0
+    while count < len(words) and _exists(words[count]):
+        count += 1
+    paths = tuple(str(Path(word).expanduser().absolute()) for word in words[:count])
+    left = " ".join(words[count:])
+    task = f"{left}{colon}{task}" if left else task
+    return AgentCall(name, paths, task.strip())
+
+
+def _exists(word: str) -> bool:
+    try:
+        return Path(word).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):
+        return False

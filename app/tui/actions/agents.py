@@ -1,0 +1,200 @@
+"""Agents on the screen: start a run, answer approvals, take results into the conversation."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agents.reports.markdown import markdown_of
+from agents.runs.approvals import ApprovalRequest, Decision
+from agents.service.run_request import RunRequest
+from agents.service.run_service import RunService
+from app.slash.agents import AgentCall, read_call
+from app.tui.frame import Frame
+from app.tui.widgets.agents_pane import AgentsPane
+from app.tui.widgets.approval import ApprovalScreen
+from app.tui.widgets.confirm import ConfirmScreen
+from engine.api.errors import InvalidRequest, PravahaError
+
+if TYPE_CHECKING:
+    from app.tui.app import PravahaApp
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A run that was started from a conversation, which gets its result."""
+
+    tree: str
+    text: str
+    name: str
+
+
+class AgentActions:
+    """Also a pane: each frame it looks whether a run that was asked for has finished.
+
+    Args:
+        service: runs the agents; None in a replay.
+    """
+
+    def __init__(self, app: "PravahaApp", service: RunService | None) -> None:
+        self._app = app
+        self._service = service
+        self._asked: dict[str, _Asked] = {}
+        self._catalogue: dict[str, dict[str, Any]] = {}
+        self._announced: set[str] = set()
+        if service is not None:
+            service.on_change(lambda: app.frame_clock.wake())
+
+    # Pane.
+
+    @property
+    def in_view(self) -> bool:
+        """Whether there is something to look for."""
+        return self._service is not None
+
+    def show(self, frame: Frame) -> bool:
+        """Take finished results into their conversation, and announce approvals once."""
+        if self._service is None:
+            return False
+        for approval in self._service.approvals():
+            if approval.id not in self._announced:
+                self._announced.add(approval.id)
+                self._app.notify_safely(
+                    f"{approval.agent} waits for your approval to call {approval.tool}: a opens it.",
+                    "warning",
+                )
+        for run, asked in tuple(self._asked.items()):
+            result = self._service.result(run)
+            if result is not None and self._can_add(asked):
+                del self._asked[run]
+                self._app.call_later(self._add, asked, result)
+        return False
+
+    @property
+    def num_waiting(self) -> int:
+        """Calls that wait for an approval."""
+        return 0 if self._service is None else len(self._service.approvals())
+
+    # Starting.
+
+    async def run(self, argument: str) -> None:
+        """`/agents [NAME [PATH…] [: TASK]]`: start a run, or show the pane.
+
+        Raises:
+            InvalidRequest: there is no such agent or pipeline, or no agents at all.
+        """
+        if not argument:
+            self._app.action_pane("agents")
+            return
+        await self._known()
+        call = read_call(argument, self._catalogue)
+        if call is None:
+            word = argument.split()[0]
+            raise InvalidRequest(
+                f"There is no agent or pipeline {word}: `pravaha agents list` and `pravaha pipelines "
+                "list` show all."
+            )
+        await self._start(call, f"@{argument}")
+
+    async def takes(self, text: str) -> bool:
+        """Whether a message calls an agent, as `@key PATH… : task`; it is then started."""
+        if self._service is None or not text.startswith("@") or text.startswith("@/"):
+            return False
+        try:
+            await self._known()
+        except PravahaError:
+            return False
+        call = read_call(text[1:], self._catalogue)
+        if call is None:
+            return False
+        await self._start(call, text)
+        return True
+
+    async def _known(self) -> None:
+        """Read the catalogue once."""
+        if not self._catalogue:
+            service = self._required()
+            listed = await asyncio.to_thread(service.catalogue)
+            self._catalogue = {one["name"]: one for one in listed}
+
+    async def _start(self, call: AgentCall, text: str) -> None:
+        kind = self._catalogue[call.name]["kind"]
+        request = RunRequest(kind, call.name, call.paths, call.task, call.task)
+        run = await asyncio.to_thread(self._required().start, request)
+        self._asked[run] = _Asked(self._app.session.tree_id, text, call.name)
+        self._app.notify_safely(f"{call.name} is running; f4 shows it. Its result comes here.")
+        self._app.draw_all()
+
+    def _required(self) -> RunService:
+        if self._service is None:
+            raise InvalidRequest("A replay runs no agents.")
+        return self._service
+
+    # Results.
+
+    def _can_add(self, asked: _Asked) -> bool:
+        session = self._app.session
+        return session.tree_id == asked.tree and not session.generating
+
+    async def _add(self, asked: _Asked, result: dict[str, Any]) -> None:
+        text = markdown_of(asked.name, result)
+        try:
+            self._app.session.branches.add_exchange(asked.text, text, by=asked.name)
+        except PravahaError as error:
+            self._app.notify_safely(f"The result of {asked.name} was not added: {error}", "warning")
+            return
+        await self._app.show_chat()
+        self._app.refresh_list()
+
+    # Approvals and stopping.
+
+    def approve(self) -> None:
+        """Open the oldest call that waits.
+
+        Raises:
+            InvalidRequest: none waits.
+        """
+        pending = self._required().approvals()
+        if not pending:
+            raise InvalidRequest("No agent waits for an approval.")
+        self.open_approval(pending[0])
+
+    def open_approval(self, request: ApprovalRequest) -> None:
+        """Ask about one call."""
+
+        async def answered(decision: Decision | None) -> None:
+            if decision is None:
+                return
+            taken = await asyncio.to_thread(self._required().decide, request.id, decision)
+            if not taken:
+                self._app.notify_safely("It was answered already, or the run has ended.")
+            self._app.draw_all()
+
+        self._app.open_dialog(ApprovalScreen(request), answered)
+
+    def stop(self) -> None:
+        """Stop the run under the cursor.
+
+        Raises:
+            InvalidRequest: no run is selected.
+        """
+        run = self._app.query_one(AgentsPane).selected_run
+        if run is None:
+            raise InvalidRequest("No run is selected.")
+        self._required().cancel(run)
+
+    def stop_all(self) -> None:
+        """Stop all runs, after a question.
+
+        Raises:
+            InvalidRequest: none is active.
+        """
+        service = self._required()
+        active = [view.id for view in service.runs() if not view.state.finished]
+        if not active:
+            raise InvalidRequest("No run is active.")
+
+        async def answered(yes: bool | None) -> None:
+            for run in active if yes else ():
+                service.cancel(run)
+
+        self._app.open_dialog(ConfirmScreen(f"Stop {len(active)} runs?"), answered)

@@ -1,0 +1,194 @@
+"""Agents on the screen: started from the prompt, watched, approved; results enter the conversation."""
+
+import pytest
+
+from agents.api.events import RunEventType
+from agents.runs.approvals import ApprovalRequest
+from agents.tools.tool import Effect
+from app.tui.widgets.approval import QUIET_S, ApprovalScreen
+from engine.conversations.tree import NodeKind
+from tests.fakes.fake_run_service import FakeRunService
+
+FINDING = {
+    "id": "f1", "file": "src/app.py", "line": 7, "end_line": 7, "rule": "B602", "severity": "high",
+    "cwe": 78, "reference": None, "confidence": 0.9, "message": "A shell runs user input.",
+    "evidence": "subprocess.run(cmd, shell=True)", "source": "detector", "detector": "bandit",
+}  # fmt: skip
+RESULT = {
+    "run": "run-0",
+    "agent": "security_audit",
+    "state": "ok",
+    "findings": [FINDING],
+    "output": {"cannot_do": ""},
+    "notes": ["mypy is not installed."],
+    "error": None,
+}
+
+
+def review(service: FakeRunService) -> str:
+    """A pipeline with an agent in each state."""
+    from agents.service.run_request import RunRequest
+
+    run = service.start(RunRequest("pipeline", "code-review", task="review src"))
+
+    def add(kind, node, agent, **data):
+        service.append(run, kind, node=node, agent=agent, **data)
+
+    add(RunEventType.NODE_STATE, "syntax", "syntax_audit", state="ok")
+    add(RunEventType.NODE_STATE, "logic", "logic_flaw", state="running")
+    add(RunEventType.STEP_STARTED, "logic", "logic_flaw", step=1)
+    add(RunEventType.ACTION_CHOSEN, "logic", "logic_flaw", step=1, thought="Look at the file.",
+        action="read", input={"path": "src/app.py"})  # fmt: skip
+    add(RunEventType.TOOL_STARTED, "logic", "logic_flaw", tool="read", arguments="src/app.py")
+    add(RunEventType.TOOL_FINISHED, "logic", "logic_flaw", tool="read", failed=False, text="x = 1")
+    add(RunEventType.STEP_FINISHED, "logic", "logic_flaw", start=0.0, end=0.5, n_prompt=900,
+        n_cached=832, n_gen=40)  # fmt: skip
+    add(RunEventType.FINDING, "logic", "logic_flaw", **FINDING)
+    add(RunEventType.NODE_STATE, "fix", "patch_applier", state="running")
+    add(RunEventType.APPROVAL_REQUESTED, "fix", "patch_applier", tool="edit", target="src/app.py")
+    add(RunEventType.NODE_STATE, "types", "type_safety", state="failed", reason="mypy crashed")
+    service.pending.append(approval())
+    service.changed()
+    return run
+
+
+def approval(number: int = 1) -> ApprovalRequest:
+    return ApprovalRequest(
+        f"approval-{number}", "run-0", "patch_applier", "edit", '{"path": "src/app.py"}',
+        "src/app.py", frozenset({Effect.WRITE}), "/home/me/project", "the tool has side effects",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def service():
+    return FakeRunService()
+
+
+async def test_a_message_that_calls_an_agent_starts_it_and_gets_its_result(
+    screen, service, tmp_path
+):
+    folder = tmp_path / "src"
+    folder.mkdir()
+    async with screen("never", run_service=service) as ui:
+        text = f"@security_audit {folder}: look well"
+        await ui.ask(text)
+        await ui.until(lambda: service.requests)
+        (request,) = service.requests
+        assert (request.kind, request.name, request.task) == (
+            "agent",
+            "security_audit",
+            "look well",
+        )
+        assert request.paths == (str(folder),)
+        service.results["run-0"] = RESULT
+        service.append("run-0", RunEventType.RUN_STATE, state="ok")
+        await ui.shown("src/app.py:7", "A shell runs user input.")
+        asked, answered = ui.session.path()[-2:]
+        assert (asked.text, answered.kind) == (text, NodeKind.ASSISTANT)
+        assert answered.model == "security_audit"
+        ui.session.branches.fork(answered.id)  # it is a message like any other
+
+
+async def test_a_result_waits_until_its_conversation_is_open_again(screen, service):
+    async with screen("never", run_service=service) as ui:
+        first = ui.session.tree_id
+        await ui.ask("@security_audit")
+        await ui.until(lambda: service.requests)
+        await ui.press("ctrl+n")
+        service.results["run-0"] = RESULT
+        service.append("run-0", RunEventType.RUN_STATE, state="ok")
+        await ui.settled()
+        assert not ui.session.path()
+        ui.session.open_tree(first) if first in [one.id for one in ui.session.trees()] else None
+        if ui.session.tree_id == first:
+            await ui.app.show_chat()
+            service.changed()
+            await ui.shown("A shell runs user input.")
+
+
+async def test_a_message_that_names_no_agent_is_sent(screen, service):
+    async with screen("An answer.", run_service=service) as ui:
+        await ui.ask("@nobody hello")
+        await ui.answered()
+        assert not service.requests
+
+
+async def test_the_pane_shows_runs_agents_and_a_trace(screen, service):
+    async with screen(run_service=service, size=(139, 36)) as ui:
+        review(service)
+        await ui.press("f4")
+        await ui.shown("code-review", "1 waiting for approval", "mypy crashed", "patch_applier")
+        assert ui.text.index("type_safety") < ui.text.index("syntax_audit")
+        await ui.press("j", "j", "j", "enter")
+        await ui.shown("thought", "Look at the file.", "observed", "832 cached")
+        await ui.press("escape")
+        await ui.gone("thought")
+        await ui.press("O")
+        await ui.until(lambda: ui.text.rindex("syntax_audit") < ui.text.rindex("patch_applier"))
+        await ui.press("F", *"syntax", "enter")
+        await ui.gone("type_safety")
+
+
+async def test_an_approval_never_takes_the_focus_and_typing_answers_nothing(screen, service):
+    async with screen(run_service=service) as ui:
+        await ui.type("hel")
+        review(service)
+        await ui.until(lambda: any("waits for your approval" in one for one in ui.toasts))
+        await ui.type("lo yyy")
+        assert ui.prompt.text == "hello yyy"
+        assert not service.decisions
+        await ui.press("shift+tab", "a")
+        await ui.until(lambda: isinstance(ui.app.screen, ApprovalScreen))
+        clock = ui.app.screen._clock = ui.clock
+        ui.app.screen._quiet_since = clock()
+        for _ in range(20):  # somebody types on, 15 keys a second
+            clock.now += 1 / 15
+            await ui.press("y")
+        assert not service.decisions
+        clock.now += QUIET_S + 0.1
+        await ui.press("space", "enter")
+        assert not service.decisions
+        await ui.press("y")
+        await ui.until(lambda: service.decisions == [("approval-1", "once")])
+
+
+async def test_the_approvals_pane_opens_a_call_and_denies_it(screen, service):
+    async with screen(run_service=service) as ui:
+        review(service)
+        await ui.press("f8")
+        await ui.shown("Approvals", "edit (write)")
+        await ui.press("enter")
+        await ui.until(lambda: isinstance(ui.app.screen, ApprovalScreen))
+        ui.app.screen._clock = lambda: float("inf")
+        await ui.shown("patch_applier wants to call edit", "/home/me/project")
+        await ui.press("n")
+        await ui.until(lambda: service.decisions == [("approval-1", "deny")])
+        await ui.shown("nothing waits")
+
+
+async def test_runs_are_stopped_by_keys(screen, service):
+    async with screen(run_service=service) as ui:
+        review(service)
+        await ui.press("f4", "s")
+        assert service.cancelled == ["run-0"]
+        await ui.press("S", "y")
+        await ui.until(lambda: service.cancelled == ["run-0", "run-0"])
+
+
+async def test_commands_run_agents_and_say_what_is_unknown(screen, service):
+    async with screen(run_service=service) as ui:
+        await ui.ask("/agents code-review")
+        await ui.until(lambda: service.requests)
+        assert service.requests[0].kind == "pipeline"
+        await ui.ask("/agents nobody")
+        await ui.until(lambda: any("no agent or pipeline nobody" in one for one in ui.toasts))
+        await ui.ask("/approve")
+        await ui.until(lambda: any("No agent waits" in one for one in ui.toasts))
+        await ui.ask("/agents")
+        await ui.shown("Agents  1 active")
+
+
+async def test_a_replay_runs_no_agents(screen):
+    async with screen() as ui:
+        await ui.press("f4")
+        await ui.shown("A replay runs no agents.")
