@@ -5,21 +5,15 @@ are asked by `classify_input` if they are given. They flag; the taint rule of th
 text may cause, also where every detection fails.
 """
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from agents.guardrails.blocklist import blocklist
+from agents.guardrails.builtin import RECOGNIZERS, RecognizerFactory
 from agents.guardrails.detection import Action, Detection, Kind
-from agents.guardrails.exfiltration import exfiltration
-from agents.guardrails.hidden_text import hidden_text
-from agents.guardrails.national_ids import national_ids
-from agents.guardrails.personal_data import personal_data
 from agents.guardrails.policy import Policy
 from agents.guardrails.redaction import RedactionMap, StreamRestore
-from agents.guardrails.secret_formats import secret_formats
-from agents.guardrails.special_tokens import special_tokens
-from agents.guardrails.stream_check import StreamCheck
+from agents.guardrails.stream_check import Replace, StreamCheck
 
 _REVERSIBLE = frozenset(
     {Kind.CARD, Kind.IBAN, Kind.PHONE, Kind.EMAIL, Kind.NATIONAL_ID, Kind.IP_ADDRESS, Kind.SECRET}
@@ -87,31 +81,31 @@ class Guardrails:
     """The checks of a policy. Thread-safe; a `RedactionMap` belongs to one conversation."""
 
     def __init__(
-        self, policy: Policy | None = None, classifiers: Sequence[Classifier] = ()
+        self,
+        policy: Policy | None = None,
+        classifiers: Sequence[Classifier] = (),
+        recognizers: Mapping[str, RecognizerFactory] = RECOGNIZERS,
     ) -> None:
         """Prepare the recognizers.
 
         Args:
             policy: actions and limits; None takes the defaults.
             classifiers: tiers 2 and 3, for `classify_input`.
+            recognizers: families of tier 1; `Registry.guardrails` has those of the plugins, too.
 
         Raises:
             ValueError: the policy's blocklist has an unusable entry.
         """
         self.policy = Policy() if policy is None else policy
         self._classifiers = tuple(classifiers)
-        self._recognizers = (
-            *personal_data(self.policy.phone_regions),
-            *national_ids(),
-            *secret_formats(),
-            *hidden_text(),
-            *special_tokens(),
-            *exfiltration(self.policy.allowed_hosts),
-            *blocklist(self.policy.blocklist),
+        self._recognizers = tuple(
+            one for family in recognizers.values() for one in family(self.policy)
         )
 
     def check_input(self, text: str, redactions: RedactionMap | None = None) -> CheckedText:
         """Check what a model is to read.
+
+        Hidden characters are looked for first: inside of a number they would hide it from other recognizers.
 
         Args:
             text: the whole text.
@@ -123,14 +117,27 @@ class Guardrails:
                 return _irreversible(detection)
             return redactions.placeholder(detection.kind, detection.text)
 
+        hidden, seen = self._run(text, replacement, hidden=True)
+        if hidden.blocked is not None:
+            return CheckedText(seen, tuple(hidden.detections), hidden.action, hidden.blocked)
+        visible, checked = self._run(seen, replacement, hidden=False)
+        removed = hidden.detections if hidden.action is Action.REDACT else []
+        found = hidden.detections + [_moved(one, removed, text) for one in visible.detections]
+        found.sort(key=lambda one: (one.start, -one.end))
+        action = max(hidden.action, visible.action, key=lambda one: one.rank)
+        blocked = None if visible.blocked is None else _moved(visible.blocked, removed, text)
+        return CheckedText(checked, tuple(found), action, blocked)
+
+    def _run(self, text: str, replacement: Replace, *, hidden: bool) -> tuple[StreamCheck, str]:
+        """Check with the recognizers of hidden text, or with all others."""
         check = StreamCheck(
-            self._recognizers,
+            [one for one in self._recognizers if (one.kind is Kind.HIDDEN_TEXT) == hidden],
             self.policy.input_actions,
             replacement,
             max_chars=self.policy.max_input_chars,
         )
         checked = check.feed(text) + check.finish()
-        return CheckedText(checked, tuple(check.detections), check.action, check.blocked)
+        return check, checked
 
     async def classify_input(self, text: str) -> list[Detection]:
         """What the classifiers find in a text; the action is `policy.input_actions` of their kind."""
@@ -165,6 +172,17 @@ class Guardrails:
         rest = check.finish()
         if rest:
             yield rest
+
+
+def _moved(detection: Detection, gaps: Sequence[Detection], text: str) -> Detection:
+    """A detection in the text without `gaps`, which are in order, at its place in the text with them."""
+    start, end = detection.start, detection.end
+    for gap in gaps:
+        if gap.start <= start:
+            start += gap.end - gap.start
+        if gap.start < end:
+            end += gap.end - gap.start
+    return replace(detection, start=start, end=end, text=text[start:end])
 
 
 def _irreversible(detection: Detection) -> str:

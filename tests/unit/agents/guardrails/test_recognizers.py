@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.guardrails.builtin import RECOGNIZERS
 from agents.guardrails.detection import Action, Kind
 from agents.guardrails.guardrails import Guardrails
 from agents.guardrails.policy import OUTPUT_ACTIONS, Policy
+from agents.guardrails.recognizer import recognizer
+from agents.plugins.registry import load_registry
 
 EVERYTHING = Guardrails(
     Policy(
@@ -18,6 +21,7 @@ EVERYTHING = Guardrails(
         blocklist=("blue moon",),
     )
 )
+EVERYTHING_REDACTED = Guardrails(Policy(input_actions=dict.fromkeys(Kind, Action.REDACT)))
 ROOT = pathlib.Path(__file__).parents[4]
 
 
@@ -176,3 +180,32 @@ def test_ordinary_code_and_prose_are_not_redacted():
             if guardrails.policy.input_actions[one.kind] is not Action.FLAG
         ]
     assert changed == []
+
+
+def test_hidden_characters_do_not_hide_a_number():
+    text = "\u200bpay 4111\u200b 1111 1111\u2060 1111 now"
+    checked = Guardrails().check_input(text)
+    assert checked.text == "pay [card removed] now"
+    card = next(one for one in checked.detections if one.kind is Kind.CARD)
+    assert text[card.start : card.end] == card.text == "4111\u200b 1111 1111\u2060 1111"
+
+
+@given(st.text(alphabet="a\u200b\u202e 41", max_size=60))
+def test_offsets_of_input_name_the_detected_text(text):
+    text = f"{text} 4111 1111 1111 1111 {text} bob@mail.com"
+    for one in EVERYTHING_REDACTED.check_input(text).detections:
+        assert text[one.start : one.end] == one.text
+
+
+def test_a_family_of_a_plugin_is_used():
+    def badges(policy):
+        return [recognizer(Kind.NATIONAL_ID, "badge", r"B-\d{4}", alphabet=r"[B0-9-]", max_chars=6)]
+
+    guardrails = Guardrails(recognizers={"badges": badges})
+    assert guardrails.check_input("his B-1234 and 4111 1111 1111 1111").text == (
+        "his [national id removed] and 4111 1111 1111 1111"
+    )
+
+
+def test_the_built_in_families_are_registered():
+    assert load_registry(enabled=()).guardrails == dict(RECOGNIZERS)
