@@ -11,6 +11,7 @@ from app.commands.agents.command import agents_app
 from app.commands.bench.command import bench
 from app.commands.chat import chat
 from app.commands.doctor import doctor
+from app.commands.memory import memory_app
 from app.commands.models import models_app
 from app.commands.outcome import EXIT_INTERRUPTED, one_sentence_errors
 from app.commands.pipelines import pipelines_app
@@ -165,6 +166,7 @@ cli.add_typer(models_app, name="models")
 cli.add_typer(agents_app, name="agents")
 cli.add_typer(pipelines_app, name="pipelines")
 cli.add_typer(plugins_app, name="plugins")
+cli.add_typer(memory_app, name="memory")
 cli.command()(bench)
 
 

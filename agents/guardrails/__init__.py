@@ -1,1 +1,1 @@
-"""Guardrails: personal data, secrets, hidden characters, injections and exfiltration, for chat and agents."""
+"""Checks of what enters and leaves a model (`docs/guardrails.md`)."""

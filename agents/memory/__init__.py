@@ -1,1 +1,1 @@
-"""Memory: episodic and semantic entries in SQLite, recalled by words and by meaning."""
+"""Memory of agents: episodes and facts in SQLite, recalled by words and meaning (`docs/agent-memory.md`)."""

@@ -12,6 +12,8 @@ from agents.detectors.design import DETECTORS as DESIGN
 from agents.detectors.detector import Detector
 from agents.detectors.security import DETECTORS as SECURITY
 from agents.detectors.text import DETECTORS as TEXT
+from agents.guardrails.builtin import RECOGNIZERS, RecognizerFactory
+from agents.memory.tool import memory_tool
 from agents.outputs.base import Output
 from agents.plugins.hooks import API_VERSION, hookimpl
 from agents.procedures import audit, design, execution, security
@@ -33,7 +35,13 @@ def pravaha_detectors() -> Iterable[Detector]:
 @hookimpl
 def pravaha_tools() -> Iterable[Tool]:
     """All built-in tools."""
-    return TOOLS
+    return (*TOOLS, memory_tool())
+
+
+@hookimpl
+def pravaha_guardrails() -> Mapping[str, RecognizerFactory]:
+    """All built-in recognizers."""
+    return RECOGNIZERS
 
 
 @hookimpl

@@ -6,6 +6,7 @@ from pathlib import Path
 import pluggy
 
 from agents.detectors.detector import Detector
+from agents.guardrails.builtin import RecognizerFactory
 from agents.outputs.base import Output
 from agents.procedures.procedure import Procedure
 from agents.tools.tool import Tool
@@ -28,6 +29,11 @@ class Hooks:
     @hookspec
     def pravaha_tools(self) -> Iterable[Tool]:
         """Tools; their names must be new."""
+        raise NotImplementedError
+
+    @hookspec
+    def pravaha_guardrails(self) -> Mapping[str, RecognizerFactory]:
+        """Families of recognizers by name, each made for a policy; their names must be new."""
         raise NotImplementedError
 
     @hookspec

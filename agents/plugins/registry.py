@@ -14,6 +14,7 @@ import pluggy
 
 from agents.api.errors import UnknownAgent
 from agents.detectors.detector import Detector
+from agents.guardrails.builtin import RecognizerFactory
 from agents.outputs.base import Output
 from agents.plugins.hooks import API_VERSION, GROUP, Hooks
 from agents.procedures.procedure import Procedure
@@ -42,10 +43,11 @@ class PluginInfo:
 
 @dataclass(slots=True)
 class Registry:
-    """Detectors, tools, outputs and procedures by name; folders of specifications and pipelines."""
+    """Everything by name; folders of specifications and pipelines."""
 
     detectors: dict[str, Detector] = field(default_factory=dict)
     tools: dict[str, Tool] = field(default_factory=dict)
+    guardrails: dict[str, RecognizerFactory] = field(default_factory=dict)
     outputs: dict[str, type[Output]] = field(default_factory=dict)
     procedures: dict[str, Procedure] = field(default_factory=dict)
     agent_folders: list[Path] = field(default_factory=list)
@@ -139,6 +141,7 @@ def _collect(registry: Registry, manager: pluggy.PluginManager) -> dict[str, lis
     found: dict[str, dict[str, Any]] = {
         "detectors": {one.name: one for one in items(hook.pravaha_detectors)},
         "tools": {one.name: one for one in items(hook.pravaha_tools)},
+        "guardrails": {k: v for part in hook.pravaha_guardrails() for k, v in part.items()},
         "outputs": {one.__name__: one for one in items(hook.pravaha_outputs)},
         "procedures": {k: v for part in hook.pravaha_procedures() for k, v in part.items()},
     }

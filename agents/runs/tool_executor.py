@@ -141,6 +141,7 @@ class ToolExecutor:
         shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
         self.log.append(RunEventType.TOOL_STARTED, agent=agent, tool=tool.name, arguments=shown)
         began = self.clock()
+        self.context.taint = self.taint
         try:
             async with asyncio.timeout(tool.timeout_s):
                 output = await tool.call(arguments, self.context)

@@ -44,6 +44,7 @@ class ToolContext:
         state: values that live as long as the run, by the name of the tool that owns them.
         artifacts: folder for outputs too long to return, or None.
         progress: called with pieces of output while the tool runs.
+        taint: labels of everything the run has read before this call.
     """
 
     root: Path
@@ -52,6 +53,7 @@ class ToolContext:
     state: dict[str, Any] = field(default_factory=dict)
     artifacts: Path | None = None
     progress: Callable[[str], None] = lambda text: None
+    taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,6 +187,11 @@ class Settings(BaseSettings):
         return self.data_dir / "conversations.db"
 
     @property
+    def memory(self) -> Path:
+        """The agents' memory."""
+        return self.data_dir / "memory.db"
+
+    @property
     def preferences(self) -> Path:
         """The file of `Preferences`."""
         return self.data_dir / "preferences.json"

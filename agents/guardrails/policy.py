@@ -1,0 +1,61 @@
+"""`Policy`: which action each kind of detection asks for, on input and on output, and the limits of size."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from agents.guardrails.detection import Action, Kind
+
+INPUT_ACTIONS: Mapping[Kind, Action] = MappingProxyType(
+    {
+        Kind.CARD: Action.REDACT,
+        Kind.IBAN: Action.REDACT,
+        Kind.NATIONAL_ID: Action.REDACT,
+        Kind.SECRET: Action.REDACT,
+        Kind.HIDDEN_TEXT: Action.REDACT,
+        Kind.EMAIL: Action.FLAG,
+        Kind.PHONE: Action.FLAG,
+        Kind.IP_ADDRESS: Action.ALLOW,
+        Kind.SPECIAL_TOKEN: Action.FLAG,
+        Kind.EXFILTRATION: Action.ALLOW,
+        Kind.LINK_WITH_DATA: Action.ALLOW,
+        Kind.BLOCKLIST: Action.BLOCK,
+        Kind.SIZE: Action.BLOCK,
+        Kind.INJECTION: Action.FLAG,
+        Kind.JUDGED: Action.FLAG,
+    }
+)
+"""Defaults for what a model reads. Classifiers only flag: their errors must not refuse ordinary text."""
+
+OUTPUT_ACTIONS: Mapping[Kind, Action] = MappingProxyType(
+    {
+        **INPUT_ACTIONS,
+        Kind.EXFILTRATION: Action.REDACT,
+        Kind.LINK_WITH_DATA: Action.FLAG,
+        Kind.INJECTION: Action.ALLOW,
+    }
+)
+"""Defaults for what a model writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Configuration of `Guardrails`.
+
+    Attributes:
+        input_actions: action by kind for text that a model reads.
+        output_actions: action by kind for text that a model writes.
+        blocklist: words and phrases, matched without regard to case, at word boundaries.
+        allowed_hosts: hosts, with their subdomains, that links in output may carry data to.
+        phone_regions: ISO 3166 codes of the regions whose national phone numbers are known.
+        max_input_chars: length of the longest input.
+        max_output_chars: length of the longest output.
+    """
+
+    input_actions: Mapping[Kind, Action] = field(default_factory=lambda: INPUT_ACTIONS)
+    output_actions: Mapping[Kind, Action] = field(default_factory=lambda: OUTPUT_ACTIONS)
+    blocklist: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    phone_regions: tuple[str, ...] = ("US", "GB", "IN", "DE")
+    max_input_chars: int = 2_000_000
+    max_output_chars: int = 2_000_000

@@ -1,0 +1,139 @@
+"""`StreamCheck`: detections and redaction in a text that arrives in pieces.
+
+Invariant: the released text, the detections and whether it is blocked do not depend on how the text is
+divided; checking the whole text at once is one piece. Text is held back while more of it
+could change its fate: the last word, a run of digits, an unfinished key, at most the longest
+`Recognizer.max_chars`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from agents.guardrails.detection import Action, Detection, Kind
+from agents.guardrails.recognizer import CONTEXT, Recognizer, Scan
+
+Replace = Callable[[Detection], str]
+"""The text that stands for a redacted detection."""
+
+
+class StreamCheck:
+    """One text. One thread at a time."""
+
+    def __init__(
+        self,
+        recognizers: Sequence[Recognizer],
+        actions: Mapping[Kind, Action],
+        replacement: Replace,
+        *,
+        max_chars: int,
+    ) -> None:
+        """Begin an empty text.
+
+        Args:
+            recognizers: what is looked for.
+            actions: what happens, by kind; kinds that are allowed are not looked for.
+            replacement: what redacted text becomes; called in the text's order.
+            max_chars: longer texts are a detection of kind `SIZE` at this offset.
+        """
+        wanted = [one for one in recognizers if actions[one.kind] is not Action.ALLOW]
+        self._scans = [Scan(one) for one in wanted]
+        self._order = {one.name: index for index, one in enumerate(wanted)}
+        self._actions = actions
+        self._replacement = replacement
+        self._max_chars = max_chars
+        self._text = ""  # the whole text's [_base, _base + len)
+        self._base = 0
+        self._released = 0  # offset in the whole text
+        self._pending: list[
+            Detection
+        ] = []  # decided, to be redacted or blocked, offsets of the whole text
+        self.detections: list[Detection] = []
+        self.blocked: Detection | None = None
+
+    @property
+    def action(self) -> Action:
+        """The strongest action that the detections asked for."""
+        taken = (self._actions[one.kind] for one in self.detections)
+        return max(taken, key=lambda action: action.rank, default=Action.ALLOW)
+
+    def feed(self, piece: str) -> str:
+        """The checked text that is certain now; empty after a block."""
+        if self.blocked is not None:
+            return ""
+        self._text += piece
+        excess = self._base + len(self._text) - self._max_chars
+        if excess > 0:
+            self._text = self._text[: len(self._text) - excess]
+            released = self._advance(finished=True)
+            if self.blocked is None:
+                self._block(Detection(Kind.SIZE, "size", self._max_chars, self._max_chars, ""))
+            return released
+        return self._advance(finished=False)
+
+    def finish(self) -> str:
+        """The rest of the text."""
+        return "" if self.blocked is not None else self._advance(finished=True)
+
+    def _advance(self, *, finished: bool) -> str:
+        decided = len(self._text)
+        found: list[Detection] = []
+        for scan in self._scans:
+            new, stop = scan.advance(self._text, self._base, finished=finished)
+            decided = min(decided, stop)
+            found += new
+        for one in found:
+            moved = replace(one, start=one.start + self._base, end=one.end + self._base)
+            self._pending.append(moved)
+        self._pending.sort(key=lambda one: (one.start, -one.end, self._order[one.rule]))
+        released = self._release(self._base + decided)
+        keep = max(0, min(self._released, self._base + decided) - CONTEXT - self._base)
+        self._text, self._base = self._text[keep:], self._base + keep
+        return released
+
+    def _release(self, horizon: int) -> str:
+        """Emit the text below `horizon`, below which every detection's start is known."""
+        parts: list[str] = []
+        while self._pending:
+            group_end, size, action = self._first_group()
+            if group_end > horizon:
+                horizon = min(horizon, self._pending[0].start)
+                break
+            group, self._pending = self._pending[:size], self._pending[size:]
+            self.detections += group
+            if action.rank < Action.REDACT.rank:
+                continue
+            acting = [one for one in group if self._actions[one.kind].rank >= Action.REDACT.rank]
+            start = min(one.start for one in acting)
+            end = max(one.end for one in acting)
+            parts.append(self._slice(self._released, start))
+            self._released = end
+            if action is Action.BLOCK:
+                self.blocked = next(
+                    one for one in acting if self._actions[one.kind] is Action.BLOCK
+                )
+                self._pending.clear()
+                return "".join(parts)
+            text = self._slice(start, end)
+            parts.append(self._replacement(replace(acting[0], start=start, end=end, text=text)))
+        if horizon > self._released:
+            parts.append(self._slice(self._released, horizon))
+            self._released = horizon
+        return "".join(parts)
+
+    def _first_group(self) -> tuple[int, int, Action]:
+        """The first detections that overlap each other: their end, number and strongest action."""
+        end, size, action = self._pending[0].end, 0, Action.ALLOW
+        for one in self._pending:
+            if size and one.start >= end:
+                break
+            end = max(end, one.end)
+            size += 1
+            action = max(action, self._actions[one.kind], key=lambda each: each.rank)
+        return end, size, action
+
+    def _slice(self, start: int, end: int) -> str:
+        return self._text[start - self._base : end - self._base]
+
+    def _block(self, detection: Detection) -> None:
+        self.detections.append(detection)
+        self.blocked = detection

@@ -1,0 +1,1 @@
+"""Deterministic compressors of working memory: the same text always becomes the same shorter text."""
