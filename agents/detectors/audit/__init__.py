@@ -1,5 +1,6 @@
 """Detectors of the audit agents."""
 
+from agents.detectors.audit.syntax import SYNTAX
 from agents.detectors.detector import Detector
 
-DETECTORS: tuple[Detector, ...] = ()
+DETECTORS: tuple[Detector, ...] = (SYNTAX,)
