@@ -16,13 +16,12 @@ TRUTHY_OR = Rule("constant-operand", Severity.HIGH, "`x == a or b` with a consta
 IS_LITERAL = Rule("is-literal", Severity.MEDIUM, "`is` with a literal", 597)
 FLOAT_EQUALITY = Rule("float-equality", Severity.MEDIUM, "equality of computed floats", 1077)
 BITWISE_LOGICAL = Rule("bitwise-as-logical", Severity.MEDIUM, "`&` or `|` between conditions", 480)
-NOT_IN_PRECEDENCE = Rule("negated-comparison", Severity.MEDIUM, "`not` applied to a value only", 783)
 CALLABLE_TEST = Rule("function-as-condition", Severity.HIGH, "function tested without a call", 571)
 ASSERT_TUPLE = Rule("assert-tuple", Severity.HIGH, "assertion of a tuple", 571)
 
 RULES = (
     CONSTANT_TEST, SELF_COMPARISON, IMPOSSIBLE_RANGE, ALWAYS_TRUE_OR, REPEATED_OPERAND, TRUTHY_OR,
-    IS_LITERAL, FLOAT_EQUALITY, BITWISE_LOGICAL, NOT_IN_PRECEDENCE, CALLABLE_TEST, ASSERT_TUPLE,
+    IS_LITERAL, FLOAT_EQUALITY, BITWISE_LOGICAL, CALLABLE_TEST, ASSERT_TUPLE,
 )  # fmt: skip
 
 
@@ -67,8 +66,6 @@ def _comparison(module: PythonModule, node: ast.Compare, test_file: bool) -> Ite
                     "Floats that were computed are rarely equal: compare with math.isclose.",
                     confidence=0.8,
                 )
-    if isinstance(node.left, ast.UnaryOp) and isinstance(node.left.op, ast.Not):
-        pass  # `not x == y` parses as `not (x == y)`; `(not x) == y` is deliberate
     bounds = _bounds_of(node)
     if bounds and _empty_range(bounds):
         yield IMPOSSIBLE_RANGE.at(file, node.lineno, "No value satisfies this range.")
@@ -156,7 +153,8 @@ def _or(module: PythonModule, node: ast.BoolOp) -> Iterator[Finding]:
                 "`and`.",
             )
             break
-    bounds = [bound for value in node.values for bound in _bounds_of(value)]
+    single = [found[0] for value in node.values if len(found := _bounds_of(value)) == 1]
+    bounds = [] if any(len(_bounds_of(value)) > 1 for value in node.values) else single
     if len(bounds) == 2 and len(node.values) == 2 and _covers_everything(bounds):
         yield ALWAYS_TRUE_OR.at(
             module.file, node.lineno, "Every value satisfies one of the conditions: use `and`."

@@ -14,7 +14,7 @@ from agents.workspace.workspace import Workspace
 TIMEOUT_S = 120.0
 _HIGH = frozenset(
     "F821 F823 F502 F503 F504 F507 F508 F509 F521 F522 F524 F622 F632 F633 F701 F702 F704 F706 F707 "
-    "F831 PLE0100 PLE0101 PLE0116 PLE0117 PLE0118 PLE0302 PLE0303 PLE0305 PLE0307 PLE0308 PLE0604 "
+    "PLE0100 PLE0101 PLE0116 PLE0117 PLE0118 PLE0302 PLE0303 PLE0305 PLE0307 PLE0308 PLE0604 "
     "PLE1142 PLE1205 PLE1206 PLE1300 PLE1307 PLE1310 PLE1519 PLE1520".split()
 )
 _MEDIUM = frozenset(
@@ -24,7 +24,7 @@ _MEDIUM = frozenset(
     "PLE2514 PLE2515 PLW0128 PLW0129 PLW0131 PLW0133 PLW0177 PLW0211 PLW0245 PLW0406 PLW0711 "
     "PLW1501 PLW1508 PLW1509 PLW2101 RUF006 RUF008 RUF009 RUF012 RUF016 RUF018 RUF024 RUF026 RUF034 RUF040 "
     "RUF049 RUF060 ASYNC100 ASYNC105 ASYNC115 ASYNC210 ASYNC220 ASYNC221 ASYNC222 ASYNC230 ASYNC251 "
-    "PT015 PLR0124 PLR1704 SIM222 SIM223".split()
+    "PT015 PLR1704 SIM222 SIM223".split()
 )
 _LOW = frozenset(
     "F401 F403 F405 F841 B007 B009 B010 B011 B017 B019 B026 B027 B028 B904 B905 B909 E701 E712 E713 E731 E741 PLW0120 "
@@ -33,11 +33,11 @@ _LOW = frozenset(
 _CWE: Mapping[str, int] = {
     "F821": 457, "F823": 457, "F632": 597, "F841": 563, "F811": 561, "B006": 1321, "B018": 482,
     "B015": 482, "B023": 758, "B012": 584, "E722": 396, "BLE001": 396, "E711": 697, "E712": 697,
-    "E721": 697, "PLR0124": 570, "PLR0133": 570, "PLW0129": 617, "SIM222": 571, "SIM223": 570,
+    "E721": 697, "PLR0133": 570, "PLW0129": 617, "SIM222": 571, "SIM223": 570,
     "PLW0177": 697, "B035": 694, "F601": 697, "F631": 617, "PLE1142": 670,
     "B020": 563, "B007": 563, "RUF006": 772, "PT015": 617,
 }  # fmt: skip
-_IN_TESTS = frozenset("B011 B015 B017 B018 BLE001 RUF012 RUF059 PLR0124 PLR0133 F811".split())
+_IN_TESTS = frozenset("B011 B015 B017 B018 BLE001 RUF012 RUF059 PLR0133 F811".split())
 _SEVERITY = (
     dict.fromkeys(_LOW, Severity.LOW)
     | dict.fromkeys(_MEDIUM, Severity.MEDIUM)
@@ -55,7 +55,7 @@ def ruff_messages(workspace: Workspace, context: DetectorContext) -> Iterator[di
     with copied(files) as folder:
         arguments = [
             "check", "--isolated", "--no-cache", "--quiet", "--exit-zero", "--output-format=json",
-            "--target-version=py312", "--preview", "--explicit-preview-rules",
+            "--target-version=py314", "--preview",
             f"--select={','.join(sorted(_SEVERITY))}", ".",
         ]  # fmt: skip
         done = run_module("ruff", arguments, folder=folder, timeout_s=TIMEOUT_S)
