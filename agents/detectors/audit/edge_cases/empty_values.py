@@ -70,7 +70,7 @@ def _division(
         return
     yield DIVISION.at(
         module.file, node.lineno, f"{reason}: the division raises ZeroDivisionError. Check before it.",
-        confidence=0.8, end_line=node.end_lineno,
+        confidence=0.8, end_line=node.end_lineno, severity=_severity(module, node),
     )  # fmt: skip
 
 
@@ -166,8 +166,17 @@ def _index(module: PythonModule, node: ast.Subscript) -> Iterator[Finding]:
     if guarded(module, node, node.value, "IndexError", "LookupError", "StopIteration"):
         return
     yield EMPTY_INDEX.at(
-        module.file, node.lineno, f"{reason}: the index raises IndexError. Check before it.", confidence=0.75
-    )
+        module.file, node.lineno, f"{reason}: the index raises IndexError. Check before it.",
+        confidence=0.75, severity=_severity(module, node),
+    )  # fmt: skip
+
+
+def _severity(module: PythonModule, node: ast.AST) -> Severity:
+    """Low where only the module itself calls: its callers may have checked, and for `%`."""
+    function = module.function_of(node)
+    private = function is not None and function.name.startswith("_")
+    modulo = isinstance(getattr(node, "op", None), ast.Mod)
+    return Severity.LOW if private or modulo else Severity.MEDIUM
 
 
 def _is_shape(module: PythonModule, node: ast.AST) -> bool:
@@ -203,6 +212,8 @@ def _empty_reason(module: PythonModule, node: ast.AST, value: ast.expr) -> str |
             return f"The result of {name} may be empty"
         if isinstance(value.func, ast.Attribute):
             if value.func.attr in _LISTS:
+                if "__doc__" in shape(value.func.value):
+                    return None
                 return f"The result of {value.func.attr} may be empty"
             if value.func.attr == "split" and not value.args and not value.keywords:
                 return "Splitting a blank text gives an empty list"
@@ -249,5 +260,5 @@ def _next(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
         return
     yield UNGUARDED_NEXT.at(
         module.file, node.lineno, "Nothing may match: next raises StopIteration. Give it a default.",
-        confidence=0.7, severity=Severity.MEDIUM if module.function_of(node) else Severity.LOW,
+        confidence=0.7, severity=_severity(module, node),
     )  # fmt: skip

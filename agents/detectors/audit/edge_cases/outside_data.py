@@ -1,6 +1,7 @@
 """Values from outside that are used without a check: None, missing keys, text that is no number, files."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
@@ -34,10 +35,14 @@ RULES = (
 
 _MATCHES = frozenset(["re.match", "re.search", "re.fullmatch"])
 _MAYBE_NONE_METHODS = frozenset(["fetchone", "one_or_none", "scalar_one_or_none", "find_one"])
-_MAYBE_NONE_CALLS = frozenset(["os.environ.get", "os.getenv", "shutil.which", "inspect.getmodule", "mimetypes.guess_type"])
+_MAYBE_NONE_CALLS = frozenset(["os.environ.get", "os.getenv", "shutil.which", "inspect.getmodule"])
 _OUTSIDE_CALLS = frozenset(["input", "json.loads", "json.load", "yaml.safe_load", "tomllib.load", "os.environ.get", "os.getenv"])
 _OUTSIDE_METHODS = frozenset(["json", "get_json"])
 _REQUEST = ("request.args", "request.form", "request.query_params", "request.GET", "request.POST", "request.headers", "request.cookies", "sys.argv", "os.environ")  # noqa: E501
+
+
+_ONE_ROW = re.compile(r"PRAGMA|COUNT\(|MAX\(|MIN\(|SUM\(|EXISTS|RETURNING|last_insert", re.IGNORECASE)
+"""Queries that always have a row."""
 
 
 def check_outside_data(module: PythonModule) -> Iterator[Finding]:
@@ -71,6 +76,8 @@ def _maybe_none(module: PythonModule, call: ast.expr) -> str | None:
         return None
     method = call.func.attr
     if method in _MAYBE_NONE_METHODS:
+        if _ONE_ROW.search(shape(call)):
+            return None
         return f".{method}"
     if method in ("match", "search", "fullmatch") and len(call.args) == 1:
         receiver = call.func.value
@@ -312,6 +319,14 @@ def _text_from_parameter(module: PythonModule, node: ast.AST, call: ast.Call) ->
 def _recursion(module: PythonModule, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Finding]:
     """A function that calls itself before anything lets it end."""
     method = module.class_of(function) is not None
+    imported = {
+        alias.asname or alias.name
+        for inner in own_nodes(function)
+        if isinstance(inner, ast.ImportFrom)
+        for alias in inner.names
+    }
+    if function.name in imported:
+        return
     for statement in function.body:
         for inner in (statement, *own_nodes(statement)):
             if isinstance(inner, ast.Call):
