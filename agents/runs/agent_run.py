@@ -211,7 +211,13 @@ class AgentRun:
 
 def detector_results(task: AgentTask, cancelled: asyncio.Event) -> DetectorResults:
     """Fresh detector results over a task's workspace."""
-    context = DetectorContext(task=task.text, cancelled=cancelled.is_set, base=task.base)
+    context = DetectorContext(
+        task=task.text,
+        cancelled=cancelled.is_set,
+        base=task.base,
+        document=task.document,
+        inputs=task.inputs,
+    )
     return DetectorResults(task.workspace, context)
 
 
