@@ -21,7 +21,7 @@ from agents.detectors.detector import DetectorContext
 from agents.outputs.base import Output
 from agents.plugins.registry import Registry
 from agents.procedures.collect_findings import collect_findings
-from agents.procedures.procedure import AgentTask
+from agents.procedures.procedure import AgentTask, Result
 from agents.runs.approvals import Approvals
 from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
@@ -126,7 +126,7 @@ class AgentRun:
         detectors = [self._registry.detector(name) for name in names or self._spec.detectors]
         return await self._results.of(detectors)
 
-    async def in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
+    async def in_thread(self, function: Callable[..., Result], *args: Any) -> Result:
         """See `ProcedureContext.in_thread`."""
         self.check_cancelled()
         return await asyncio.to_thread(function, *args)

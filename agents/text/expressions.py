@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from agents.text.numbers import read_number
 from agents.text.quantity import InvalidExpression, Quantity
-from agents.text.units import NO_DIMENSION, Unit, combine, power, unit_named
+from agents.text.units import Unit, combine, power, unit_named
 
 MAX_CHARS = 1_000
 _MAX_DEPTH = 40
@@ -71,18 +71,36 @@ def evaluate(text: str) -> Quantity:
 
 def evaluate_tokens(tokens: Sequence[Token]) -> Quantity:
     """The value of tokens; raises as `evaluate`."""
+    return _parsed(tokens).result
+
+
+def evaluate_in_steps(text: str) -> tuple[Quantity, list[tuple[str, str]]]:
+    """The value, and each operation with its result in the order of computation; raises as `evaluate`."""
+    if len(text) > MAX_CHARS:
+        raise InvalidExpression(f"The expression is longer than {MAX_CHARS} characters.")
+    parser = _parsed(tokenize(text))
+    return parser.result, parser.steps
+
+
+def _parsed(tokens: Sequence[Token]) -> "_Parser":
     parser = _Parser(tokens)
-    value = parser.converted()
+    parser.result = parser.converted()
     if parser.peek() is not None:
         raise InvalidExpression(f"{parser.tokens[parser.at].text!r} is not expected here.")
-    return value
+    return parser
 
 
 class _Parser:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
         self.at = 0
+        self.steps: list[tuple[str, str]] = []
+        self.result = Quantity(Fraction(0))
         self._depth = 0
+
+    def _step(self, left: Quantity, operator: str, right: Quantity, value: Quantity) -> Quantity:
+        self.steps.append((f"{left.show()} {operator} {right.show()}", value.show()))
+        return value
 
     def peek(self, ahead: int = 0) -> str | None:
         at = self.at + ahead
@@ -102,20 +120,24 @@ class _Parser:
             if unit is None:
                 raise InvalidExpression("A conversion needs the name of a unit.")
             value.in_unit(unit)
-            return Quantity(value.value, value.dimension, unit)
+            shown = Quantity(value.value, value.dimension, unit)
+            self.steps.append((f"{value.show()} in {unit.symbol}", shown.show()))
+            return shown
         return value
 
     def sum(self) -> Quantity:
         value = self.product()
         while sign := self.accept("+", "-"):
-            value = value.plus(self.product(), 1 if sign == "+" else -1)
+            other = self.product()
+            value = self._step(value, sign, other, value.plus(other, 1 if sign == "+" else -1))
         return value
 
     def product(self) -> Quantity:
         value = self.factor()
         while operator := self.accept(*_FACTORIZED):
             other = self.factor()
-            value = value.over(other) if operator == "/" else value.times(other)
+            result = value.over(other) if operator == "/" else value.times(other)
+            value = self._step(value, operator, other, result)
         return value
 
     def factor(self) -> Quantity:
@@ -125,7 +147,8 @@ class _Parser:
         sign = -1 if self.accept("-") else 1
         value = self.atom()
         if self.accept("^"):
-            value = value.to_power(self.factor())
+            exponent = self.factor()
+            value = self._step(value, "^", exponent, value.to_power(exponent))
         self._depth -= 1
         return Quantity(sign * value.value, value.dimension, value.unit)
 
@@ -212,21 +235,3 @@ class _Parser:
         if self.peek() not in _CONVERSIONS or not self._names_unit(1):
             return False
         return not (self.peek(1) in _CONVERSIONS and self._names_unit(2))  # `60 in in cm`
-
-
-def same_value(shown: Quantity, exact: Quantity, decimals: int, scale: Fraction) -> bool:
-    """Whether a shown number is the exact one rounded, up or off, to its decimals.
-
-    Args:
-        shown: as written.
-        exact: what was computed; a missing dimension on either side is accepted.
-        decimals: digits after the decimal point of `shown`.
-        scale: factor of the unit of `shown`.
-    """
-    tolerance = scale * Fraction(1, 10**decimals) / 2
-    return abs(shown.value - exact.value) <= tolerance * Fraction(101, 100)
-
-
-def dimensions_agree(one: Quantity, other: Quantity) -> bool:
-    """Whether dimensions are equal, or one side names none."""
-    return one.dimension == other.dimension or NO_DIMENSION in (one.dimension, other.dimension)
