@@ -9,19 +9,30 @@ for finding in result.findings:
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agents.api.agent_spec import PermissionMode
 from agents.api.budget import Budget
+from agents.api.errors import InvalidTask
+from agents.api.events import RunState
+from agents.pipelines.pipeline import check_pipeline
+from agents.pipelines.pipeline_file import find_pipeline, load_pipelines, parse_pipeline
+from agents.pipelines.pipeline_run import Means, PipelineResult, PipelineRun
 from agents.plugins.registry import Registry, load_registry
 from agents.procedures.procedure import AgentTask
 from agents.roster.roster import Roster, load_roster
 from agents.runs.agent_run import AgentRun, ModelPhase, detector_results
 from agents.runs.approvals import Approvals
 from agents.runs.result import RunResult
-from agents.workspace.workspace import open_workspace
+from agents.runs.run_store import RunStore
+from agents.runs.tool_executor import stricter
+from agents.workspace.workspace import Workspace, open_workspace
+
+MAX_SKIPPED_NOTES = 20
 
 
 class Cluster:
@@ -35,6 +46,8 @@ class Cluster:
         model: ModelPhase | None = None,
         approvals: Approvals | None = None,
         mode: PermissionMode = "ask",
+        store: RunStore | None = None,
+        pipeline_folders: Sequence[Path] = (),
     ) -> None:
         """Open the roster.
 
@@ -44,12 +57,26 @@ class Cluster:
             model: the model phase; None runs all agents without a model.
             approvals: where tool calls wait for a decision; None denies them.
             mode: permission mode of all runs.
+            store: where pipelines' results are kept, so that a run can be resumed; None keeps nothing.
+            pipeline_folders: folders of the user's pipelines.
         """
         self.registry = load_registry() if registry is None else registry
         self.roster = load_roster(self.registry) if roster is None else roster
         self.approvals = Approvals(has_approver=False) if approvals is None else approvals
+        self.pipelines, self.pipeline_problems = load_pipelines(
+            [*self.registry.pipeline_folders, *pipeline_folders]
+        )
         self._model = model
         self._mode = mode
+        self._means = Means(
+            self.registry,
+            self.roster,
+            self.pipelines,
+            self.approvals,
+            mode=mode,
+            model=model,
+            store=store,
+        )
 
     async def run(
         self,
@@ -62,6 +89,8 @@ class Cluster:
         base: Path | None = None,
         budget: Budget | None = None,
         cancelled: asyncio.Event | None = None,
+        use_model: bool = True,
+        mode: PermissionMode = "auto",
         on_start: Callable[[AgentRun], None] = lambda run: None,
     ) -> RunResult:
         """Run one agent to its end.
@@ -75,6 +104,8 @@ class Cluster:
             base: root of the state before the change, for comparisons.
             budget: bounds; None takes the agent's.
             cancelled: set to stop the run, which then returns its partial result.
+            use_model: whether the cluster's model takes part.
+            mode: permission mode of this run; may only tighten the cluster's.
             on_start: called with the run before it begins, to follow its events.
 
         Raises:
@@ -82,11 +113,7 @@ class Cluster:
             InvalidTask: a path does not exist or cannot be read.
         """
         spec = self.roster.get(key)
-        opened = {}
-        if paths:
-            given = [Path(path) for path in paths]
-            opened["workspace"] = await asyncio.to_thread(open_workspace, given)
-        work = AgentTask(task, document=document, inputs=dict(inputs or {}), base=base, **opened)
+        work = await open_task(paths, task=task, document=document, inputs=inputs, base=base)
         stop = asyncio.Event() if cancelled is None else cancelled
         run = AgentRun(
             spec,
@@ -95,11 +122,130 @@ class Cluster:
             results=detector_results(work, stop),
             cancelled=stop,
             approvals=self.approvals,
-            mode=self._mode,
+            mode=stricter(self._mode, mode),
             budget=budget,
-            model=self._model,
+            model=self._model if use_model else None,
         )
         on_start(run)
-        for skipped in work.workspace.skipped[:20]:
+        for skipped in work.workspace.skipped[:MAX_SKIPPED_NOTES]:
             run.note(f"{skipped.path} was left out: {skipped.reason}.")
         return await run.execute()
+
+    async def run_pipeline(
+        self,
+        name: str,
+        paths: Sequence[str | Path] = (),
+        *,
+        task: str = "",
+        document: str = "",
+        base: Path | None = None,
+        budget: Budget | None = None,
+        cancelled: asyncio.Event | None = None,
+        use_model: bool = True,
+        mode: PermissionMode = "auto",
+        on_start: Callable[[PipelineRun], None] = lambda run: None,
+    ) -> PipelineResult:
+        """Run a pipeline to its end. Arguments as `run`.
+
+        Raises:
+            UnknownAgent: there is no such pipeline.
+            InvalidSpec: it has a cycle, or names an agent that does not exist.
+            InvalidTask: a path does not exist or cannot be read.
+        """
+        pipeline = find_pipeline(name, self.pipelines)
+        if budget is not None:
+            pipeline = replace(
+                pipeline,
+                tokens=min(pipeline.tokens, budget.tokens),
+                seconds=min(pipeline.seconds, budget.seconds),
+            )
+        check_pipeline(pipeline, self.roster)
+        work = await open_task(paths, task=task, document=document, base=base)
+        request = {
+            "paths": [_absolute(path) for path in paths],
+            "task": task,
+            "document": document,
+            "base": None if base is None else _absolute(base),
+            "tokens": pipeline.tokens,
+            "seconds": pipeline.seconds,
+        }
+        means = replace(
+            self._means,
+            mode=stricter(self._mode, mode),
+            model=self._model if use_model else None,
+        )
+        run = PipelineRun(pipeline, work, means, cancelled=cancelled, request=request)
+        on_start(run)
+        return await run.execute()
+
+    async def resume(
+        self,
+        run_id: str,
+        *,
+        cancelled: asyncio.Event | None = None,
+        on_start: Callable[[PipelineRun], None] = lambda run: None,
+    ) -> PipelineResult:
+        """Go on with a stored pipeline run at its first unfinished node.
+
+        The files are read anew: results of finished nodes are those of the files as they were.
+
+        Raises:
+            InvalidTask: there is no such run, it has succeeded already, or nothing is stored.
+        """
+        if self._means.store is None:
+            raise InvalidTask("No runs are stored here.")
+        stored = self._means.store.get(run_id)
+        if stored.state is RunState.OK:
+            raise InvalidTask(f"The run {run_id} has finished; there is nothing to resume.")
+        request = stored.request
+        pipeline = replace(
+            parse_pipeline(stored.source, f"the stored pipeline {stored.pipeline}"),
+            tokens=request["tokens"],
+            seconds=request["seconds"],
+        )
+        check_pipeline(pipeline, self.roster)
+        base = request["base"]
+        work = await open_task(
+            request["paths"],
+            task=request["task"],
+            document=request["document"],
+            base=None if base is None else Path(base),
+        )
+        run = PipelineRun(
+            pipeline,
+            work,
+            self._means,
+            cancelled=cancelled,
+            run=run_id,
+            request=request,
+            finished=stored.nodes,
+        )
+        on_start(run)
+        return await run.execute()
+
+
+async def open_task(
+    paths: Sequence[str | Path],
+    *,
+    task: str = "",
+    document: str = "",
+    inputs: Mapping[str, Any] | None = None,
+    base: Path | None = None,
+) -> AgentTask:
+    """The task over files; a single file is also the document, unless there is another.
+
+    Raises:
+        InvalidTask: a path does not exist or cannot be read.
+    """
+    given = [Path(path) for path in paths]
+    workspace = Workspace.of_texts({})
+    if given:
+        workspace = await asyncio.to_thread(open_workspace, given)
+    if not document and len(given) == 1 and len(workspace) == 1 and given[0].is_file():
+        document = workspace.files[0].text
+    return AgentTask(task, workspace, document, dict(inputs or {}), base)
+
+
+def _absolute(path: str | Path) -> str:
+    """The path as it is stored with a run: a resumed run may have another working folder."""
+    return os.path.abspath(path)

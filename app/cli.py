@@ -7,11 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from app.commands.agents.command import agents_app
 from app.commands.bench.command import bench
 from app.commands.chat import chat
 from app.commands.doctor import doctor
 from app.commands.models import models_app
 from app.commands.outcome import EXIT_INTERRUPTED, one_sentence_errors
+from app.commands.pipelines import pipelines_app
+from app.commands.plugins import plugins_app
 from app.commands.run import run
 from app.commands.setting_options import (
     GROUPS,
@@ -30,7 +33,7 @@ cli = typer.Typer(
 )
 
 
-_TAKE_SETTINGS = {"bench", "run", "chat", "doctor", "web"}
+_TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "chat", "doctor", "web"}
 
 
 def _print_version(wanted: bool) -> None:
@@ -158,6 +161,9 @@ cli.command()(chat)
 cli.command()(web)
 cli.command()(doctor)
 cli.add_typer(models_app, name="models")
+cli.add_typer(agents_app, name="agents")
+cli.add_typer(pipelines_app, name="pipelines")
+cli.add_typer(plugins_app, name="plugins")
 cli.command()(bench)
 
 

@@ -1,7 +1,9 @@
 """Typed errors of the cluster. Each message is one sentence that says what was wrong and what to do."""
 
+from engine.api.errors import PravahaError
 
-class AgentError(Exception):
+
+class AgentError(PravahaError):
     """Base of the cluster's errors."""
 
 

@@ -6,6 +6,7 @@ stands.
 """
 
 import asyncio
+import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ from agents.api.events import RunEventType, RunState
 from agents.api.finding import Finding, finding_fields
 from agents.detectors.detector import DetectorContext
 from agents.outputs.base import Output
+from agents.outputs.findings import FindingRecord, Findings
 from agents.plugins.registry import Registry
 from agents.procedures.collect_findings import collect_findings
 from agents.procedures.procedure import AgentTask, Result
@@ -28,6 +30,8 @@ from agents.runs.event_log import EventLog
 from agents.runs.result import RunResult, Usage
 from agents.runs.tool_executor import ToolExecutor
 from agents.tools.tool import ToolContext
+
+_LOG = logging.getLogger(__name__)
 
 
 class ModelPhase(Protocol):
@@ -101,6 +105,7 @@ class AgentRun:
         self._node = node
         self._clock = clock
         self._notes: list[str] = []
+        self._output: Output | None = None
         self._began = clock()
         self.meter = BudgetMeter(budget or spec.budget, started=self._began)
         self.tools = ToolExecutor(
@@ -155,34 +160,55 @@ class AgentRun:
     async def execute(self) -> RunResult:
         """Run to the end. Never raises for what an agent does; only `asyncio.CancelledError` passes."""
         self._set_state(RunState.RUNNING)
-        output: Output | None = None
-        error = ""
-        state = RunState.OK
+        work = asyncio.ensure_future(self._work())
+        stop = asyncio.ensure_future(self._cancelled.wait())
         try:
-            async with asyncio.timeout(max(0.0, self.meter.seconds_left(self._clock()))):
-                output = await self._procedure()(self.task, self)
-                if self._model is not None:
-                    output = await self._model(self.task, output, self)
-        except Cancelled as stop:
-            state, error = RunState.CANCELLED, str(stop)
-        except (BudgetExhausted, TimeoutError) as stop:
-            state = RunState.EXHAUSTED
-            error = str(stop) or f"The budget of {self.meter.budget.seconds:g} s is used up."
-        except AgentError as failure:
-            state, error = RunState.FAILED, str(failure)
+            left = max(0.0, self.meter.seconds_left(self._clock()))
+            await asyncio.wait({work, stop}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            self._finish(RunState.CANCELLED, output, "The run was cancelled.")
+            self._finish(RunState.CANCELLED, "The run was cancelled.")
             raise
-        except Exception as failure:  # an agent's mistake must not end the cluster
-            state = RunState.FAILED
-            error = f"{type(failure).__name__}: {failure!s:.300}"
-            self._append(RunEventType.ERROR, text=error)
-        return self._finish(state, output, error)
+        finally:
+            stop.cancel()
+            if not work.done():
+                work.cancel()
+                await asyncio.gather(work, return_exceptions=True)
+        return self._finish(*self._outcome(work))
+
+    async def _work(self) -> None:
+        self._output = await self._procedure()(self.task, self)
+        if self._model is not None:
+            self._output = await self._model(self.task, self._output, self)
+
+    def _outcome(self, work: "asyncio.Future[None]") -> tuple[RunState, str]:
+        """How the run finished, and one sentence if it did not finish well."""
+        if work.cancelled():
+            if self._cancelled.is_set():
+                return RunState.CANCELLED, "The run was cancelled."
+            return RunState.EXHAUSTED, f"The budget of {self.meter.budget.seconds:g} s is used up."
+        match work.exception():
+            case None:
+                return RunState.OK, ""
+            case Cancelled() as stopped:
+                return RunState.CANCELLED, str(stopped)
+            case BudgetExhausted() as ended:
+                return RunState.EXHAUSTED, str(ended)
+            case AgentError() as failure:
+                return RunState.FAILED, str(failure)
+            case failure:  # an agent's mistake must not end the cluster
+                error = f"{type(failure).__name__}: {failure!s:.300}"
+                _LOG.error("agent %s failed", self._spec.key, exc_info=failure)
+                self._append(RunEventType.ERROR, text=error)
+                return RunState.FAILED, error
 
     def _procedure(self) -> Callable[..., Any]:
         return self._registry.procedures.get(self._spec.key, collect_findings)
 
-    def _finish(self, state: RunState, output: Output | None, error: str) -> RunResult:
+    def _finish(self, state: RunState, error: str) -> RunResult:
+        output = self._output
+        if output is None and self._procedure() is collect_findings:
+            found = self._results.finished(self._spec.detectors)
+            output = Findings(findings=[FindingRecord.of(finding) for finding in found])
         for text in self._results.notes:
             self.note(text)
         seconds = self._clock() - self._began

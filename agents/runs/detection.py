@@ -40,6 +40,18 @@ class DetectorResults:
         found = [await self._of_one(detector) for detector in detectors]
         return merge_findings([one for many in found for one in many])
 
+    def finished(self, names: Iterable[str]) -> list[Finding]:
+        """Merged findings of those of the named detectors that have finished: a partial result."""
+        done = [
+            future.result()
+            for name in names
+            if (future := self._running.get(name)) is not None
+            and future.done()
+            and not future.cancelled()
+            and future.exception() is None
+        ]
+        return merge_findings([one for many in done for one in many])
+
     async def _of_one(self, detector: Detector) -> list[Finding]:
         future = self._running.get(detector.name)
         if future is None:

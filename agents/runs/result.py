@@ -1,9 +1,12 @@
 """`RunResult`: what a run delivers, whole or partial."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pydantic import ValidationError
+
+from agents.api.errors import InvalidTask
 from agents.api.events import RunState
 from agents.api.finding import Finding, finding_fields, finding_from_fields
 from agents.outputs.base import Output
@@ -68,6 +71,21 @@ class RunResult:
         records = getattr(self.output, "findings", None) or ()
         return [finding_from_fields(record.model_dump()) for record in records]
 
+    def stored_fields(self) -> dict[str, Any]:
+        """The whole result as JSON members, for `result_from_fields`."""
+        output = None if self.output is None else self.output.model_dump(mode="json")
+        return {
+            "run": self.run,
+            "agent": self.agent,
+            "state": self.state.value,
+            "schema": None if self.output is None else type(self.output).__name__,
+            "output": output,
+            "model": self.model,
+            "notes": list(self.notes),
+            "usage": asdict(self.usage),
+            "error": self.error,
+        }
+
     def fields(self) -> Mapping[str, Any]:
         """The result as JSON members: those of `pravaha agents run --json`."""
         output = None if self.output is None else self.output.model_dump(mode="json")
@@ -90,3 +108,34 @@ class RunResult:
                 "seconds": round(self.usage.seconds, 3),
             },
         }
+
+
+def result_from_fields(data: Mapping[str, Any], outputs: Mapping[str, type[Output]]) -> RunResult:
+    """The inverse of `RunResult.stored_fields`.
+
+    Args:
+        data: the members.
+        outputs: output models by name.
+
+    Raises:
+        InvalidTask: the output's schema is not registered any more, or has changed.
+    """
+    schema, output = data["schema"], None
+    try:
+        if schema is not None:
+            output = outputs[schema].model_validate(data["output"])
+    except (KeyError, ValidationError) as error:
+        raise InvalidTask(
+            f"The stored result of {data['agent']} does not match the output schema {schema} of this "
+            "version: run the pipeline anew."
+        ) from error
+    return RunResult(
+        run=data["run"],
+        agent=data["agent"],
+        state=RunState(data["state"]),
+        output=output,
+        model=data["model"],
+        notes=tuple(data["notes"]),
+        usage=Usage(**data["usage"]),
+        error=data["error"],
+    )

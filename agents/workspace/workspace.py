@@ -6,6 +6,7 @@ so nothing outside the root is read.
 """
 
 import os
+import stat
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -184,12 +185,14 @@ def _read(path: Path) -> tuple[bytes | None, str]:
         ).lower()
     with os.fdopen(descriptor, "rb") as file:
         try:
-            size = os.fstat(file.fileno()).st_size
-            if size > MAX_FILE_BYTES:
+            status = os.fstat(file.fileno())
+            if stat.S_ISDIR(status.st_mode):
+                return None, ""  # a submodule
+            if not stat.S_ISREG(status.st_mode):
+                return None, "no regular file"
+            if status.st_size > MAX_FILE_BYTES:
                 return None, f"larger than {MAX_FILE_BYTES // 1000:,} kB"
             data = file.read(MAX_FILE_BYTES + 1)
-        except IsADirectoryError:
-            return None, ""
         except OSError as error:
             return None, (error.strerror or str(error)).lower()
     if b"\0" in data[:8192]:

@@ -64,6 +64,7 @@ GROUPS: dict[str, dict[str, type]] = {
         "strict_fields": bool,
         "max_body_bytes": str,
         "drain_seconds": float,
+        "agents_root": str,
     },
     "remote": {"attach": str, "api_key": str},
     "screen": {"theme": str, "avatar": str, "charset": str, "notify": str, "mouse": bool},

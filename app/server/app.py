@@ -7,6 +7,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from agents.service.run_service import RunService
 from app.server.middleware.auth import ApiKeyAuth, public_paths
 from app.server.middleware.body_limit import BodyLimit
 from app.server.middleware.disconnect import ClientDisconnected
@@ -15,6 +16,7 @@ from app.server.middleware.hosts import LoopbackHosts
 from app.server.process.config import ServerConfig
 from app.server.process.context import ServerContext
 from app.server.routes import (
+    agents,
     chat,
     completions,
     embeddings,
@@ -34,6 +36,7 @@ from app.server.wire import errors
 from engine.runtime.engine import AsyncPravahaEngine
 
 _ROUTERS = (
+    agents.router,
     chat.router,
     completions.router,
     embeddings.router,
@@ -51,9 +54,14 @@ _ROUTERS = (
 )
 
 
-def create_app(engine: AsyncPravahaEngine, config: ServerConfig | None = None) -> FastAPI:
-    """The API over one engine, which the caller starts and shuts down."""
-    context = ServerContext(engine, config or ServerConfig())
+def create_app(
+    engine: AsyncPravahaEngine,
+    config: ServerConfig | None = None,
+    *,
+    run_service: RunService | None = None,
+) -> FastAPI:
+    """The API over one engine, and over agents if there are any. The caller starts and closes both."""
+    context = ServerContext(engine, config or ServerConfig(), agents=run_service)
     app = FastAPI(
         title="Pravāha",
         openapi_url=None,

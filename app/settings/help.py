@@ -51,6 +51,7 @@ HELP = {
     "strict_fields": "Refuse unknown request fields.",
     "max_body_bytes": "Largest request body, such as 4MiB.",
     "drain_seconds": "Time that running requests get after the first SIGTERM.",
+    "agents_root": "Folder whose files agents may read for clients of --serve; by default none.",
     "attach": "URL of a running `pravaha --serve` to use as the engine.",
     "theme": "Name of the theme.",
     "avatar": "The figure on the screen: bindu, kamal, the name of your own, or off.",

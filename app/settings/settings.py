@@ -139,6 +139,7 @@ class Settings(BaseSettings):
     strict_fields: bool = False
     max_body_bytes: ByteSize = Field(4 * MIB, ge=1024, le=2**32)
     drain_seconds: float = Field(30.0, ge=0, le=86400)
+    agents_root: Folder | None = None
 
     # The screen.
     attach: str | None = None

@@ -29,9 +29,9 @@ class Live:
 
 
 @contextmanager
-def live(engine: Any, **config: Any) -> Iterator[Live]:
+def live(engine: Any, *, run_service: Any = None, **config: Any) -> Iterator[Live]:
     settings = ServerConfig(**{"port": 0} | config)
-    app = create_app(engine, settings)
+    app = create_app(engine, settings, run_service=run_service)
     listener = listen(settings)  # connections queue up here until the thread serves them
     server = DrainingServer(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -1,9 +1,11 @@
+from typing import get_args
+
 import httpx
 import pytest
 from fastapi.routing import APIRoute
 
 from app.server.app import create_app
-from app.server.middleware.auth import scope_of, walk_routes
+from app.server.middleware.auth import RouteScope, scope_of, walk_routes
 from app.server.process.config import ServerConfig, is_loopback
 from app.server.process.server import listen
 from engine.api.errors import PravahaError
@@ -30,7 +32,7 @@ def test_every_route_declares_a_scope():
     assert len(routes()) >= 12
     for route in routes():
         assert isinstance(route, APIRoute), f"{route} cannot declare a scope"
-        assert scope_of(route) in ("public", "infer", "metrics", "control"), route.path
+        assert scope_of(route) in get_args(RouteScope), route.path
 
 
 def test_only_the_probes_are_public():

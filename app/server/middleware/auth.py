@@ -15,9 +15,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.server.wire.errors import ApiError, error_response
 
-RouteScope = Literal["public", "infer", "metrics", "control"]
+RouteScope = Literal["public", "infer", "metrics", "control", "agents"]
 """`public`: the probes. `infer`: everything that reaches the model. `metrics`: `/metrics`.
-`control`: settings of the engine that affect all requests."""
+`control`: settings of the engine that affect all requests. `agents`: runs of agents and their approvals."""
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 _SCOPE_ATTRIBUTE = "route_scope"

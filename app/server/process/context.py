@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
+from agents.service.run_service import RunService
 from app.server.process.block_history import BlockHistory
 from app.server.process.config import ServerConfig
 from app.server.process.counters import ServerCounters
@@ -15,7 +16,7 @@ from engine.runtime.engine import AsyncPravahaEngine
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
-    """One per application, at `app.state.server`."""
+    """One per application, at `app.state.server`. `agents` is None where no agents are served."""
 
     engine: AsyncPravahaEngine
     config: ServerConfig
@@ -23,6 +24,7 @@ class ServerContext:
     counters: ServerCounters = field(default_factory=ServerCounters)
     kept_streams: KeptStreams = field(init=False)
     block_history: BlockHistory = field(default_factory=BlockHistory)
+    agents: RunService | None = None
     created: int = field(default_factory=lambda: int(time.time()))
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ from pydantic import (
     ValidationInfo,
 )
 
+from agents.runs.approvals import Decision
 from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS
 from engine.api.residency import new_pin_id
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
@@ -411,6 +412,27 @@ class SchedulingRequest(Body):
     step_target_ms: Annotated[float, Field(ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)] | None = (
         None
     )
+
+
+class AgentRunRequest(Body):
+    """Body of `POST /v1/agents/runs`; `agents.service.run_request` checks the values."""
+
+    kind: Literal["agent", "pipeline"]
+    name: str
+    paths: list[str] = Field(default_factory=list)
+    task: str = ""
+    document: str = ""
+    use_model: bool = True
+    mode: Literal["auto", "ask", "deny"] = "ask"
+    tokens: int | None = None
+    seconds: float | None = None
+
+
+class ApprovalDecision(Body):
+    """Body of `POST /v1/agents/approvals/{id}`."""
+
+    decision: Decision
+    reason: str = Field(default="", max_length=500)
 
 
 class ModelChangeRequest(Body):

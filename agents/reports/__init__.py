@@ -1,0 +1,1 @@
+"""Reports: results of runs in the formats of other tools."""

@@ -1,0 +1,179 @@
+"""`HttpRunService`: the agents of a server, for `pravaha --attach`.
+
+A thread asks the server for what changed. It asks often while runs are active, and seldom otherwise. All
+methods but `start`, `decide` and `catalogue`, which are a round trip, return what is known.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import httpx
+
+from agents.api.errors import AgentError, InvalidTask, UnknownAgent
+from agents.api.events import RunEvent, event_from_fields
+from agents.runs.approvals import ApprovalRequest, Decision
+from agents.service.run_request import RunRequest
+from agents.service.run_view import RunView, fold
+from agents.tools.tool import Effect
+
+ACTIVE_POLL_S = 0.5
+IDLE_POLL_S = 5.0
+ROUND_TRIP_S = 10.0
+
+
+class HttpRunService:
+    """A `RunService` over HTTP."""
+
+    def __init__(self, url: str, *, api_key: str | None = None) -> None:
+        """Start the thread; the server need not answer yet.
+
+        Args:
+            url: the server's address, as for `--attach`.
+            api_key: its key.
+        """
+        headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=ROUND_TRIP_S)
+        self._events: dict[str, list[RunEvent]] = {}
+        self._views: dict[str, RunView] = {}
+        self._results: dict[str, dict[str, Any]] = {}
+        self._approvals: tuple[ApprovalRequest, ...] = ()
+        self._callbacks: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._closed = False
+        self._thread = threading.Thread(target=self._poll_all, name="agents-http", daemon=True)
+        self._thread.start()
+
+    def start(self, request: RunRequest) -> str:
+        """See `RunService.start`."""
+        run_id = str(self._call("POST", "/v1/agents/runs", json=request.fields())["id"])
+        self._wake.set()
+        return run_id
+
+    def cancel(self, run: str) -> None:
+        """See `RunService.cancel`."""
+        threading.Thread(target=self._cancel, args=(run,), daemon=True).start()
+
+    def runs(self) -> Sequence[RunView]:
+        """See `RunService.runs`."""
+        with self._lock:
+            return list(self._views.values())
+
+    def events(self, run: str, since: int) -> Sequence[RunEvent]:
+        """See `RunService.events`."""
+        with self._lock:
+            return self._events.get(run, [])[max(0, since) :]
+
+    def result(self, run: str) -> dict[str, Any] | None:
+        """See `RunService.result`."""
+        return self._results.get(run)
+
+    def approvals(self) -> Sequence[ApprovalRequest]:
+        """See `RunService.approvals`."""
+        return self._approvals
+
+    def decide(self, approval: str, decision: Decision, *, reason: str = "") -> bool:
+        """See `RunService.decide`."""
+        body = {"decision": decision, "reason": reason}
+        try:
+            self._call("POST", f"/v1/agents/approvals/{approval}", json=body)
+        except UnknownAgent:
+            return False
+        self._wake.set()
+        return True
+
+    def catalogue(self) -> Sequence[dict[str, Any]]:
+        """See `RunService.catalogue`."""
+        found: list[dict[str, Any]] = self._call("GET", "/v1/agents")["data"]
+        return found
+
+    def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """See `RunService.on_change`."""
+        self._callbacks.append(callback)
+        return lambda: self._callbacks.remove(callback)
+
+    def close(self) -> None:
+        """End the thread; the server's runs go on."""
+        self._closed = True
+        self._wake.set()
+        self._thread.join(ROUND_TRIP_S)
+        self._http.close()
+
+    # Internal.
+
+    def _call(self, method: str, path: str, **more: Any) -> Any:
+        try:
+            response = self._http.request(method, path, **more)
+        except httpx.HTTPError as error:
+            raise AgentError(
+                f"The server at {self._http.base_url} does not answer ({error})."
+            ) from error
+        if response.is_success:
+            return response.json()
+        try:
+            message = str(response.json()["error"]["message"])
+        except (ValueError, KeyError, TypeError):
+            message = f"The server answered with status {response.status_code}."
+        raise (UnknownAgent if response.status_code == 404 else InvalidTask)(message)
+
+    def _cancel(self, run: str) -> None:
+        try:
+            self._call("POST", f"/v1/agents/runs/{run}/cancel", json={})
+        except AgentError:
+            pass  # it has finished, or the server is gone
+        self._wake.set()
+
+    def _poll_all(self) -> None:
+        while not self._closed:
+            try:
+                active = self._poll()
+            except (AgentError, KeyError, TypeError, ValueError):
+                active = False
+            self._wake.wait(ACTIVE_POLL_S if active else IDLE_POLL_S)
+            self._wake.clear()
+
+    def _poll(self) -> bool:
+        """Ask for what changed; whether runs are active or approvals wait."""
+        listed = self._call("GET", "/v1/agents/runs")["data"]
+        changed = False
+        for fields in listed:
+            changed |= self._follow(fields)
+        with self._lock:
+            self._views = {one["id"]: self._views[one["id"]] for one in listed}
+        pending = self._call("GET", "/v1/agents/approvals")["data"]
+        approvals = tuple(_approval(one) for one in pending)
+        changed |= approvals != self._approvals
+        self._approvals = approvals
+        if changed:
+            for callback in tuple(self._callbacks):
+                callback()
+        return bool(approvals) or any(one["finished"] is None for one in listed)
+
+    def _follow(self, fields: Mapping[str, Any]) -> bool:
+        run_id = fields["id"]
+        known = self._events.setdefault(run_id, [])
+        view = self._views.get(run_id) or RunView(run_id, fields["name"], fields["goal"])
+        if len(known) >= fields["num_events"] and run_id in self._views:
+            return False
+        path = f"/v1/agents/runs/{run_id}/events"
+        fresh = [
+            event_from_fields(one)
+            for one in self._call("GET", path, params={"since": len(known)})["data"]
+        ]
+        with self._lock:
+            known += fresh
+            self._views[run_id] = fold(view, fresh)
+        if self._views[run_id].state.finished and run_id not in self._results:
+            result = self._call("GET", f"/v1/agents/runs/{run_id}")["result"]
+            if result is not None:
+                self._results[run_id] = result
+        return bool(fresh)
+
+
+def _approval(fields: Mapping[str, Any]) -> ApprovalRequest:
+    names = ("id", "run", "agent", "tool", "arguments", "target", "folder", "reason")
+    return ApprovalRequest(
+        **{name: fields[name] for name in names},
+        effects=frozenset(Effect(one) for one in fields["effects"]),
+    )

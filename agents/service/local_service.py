@@ -1,0 +1,267 @@
+"""`LocalRunService`: runs agents on an event loop in a thread of its own.
+
+Detectors and tools may compute for long; the thread keeps them off the front end's loop.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agents.api.budget import Budget
+from agents.api.errors import AgentError, InvalidTask
+from agents.api.events import RunEvent, RunState
+from agents.cluster import Cluster
+from agents.pipelines.pipeline_file import find_pipeline
+from agents.runs.approvals import ApprovalRequest, Decision
+from agents.runs.event_log import EventLog
+from agents.service.run_request import RunRequest
+from agents.service.run_service import MAX_RUNS
+from agents.service.run_view import RunView, fold
+
+MAX_ACTIVE = 8
+_CLOSE_S = 5.0
+
+
+@dataclass(slots=True)
+class _Run:
+    request: RunRequest
+    view: RunView
+    cancelled: asyncio.Event
+    log: EventLog | None = None
+    result: dict[str, Any] | None = None
+    task: "asyncio.Task[None] | None" = field(default=None, repr=False)
+
+
+class LocalRunService:
+    """A `RunService` over a cluster that is used by nobody else."""
+
+    def __init__(
+        self, open_cluster: Callable[[], Cluster], *, roots: Sequence[Path] | None = None
+    ) -> None:
+        """Start the thread.
+
+        Args:
+            open_cluster: called once, in the thread, when the first run or catalogue is asked for.
+            roots: folders that all paths must be beneath, relative ones beneath the first; None allows
+                any path, an empty sequence none.
+        """
+        self._open_cluster = open_cluster
+        self._roots = None if roots is None else [root.resolve() for root in roots]
+        self._cluster: Cluster | None = None
+        self._opening = threading.Lock()
+        self._runs: dict[str, _Run] = {}
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], None]] = []
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name="agents", daemon=True)
+        self._thread.start()
+
+    # RunService.
+
+    def start(self, request: RunRequest) -> str:
+        """See `RunService.start`."""
+        cluster = self._opened()
+        if request.kind == "agent":
+            cluster.roster.get(request.name)
+        else:
+            find_pipeline(request.name, cluster.pipelines)
+        self._check_paths(request)
+        with self._lock:
+            if sum(run.result is None for run in self._runs.values()) >= MAX_ACTIVE:
+                raise InvalidTask(f"{MAX_ACTIVE} runs are active: wait for one, or stop one.")
+        return asyncio.run_coroutine_threadsafe(self._begin(cluster, request), self._loop).result()
+
+    def cancel(self, run: str) -> None:
+        """See `RunService.cancel`."""
+        found = self._runs.get(run)
+        if found is not None:
+            self._loop.call_soon_threadsafe(found.cancelled.set)
+
+    def runs(self) -> Sequence[RunView]:
+        """See `RunService.runs`."""
+        with self._lock:
+            for run in self._runs.values():
+                if run.log is not None and len(run.log) > run.view.num_events:
+                    run.view = fold(run.view, run.log.since(run.view.num_events))
+            return [run.view for run in reversed(self._runs.values())]
+
+    def events(self, run: str, since: int) -> Sequence[RunEvent]:
+        """See `RunService.events`."""
+        found = self._runs.get(run)
+        return [] if found is None or found.log is None else found.log.since(max(0, since))
+
+    def result(self, run: str) -> dict[str, Any] | None:
+        """See `RunService.result`."""
+        found = self._runs.get(run)
+        return None if found is None else found.result
+
+    def approvals(self) -> Sequence[ApprovalRequest]:
+        """See `RunService.approvals`."""
+        return () if self._cluster is None else self._cluster.approvals.pending
+
+    def decide(self, approval: str, decision: Decision, *, reason: str = "") -> bool:
+        """See `RunService.decide`."""
+        if self._cluster is None:
+            return False
+        approvals = self._cluster.approvals
+
+        async def answer() -> bool:
+            return approvals.decide(approval, decision, reason=reason)
+
+        return asyncio.run_coroutine_threadsafe(answer(), self._loop).result()
+
+    def catalogue(self) -> Sequence[dict[str, Any]]:
+        """See `RunService.catalogue`."""
+        cluster = self._opened()
+        agents = [
+            {
+                "kind": "agent",
+                "name": spec.key,
+                "category": spec.category,
+                "description": spec.description,
+            }
+            for spec in cluster.roster
+        ]
+        pipelines = [
+            {
+                "kind": "pipeline",
+                "name": one.name,
+                "category": "pipeline",
+                "description": one.description,
+            }
+            for one in cluster.pipelines.values()
+        ]
+        return [*agents, *pipelines]
+
+    def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """See `RunService.on_change`."""
+        self._callbacks.append(callback)
+        return lambda: self._callbacks.remove(callback)
+
+    def close(self) -> None:
+        """See `RunService.close`."""
+        for run in tuple(self._runs.values()):
+            self._loop.call_soon_threadsafe(run.cancelled.set)
+        self._loop.call_soon_threadsafe(lambda: asyncio.ensure_future(self._finish()))
+        self._thread.join(_CLOSE_S)
+
+    # Internal.
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        self._loop.close()
+
+    async def _finish(self) -> None:
+        tasks = [run.task for run in self._runs.values() if run.task is not None]
+        await asyncio.wait(tasks, timeout=_CLOSE_S / 2) if tasks else None
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._loop.stop()
+
+    def _opened(self) -> Cluster:
+        with self._opening:
+            if self._cluster is None:
+                cluster = self._open_cluster()
+                cluster.approvals.on_change(self._changed)
+                self._cluster = cluster
+            return self._cluster
+
+    def _check_paths(self, request: RunRequest) -> None:
+        if self._roots is None:
+            return
+        for path in request.paths:
+            if not self._roots:
+                raise InvalidTask(
+                    "Agents may read no files here: start the server with --agents-root FOLDER, or send "
+                    "the text as `document`."
+                )
+            resolved = (self._roots[0] / path).resolve()
+            if not any(resolved.is_relative_to(root) for root in self._roots):
+                folders = ", ".join(str(root) for root in self._roots)
+                raise InvalidTask(f"{path} is outside of what agents may read: {folders}.")
+
+    async def _begin(self, cluster: Cluster, request: RunRequest) -> str:
+        started: asyncio.Future[str] = self._loop.create_future()
+        run = _Run(request, RunView("", request.name, request.task[:200]), asyncio.Event())
+        run.task = asyncio.ensure_future(self._execute(cluster, run, started))
+        return await started
+
+    async def _execute(self, cluster: Cluster, run: _Run, started: "asyncio.Future[str]") -> None:
+        request = run.request
+        run_id = ""
+
+        def begin(opened: Any) -> None:
+            nonlocal run_id
+            run_id = opened.id
+            run.log = opened.log
+            run.view = RunView(run_id, request.name, request.task[:200])
+            run.log.follow(lambda event: self._changed())
+            self._remember(run_id, run)
+            if not started.done():
+                started.set_result(run_id)
+
+        budget = _budget(request, cluster)
+        root = self._roots[0] if self._roots else Path()
+        paths = [root / path for path in request.paths]
+        try:
+            if request.kind == "agent":
+                done = await cluster.run(
+                    request.name,
+                    paths,
+                    task=request.task,
+                    document=request.document,
+                    budget=budget,
+                    cancelled=run.cancelled,
+                    use_model=request.use_model,
+                    mode=request.mode,
+                    on_start=begin,
+                )
+                run.result = dict(done.fields())
+            else:
+                graph = await cluster.run_pipeline(
+                    request.name,
+                    paths,
+                    task=request.task,
+                    document=request.document,
+                    budget=budget,
+                    cancelled=run.cancelled,
+                    use_model=request.use_model,
+                    mode=request.mode,
+                    on_start=begin,
+                )
+                run.result = graph.fields()
+        except (AgentError, OSError) as error:
+            if not started.done():
+                started.set_exception(error)
+                return
+            run.result = {"run": run_id, "state": RunState.FAILED.value, "error": str(error)}
+        self._changed()
+
+    def _remember(self, run_id: str, run: _Run) -> None:
+        with self._lock:
+            finished = [one for one, kept in self._runs.items() if kept.result is not None]
+            for one in finished[: max(0, len(self._runs) - MAX_RUNS)]:
+                del self._runs[one]
+            self._runs[run_id] = run
+
+    def _changed(self) -> None:
+        for callback in tuple(self._callbacks):
+            callback()
+
+
+def _budget(request: RunRequest, cluster: Cluster) -> Budget | None:
+    if request.tokens is None and request.seconds is None:
+        return None
+    if request.kind == "agent":
+        return cluster.roster.get(request.name).budget.tightened(
+            tokens=request.tokens, seconds=request.seconds
+        )
+    pipeline = find_pipeline(request.name, cluster.pipelines)
+    return Budget(pipeline.tokens, pipeline.seconds).tightened(
+        tokens=request.tokens, seconds=request.seconds
+    )

@@ -1,0 +1,1 @@
+"""`pravaha agents`: list, show, check and run agents."""

@@ -1,0 +1,78 @@
+"""Asks in the terminal whether an agent may call a tool with side effects."""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from agents.runs.approvals import ApprovalRequest, Approvals, Decision
+from app.text.safe_text import safe_line, safe_text
+
+_DECISIONS: Mapping[str, Decision] = {"y": "once", "a": "always"}
+
+
+def can_ask() -> bool:
+    """Whether there is a person: standard input and standard error are a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+class TerminalApprover:
+    """Shows one pending request at a time and reads y, a or n. Anything but y and a denies."""
+
+    def __init__(self, approvals: Approvals) -> None:
+        self._approvals = approvals
+        self._asking: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> Self:
+        """Begin to listen."""
+        if self._approvals.has_approver:
+            self._approvals.on_change(self._changed)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stop asking."""
+        if self._asking is not None:
+            self._asking.cancel()
+
+    def _changed(self) -> None:
+        if self._approvals.pending and (self._asking is None or self._asking.done()):
+            self._asking = asyncio.ensure_future(self._ask_all())
+
+    async def _ask_all(self) -> None:
+        while self._approvals.pending:
+            request = self._approvals.pending[0]
+            _show(request)
+            answer = await _read_line()
+            self._approvals.decide(request.id, _DECISIONS.get(answer, "deny"))
+            await asyncio.sleep(0)  # the waiting call removes its request
+
+
+def _show(request: ApprovalRequest) -> None:
+    effects = ", ".join(sorted(request.effects))
+    print(
+        f"\n{request.agent} wants to call {request.tool} ({effects}) in {safe_line(request.folder)}"
+        f"{': ' + request.reason if request.reason else ''}\n{safe_text(request.arguments)}\n"
+        "Allow it? y once, a always for exactly this, n no: ",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+async def _read_line() -> str:
+    """A line of the terminal; a thread that waits for one could not be cancelled."""
+    loop = asyncio.get_running_loop()
+    arrived = asyncio.Event()
+    descriptor = sys.stdin.fileno()
+    loop.add_reader(descriptor, arrived.set)
+    try:
+        await arrived.wait()
+    finally:
+        loop.remove_reader(descriptor)
+    return sys.stdin.readline().strip().lower()

@@ -1,0 +1,102 @@
+"""Specification files: fields, search order, permissions of project files."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.api.errors import InvalidSpec, UnknownAgent
+from agents.plugins.registry import Registry, load_registry
+from agents.roster.keys import BUILTIN_KEYS
+from agents.roster.roster import load_roster
+from agents.roster.spec_file import parse_spec
+from agents.tools.builtin import TOOLS
+
+HEAD = "name: mine\ndescription: Mine.\ncategory: audit\noutput_schema: Findings\n"
+
+
+def text(more: str = "", card: str = "You check.") -> str:
+    return f"---\n{HEAD}{more}---\n{card}\n"
+
+
+def test_the_roster_has_51_keys():
+    assert sum(len(keys) for keys in BUILTIN_KEYS.values()) == 51
+    assert [len(keys) for keys in BUILTIN_KEYS.values()] == [20, 12, 10, 9]
+
+
+def test_the_fields_of_the_convention_are_read(tmp_path):
+    spec = parse_spec(
+        text("tools: [read, shell]\ndisallowedTools: [shell]\npermissionMode: deny\nmaxTurns: 3\n"),
+        tmp_path / "mine.md",
+    )
+    assert (spec.key, spec.tools, spec.permission_mode, spec.max_turns) == (
+        "mine",
+        ("read",),
+        "deny",
+        3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "must begin with front-matter"),
+        (text("colour: red\n"), "there is no field colour"),
+        (text("hooks: {}\n"), "there is no field hooks"),
+        (text("maxTurns: 0\n"), "maxTurns"),
+        (text("budget: {tokens: -1}\n"), "budget.tokens"),
+        (text(card=""), "role card after the front-matter is empty"),
+        (text(card="x" * 481), "481 characters"),
+        (text("sampling: [\n"), "not YAML"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_name(content, message):
+    with pytest.raises(InvalidSpec, match=message) as error:
+        parse_spec(content, "mine.md")
+    assert str(error.value).startswith("mine.md: ")
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_a_specification_or_refused(content):
+    with pytest.raises(InvalidSpec):
+        parse_spec(f"---\n{content}", "x.md")
+
+
+def write(folder, name, content):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(content)
+
+
+@pytest.fixture
+def registry():
+    loaded = load_registry()
+    return Registry(outputs=loaded.outputs, tools={tool.name: tool for tool in TOOLS})
+
+
+def test_later_folders_replace_earlier_ones(registry, tmp_path):
+    write(tmp_path / "user", "mine.md", text(card="First."))
+    write(tmp_path / "project" / ".pravaha" / "agents", "mine.md", text(card="Second."))
+    roster = load_roster(registry, user_folder=tmp_path / "user", project=tmp_path / "project")
+    assert roster.get("mine").card == "Second."
+
+
+def test_a_project_may_not_widen_permissions(registry, tmp_path):
+    write(tmp_path / ".pravaha" / "agents", "mine.md", text("permissionMode: auto\n"))
+    refused = load_roster(registry, project=tmp_path)
+    assert not refused.specs
+    assert "may not widen permissions" in refused.problems[0]
+    trusted = load_roster(registry, project=tmp_path, trust_project=True)
+    assert "mine" in trusted.specs
+
+
+def test_what_does_not_exist_is_named(registry, tmp_path):
+    write(tmp_path, "a.md", text("tools: [telescope]\n"))
+    write(tmp_path, "b.md", text("detectors: [sixth_sense]\n"))
+    write(tmp_path, "c.md", text("sampling: {heat: 1}\n"))
+    roster = load_roster(registry, user_folder=tmp_path)
+    assert [problem.split(": ", 1)[1] for problem in roster.problems] == [
+        "there is no tool telescope.",
+        "there is no detector sixth_sense.",
+        "there is no sampling parameter heat.",
+    ]
+    with pytest.raises(UnknownAgent, match="no agent 'mine'"):
+        roster.get("mine")
