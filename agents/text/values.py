@@ -1,4 +1,4 @@
-"""Values of a text by kind: date, number, money, e-mail, link, telephone number, identifier, and `name: value`.
+"""Values of a text by kind: dates, numbers, money, addresses, identifiers, names, and `name: value` lines.
 
 Each value has its half-open span, and the text of the span contains it.
 """
@@ -27,7 +27,8 @@ _ID = re.compile(
     r"(?<![\w-])(?=[\w/-]*\d)(?:[A-Z]{1,6}[-/]?\d[\w/-]{0,30}|\d{2,}(?:[-/][A-Z\d]+)+)(?![\w-])"
 )
 _CURRENCY = re.compile(
-    r"\s?(€|\$|£|₹|¥|EUR|USD|GBP|INR|JPY|CHF|euros?|dollars?|pounds?|rupees?|yen)\b?", re.IGNORECASE
+    r"\s?(€|\$|£|₹|¥|EUR|USD|GBP|INR|JPY|CHF|euros?|dollars?|pounds?|rupees?|yen)(?!\w)",
+    re.IGNORECASE,
 )
 _LABELLED = re.compile(
     r"^[ \t]*[-*•]?[ \t]*([^\W\d_][\w ./()-]{0,60}?)[ \t]*[:=][ \t]+(\S[^\n]{0,400}?)[ \t]*$",
@@ -96,7 +97,8 @@ def _pattern(pattern: "re.Pattern[str]") -> Any:
 def _phones(text: str) -> Iterator[FoundValue]:
     for found in _pattern(_PHONE)(text):
         digits = re.sub(r"\D", "", found.value)
-        if 7 <= len(digits) <= 15 and not dates(found.value):
+        marked = found.value[0] in "+(0"
+        if (7 if marked else 9) <= len(digits) <= 15 and not dates(found.value):
             yield found
 
 

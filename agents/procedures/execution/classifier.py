@@ -21,7 +21,8 @@ MARGIN = 0.1
 
 _SHARPNESS = 8.0
 _ASKED = re.compile(
-    r"\b(?:as|into|labels?:?|one of:?|among|whether(?: it is)?)\s+([\w' /-]+(?:\s*(?:,|\bor\b|\|)\s*[\w' /-]+)+)",
+    r"\b(?:as|into|labels?:?|one of:?|among|whether(?: it is)?)\s+"
+    r"([\w' /-]{1,80}(?:(?:,|\bor\b|\|)[\w' /-]{1,80})+)",
     re.IGNORECASE,
 )
 

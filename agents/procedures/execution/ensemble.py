@@ -15,7 +15,7 @@ MAX_ANSWERS = 200
 SIMILAR = 0.6
 """Cosine similarity of TF-IDF vectors from which two long answers count as one."""
 
-_SHORT_WORDS = 4
+_SHORT_WORDS = 3
 _YES = frozenset(["yes", "true", "correct", "y", "1.0"])
 _NO = frozenset(["no", "false", "incorrect", "wrong", "n"])
 _PREFIX = re.compile(r"^(?:the )?(?:final )?answer(?: is)?\s*:?\s*", re.IGNORECASE)

@@ -1,7 +1,7 @@
 """`extractor`: values for the fields of a JSON schema, each with its place in the source.
 
 A field's value is looked for after its name (`Total: 345.00`, `Invoice 2024-0871`), then by its kind alone,
-where the text has only one value of that kind. Without a schema, dates, money, addresses and the like are listed.
+where the text has only one value of that kind. Without a schema, all dates, amounts and addresses are listed.
 """
 
 import re

@@ -119,8 +119,8 @@ class _ValueMerger:
         if all(isinstance(one, Mapping) for one in (base, ours, theirs)) and depth < _MAX_DEPTH:
             merged = {}
             for name in dict.fromkeys([*ours, *theirs, *base]):
-                sides = [side.get(name, _ABSENT) for side in (base, ours, theirs)]
-                value = self.three_way(*sides, f"{path}.{name}", depth + 1)
+                before, mine, other = (side.get(name, _ABSENT) for side in (base, ours, theirs))
+                value = self.three_way(before, mine, other, f"{path}.{name}", depth + 1)
                 if value is not _ABSENT:
                     merged[name] = value
             return merged

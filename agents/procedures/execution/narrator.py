@@ -26,12 +26,14 @@ MAX_FACTS = 500
 _SUBJECTS = ("name", "title", "subject", "item", "id", "key", "product")
 _SENTENCE_END = (".", "!", "?", "。", "।", "…")
 _PHRASES: Mapping[str, str] = {
-    "born": "was born in {}", "died": "died in {}", "built": "was built in {}", "founded": "was founded in {}",
+    "born": "was born in {}",
+    "died": "died in {}", "built": "was built in {}", "founded": "was founded in {}",
     "opened": "opened in {}", "closed": "closed in {}", "price": "costs {}", "cost": "costs {}",
     "weight": "weighs {}", "length": "is {} long", "height": "is {} high", "width": "is {} wide",
     "age": "is {} years old", "location": "is located in {}", "city": "is in {}", "country": "is in {}",
     "author": "is by {}", "owner": "belongs to {}", "count": "numbers {}", "status": "is {}",
-    "state": "is {}", "colour": "is {}", "color": "is {}", "type": "is of the type {}", "year": "dates from {}",
+    "state": "is {}",
+    "colour": "is {}", "color": "is {}", "type": "is of the type {}", "year": "dates from {}",
 }  # fmt: skip
 
 
@@ -132,13 +134,14 @@ def _of_record(record: Mapping[str, Any], owner: str = "") -> list[str]:
             sentences += [s for one in value for s in _of_value(one)]
         else:
             shown = _shown(value)
+            verb = "are" if isinstance(value, list) and len(value) > 1 else "is"
             phrase = _PHRASES.get(label.lower())
             if phrase and subject:
                 sentences.append(_ended(f"{subject} {phrase.format(shown)}"))
             elif subject:
-                sentences.append(_ended(f"The {label} of {subject} is {shown}"))
+                sentences.append(_ended(f"The {label} of {subject} {verb} {shown}"))
             else:
-                sentences.append(_ended(f"The {label} is {shown}"))
+                sentences.append(_ended(f"The {label} {verb} {shown}"))
     if not sentences and subject:
         sentences.append(_ended(f"There is {subject}"))
     return sentences

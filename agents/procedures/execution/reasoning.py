@@ -15,7 +15,8 @@ _ASKED = re.compile(
     re.IGNORECASE,
 )
 _HOW_MANY = re.compile(
-    r"how many ([A-Za-zµ°/]+(?: (?!are |is |fit |in )[a-z]+)?) (?:are there |are |is |fit )?in (?:an? |one )?(.+?)\s*\??\s*$",
+    r"how many "
+    r"([A-Za-zµ°/]+(?: (?!are |is |fit |in )[a-z]+)?) (?:are there |are |is |fit )?in (?:an? |one )?(.+?)\s*\??\s*$",
     re.IGNORECASE,
 )
 _MAX_PROBLEM = 2_000

@@ -10,23 +10,8 @@ from agents.workspace.workspace import Workspace
 
 GATES = ("syntax_audit", "security_audit", "output_verifier")
 LARGE_BYTES = 2 << 20
-_CODE = frozenset(
-    [
-        "python",
-        "javascript",
-        "typescript",
-        "tsx",
-        "go",
-        "rust",
-        "java",
-        "c",
-        "bash",
-        "ruby",
-        "php",
-        "kotlin",
-        "csharp",
-    ]
-)
+_LANGUAGES = "python javascript typescript tsx go rust java c bash ruby php kotlin csharp"
+_CODE = frozenset(_LANGUAGES.split())
 _PAGES = frozenset(["html", "css", "tcss"])
 
 # Words of a task by pipeline; a word in capitals counts twice.
