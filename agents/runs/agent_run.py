@@ -29,7 +29,7 @@ from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
 from agents.runs.result import RunResult, Usage
 from agents.runs.tool_executor import ToolExecutor
-from agents.tools.tool import ToolContext
+from agents.tools.tool import Tool, ToolContext
 
 _LOG = logging.getLogger(__name__)
 
@@ -135,6 +135,11 @@ class AgentRun:
         """See `ProcedureContext.in_thread`."""
         self.check_cancelled()
         return await asyncio.to_thread(function, *args)
+
+    @property
+    def available_tools(self) -> Mapping[str, Tool]:
+        """See `ProcedureContext.available_tools`."""
+        return self.tools.tools
 
     async def tool(self, name: str, **arguments: Any) -> dict[str, Any]:
         """See `ProcedureContext.tool`."""

@@ -1,7 +1,7 @@
 """Unified diffs: making, reading and strict application.
 
-Applying the diff of two texts to the first gives the second. A hunk applies only at its line, or at the single
-other place where its old lines stand; otherwise it is refused, never guessed.
+Applying the diff of two texts to the first gives the second. A hunk applies only at its line, or at the
+single other place where its old lines stand; otherwise it is refused, never guessed.
 """
 
 import difflib
@@ -47,12 +47,12 @@ class FilePatch:
 
 def make_diff(before: str, after: str, path: str) -> str:
     """A unified diff with three lines of context; empty for equal texts. `path` is without prefix."""
-    parts: list[str] = []
     old, new = split_lines(before), split_lines(after)
     names = (f"a/{path}" if before else _NOWHERE), (f"b/{path}" if after else _NOWHERE)
-    for line in difflib.unified_diff(old, new, *names):
-        parts.append(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}\n")
-    return "".join(parts)
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}\n"
+        for line in difflib.unified_diff(old, new, *names)
+    )
 
 
 def parse_diff(text: str) -> list[FilePatch]:

@@ -1,12 +1,13 @@
 """`checklist_coverage`: items of a checklist that a text does not cover."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.text.given import given_files, output_and_source
+from agents.detectors.text.given import given_files
 from agents.text.dates import dates
 from agents.text.sentences import Sentence, sentences
 from agents.text.words import terms
@@ -68,10 +69,14 @@ def _line_of(item: str, having: Sequence[tuple[Sentence, set[str]]]) -> int:
     return best[1].line if best is not None and best[0] >= _COVERED else 0
 
 
+def checklist_name(inputs: Mapping[str, Any]) -> str:
+    """The name of the input that holds the checklist."""
+    return next((name for name in ("checklist", "requirements") if name in inputs), "source")
+
+
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    output, _ = output_and_source(workspace, context)
-    name = "checklist" if "checklist" in context.inputs else "source"
-    lists = given_files(workspace, context.inputs, name)
+    output = given_files(workspace, context.inputs, "output", context.document)
+    lists = given_files(workspace, context.inputs, checklist_name(context.inputs))
     items = [item for file in lists if not _is_data(file) for item in checklist_items(file.text)]
     for file in output:
         if _is_data(file):

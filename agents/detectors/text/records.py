@@ -6,8 +6,8 @@ from typing import Any
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.text.checklist import checklist_items
-from agents.detectors.text.given import given_files, output_and_source
+from agents.detectors.text.checklist import checklist_items, checklist_name
+from agents.detectors.text.given import given_files
 from agents.text.located import Located, read_located
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -25,8 +25,8 @@ _RANGE = re.compile(r"(?:from|between)\s+(-?\d+(?:\.\d+)?)\s+(?:to|and)\s+(-?\d+
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    output, _ = output_and_source(workspace, context)
-    name = "schema" if "schema" in context.inputs else "source"
+    output = given_files(workspace, context.inputs, "output", context.document)
+    name = "schema" if "schema" in context.inputs else checklist_name(context.inputs)
     for source in given_files(workspace, context.inputs, name):
         located = read_located(source.text)
         schema = None if located is None else located.value

@@ -1,7 +1,7 @@
 """`critic`: weaknesses of a draft, its coverage of a checklist, and its statistics."""
 
 from agents.detectors.detector import DetectorContext
-from agents.detectors.text.checklist import check_items, checklist_items
+from agents.detectors.text.checklist import check_items, checklist_items, checklist_name
 from agents.detectors.text.given import given_files, prose_files
 from agents.outputs.critique import ChecklistItem, Critique, TextStatistics
 from agents.procedures.execution.task_text import bounded, findings_of
@@ -40,8 +40,7 @@ async def run_critic(task: AgentTask, context: ProcedureContext) -> Critique:
 
 
 def _coverage(task: AgentTask, text: str) -> list[ChecklistItem]:
-    name = "checklist" if "checklist" in task.inputs else "source"
-    lists = given_files(task.workspace, task.inputs, name)
+    lists = given_files(task.workspace, task.inputs, checklist_name(task.inputs))
     items = [item for file in lists for item in checklist_items(file.text)][:200]
     return [
         ChecklistItem(text=bounded(item.text, 300), covered=bool(item.line), line=item.line)

@@ -62,7 +62,7 @@ def _passes(candidate: RankedCandidate) -> bool:
 
 
 def _score(checks: list[CheckResult], text: str, task: AgentTask) -> float:
-    """0 to 100: 60 for the share of the task's terms, 40 for the absence of weaknesses; 0 if a hard check fails."""
+    """60 for the share of the task's terms, 40 for the absence of weaknesses; 0 if a hard check fails."""
     if any(check.hard and not check.passed for check in checks):
         return 0.0
     weaknesses = sum(1 for _ in check_draft(_file(text)))
@@ -78,15 +78,12 @@ def _coverage(text: str, task: AgentTask) -> float:
 def _hard_checks(text: str, task: AgentTask) -> list[CheckResult]:
     checks = [_check("not empty", bool(text.strip()), hard=True)]
     count = len(words(text))
-    limits = (
-        ("max_words", _NAMED, lambda limit: count <= limit),
-        ("min_words", _AT_LEAST, lambda limit: count >= limit),
-    )
-    for name, pattern, holds in limits:
+    for name, pattern in (("max_words", _NAMED), ("min_words", _AT_LEAST)):
         match = pattern.search(task.text)
         limit = task.inputs.get(name, int(match[1]) if match else None)
         if isinstance(limit, int):
-            checks.append(_check(name, holds(limit), f"{count} words, limit {limit}", hard=True))
+            holds = count <= limit if name == "max_words" else count >= limit
+            checks.append(_check(name, holds, f"{count} words, limit {limit}", hard=True))
     for name, present in (("required", True), ("forbidden", False)):
         for term in _strings(task.inputs.get(name)):
             found = term.casefold() in text.casefold()

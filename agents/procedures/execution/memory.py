@@ -15,25 +15,45 @@ from agents.text.sentences import sentences
 Scope = Literal["user", "project", "agent"]
 Kind = Literal["store", "recall", "forget"]
 
+_FORGET = (
+    r"(?:forget|delete|erase|remove)(?:\s+(?:from memory|the memory of))?"
+    r"(?:\s+(?:that|about|what you know about|everything about))?"
+)
+_RECALL = (
+    r"(?:recall|what do you (?:know|remember)|what did (?:i|we) (?:say|decide|tell you)|do you remember|"
+    r"look up|remind me(?: of)?)(?:\s+(?:about|of|that|what))?"
+)
+_STORE = r"(?:remember|store|note|save|memori[sz]e|keep in mind|don't forget)(?:\s+that)?"
 _VERBS: tuple[tuple[Kind, str], ...] = (
-    ("forget", r"(?:please\s+)?(?:forget|delete|erase|remove)(?:\s+(?:from memory|the memory of))?(?:\s+(?:that|about|what you know about|everything about))?[:\s]+"),
-    ("recall", r"(?:please\s+)?(?:recall|what do you (?:know|remember)|what did (?:i|we) (?:say|decide|tell you)|do you remember|look up|remind me(?: of)?)(?:\s+(?:about|of|that|what))?[:\s]+"),
-    ("store", r"(?:please\s+)?(?:remember|store|note|save|memori[sz]e|keep in mind|don't forget)(?:\s+that)?[:\s]+"),
-)  # fmt: skip
-_PATTERNS = [(kind, re.compile(rf"^\s*{pattern}(.+)$", re.I | re.S)) for kind, pattern in _VERBS]
+    ("forget", _FORGET),
+    ("recall", _RECALL),
+    ("store", _STORE),
+)
+_PATTERNS = [
+    (kind, re.compile(rf"^\s*(?:please\s+)?{pattern}[:\s]+(.+)$", re.I | re.S))
+    for kind, pattern in _VERBS
+]
 _SCOPE = re.compile(
     r"\s*\b(?:for|in|as)\s+(?:this|the|my)\s+(user|project|agent)(?:'s)?(?:\s+(?:memory|scope))?\b",
     re.I,
 )
 _PREFERENCE = re.compile(r"^(?:I|my|we|our)\b", re.I)
 _IMPORTANT = re.compile(r"\b(?:always|never|must|important|critical|essential)\b", re.I)
+_ACCESS_KEY = (
+    r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[pousr]_[A-Za-z0-9]{30,}|\bxox[abprs]-[\w-]{10,}|"
+    r"\bsk-[A-Za-z0-9_-]{20,}|\bglpat-[\w-]{20,}"
+)
+_NAMED_VALUE = (
+    r"(?:passwor[dt]|passwd|passphrase|secret|api[_ -]?key|token|credential)s?\b[^\n]{0,20}?(?:\bis\b|[:=])"
+    r"\s*[^\s,.]{4,}"
+)
 _SECRETS = (
-    ("a password or key", re.compile(r"(?:passwor[dt]|passwd|passphrase|secret|api[_ -]?key|token|credential)s?\b[^\n]{0,20}?(?:\bis\b|[:=])\s*[^\s,.]{4,}", re.I)),
+    ("a password or key", re.compile(_NAMED_VALUE, re.I)),
     ("a private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")),
-    ("an access key", re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[pousr]_[A-Za-z0-9]{30,}|\bxox[abprs]-[\w-]{10,}|\bsk-[A-Za-z0-9_-]{20,}|\bglpat-[\w-]{20,}")),
+    ("an access key", re.compile(_ACCESS_KEY)),
     ("a token", re.compile(r"\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}")),
     ("a password in an address", re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]+@", re.I)),
-)  # fmt: skip
+)
 _CARD = re.compile(r"(?<!\d)(?:\d[ -]?){13,19}(?!\d)")
 _MAX_OPS = 100
 

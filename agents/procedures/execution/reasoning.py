@@ -16,7 +16,8 @@ _ASKED = re.compile(
 )
 _HOW_MANY = re.compile(
     r"how many "
-    r"([A-Za-zµ°/]+(?: (?!are |is |fit |in )[a-z]+)?) (?:are there |are |is |fit )?in (?:an? |one )?(.+?)\s*\??\s*$",
+    r"([A-Za-zµ°/]+(?: (?!are |is |fit |in )[a-z]+)?) (?:are there |are |is |fit )?"
+    r"in (?:an? |one )?(.+?)\s*\??\s*$",
     re.IGNORECASE,
 )
 _MAX_PROBLEM = 2_000

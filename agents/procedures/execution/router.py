@@ -16,7 +16,7 @@ _PAGES = frozenset(["html", "css", "tcss"])
 
 # Words of a task by pipeline; a word in capitals counts twice.
 _WORDS: Mapping[str, str] = {
-    "plan-execute-audit": "implement build add fix change refactor rename port migrate update create DEBUG bug",
+    "plan-execute-audit": "implement build add fix change refactor rename port update create DEBUG bug",
     "research-summarize": "RESEARCH find sources compare facts SUMMARISE SUMMARIZE condense overview digest",
     "research-write": "ARTICLE REPORT essay paper whitepaper write research sources",
     "code-review": "REVIEW quality logic readability comments pull diff",

@@ -6,7 +6,7 @@ Earlier results among the inputs are looked at too: one that could not be done f
 from collections.abc import Mapping
 from typing import Any
 
-from agents.detectors.text.checklist import check_items, checklist_items
+from agents.detectors.text.checklist import check_items, checklist_items, checklist_name
 from agents.detectors.text.given import given_files
 from agents.outputs.findings import FindingRecord
 from agents.outputs.verdict import Verdict
@@ -91,8 +91,7 @@ def _gap(result: Mapping[str, Any]) -> str:
 
 def _covered(task: AgentTask) -> tuple[int, int]:
     """Checklist items that the output covers, and all of them."""
-    name = next((one for one in ("checklist", "requirements", "source") if one in task.inputs), "")
-    lists = given_files(task.workspace, task.inputs, name) if name else []
+    lists = given_files(task.workspace, task.inputs, checklist_name(task.inputs))
     prose = [file for file in lists if not file.text.lstrip().startswith(("{", "["))]
     items = [item for file in prose for item in checklist_items(file.text)]
     outputs = given_files(task.workspace, task.inputs, "output", task.document)
