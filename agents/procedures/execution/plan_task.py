@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from agents.detectors.text.agent_table import AGENTS
 from agents.text.sentences import sentences
-from agents.text.words import stem, words
+from agents.text.words import stem, terms, words
 
 MAX_STEPS = 30
 _SPLIT = re.compile(
@@ -37,6 +37,21 @@ _STEMS = {
     )
     for key, entry in AGENTS.items()
 }
+_CONSUMERS = frozenset(
+    [
+        "extractor",
+        "summarizer",
+        "translator",
+        "refiner",
+        "critic",
+        "narrator",
+        "judge",
+        "validator",
+        "merger",
+    ]
+)
+"""Agents that work on the result before them, if their step names no file."""
+
 _ALL_VERBS = frozenset(verb for verbs, _, _ in _STEMS.values() for verb in verbs)
 
 
@@ -119,21 +134,28 @@ def _needs(step: DraftStep, part: str, earlier: list[DraftStep]) -> list[str]:
     if _LAST.search(part):
         used = {need for one in earlier for need in one.needs}
         return [one.id for one in earlier if one.id not in used]
-    own = {stem(word.text.lower()) for word in words(step.text)}
-    files = set(_FILE.findall(step.text))
-    named = [
-        one.id
-        for one in earlier
-        if _STEMS[one.agent][2] & own
-        or (AGENTS[one.agent].writes and files & set(_FILE.findall(one.text)))
-    ]
+    own = set(terms(step.text)) - _ALL_VERBS
+    files = set(files_of(step.text))
+    named = [one.id for one in earlier if own & _results(one) or _shares_file(one, files)]
     if named:
         return named
-    if _PRONOUN.search(step.text) or _SEQUENCE.match(part.lower()):
-        return [earlier[-1].id]
-    if AGENTS[step.agent].writes and AGENTS[earlier[-1].agent].writes and not files:
-        return [earlier[-1].id]  # two steps that write may touch the same files
+    previous = earlier[-1]
+    consumes = step.agent in _CONSUMERS and not files
+    if _PRONOUN.search(step.text) or _SEQUENCE.match(part.lower()) or consumes:
+        return [previous.id]
+    writers = [one.id for one in earlier if AGENTS[one.agent].writes]
+    if step.agent == "tool" or AGENTS[step.agent].writes:
+        return writers[-1:]  # tests run on what was written; two writers may touch the same files
     return []
+
+
+def _results(step: DraftStep) -> set[str]:
+    """Words that name what a step produces: its agent's product, and what the step itself speaks of."""
+    return set(_STEMS[step.agent][2]) | (set(terms(step.text)) - _ALL_VERBS)
+
+
+def _shares_file(earlier: DraftStep, files: set[str]) -> bool:
+    return AGENTS[earlier.agent].writes and bool(files & set(files_of(earlier.text)))
 
 
 def files_of(text: str) -> list[str]:

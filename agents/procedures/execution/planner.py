@@ -1,4 +1,4 @@
-"""`planner`: a task as steps of known agents with dependencies, gates, risks and a fallback; or a plan's check."""
+"""`planner`: a task as steps of known agents, with dependencies, gates and risks; or the check of a plan."""
 
 from agents.api.budget import Budget
 from agents.detectors.text.agent_table import AGENTS
@@ -73,9 +73,11 @@ def _risks(drafted: list[DraftStep], workspace: Workspace, budget: object) -> li
             risks.append(
                 f"{step.id}: the task does not clearly name an agent; {step.agent} is a guess."
             )
-        for name in files_of(step.text):
-            if known and not any(path == name or path.endswith(f"/{name}") for path in known):
-                risks.append(f"{step.id}: there is no file {name}.")
+        risks.extend(
+            f"{step.id}: there is no file {name}."
+            for name in files_of(step.text)
+            if known and not any(path == name or path.endswith(f"/{name}") for path in known)
+        )
     tokens = budget.get("tokens") if isinstance(budget, dict) else None
     needed = len(drafted) * _TOKENS_PER_STEP
     if isinstance(tokens, int) and needed > tokens:

@@ -24,11 +24,10 @@ _MIN_COVERAGE = 0.3
 _SAME = 0.85
 _MAX_PASSAGES = 50_000
 _YEAR = re.compile(r"(?<![\d.,/-])(1[89]\d\d|20\d\d)(?![\d/-]|[.,]\d)")
-_QUESTION = frozenset(
-    terms(
-        "find search research look gather what which who when where why how tell explain sources information about"
-    )
-)
+_ASKING = """
+find search research look gather what which who when where why how tell explain sources information about
+"""
+_QUESTION = frozenset(terms(_ASKING))
 
 
 @dataclass(frozen=True, slots=True)

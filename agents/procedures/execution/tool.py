@@ -1,7 +1,7 @@
 """`tool`: one requested tool call: `read src/x.py lines 1-20`, `grep "TODO" in src`, `run pytest -q`.
 
-The request is matched with the tool's argument schema; the executor validates it, asks for permission and runs
-it. Inputs `tool` and `arguments` name the call exactly.
+The request is matched with the tool's argument schema; the executor validates it, asks for permission and
+runs it. Inputs `tool` and `arguments` name the call exactly.
 """
 
 import json
