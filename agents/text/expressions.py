@@ -22,7 +22,7 @@ _TOKEN = re.compile(
     r"|(?P<name>°[CF]\b|[€$£₹¥Ωµ]?(?:[^\W\d_]|[²³])+|[€$£₹¥])"
     r"|(?P<op>\*\*|[-+*/^%()×·÷−:=≈]))"
 )
-_OPERATORS = {"×": "*", "÷": "/", "−": "-", "**": "^", "·": "*"}
+OPERATORS = {"×": "*", "÷": "/", "−": "-", "**": "^", "·": "*"}
 _CONVERSIONS = frozenset({"in", "to", "as", "into"})
 _FACTORIZED = frozenset({"*", "/", "of"})
 
@@ -52,7 +52,7 @@ def tokenize(text: str) -> list[Token]:
                 f"{text[position:].strip()[:20]!r} is no part of an expression."
             )
         kind = match.lastgroup
-        written = _OPERATORS.get(match[kind], match[kind]) if kind == "op" else match[kind]
+        written = OPERATORS.get(match[kind], match[kind]) if kind == "op" else match[kind]
         tokens.append(Token(kind, written, match.start(kind), match.end()))
         position = match.end()
     return tokens

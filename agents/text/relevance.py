@@ -45,7 +45,8 @@ class PassageIndex:
     def coverage(self, query: str, number: int) -> float:
         """Share of the query's terms, weighted by rarity, that a passage has; unknown terms count fully."""
         rarest = math.log(1 + (len(self._counts) + 0.5) / 0.5)
-        weights = {term: self.idf(term) or rarest for term in terms(query)}
+        # 1 is added: in a small index all terms are common, and sharing one still means something.
+        weights = {term: 1 + (self.idf(term) or rarest) for term in terms(query)}
         total = sum(weights.values())
         shared = sum(w for term, w in weights.items() if term in self._counts[number])
         return shared / total if total else 0.0

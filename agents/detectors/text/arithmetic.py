@@ -13,7 +13,7 @@ from itertools import pairwise
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.text.given import prose_files
-from agents.text.expressions import Token, evaluate_tokens, tokenize
+from agents.text.expressions import OPERATORS, Token, evaluate_tokens
 from agents.text.quantity import InvalidExpression, Quantity, show_dimension
 from agents.text.units import unit_named
 from agents.workspace.source_file import SourceFile
@@ -123,14 +123,21 @@ def _runs(text: str, start: int) -> Iterator[list[Token]]:
                 # `5x` and `x * 5` have a variable, so the next run is no whole expression.
                 run, tainted = [], following in _OPERATORS and following != ""
                 continue
-        if kind == "":
+        if kind == "" or _is_hyphen(text, match):
             if not tainted:
                 yield run
-            run, tainted = [], piece in "[]{}<>_\\`"
+            run, tainted = [], piece in "-[]{}<>_\\`"
             continue
-        run.append(Token(kind, piece, match.start(), match.end()))
+        written = OPERATORS.get(piece, piece)
+        run.append(Token(kind, written, match.start(), match.end()))
     if not tainted:
         yield run
+
+
+def _is_hyphen(text: str, match: "re.Match[str]") -> bool:
+    """Whether a minus joins digits, as in a date, a range or an identifier."""
+    around = text[match.start() - 1 : match.start()] + text[match.end() : match.end() + 1]
+    return match.group() == "-" and around.isdigit() and len(around) == 2
 
 
 def _kind(piece: str) -> str:
@@ -168,7 +175,7 @@ def _side(text: str, tokens: list[Token]) -> _Side | None:
         return None
     shown = text[start:end].strip()
     try:
-        value = evaluate_tokens(tokenize(shown))
+        value = evaluate_tokens(tokens)
     except InvalidExpression:
         return None
     numbers = [token for token in tokens if token.kind == "number"]

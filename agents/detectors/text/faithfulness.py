@@ -48,8 +48,26 @@ _NEGATIONS = frozenset(
         "kein",
     ]
 )
-_SCOPE = 4
-"""Words after a negation that it applies to."""
+_SCOPE = 2
+"""Words with meaning after a negation that it applies to."""
+
+_PREPOSITIONS = frozenset(
+    [
+        "at",
+        "in",
+        "on",
+        "of",
+        "for",
+        "by",
+        "with",
+        "until",
+        "from",
+        "during",
+        "before",
+        "after",
+        "because",
+    ]
+)
 
 _OPPOSITES = [
     ("increas", "decreas"), ("rise", "fall"), ("grow", "shrink"), ("before", "after"), ("more", "less"),
@@ -185,12 +203,13 @@ def _polarity(text: str) -> dict[str, bool]:
         for word in words(clause):
             lower = word.text.lower()
             base = stem(lower)
-            content = lower not in _IGNORED and len(base) > 1
             if lower in _NEGATIONS or base in _NEGATIONS or lower.endswith(("n't", "n’t")):
-                reach = _SCOPE + 1
-            elif content:
+                reach = _SCOPE
+            elif lower not in _IGNORED and len(base) > 1:
                 found[base] = found.get(base, False) or reach > 0
-            reach = max(0, reach - 1)
+                reach = max(0, reach - 1)
+            elif lower in _PREPOSITIONS and reach < _SCOPE:
+                reach = 0  # `does not work at night` says nothing about the night
     return found
 
 
