@@ -111,6 +111,11 @@ def open_workspace(paths: Sequence[Path]) -> Workspace:
     return _read_all(root, names)
 
 
+def list_files(root: Path) -> list[str]:
+    """Paths of the files beneath a folder, relative with `/`, as `open_workspace` would look at them."""
+    return [_relative(path, root) for path in _walk(root)]
+
+
 def _common_folder(paths: Sequence[Path]) -> Path:
     folders = [path if path.is_dir() else path.parent for path in paths]
     return Path(os.path.commonpath(folders))

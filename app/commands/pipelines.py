@@ -286,7 +286,7 @@ async def _run(
     from app.commands.agents.findings_table import print_pipeline_result
     from app.commands.agents.progress import cancel_on_interrupt, show_nodes
     from app.runtime.agents import (
-        open_model_phase,
+        open_model_client,
         open_roster,
         open_run_store,
         pipeline_folders,
@@ -299,13 +299,13 @@ async def _run(
         cancel_on_interrupt(cancelled, stack)
         store = open_run_store()
         stack.callback(store.close)
-        model = None
+        client = None
         if use_model:
-            model = await asyncio.to_thread(stack.enter_context, open_model_phase(flags, registry))
+            client = await asyncio.to_thread(stack.enter_context, open_model_client(flags))
         cluster = Cluster(
             registry=registry,
             roster=open_roster(registry),
-            model=model,
+            client=client,
             approvals=approvals,
             mode=mode,
             store=store,

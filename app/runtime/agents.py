@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from agents.cluster import Cluster
     from agents.plugins.registry import Registry
     from agents.roster.roster import Roster
-    from agents.runs.agent_run import ModelPhase
     from agents.runs.run_store import RunStore
     from agents.service.run_service import RunService
     from app.settings.settings import Settings
+    from engine.clients.engine_client import EngineClient
     from engine.runtime.engine import AsyncPravahaEngine
 
 
@@ -83,24 +83,16 @@ def _open_cluster(settings: "Settings", engine: "AsyncPravahaEngine") -> "Cluste
 
 
 @contextmanager
-def open_model_phase(
-    flags: Mapping[str, Any], registry: "Registry"
-) -> Iterator["ModelPhase | None"]:
-    """The model phase over an engine from settings, closed at the end.
+def open_model_client(flags: Mapping[str, Any]) -> Iterator["EngineClient"]:
+    """An engine from settings with its model loaded, closed at the end.
 
     Raises:
         ModelError: the model is not installed, or could not be fetched.
         EngineUnavailable: it could not be loaded.
     """
-    from agents.model.session import ModelSession
-    from agents.steps.model_phase import StepsPhase
+    from app.runtime.opening import open_client, wait_loaded
 
-    settings = load_settings(dict(flags))
-    with open_client(settings) as opened:
+    with open_client(load_settings(flags)) as opened:
         opened.start()
         wait_loaded(opened.client)
-        session = ModelSession(opened.client, background=settings.attach is not None)
-        try:
-            yield StepsPhase(session, tuple(registry.tools.values()))
-        finally:
-            session.close()
+        yield opened.client

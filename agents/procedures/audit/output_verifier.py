@@ -28,7 +28,11 @@ async def verify_output(task: AgentTask, context: ProcedureContext) -> Verdict:
     if not task.inputs and not len(task.workspace):
         return Verdict(cannot_do="There is neither an earlier result nor a file to verify.")
     found = merge_findings([*given_findings(task.inputs), *await context.detect()])
-    reasons = [*_schema_reasons(task.inputs), *_gate_reasons(task.inputs), *_test_reasons(task.inputs)]
+    reasons = [
+        *_schema_reasons(task.inputs),
+        *_gate_reasons(task.inputs),
+        *_test_reasons(task.inputs),
+    ]
     bar = _bar(task.inputs.get("bar"))
     score = score_of(found)
     critical = [finding for finding in found if finding.severity is Severity.CRITICAL]
@@ -74,7 +78,9 @@ def _schema_reasons(inputs: Mapping[str, Any]) -> list[str]:
             except ValidationError as error:
                 first = error.errors(include_url=False)[0]
                 where = ".".join(str(part) for part in first["loc"]) or "result"
-                reasons.append(f"{node!s:.60} does not match {name!s:.60}: {where}: {first['msg']}.")
+                reasons.append(
+                    f"{node!s:.60} does not match {name!s:.60}: {where}: {first['msg']}."
+                )
     for node, value in inputs.items():
         if isinstance(value, Mapping) and value.get("cannot_do"):
             reasons.append(f"{node:.60} could not do its task: {value['cannot_do']!s:.200}")

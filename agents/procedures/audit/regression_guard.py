@@ -25,7 +25,9 @@ async def guard_regressions(task: AgentTask, context: ProcedureContext) -> Verdi
     if base is None:
         pair = _pair(task.workspace)
         if pair is None:
-            return Verdict(cannot_do="There is no base state to compare with: give the tree before the change.")
+            return Verdict(
+                cannot_do="There is no base state to compare with: give the tree before the change."
+            )
         before, after, prefix = pair
         found = await context.in_thread(_compare, before, after)
         found = [_moved(finding, prefix) for finding in found]

@@ -51,7 +51,12 @@ def _behaviour(module: PythonModule, finding: Finding) -> Reproducer | None:
         return None
     if isinstance(function, ast.AsyncFunctionDef) or function.decorator_list:
         return None
-    if function.args.vararg or function.args.kwarg or function.args.kwonlyargs or function.args.posonlyargs:
+    if (
+        function.args.vararg
+        or function.args.kwarg
+        or function.args.kwonlyargs
+        or function.args.posonlyargs
+    ):
         return None
     trigger = _trigger(function, finding)
     if trigger is None:
@@ -130,7 +135,13 @@ def _resolved(function: FunctionNode, node: ast.expr) -> ast.expr:
 
 def _empty(parameter: ast.arg) -> str:
     annotation = shape(parameter.annotation) if parameter.annotation is not None else ""
-    for word, value in (("dict", "{}"), ("Mapping", "{}"), ("str", '""'), ("set", "set()"), ("tuple", "()")):
+    for word, value in (
+        ("dict", "{}"),
+        ("Mapping", "{}"),
+        ("str", '""'),
+        ("set", "set()"),
+        ("tuple", "()"),
+    ):
         if annotation.startswith(word):
             return value
     return "[]"
@@ -211,12 +222,13 @@ def _source_check(finding: Finding) -> Reproducer | None:
     body = (
         f"bad = [\n    node\n    for node in ast.walk(tree)\n    if {bad}\n]\n"
         "found = [getattr(node, 'lineno', 0) for node in bad]\n"
-        f"assert not bad, f\"{finding.rule} on lines {{found}}\"\n"
+        f'assert not bad, f"{finding.rule} on lines {{found}}"\n'
     )
     return Reproducer(
-        "source check", body, f"The source has no {finding.rule}; the program's behaviour is not tested."
+        "source check",
+        body,
+        f"The source has no {finding.rule}; the program's behaviour is not tested.",
     )
-
 
 
 def source_check_fails(tree: ast.Module, finding: Finding) -> bool:

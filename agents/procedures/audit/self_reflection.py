@@ -119,7 +119,9 @@ def _advice(
     if any("timed_out" in what for what, _ in failures):
         advice.append("A step took too long: give it less to do or more time.")
     if rejected:
-        advice.append(f"{rejected} patches were rejected: look at the reasons before the next round.")
+        advice.append(
+            f"{rejected} patches were rejected: look at the reasons before the next round."
+        )
     if any(what == "error" for what, _ in failures):
         advice.append("An agent raised an error: report it.")
     if not advice:

@@ -35,7 +35,9 @@ def reproducing_test(finding: Finding, workspace: Workspace) -> TestFile:
         return TestFile(cannot_do=f"{finding.file} is no Python file that parses."[:300])
     reproducer = reproducer_of(module, finding)
     if reproducer is None:
-        return TestFile(cannot_do=f"No test can show {finding.rule} without knowing what is meant."[:300])
+        return TestFile(
+            cannot_do=f"No test can show {finding.rule} without knowing what is meant."[:300]
+        )
     if reproducer.kind == "source check" and not source_check_fails(module.tree, finding):
         return TestFile(
             cannot_do=f"A source check of {finding.rule} would pass before the fix."[:300]

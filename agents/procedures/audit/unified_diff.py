@@ -81,7 +81,11 @@ def parse_diff(diff: str) -> list[FileDiff]:
         line = lines[index]
         if line.startswith(("rename ", "copy ", "GIT binary patch", "Binary files ")):
             raise InvalidTask(f"Line {index + 1} of the diff: {line:.40} is not supported.")
-        if line.startswith("--- ") and index + 1 < len(lines) and lines[index + 1].startswith("+++ "):
+        if (
+            line.startswith("--- ")
+            and index + 1 < len(lines)
+            and lines[index + 1].startswith("+++ ")
+        ):
             files.append(FileDiff(_path(line[4:]), _path(lines[index + 1][4:])))
             index += 2
         elif line.startswith("@@ "):
@@ -89,7 +93,20 @@ def parse_diff(diff: str) -> list[FileDiff]:
                 raise InvalidTask(f"Line {index + 1} of the diff: a hunk before any file.")
             hunk, index = _parse_hunk(lines, index)
             files[-1].hunks.append(hunk)
-        elif line.startswith(("diff ", "index ", "new file", "deleted file", "old mode", "new mode", "similarity ")) or not line.strip():  # noqa: E501
+        elif (
+            line.startswith(
+                (
+                    "diff ",
+                    "index ",
+                    "new file",
+                    "deleted file",
+                    "old mode",
+                    "new mode",
+                    "similarity ",
+                )
+            )
+            or not line.strip()
+        ):  # noqa: E501
             index += 1
         else:
             raise InvalidTask(f"Line {index + 1} of the diff is not part of a hunk: {line:.60}")
@@ -150,7 +167,9 @@ def apply_file(file: FileDiff, text: str) -> str:
     for hunk in file.hunks:
         start = hunk.start - 1 if hunk.old else hunk.start
         if start < position or lines[start : start + len(hunk.old)] != hunk.old:
-            raise InvalidTask(f"{file.path}: the hunk at line {hunk.start} does not match the text.")
+            raise InvalidTask(
+                f"{file.path}: the hunk at line {hunk.start} does not match the text."
+            )
         if start > len(lines):
             raise InvalidTask(f"{file.path}: line {hunk.start} is beyond the end of the text.")
         result += lines[position:start] + hunk.new

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 from rich.console import Group
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -97,7 +96,7 @@ def _other_output(result: RunResult) -> list[Any]:
             blocks.append(Text.assemble((f"{name.replace('_', ' ')}: ", "bold"), safe_line(shown)))
         else:
             blocks.append(Text(name.replace("_", " "), style="bold"))
-            blocks.append(Padding(Text(safe_text(shown)), (0, 0, 0, 2)))
+            blocks += [Text(f"  {line}") for line in safe_text(shown).split("\n")]
     return [*blocks, ""] if blocks else []
 
 

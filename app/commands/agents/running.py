@@ -24,7 +24,7 @@ from app.commands.agents.asking import TerminalApprover, can_ask
 from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS
 from app.commands.agents.findings_table import print_result
 from app.commands.agents.progress import cancel_on_interrupt, show_steps
-from app.runtime.agents import open_model_phase, open_roster
+from app.runtime.agents import open_model_client, open_roster
 from engine.api.errors import PravahaError
 
 NEVER = "never"
@@ -106,13 +106,13 @@ async def _run(options: RunOptions, flags: dict[str, Any]) -> RunResult:
 
     with ExitStack() as stack:
         cancel_on_interrupt(cancelled, stack)
-        model = None
+        client = None
         if options.use_model:
-            model = await asyncio.to_thread(stack.enter_context, open_model_phase(flags, registry))
+            client = await asyncio.to_thread(stack.enter_context, open_model_client(flags))
         cluster = Cluster(
             registry=registry,
             roster=roster,
-            model=model,
+            client=client,
             approvals=approvals,
             mode=cast(PermissionMode, options.approve),
         )

@@ -8,7 +8,9 @@ EDGE_CASES = Detector(
     "edge_cases",
     "Unguarded divisions, indexes, conversions, None results, files and recursion. Test files are left out.",
     joined(
-        checked_modules(empty_values.check_empty_values, outside_data.check_outside_data, tests=False),
+        checked_modules(
+            empty_values.check_empty_values, outside_data.check_outside_data, tests=False
+        ),
         checked_files(casts.LANGUAGES, casts.check_casts),
     ),
     tuple({r.id: r for r in (*empty_values.RULES, *outside_data.RULES, *casts.RULES)}.values()),

@@ -22,15 +22,19 @@ UNGUARDED_NEXT = Rule("unguarded-next", Severity.MEDIUM, "next without a default
 
 RULES = (DIVISION, EMPTY_INDEX, EMPTY_REDUCTION, UNGUARDED_NEXT)
 
-_PATHLIKE = re.compile(r"path|dir|root|folder|base|home|parent|prefix|tmp|cwd|here|file|url", re.IGNORECASE)
-_SEQUENCE = re.compile(r"^(?:typing\.)?(?:list|List|Sequence|Collection|Iterable|deque|Deque|array)\b")
+_PATHLIKE = re.compile(
+    r"path|dir|root|folder|base|home|parent|prefix|tmp|cwd|here|file|url", re.IGNORECASE
+)
+_SEQUENCE = re.compile(
+    r"^(?:typing\.)?(?:list|List|Sequence|Collection|Iterable|deque|Deque|array)\b"
+)
 _NUMBER = re.compile(r"^(?:int|float|complex|Decimal|Fraction|Real|Number|np\.\w+)$")
 _PLURAL = re.compile(
     r"^(?:\w*_)?(?:items|values|numbers|scores|rows|records|results|samples|data|list|lst|arr|array|entries|"
     r"elements|prices|amounts|users|orders|points|nums|xs|words|tokens|lines|names|measurements|readings|"
     r"weights|grades|temperatures|durations|times|latencies|candidates|matches|events|messages|products)$"
 )
-_LISTS = frozenset("readlines fetchall findall glob splitlines finditer".split())
+_LISTS = frozenset(["readlines", "fetchall", "findall", "glob", "splitlines", "finditer"])
 _MEANS = frozenset(["statistics.mean", "statistics.median", "statistics.fmean", "statistics.mode"])
 
 
@@ -101,8 +105,16 @@ def _zero_reason(
                 return f"{shape(right):.60} may be zero"
             if isinstance(right.args[0], ast.Call) and module.call_name(right.args[0]) == "input":
                 return "The input may be zero"
-        if isinstance(right.func, ast.Attribute) and right.func.attr in ("count", "get") and right.args:
-            if isinstance(right.args[-1], ast.Constant) and right.args[-1].value not in (0, None) and len(right.args) > 1:  # noqa: E501
+        if (
+            isinstance(right.func, ast.Attribute)
+            and right.func.attr in ("count", "get")
+            and right.args
+        ):
+            if (
+                isinstance(right.args[-1], ast.Constant)
+                and right.args[-1].value not in (0, None)
+                and len(right.args) > 1
+            ):  # noqa: E501
                 return None
             return f"{shape(right):.60} may be zero"
     if isinstance(right, ast.BinOp) and isinstance(right.op, ast.Sub) and not is_modulo:
@@ -150,7 +162,9 @@ def _positive_default(function: FunctionNode, parameter: ast.arg) -> bool:
     arguments = function.args
     plain = [*arguments.posonlyargs, *arguments.args]
     pairs = list(zip(plain[::-1], arguments.defaults[::-1], strict=False))
-    pairs += [(one, d) for one, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d]
+    pairs += [
+        (one, d) for one, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d
+    ]
     return any(one is parameter and bool(getattr(default, "value", True)) for one, default in pairs)
 
 
@@ -158,7 +172,9 @@ def _index(module: PythonModule, node: ast.Subscript) -> Iterator[Finding]:
     index = node.slice
     if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub):
         index = index.operand
-    if not (isinstance(index, ast.Constant) and index.value in (0, 1)) or isinstance(index.value, bool):
+    if not (isinstance(index, ast.Constant) and index.value in (0, 1)) or isinstance(
+        index.value, bool
+    ):
         return
     reason = _empty_reason(module, node, node.value)
     if reason is None or _is_shape(module, node):
@@ -228,9 +244,9 @@ def _call(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
         argument = node.args[0]
         if isinstance(argument, ast.Starred):
             return
-    elif name in _MEANS and len(node.args) == 1:
-        argument = node.args[0]
-    elif name == "random.choice" and len(node.args) == 1:
+    elif (name in _MEANS and len(node.args) == 1) or (
+        name == "random.choice" and len(node.args) == 1
+    ):
         argument = node.args[0]
     elif name == "next" and len(node.args) == 1:
         yield from _next(module, node)
@@ -238,7 +254,9 @@ def _call(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
     else:
         return
     reason = _empty_reason(module, node, argument) or _empty_generator(argument)
-    if reason is None or guarded(module, node, argument, "ValueError", "StatisticsError", "IndexError"):
+    if reason is None or guarded(
+        module, node, argument, "ValueError", "StatisticsError", "IndexError"
+    ):
         return
     yield EMPTY_REDUCTION.at(
         module.file, node.lineno, f"{reason}: {name} raises. Check before it, or give a default.",

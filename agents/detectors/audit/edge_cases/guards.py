@@ -106,13 +106,18 @@ def _guarded_by(module: PythonModule, node: ast.AST, subjects: set[str]) -> bool
             if child is not ancestor.test and _mentions(ancestor.test, subjects):
                 return True
         elif isinstance(ancestor, ast.BoolOp):
-            earlier = ancestor.values[: ancestor.values.index(child)] if child in ancestor.values else []
+            earlier = (
+                ancestor.values[: ancestor.values.index(child)] if child in ancestor.values else []
+            )
             if any(_mentions(value, subjects) for value in earlier):
                 return True
         elif isinstance(ancestor, COMPREHENSIONS):
             if any(
                 child is not generator
-                and (any(_mentions(t, subjects) for t in generator.ifs) or shape(generator.iter) in subjects)
+                and (
+                    any(_mentions(t, subjects) for t in generator.ifs)
+                    or shape(generator.iter) in subjects
+                )
                 for generator in ancestor.generators
             ):
                 return True
@@ -153,7 +158,9 @@ def _tests(statement: ast.stmt, subjects: set[str]) -> bool:
         return _mentions(statement.subject, subjects)
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         name = shape(statement.value.func).rsplit(".", 1)[-1].lower()
-        checks = name.startswith(("check", "_check", "require", "validate", "_validate", "ensure", "assert"))
+        checks = name.startswith(
+            ("check", "_check", "require", "validate", "_validate", "ensure", "assert")
+        )
         return checks and any(_mentions(argument, subjects) for argument in statement.value.args)
     return False
 
@@ -165,7 +172,11 @@ def _changes(statement: ast.stmt, subjects: set[str]) -> bool:
             if shape(inner) in subjects:
                 return True
         elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
-            if shape(inner.func.value) in subjects and inner.func.attr in ("append", "add", "extend"):
+            if shape(inner.func.value) in subjects and inner.func.attr in (
+                "append",
+                "add",
+                "extend",
+            ):
                 return True
     return False
 

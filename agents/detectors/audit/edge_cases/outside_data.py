@@ -16,11 +16,15 @@ from agents.detectors.audit.python_module import (
 from agents.detectors.detector import Rule
 
 NONE_USED = Rule("none-used", Severity.MEDIUM, "attribute of what may be None", 476)
-UNCHECKED_INPUT = Rule("unchecked-conversion", Severity.MEDIUM, "conversion of outside text without a handler", 20)
+UNCHECKED_INPUT = Rule(
+    "unchecked-conversion", Severity.MEDIUM, "conversion of outside text without a handler", 20
+)
 MISSING_KEY = Rule("missing-key", Severity.MEDIUM, "key of outside data taken for granted", 754)
 OPEN_NOT_CLOSED = Rule("file-not-closed", Severity.MEDIUM, "file opened without `with`", 772)
 OPEN_ENCODING = Rule("open-without-encoding", Severity.LOW, "text file without an encoding", 838)
-FILE_MISSING = Rule("unguarded-open", Severity.LOW, "file from outside opened without a handler", 755)
+FILE_MISSING = Rule(
+    "unguarded-open", Severity.LOW, "file from outside opened without a handler", 755
+)
 RECURSION = Rule("unbounded-recursion", Severity.HIGH, "recursion without an end", 674)
 NAIVE_TIME = Rule("naive-datetime", Severity.LOW, "time without a time zone", 1339)
 NAIVE_MIX = Rule("naive-datetime-mix", Severity.MEDIUM, "aware and naive times mixed", 1339)
@@ -36,12 +40,34 @@ RULES = (
 _MATCHES = frozenset(["re.match", "re.search", "re.fullmatch"])
 _MAYBE_NONE_METHODS = frozenset(["fetchone", "one_or_none", "scalar_one_or_none", "find_one"])
 _MAYBE_NONE_CALLS = frozenset(["os.environ.get", "os.getenv", "shutil.which", "inspect.getmodule"])
-_OUTSIDE_CALLS = frozenset(["input", "json.loads", "json.load", "yaml.safe_load", "tomllib.load", "os.environ.get", "os.getenv"])
+_OUTSIDE_CALLS = frozenset(
+    [
+        "input",
+        "json.loads",
+        "json.load",
+        "yaml.safe_load",
+        "tomllib.load",
+        "os.environ.get",
+        "os.getenv",
+    ]
+)
 _OUTSIDE_METHODS = frozenset(["json", "get_json"])
-_REQUEST = ("request.args", "request.form", "request.query_params", "request.GET", "request.POST", "request.headers", "request.cookies", "sys.argv", "os.environ")  # noqa: E501
+_REQUEST = (
+    "request.args",
+    "request.form",
+    "request.query_params",
+    "request.GET",
+    "request.POST",
+    "request.headers",
+    "request.cookies",
+    "sys.argv",
+    "os.environ",
+)  # noqa: E501
 
 
-_ONE_ROW = re.compile(r"PRAGMA|COUNT\(|MAX\(|MIN\(|SUM\(|EXISTS|RETURNING|last_insert", re.IGNORECASE)
+_ONE_ROW = re.compile(
+    r"PRAGMA|COUNT\(|MAX\(|MIN\(|SUM\(|EXISTS|RETURNING|last_insert", re.IGNORECASE
+)
 """Queries that always have a row."""
 
 
@@ -87,7 +113,11 @@ def _maybe_none(module: PythonModule, call: ast.expr) -> str | None:
             return f".{method}"
     if method == "get" and len(call.args) == 1 and not call.keywords:
         return ".get"
-    if method == "find" and isinstance(call.func.value, ast.Name) and call.func.value.id in ("soup", "root", "tree", "element"):  # noqa: E501
+    if (
+        method == "find"
+        and isinstance(call.func.value, ast.Name)
+        and call.func.value.id in ("soup", "root", "tree", "element")
+    ):  # noqa: E501
         return ".find"
     return None
 
@@ -115,7 +145,15 @@ def _none(
         if not direct or not _is_method_call(module, node):
             return
         receiver = shape(getattr(getattr(value, "func", None), "value", value))
-        if receiver.rsplit(".", 1)[-1] in ("session", "client", "requests", "httpx", "http", "queue", "api"):
+        if receiver.rsplit(".", 1)[-1] in (
+            "session",
+            "client",
+            "requests",
+            "httpx",
+            "http",
+            "queue",
+            "api",
+        ):
             return
     yield NONE_USED.at(
         module.file,
@@ -175,7 +213,13 @@ def _conversion(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
             return
         if origin in ("json.loads", "json.load", "tomllib.load", "yaml.safe_load"):
             return
-    elif name in ("json.loads", "datetime.datetime.strptime", "datetime.datetime.fromisoformat", "uuid.UUID", "ipaddress.ip_address"):  # noqa: E501
+    elif name in (
+        "json.loads",
+        "datetime.datetime.strptime",
+        "datetime.datetime.fromisoformat",
+        "uuid.UUID",
+        "ipaddress.ip_address",
+    ):  # noqa: E501
         if not node.args:
             return
         origin = _is_outside(module, node.args[0])
@@ -193,7 +237,8 @@ def _conversion(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
     if catches(module, node, "ValueError", "TypeError", "JSONDecodeError", "InvalidOperation"):
         return
     if guarded(module, node, node.args[0]) and any(
-        word in module.file.quote(max(1, node.lineno - 4), node.lineno) for word in ("isdigit", "isdecimal", "isnumeric", "fullmatch")  # noqa: E501
+        word in module.file.quote(max(1, node.lineno - 4), node.lineno)
+        for word in ("isdigit", "isdecimal", "isnumeric", "fullmatch")  # noqa: E501
     ):
         return
     yield UNCHECKED_INPUT.at(
@@ -206,7 +251,9 @@ def _key(module: PythonModule, node: ast.Subscript) -> Iterator[Finding]:
     text = module.qualified(node.value) or ""
     if text == "sys.argv" and isinstance(node.slice, ast.Constant):
         if isinstance(node.slice.value, int) and node.slice.value >= 1:
-            checked = any("len(sys.argv)" in line or "len(argv)" in line for line in module.file.lines)
+            checked = any(
+                "len(sys.argv)" in line or "len(argv)" in line for line in module.file.lines
+            )
             if not checked and not catches(module, node, "IndexError"):
                 yield ARGV.at(module.file, node.lineno, "The argument may be missing: IndexError.")
         return
@@ -220,7 +267,11 @@ def _key(module: PythonModule, node: ast.Subscript) -> Iterator[Finding]:
                 )
         return
     origin = _is_outside(module, node.value)
-    if origin is None or origin == "input" or guarded(module, node, node.value, "KeyError", "LookupError"):
+    if (
+        origin is None
+        or origin == "input"
+        or guarded(module, node, node.value, "KeyError", "LookupError")
+    ):
         return
     if guarded(module, node, node):
         return
@@ -236,30 +287,66 @@ def _key(module: PythonModule, node: ast.Subscript) -> Iterator[Finding]:
 def _open(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
     if module.call_name(node) != "open":
         return
-    mode = node.args[1] if len(node.args) > 1 else next((k.value for k in node.keywords if k.arg == "mode"), None)  # noqa: E501
-    text = mode is None or (isinstance(mode, ast.Constant) and isinstance(mode.value, str) and "b" not in mode.value)  # noqa: E501
-    if text and not any(keyword.arg in ("encoding", None) for keyword in node.keywords) and len(node.args) < 4:
+    mode = (
+        node.args[1]
+        if len(node.args) > 1
+        else next((k.value for k in node.keywords if k.arg == "mode"), None)
+    )  # noqa: E501
+    text = mode is None or (
+        isinstance(mode, ast.Constant) and isinstance(mode.value, str) and "b" not in mode.value
+    )  # noqa: E501
+    if (
+        text
+        and not any(keyword.arg in ("encoding", None) for keyword in node.keywords)
+        and len(node.args) < 4
+    ):
         yield OPEN_ENCODING.at(
-            module.file, node.lineno, "The encoding depends on the machine: pass encoding=\"utf-8\"."
+            module.file, node.lineno, 'The encoding depends on the machine: pass encoding="utf-8".'
         )
     parent = module.parent.get(node)
     if isinstance(parent, ast.withitem) or _is_closed(module, node, parent):
         function = module.function_of(node)
         names = {one.arg for one in parameters(function)} if function is not None else set()
-        reading = mode is None or (isinstance(mode, ast.Constant) and str(mode.value).startswith("r"))
-        if reading and node.args and isinstance(node.args[0], ast.Name) and node.args[0].id in names:
-            if not guarded(module, node, node.args[0], "OSError", "IOError", "FileNotFoundError", "EnvironmentError"):  # noqa: E501
-                yield FILE_MISSING.at(module.file, node.lineno, "FileNotFoundError if there is no file.")
+        reading = mode is None or (
+            isinstance(mode, ast.Constant) and str(mode.value).startswith("r")
+        )
+        if (
+            reading
+            and node.args
+            and isinstance(node.args[0], ast.Name)
+            and node.args[0].id in names
+        ):
+            if not guarded(
+                module,
+                node,
+                node.args[0],
+                "OSError",
+                "IOError",
+                "FileNotFoundError",
+                "EnvironmentError",
+            ):  # noqa: E501
+                yield FILE_MISSING.at(
+                    module.file, node.lineno, "FileNotFoundError if there is no file."
+                )
         return
     yield OPEN_NOT_CLOSED.at(
-        module.file, node.lineno, "The file stays open if something raises: use `with`.", confidence=0.8
+        module.file,
+        node.lineno,
+        "The file stays open if something raises: use `with`.",
+        confidence=0.8,
     )
 
 
 def _is_closed(module: PythonModule, node: ast.Call, parent: ast.AST | None) -> bool:
     """Kept in an attribute, returned, passed on, or closed in the same function."""
-    if isinstance(parent, ast.Return | ast.Call | ast.Yield | ast.IfExp | ast.keyword | ast.Lambda | ast.BoolOp):
-        return not (isinstance(parent, ast.Call) and module.call_name(parent).endswith(("json.load", "csv.reader", "yaml.safe_load")))  # noqa: E501
+    if isinstance(
+        parent,
+        ast.Return | ast.Call | ast.Yield | ast.IfExp | ast.keyword | ast.Lambda | ast.BoolOp,
+    ):
+        return not (
+            isinstance(parent, ast.Call)
+            and module.call_name(parent).endswith(("json.load", "csv.reader", "yaml.safe_load"))
+        )  # noqa: E501
     if isinstance(parent, ast.Assign | ast.AnnAssign):
         targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
         if any(not isinstance(target, ast.Name) for target in targets):
@@ -267,7 +354,11 @@ def _is_closed(module: PythonModule, node: ast.Call, parent: ast.AST | None) -> 
         name = targets[0].id if isinstance(targets[0], ast.Name) else ""
         scope = module.function_of(node) or module.tree
         for inner in own_nodes(scope):
-            if isinstance(inner, ast.Return | ast.Yield) and inner.value is not None and shape(inner.value) == name:
+            if (
+                isinstance(inner, ast.Return | ast.Yield)
+                and inner.value is not None
+                and shape(inner.value) == name
+            ):
                 return True
             if isinstance(inner, ast.withitem) and name in shape(inner.context_expr):
                 return True
@@ -286,7 +377,9 @@ def _naive(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
     name = module.call_name(node)
     if name in ("datetime.datetime.utcnow", "datetime.datetime.utcfromtimestamp"):
         yield NAIVE_MIX.at(
-            module.file, node.lineno, f"{name.rsplit('.', 1)[-1]} returns a naive time: pass a time zone."
+            module.file,
+            node.lineno,
+            f"{name.rsplit('.', 1)[-1]} returns a naive time: pass a time zone.",
         )
     elif name == "datetime.datetime.now" and not node.args and not node.keywords:
         parent = module.parent.get(node)
@@ -297,11 +390,15 @@ def _naive(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
 
 def _unpacked(module: PythonModule, node: ast.Assign) -> Iterator[Finding]:
     target, value = node.targets[0], node.value
-    if not isinstance(target, ast.Tuple) or any(isinstance(one, ast.Starred) for one in target.elts):
+    if not isinstance(target, ast.Tuple) or any(
+        isinstance(one, ast.Starred) for one in target.elts
+    ):
         return
     if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)):
         return
-    if value.func.attr not in ("split", "rsplit") or guarded(module, node, value.func.value, "ValueError"):
+    if value.func.attr not in ("split", "rsplit") or guarded(
+        module, node, value.func.value, "ValueError"
+    ):
         return
     yield UNPACK_SPLIT.at(
         module.file, node.lineno, "ValueError if the text has another number of parts: use partition or check.",  # noqa: E501
@@ -316,7 +413,9 @@ def _text_from_parameter(module: PythonModule, node: ast.AST, call: ast.Call) ->
     return shape(receiver) in names or _is_outside(module, receiver) is not None
 
 
-def _recursion(module: PythonModule, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Finding]:
+def _recursion(
+    module: PythonModule, function: ast.FunctionDef | ast.AsyncFunctionDef
+) -> Iterator[Finding]:
     """A function that calls itself before anything lets it end."""
     method = module.class_of(function) is not None
     imported = {
@@ -335,7 +434,9 @@ def _recursion(module: PythonModule, function: ast.FunctionDef | ast.AsyncFuncti
                 if own and not _conditional(module, inner, function):
                     if len(inner.args) + len(inner.keywords) or not method:
                         yield RECURSION.at(
-                            module.file, inner.lineno, f"Every call of {function.name} calls it again."
+                            module.file,
+                            inner.lineno,
+                            f"Every call of {function.name} calls it again.",
                         )
                         return
         leaves = any(
@@ -347,7 +448,24 @@ def _recursion(module: PythonModule, function: ast.FunctionDef | ast.AsyncFuncti
 
 
 def _conditional(module: PythonModule, node: ast.AST, function: ast.AST) -> bool:
-    kinds = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.BoolOp, ast.Try, ast.Match, ast.Lambda, ast.comprehension, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp, ast.With, ast.AsyncWith)  # noqa: E501
+    kinds = (
+        ast.If,
+        ast.IfExp,
+        ast.For,
+        ast.AsyncFor,
+        ast.While,
+        ast.BoolOp,
+        ast.Try,
+        ast.Match,
+        ast.Lambda,
+        ast.comprehension,
+        ast.ListComp,
+        ast.GeneratorExp,
+        ast.SetComp,
+        ast.DictComp,
+        ast.With,
+        ast.AsyncWith,
+    )  # noqa: E501
     for ancestor in module.ancestors(node):
         if ancestor is function:
             return False

@@ -104,9 +104,12 @@ def _is_inexact(value: ast.expr, other: ast.expr) -> bool:
             return isinstance(other, ast.BinOp) and isinstance(other.op, ast.Div | ast.Mult)
         return False
     computed = any(
-        isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add | ast.Sub | ast.Mult | ast.Div)
+        isinstance(inner, ast.BinOp)
+        and isinstance(inner.op, ast.Add | ast.Sub | ast.Mult | ast.Div)
         for inner in ast.walk(other)
-    ) or (isinstance(other, ast.Call) and isinstance(other.func, ast.Name) and other.func.id == "sum")
+    ) or (
+        isinstance(other, ast.Call) and isinstance(other.func, ast.Name) and other.func.id == "sum"
+    )
     exact = value.value == int(value.value) if abs(value.value) < 2**53 else True
     fraction = (value.value * 1024) % 1 != 0
     plain = isinstance(other, ast.Name | ast.Attribute)
@@ -131,7 +134,9 @@ def _boolean(module: PythonModule, node: ast.BoolOp) -> Iterator[Finding]:
         bounds = [bound for value in node.values for bound in _bounds_of(value)]
         if _empty_range(bounds):
             yield IMPOSSIBLE_RANGE.at(
-                file, line, "No value satisfies both conditions: one of the comparisons is inverted."
+                file,
+                line,
+                "No value satisfies both conditions: one of the comparisons is inverted.",
             )
         equal = [pair for value in node.values if (pair := _equality(value, ast.Eq))]
         for index, (name, constant) in enumerate(equal):
@@ -265,7 +270,9 @@ def _test(module: PythonModule, node: ast.If | ast.While | ast.IfExp) -> Iterato
         for value in test.values:
             if isinstance(value, ast.Constant) and isinstance(value.value, bool):
                 yield CONSTANT_TEST.at(
-                    module.file, node.lineno, f"The operand {value.value} decides or is superfluous."
+                    module.file,
+                    node.lineno,
+                    f"The operand {value.value} decides or is superfluous.",
                 )
                 break
     elif isinstance(test, ast.Name) and test.id in _function_names(module):

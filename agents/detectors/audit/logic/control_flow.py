@@ -235,7 +235,9 @@ def _loop(module: PythonModule, node: ast.For | ast.AsyncFor | ast.While) -> Ite
         # A search whose `else` belongs to the `for`: it decides on the first element alone.
         both = (last.body[-1], last.orelse[-1])
         if all(isinstance(one, ast.Return) and one.value is not None for one in both):
-            constants = {shape(one.value) for one in both if isinstance(one, ast.Return) and one.value}
+            constants = {
+                shape(one.value) for one in both if isinstance(one, ast.Return) and one.value
+            }
             if constants == {"True", "False"}:
                 yield EARLY_LOOP_EXIT.at(
                     module.file,
@@ -265,8 +267,15 @@ def _endless(module: PythonModule, node: ast.While, inner: list[ast.AST]) -> Ite
     function = module.function_of(node)
     if not names or leaves or function is None:
         return
-    scopes = {name for one in ast.walk(function) if isinstance(one, ast.Global | ast.Nonlocal) for name in one.names}  # noqa: E501
-    bound = {one.id for one in inner if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    scopes = {
+        name
+        for one in ast.walk(function)
+        if isinstance(one, ast.Global | ast.Nonlocal)
+        for name in one.names
+    }  # noqa: E501
+    bound = {
+        one.id for one in inner if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    }
     if not names & (bound | scopes) and not _exits_by_call(inner):
         yield ENDLESS_LOOP.at(
             module.file, node.lineno, "Nothing in the loop changes its condition, so it never ends."
@@ -275,6 +284,7 @@ def _endless(module: PythonModule, node: ast.While, inner: list[ast.AST]) -> Ite
 
 def _exits_by_call(inner: list[ast.AST]) -> bool:
     return any(
-        isinstance(one, ast.Call) and shape(one.func).rsplit(".", 1)[-1] in ("exit", "_exit", "next")
+        isinstance(one, ast.Call)
+        and shape(one.func).rsplit(".", 1)[-1] in ("exit", "_exit", "next")
         for one in inner
     )

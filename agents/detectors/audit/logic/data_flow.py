@@ -19,20 +19,38 @@ from agents.detectors.audit.python_module import (
 from agents.detectors.detector import Rule
 
 OFF_BY_ONE = Rule("off-by-one", Severity.HIGH, "index one past the end", 193)
-SKIPS_LAST = Rule("range-skips-last", Severity.MEDIUM, "range that leaves out the last element", 193)
-CHANGED_WHILE_ITERATED = Rule("changed-while-iterated", Severity.HIGH, "container changed in its own loop", 362)
+SKIPS_LAST = Rule(
+    "range-skips-last", Severity.MEDIUM, "range that leaves out the last element", 193
+)
+CHANGED_WHILE_ITERATED = Rule(
+    "changed-while-iterated", Severity.HIGH, "container changed in its own loop", 362
+)
 LATE_BINDING = Rule("late-binding-closure", Severity.MEDIUM, "closure over a loop variable", 758)
-SHARED_ATTRIBUTE = Rule("shared-class-attribute", Severity.MEDIUM, "mutable class attribute that methods change", 1321)
+SHARED_ATTRIBUTE = Rule(
+    "shared-class-attribute", Severity.MEDIUM, "mutable class attribute that methods change", 1321
+)
 MUTABLE_DEFAULT = Rule("mutable-default", Severity.MEDIUM, "mutable default argument", 1321)
 MISSING_AWAIT = Rule("missing-await", Severity.HIGH, "coroutine that is never awaited", 670)
 SELF_ASSIGNMENT = Rule("self-assignment", Severity.MEDIUM, "value assigned to itself", 563)
-PARAMETER_OVERWRITTEN = Rule("parameter-overwritten", Severity.MEDIUM, "parameter replaced before it is read", 563)
-WRONG_DIRECTION = Rule("assignment-direction", Severity.HIGH, "attribute assigned to a parameter in __init__", 563)
-LOOP_VARIABLE_REBOUND = Rule("loop-variable-rebound", Severity.MEDIUM, "inner loop reuses the outer variable", 563)
-SHADOWED_BUILTIN = Rule("shadowed-builtin", Severity.MEDIUM, "built-in replaced and then called", 1109)
-INTEGER_DIVISION = Rule("integer-division", Severity.MEDIUM, "floor division that loses the fraction", 682)
+PARAMETER_OVERWRITTEN = Rule(
+    "parameter-overwritten", Severity.MEDIUM, "parameter replaced before it is read", 563
+)
+WRONG_DIRECTION = Rule(
+    "assignment-direction", Severity.HIGH, "attribute assigned to a parameter in __init__", 563
+)
+LOOP_VARIABLE_REBOUND = Rule(
+    "loop-variable-rebound", Severity.MEDIUM, "inner loop reuses the outer variable", 563
+)
+SHADOWED_BUILTIN = Rule(
+    "shadowed-builtin", Severity.MEDIUM, "built-in replaced and then called", 1109
+)
+INTEGER_DIVISION = Rule(
+    "integer-division", Severity.MEDIUM, "floor division that loses the fraction", 682
+)
 IGNORED_RESULT = Rule("ignored-result", Severity.MEDIUM, "result of a pure call dropped", 252)
-RETURN_IN_FINALLY = Rule("return-in-finally", Severity.MEDIUM, "finally that drops an exception", 584)
+RETURN_IN_FINALLY = Rule(
+    "return-in-finally", Severity.MEDIUM, "finally that drops an exception", 584
+)
 
 RULES = (
     OFF_BY_ONE, SKIPS_LAST, CHANGED_WHILE_ITERATED, LATE_BINDING, SHARED_ATTRIBUTE, MUTABLE_DEFAULT,
@@ -40,8 +58,24 @@ RULES = (
     SHADOWED_BUILTIN, INTEGER_DIVISION, IGNORED_RESULT, RETURN_IN_FINALLY,
 )  # fmt: skip
 
-_CHANGES = frozenset("append extend insert remove pop popitem clear add discard update setdefault".split())
-_RESIZES = frozenset("append extend insert remove pop popitem clear add discard".split())
+_CHANGES = frozenset(
+    [
+        "append",
+        "extend",
+        "insert",
+        "remove",
+        "pop",
+        "popitem",
+        "clear",
+        "add",
+        "discard",
+        "update",
+        "setdefault",
+    ]
+)
+_RESIZES = frozenset(
+    ["append", "extend", "insert", "remove", "pop", "popitem", "clear", "add", "discard"]
+)
 
 
 def check_data_flow(module: PythonModule) -> Iterator[Finding]:
@@ -100,10 +134,16 @@ def _index_range(module: PythonModule, node: ast.For | ast.AsyncFor) -> Iterator
     call = node.iter
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
         return
-    if call.func.id != "range" or not 1 <= len(call.args) <= 2 or not isinstance(node.target, ast.Name):
+    if (
+        call.func.id != "range"
+        or not 1 <= len(call.args) <= 2
+        or not isinstance(node.target, ast.Name)
+    ):
         return
     end = _offset_of_length(call.args[-1])
-    start = call.args[0].value if len(call.args) == 2 and isinstance(call.args[0], ast.Constant) else 0
+    start = (
+        call.args[0].value if len(call.args) == 2 and isinstance(call.args[0], ast.Constant) else 0
+    )
     if end is None:
         return
     name, offset = end
@@ -139,7 +179,10 @@ def _index_range(module: PythonModule, node: ast.For | ast.AsyncFor) -> Iterator
         )
         if not others and not uses_index:
             yield SKIPS_LAST.at(
-                module.file, node.lineno, f"The last element of {name:.60} is left out.", confidence=0.7
+                module.file,
+                node.lineno,
+                f"The last element of {name:.60} is left out.",
+                confidence=0.7,
             )
 
 
@@ -155,7 +198,11 @@ def _while_index(module: PythonModule, node: ast.While) -> Iterator[Finding]:
         index = test.left.id
         for statement in node.body:
             for inner in ast.walk(statement):
-                if isinstance(inner, ast.Subscript) and shape(inner.value) == name and shape(inner.slice) == index:  # noqa: E501
+                if (
+                    isinstance(inner, ast.Subscript)
+                    and shape(inner.value) == name
+                    and shape(inner.slice) == index
+                ):  # noqa: E501
                     yield OFF_BY_ONE.at(
                         module.file, node.lineno, f"At its end {index} is one past the end of {name:.60}: use <."
                     )  # fmt: skip
@@ -191,7 +238,8 @@ def _changed_while_iterated(
                 changed = inner.func.attr in _RESIZES and shape(inner.func.value) == name
             elif isinstance(inner, ast.Delete):
                 changed = any(
-                    isinstance(one, ast.Subscript) and shape(one.value) == name for one in inner.targets
+                    isinstance(one, ast.Subscript) and shape(one.value) == name
+                    for one in inner.targets
                 )
             if changed and not _leaves_after(module, inner):
                 what = "dictionary" if view else "container"
@@ -250,11 +298,11 @@ def _shared_attributes(module: PythonModule, node: ast.ClassDef) -> Iterator[Fin
             parent = module.parent.get(inner)
             if isinstance(inner.ctx, ast.Store) and not isinstance(parent, ast.AugAssign):
                 rebound.add(inner.attr)
-            elif isinstance(parent, ast.Attribute) and parent.attr in _CHANGES:
-                changed.add(inner.attr)
-            elif isinstance(parent, ast.Subscript) and not isinstance(parent.ctx, ast.Load):
-                changed.add(inner.attr)
-            elif isinstance(parent, ast.AugAssign):
+            elif (
+                (isinstance(parent, ast.Attribute) and parent.attr in _CHANGES)
+                or (isinstance(parent, ast.Subscript) and not isinstance(parent.ctx, ast.Load))
+                or isinstance(parent, ast.AugAssign)
+            ):
                 changed.add(inner.attr)
     for name in sorted((set(shared) & changed) - rebound):
         yield SHARED_ATTRIBUTE.at(
@@ -304,8 +352,23 @@ def _assignment(module: PythonModule, node: ast.Assign) -> Iterator[Finding]:
 
 
 _PURE_METHODS = frozenset(
-    "strip lstrip rstrip lower upper title replace encode decode capitalize casefold swapcase zfill "
-    "removeprefix removesuffix".split()
+    [
+        "strip",
+        "lstrip",
+        "rstrip",
+        "lower",
+        "upper",
+        "title",
+        "replace",
+        "encode",
+        "decode",
+        "capitalize",
+        "casefold",
+        "swapcase",
+        "zfill",
+        "removeprefix",
+        "removesuffix",
+    ]
 )
 
 
@@ -314,20 +377,29 @@ def _ignored(module: PythonModule, node: ast.Expr) -> Iterator[Finding]:
     if isinstance(value, ast.Compare) and not is_test_path(module.file.path):
         if len(value.ops) == 1 and isinstance(value.ops[0], ast.Eq):
             yield IGNORED_RESULT.at(
-                module.file, node.lineno, "This compares and drops the result: meant is an assignment."
+                module.file,
+                node.lineno,
+                "This compares and drops the result: meant is an assignment.",
             )
     if not isinstance(value, ast.Call):
         return
     name = module.call_name(value)
     if name in ("sorted", "reversed") and name not in module.imports:
-        yield IGNORED_RESULT.at(module.file, node.lineno, f"{name} returns a new value, dropped here.")
+        yield IGNORED_RESULT.at(
+            module.file, node.lineno, f"{name} returns a new value, dropped here."
+        )
     elif isinstance(value.func, ast.Attribute) and value.func.attr in _PURE_METHODS:
         if value.func.attr == "replace" and len(value.args) != 2:
             return
         receiver = shape(value.func.value)
-        if receiver.rsplit(".", 1)[-1] in ("os", "path", "tmp", "temp") or module.qualified(value.func.value) in ("os", "shutil"):  # noqa: E501
+        if receiver.rsplit(".", 1)[-1] in ("os", "path", "tmp", "temp") or module.qualified(
+            value.func.value
+        ) in ("os", "shutil"):  # noqa: E501
             return
-        if value.func.attr in ("title", "replace", "encode", "decode") and value.func.attr != "replace":
+        if (
+            value.func.attr in ("title", "replace", "encode", "decode")
+            and value.func.attr != "replace"
+        ):
             return
         yield IGNORED_RESULT.at(
             module.file, node.lineno, f"Strings are immutable: the result of {value.func.attr} is dropped."
@@ -387,7 +459,10 @@ def _percentages(module: PythonModule, function: FunctionNode) -> Iterator[Findi
             continue
         if any(word in name.lower() for word in _RATIO_NAMES for name in names):
             yield INTEGER_DIVISION.at(
-                module.file, node.lineno, "`//` drops the fraction of a ratio: use `/`.", confidence=0.7
+                module.file,
+                node.lineno,
+                "`//` drops the fraction of a ratio: use `/`.",
+                confidence=0.7,
             )
 
 
@@ -402,7 +477,8 @@ def _late_binding(module: PythonModule) -> Iterator[Finding]:
         kept = (
             isinstance(parent, ast.Call)
             and isinstance(parent.func, ast.Attribute)
-            and parent.func.attr in ("append", "add", "connect", "bind", "submit", "setdefault", "insert")
+            and parent.func.attr
+            in ("append", "add", "connect", "bind", "submit", "setdefault", "insert")
         ) or (
             isinstance(parent, ast.Assign)
             and any(isinstance(target, ast.Subscript) for target in parent.targets)
@@ -440,7 +516,9 @@ def _missing_await(module: PythonModule) -> Iterator[Finding]:
         where = module.function_of(node)
         used = isinstance(parent, ast.Expr) or (
             isinstance(where, ast.AsyncFunctionDef)
-            and isinstance(parent, ast.If | ast.Compare | ast.BinOp | ast.Subscript | ast.Attribute | ast.For)
+            and isinstance(
+                parent, ast.If | ast.Compare | ast.BinOp | ast.Subscript | ast.Attribute | ast.For
+            )
         )
         if used and not (isinstance(parent, ast.For) and node is not parent.iter):
             yield MISSING_AWAIT.at(

@@ -102,7 +102,11 @@ def _condition(file: SourceFile, node: "Node") -> Iterator[Finding]:
     condition = node.child_by_field_name("condition")
     if condition is None:
         return
-    inner = condition.named_children[0] if condition.type == "parenthesized_expression" and condition.named_children else condition  # noqa: E501
+    inner = (
+        condition.named_children[0]
+        if condition.type == "parenthesized_expression" and condition.named_children
+        else condition
+    )  # noqa: E501
     if inner.type == "assignment_expression" and not node.type.startswith(("while", "do")):
         yield ASSIGNMENT_IN_CONDITION.at(
             file, line_of(node), "This assigns instead of comparing: use `==` or `===`."
@@ -110,7 +114,9 @@ def _condition(file: SourceFile, node: "Node") -> Iterator[Finding]:
     if inner.type in ("true", "false", "boolean_literal") and node.type.startswith("if"):
         yield CONSTANT_TEST.at(file, line_of(node), f"This condition is always {node_text(inner)}.")
     parent = node.parent
-    if node.type.startswith("if") and not (parent is not None and parent.type in ("else_clause", "if_statement")):
+    if node.type.startswith("if") and not (
+        parent is not None and parent.type in ("else_clause", "if_statement")
+    ):
         yield from _chain(file, node)
 
 
@@ -127,7 +133,9 @@ def _chain(file: SourceFile, node: "Node") -> Iterator[Finding]:
         alternative = current.child_by_field_name("alternative")
         if alternative is not None and alternative.type == "else_clause":
             alternative = next((c for c in alternative.named_children), None)
-        current = alternative if alternative is not None and alternative.type.startswith("if") else None
+        current = (
+            alternative if alternative is not None and alternative.type.startswith("if") else None
+        )
 
 
 def _for(file: SourceFile, node: "Node") -> Iterator[Finding]:
@@ -182,7 +190,9 @@ def _case(file: SourceFile, node: "Node") -> Iterator[Finding]:
 def _catch(file: SourceFile, node: "Node") -> Iterator[Finding]:
     body = node.child_by_field_name("body")
     if body is not None and not body.named_children:
-        yield EMPTY_CATCH.at(file, line_of(node), "The error is dropped in silence: handle or log it.")
+        yield EMPTY_CATCH.at(
+            file, line_of(node), "The error is dropped in silence: handle or log it."
+        )
 
 
 def _go_blank_error(file: SourceFile, node: "Node") -> Iterator[Finding]:
@@ -219,8 +229,14 @@ def _call(file: SourceFile, node: "Node", script: bool) -> Iterator[Finding]:
         arguments = node_text(node.child_by_field_name("arguments"))
         if arguments.startswith("(async"):
             yield FOREACH_ASYNC.at(
-                file, line_of(node), "forEach does not wait for async functions: use for…of with await."
+                file,
+                line_of(node),
+                "forEach does not wait for async functions: use for…of with await.",
             )
     elif file.language == "rust" and name == "unwrap" and not is_test_path(file.path):
-        if not any("#[test]" in node_text(a)[:200] or "mod tests" in node_text(a)[:40] for a in ancestors(node) if a.type in ("function_item", "mod_item")):  # noqa: E501
+        if not any(
+            "#[test]" in node_text(a)[:200] or "mod tests" in node_text(a)[:40]
+            for a in ancestors(node)
+            if a.type in ("function_item", "mod_item")
+        ):  # noqa: E501
             yield RUST_UNWRAP.at(file, line_of(node), "unwrap panics: return the error with `?`.")

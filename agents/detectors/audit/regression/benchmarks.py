@@ -15,8 +15,14 @@ TOLERANCE = 0.10
 """Relative change that counts as noise (start value)."""
 
 _FILE = re.compile(r"(bench|perf|timing)", re.IGNORECASE)
-_COST = re.compile(r"(?:^|[._])(?:seconds|time|latency|duration|ms|us|ns|s|bytes|memory|mean|median|p50|p90|p95|p99|elapsed|allocations|error_rate)(?:$|[._])", re.IGNORECASE)  # noqa: E501
-_GAIN = re.compile(r"(?:^|[._])(?:throughput|ops|rps|qps|per_second|tokens_per_second|speedup|hit_rate|accuracy|ops_per_sec|requests_per_second)(?:$|[._])", re.IGNORECASE)  # noqa: E501
+_COST = re.compile(
+    r"(?:^|[._])(?:seconds|time|latency|duration|ms|us|ns|s|bytes|memory|mean|median|p50|p90|p95|p99|elapsed|allocations|error_rate)(?:$|[._])",
+    re.IGNORECASE,
+)  # noqa: E501
+_GAIN = re.compile(
+    r"(?:^|[._])(?:throughput|ops|rps|qps|per_second|tokens_per_second|speedup|hit_rate|accuracy|ops_per_sec|requests_per_second)(?:$|[._])",
+    re.IGNORECASE,
+)  # noqa: E501
 
 
 def benchmark_changes(
@@ -38,7 +44,9 @@ def benchmark_changes(
             if (-change if better_more else change) <= TOLERANCE:
                 continue
             key = name.rsplit(".", 1)[-1]
-            line = next((n for n, t in enumerate(new.lines, 1) if f'"{key}"' in t and f"{second:g}" in t), 0)
+            line = next(
+                (n for n, t in enumerate(new.lines, 1) if f'"{key}"' in t and f"{second:g}" in t), 0
+            )
             yield SLOWER.at(
                 new, line, f"{name:.120} was {first:g} and is {second:g} ({change:+.0%}).",
                 severity=Severity.HIGH if abs(change) >= 0.5 else None,

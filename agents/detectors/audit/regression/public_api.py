@@ -99,7 +99,11 @@ def api_changes(
     """Findings about public names that callers may rely on."""
     for old in base.of("python"):
         context.check_cancelled()
-        if is_test_path(old.path) or old.python is None or "/_" in f"/{old.path}".replace("/__init__", ""):
+        if (
+            is_test_path(old.path)
+            or old.python is None
+            or "/_" in f"/{old.path}".replace("/__init__", "")
+        ):
             continue
         new = workspace.get(old.path)
         if new is None:
@@ -118,7 +122,9 @@ def _at_file(file: SourceFile, message: str) -> Finding:
     return API_REMOVED.at(file, 0, message, evidence=file.path)
 
 
-def _compare(file: SourceFile, name: str, old: Signature, new: Signature | None) -> Iterator[Finding]:
+def _compare(
+    file: SourceFile, name: str, old: Signature, new: Signature | None
+) -> Iterator[Finding]:
     if new is None:
         if old.kind == "import" or name.rsplit(".", 1)[-1].startswith("__"):
             return
@@ -126,7 +132,11 @@ def _compare(file: SourceFile, name: str, old: Signature, new: Signature | None)
         yield API_REMOVED.at(file, 0, message, evidence=f"{old.kind} {name}")
         return
     if "function" not in old.kind or "function" not in new.kind:
-        if old.kind == new.kind == "constant" and old.value != new.value and name.rsplit(".", 1)[-1].isupper():
+        if (
+            old.kind == new.kind == "constant"
+            and old.value != new.value
+            and name.rsplit(".", 1)[-1].isupper()
+        ):
             yield CONSTANT_CHANGED.at(
                 file, new.line, f"{name:.80} was {old.value:.60} and is {new.value:.60}."
             )
@@ -138,30 +148,45 @@ def _compare(file: SourceFile, name: str, old: Signature, new: Signature | None)
         yield PARAMETER_REMOVED.at(
             file, new.line, f"{name:.80} has no parameter {', '.join(gone):.80} any more."
         )
-    required = [one for one, default in new.defaults.items() if default is None and one not in old.defaults]
+    required = [
+        one for one, default in new.defaults.items() if default is None and one not in old.defaults
+    ]
     if required and not old.open_ended and len(required) > len(gone):
         yield PARAMETER_REQUIRED.at(
             file, new.line, f"Callers of {name:.80} must now pass {', '.join(required):.80}."
         )
-    lost = [one for one, d in old.defaults.items() if d is not None and one in new.defaults and new.defaults[one] is None]  # noqa: E501
+    lost = [
+        one
+        for one, d in old.defaults.items()
+        if d is not None and one in new.defaults and new.defaults[one] is None
+    ]  # noqa: E501
     if lost:
         yield PARAMETER_REQUIRED.at(
             file, new.line, f"{', '.join(lost):.80} of {name:.80} has no default any more."
         )
     common = [one for one in old.positional if one in new.positional]
     if common != [one for one in new.positional if one in old.positional]:
-        yield PARAMETER_ORDER.at(file, new.line, f"The parameters of {name:.80} are in another order.")
+        yield PARAMETER_ORDER.at(
+            file, new.line, f"The parameters of {name:.80} are in another order."
+        )
     for one, default in old.defaults.items():
         changed = new.defaults.get(one)
         if default is not None and changed is not None and default != changed:
             yield DEFAULT_CHANGED.at(
-                file, new.line, f"The default of {one:.60} in {name:.80} was {default:.60}, is {changed:.60}."
+                file,
+                new.line,
+                f"The default of {one:.60} in {name:.80} was {default:.60}, is {changed:.60}.",
             )
     if old.raises != new.raises and old.raises:
         gone_text = ", ".join(sorted(old.raises - new.raises))
         added = ", ".join(sorted(new.raises - old.raises))
         text = " and ".join(
-            part for part in (f"no longer raises {gone_text}" if gone_text else "", f"now raises {added}" if added else "") if part  # noqa: E501
+            part
+            for part in (
+                f"no longer raises {gone_text}" if gone_text else "",
+                f"now raises {added}" if added else "",
+            )
+            if part  # noqa: E501
         )
         yield EXCEPTIONS_CHANGED.at(file, new.line, f"{name:.80} {text:.200}.")
     if old.returns and new.returns and old.returns != new.returns:

@@ -18,7 +18,9 @@ ASSERT_WEAKENED = Rule("assert-weakened", Severity.HIGH, "assertion that holds m
 TOLERANCE_WIDENED = Rule("tolerance-widened", Severity.HIGH, "tolerance of a comparison widened")
 RULES = (TEST_DELETED, TEST_SKIPPED, ASSERT_REMOVED, ASSERT_WEAKENED, TOLERANCE_WIDENED)
 
-_SKIPS = re.compile(r"\b(skip|skipif|xfail|skipTest|skipIf|skipUnless|expectedFailure|importorskip)\b")
+_SKIPS = re.compile(
+    r"\b(skip|skipif|xfail|skipTest|skipIf|skipUnless|expectedFailure|importorskip)\b"
+)
 _TRIVIAL = frozenset(["True", "1", "not False", "1 == 1", "True is True"])
 _TOLERANCES = frozenset(["abs", "rel", "abs_tol", "rel_tol", "delta", "atol", "rtol"])
 _SCRIPT_TEST = re.compile(r"\b(?:it|test)(\.skip|\.only|\.todo)?\(\s*(['\"`])(.+?)\2")
@@ -62,7 +64,9 @@ def tests_of(file: SourceFile) -> dict[str, TestShape]:
         prefix = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
         inherited = _skips(node) if isinstance(node, ast.ClassDef) else 0
         for method in methods:
-            if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and method.name.startswith("test"):
+            if isinstance(
+                method, ast.FunctionDef | ast.AsyncFunctionDef
+            ) and method.name.startswith("test"):
                 test = _shape(method)
                 test.skips += inherited + module_skips
                 found[prefix + method.name] = test
@@ -106,7 +110,12 @@ def _shape(function: ast.FunctionDef | ast.AsyncFunctionDef) -> TestShape:
 def _python(old: SourceFile, new: SourceFile | None, workspace: Workspace) -> Iterator[Finding]:
     before = tests_of(old)
     if new is None:
-        moved = {name for file in workspace.of("python") if is_test_path(file.path) for name in tests_of(file)}
+        moved = {
+            name
+            for file in workspace.of("python")
+            if is_test_path(file.path)
+            for name in tests_of(file)
+        }
         gone = [name for name in before if name not in moved]
         if gone:
             yield TEST_DELETED.at(
@@ -124,14 +133,18 @@ def _python(old: SourceFile, new: SourceFile | None, workspace: Workspace) -> It
                     for one in tests_of(file)
                 }  # fmt: skip
             if name not in elsewhere:
-                yield TEST_DELETED.at(new, 0, f"The test {name:.80} was removed.", evidence=f"def {name}")
+                yield TEST_DELETED.at(
+                    new, 0, f"The test {name:.80} was removed.", evidence=f"def {name}"
+                )
             continue
         yield from _weaker(new, name, test, now)
 
 
 def _weaker(file: SourceFile, name: str, old: TestShape, new: TestShape) -> Iterator[Finding]:
     if new.skips > old.skips:
-        yield TEST_SKIPPED.at(file, new.line, f"The test {name:.80} is now skipped or expected to fail.")
+        yield TEST_SKIPPED.at(
+            file, new.line, f"The test {name:.80} is now skipped or expected to fail."
+        )
     for line in new.trivial[len(old.trivial) :]:
         yield ASSERT_WEAKENED.at(file, line, f"This assertion of {name:.80} always holds.")
     lost = [text for text in old.asserts if text not in new.asserts]
@@ -144,7 +157,9 @@ def _weaker(file: SourceFile, name: str, old: TestShape, new: TestShape) -> Iter
     for was, now in zip(lost, gained, strict=False):
         if _is_weaker(was, now):
             yield ASSERT_WEAKENED.at(
-                file, _line_of(file, new.line, now), f"{was:.100} became {now:.100}, which holds more easily."
+                file,
+                _line_of(file, new.line, now),
+                f"{was:.100} became {now:.100}, which holds more easily.",
             )
     if len(old.tolerances) == len(new.tolerances):
         for first, second in zip(old.tolerances, new.tolerances, strict=True):
@@ -159,14 +174,18 @@ def _weaker(file: SourceFile, name: str, old: TestShape, new: TestShape) -> Iter
     if set(new.raises) & broader and not set(old.raises) & broader and old.raises:
         yield ASSERT_WEAKENED.at(file, new.line, f"{name:.80} now accepts any exception.")
     if len(new.raises) < len(old.raises) and len(new.asserts) <= len(old.asserts):
-        yield ASSERT_REMOVED.at(file, new.line, f"{name:.80} no longer expects {old.raises[0]:.80}.")
+        yield ASSERT_REMOVED.at(
+            file, new.line, f"{name:.80} no longer expects {old.raises[0]:.80}."
+        )
 
 
 def _is_weaker(was: str, now: str) -> bool:
     """An equality that became membership, inequality, truth or an identity with None."""
     if "==" in was and "==" not in now:
         return bool(re.search(r" (in|>=|<=|>|<|!=) |is not None|isinstance", now)) or " " not in now
-    if re.search(r"assertEqual|assertRaises", was) and re.search(r"assertTrue|assertIn\b|assertIsNotNone", now):
+    if re.search(r"assertEqual|assertRaises", was) and re.search(
+        r"assertTrue|assertIn\b|assertIsNotNone", now
+    ):
         return True
     return now == f"{was} or True" or now.endswith(" or True")
 
@@ -185,7 +204,9 @@ def _script(old: SourceFile, new: SourceFile | None) -> Iterator[Finding]:
     if not before:
         return
     if new is None:
-        yield TEST_DELETED.at(old, 0, f"The file with {len(before)} tests was deleted.", evidence=old.path)
+        yield TEST_DELETED.at(
+            old, 0, f"The file with {len(before)} tests was deleted.", evidence=old.path
+        )
         return
     after = {match[3]: (match[1], match.start()) for match in _SCRIPT_TEST.finditer(new.text)}
     for name, mark in before.items():

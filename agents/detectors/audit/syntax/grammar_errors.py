@@ -124,7 +124,26 @@ def _place(node: "Node") -> tuple[int, str]:
 
 
 _OPTIONAL_END = frozenset(
-    "p li dt dd option optgroup tr td th thead tbody tfoot html head body colgroup rt rp".split()
+    [
+        "p",
+        "li",
+        "dt",
+        "dd",
+        "option",
+        "optgroup",
+        "tr",
+        "td",
+        "th",
+        "thead",
+        "tbody",
+        "tfoot",
+        "html",
+        "head",
+        "body",
+        "colgroup",
+        "rt",
+        "rp",
+    ]
 )
 
 
@@ -149,5 +168,20 @@ def _check_html(file: SourceFile, root: "Node") -> Iterator[Finding]:
 
 
 _VOID = frozenset(
-    "area base br col embed hr img input link meta param source track wbr".split()
+    [
+        "area",
+        "base",
+        "br",
+        "col",
+        "embed",
+        "hr",
+        "img",
+        "input",
+        "link",
+        "meta",
+        "param",
+        "source",
+        "track",
+        "wbr",
+    ]
 )

@@ -15,7 +15,9 @@ def fix_division(target: Target) -> Fix | None:
         calls = [inner for inner in ast.walk(divisor) if isinstance(inner, ast.Call | ast.Await)]
         if isinstance(divisor, ast.Constant):
             continue
-        if any(shape(call.func) not in ("len", "sum") for call in calls if isinstance(call, ast.Call)):
+        if any(
+            shape(call.func) not in ("len", "sum") for call in calls if isinstance(call, ast.Call)
+        ):
             return None
         test = target.source(divisor)
         if len(calls) == 1 and isinstance(divisor, ast.Call) and shape(divisor.func) == "len":
@@ -34,7 +36,11 @@ def fix_division(target: Target) -> Fix | None:
 def fix_off_by_one(target: Target) -> Fix | None:
     """`range(len(x) + 1)`, `<= len(x)` and `x[len(x)]` end at the last element (CWE-193)."""
     for node in target.nodes():
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.left, ast.Call):
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Add)
+            and isinstance(node.left, ast.Call)
+        ):
             if shape(node.left.func) == "len" and shape(node.right) == "1":
                 return target.fix(
                     "The last index is len - 1.", target.replace(node, target.source(node.left))
@@ -60,7 +66,9 @@ def fix_mutable_default(target: Target) -> Fix | None:
         arguments = node.args
         plain = [*arguments.posonlyargs, *arguments.args]
         pairs = list(zip(plain[::-1], arguments.defaults[::-1], strict=False))
-        pairs += [(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d]
+        pairs += [
+            (a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d
+        ]
         for argument, default in pairs:
             mutable = isinstance(default, ast.List | ast.Dict | ast.Set) or (
                 isinstance(default, ast.Call) and shape(default.func) in ("list", "dict", "set")
@@ -69,7 +77,11 @@ def fix_mutable_default(target: Target) -> Fix | None:
                 continue
             body = node.body
             first = body[0]
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(body) > 1:
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and len(body) > 1
+            ):
                 first = body[1]
             if first.lineno == node.lineno or not parameters(node):
                 return None
@@ -77,9 +89,7 @@ def fix_mutable_default(target: Target) -> Fix | None:
             start = target.offset(first.lineno, 0)
             if getattr(first, "decorator_list", None):
                 start = target.offset(first.decorator_list[0].lineno, 0)  # type: ignore[attr-defined]
-            lines = (
-                f"{margin}if {argument.arg} is None:\n{margin}    {argument.arg} = {target.source(default)}\n"
-            )
+            lines = f"{margin}if {argument.arg} is None:\n{margin}    {argument.arg} = {target.source(default)}\n"
             edits = [target.replace(default, "None"), (start, start, lines)]
             annotation = argument.annotation
             if annotation is not None and "None" not in shape(annotation):
@@ -91,7 +101,9 @@ def fix_mutable_default(target: Target) -> Fix | None:
 def fix_encoding(target: Target) -> Fix | None:
     """`open(path)` gets `encoding="utf-8"` (CWE-838)."""
     for call in target.calls():
-        if target.module.call_name(call) == "open" and not any(k.arg == "encoding" for k in call.keywords):
+        if target.module.call_name(call) == "open" and not any(
+            k.arg == "encoding" for k in call.keywords
+        ):
             end = target.span(call)[1] - 1
             before = target.file.text[:end].rstrip()
             comma = "" if before.endswith((",", "(")) else ", "

@@ -38,7 +38,9 @@ def fix_weak_hash(target: Target) -> Fix | None:
         if name in ("hashlib.md5", "hashlib.sha1"):
             if isinstance(call.func, ast.Attribute):
                 new = f"{target.source(call.func.value)}.sha256"
-                return target.fix("SHA-256 has no known collisions.", target.replace(call.func, new))
+                return target.fix(
+                    "SHA-256 has no known collisions.", target.replace(call.func, new)
+                )
             return target.fix(
                 "SHA-256 has no known collisions.",
                 target.replace(call.func, "hashlib.sha256"),
@@ -79,8 +81,16 @@ def fix_mktemp(target: Target) -> Fix | None:
     for call in target.calls():
         if target.module.call_name(call) == "tempfile.mktemp":
             inner = ", ".join(
-                [f"{k}={target.source(v)}" for k, v in zip(("suffix", "prefix", "dir"), call.args, strict=False)]
-                + [target.source(keyword.value) if keyword.arg is None else f"{keyword.arg}={target.source(keyword.value)}" for keyword in call.keywords]  # noqa: E501
+                [
+                    f"{k}={target.source(v)}"
+                    for k, v in zip(("suffix", "prefix", "dir"), call.args, strict=False)
+                ]
+                + [
+                    target.source(keyword.value)
+                    if keyword.arg is None
+                    else f"{keyword.arg}={target.source(keyword.value)}"
+                    for keyword in call.keywords
+                ]  # noqa: E501
                 + ["delete=False"]
             )
             return target.fix(
@@ -97,7 +107,12 @@ def fix_shell(target: Target) -> Fix | None:
         if not target.module.call_name(call).startswith("subprocess."):
             continue
         shell = next((k for k in call.keywords if k.arg == "shell"), None)
-        if shell is None or not isinstance(shell.value, ast.Constant) or not shell.value.value or not call.args:
+        if (
+            shell is None
+            or not isinstance(shell.value, ast.Constant)
+            or not shell.value.value
+            or not call.args
+        ):
             continue
         command = call.args[0]
         edits = [target.replace(shell.value, "False")]
@@ -122,7 +137,11 @@ def _words(target: Target, command: ast.expr) -> list[str] | None:
         for value in command.values:
             if isinstance(value, ast.Constant):
                 parts.append(str(value.value))
-            elif isinstance(value, ast.FormattedValue) and value.conversion == -1 and not value.format_spec:
+            elif (
+                isinstance(value, ast.FormattedValue)
+                and value.conversion == -1
+                and not value.format_spec
+            ):
                 parts.append(value.value)
             else:
                 return None
@@ -139,11 +158,15 @@ def _words(target: Target, command: ast.expr) -> list[str] | None:
                 return None
             before_value = index + 1 < len(parts)
             after_value = index > 0
-            if (before_value and part and not part.endswith(" ")) or (after_value and part and not part.startswith(" ")):  # noqa: E501
+            if (before_value and part and not part.endswith(" ")) or (
+                after_value and part and not part.startswith(" ")
+            ):  # noqa: E501
                 return None  # a word that is part text, part value
             words += [repr(word).replace("'", '"') for word in part.split()]
         else:
-            words.append(f"str({target.source(part)})" if not _is_text(part) else target.source(part))
+            words.append(
+                f"str({target.source(part)})" if not _is_text(part) else target.source(part)
+            )
     return words
 
 
@@ -158,7 +181,9 @@ def fix_compare(target: Target) -> Fix | None:
             continue
         if not isinstance(node.ops[0], ast.Eq | ast.NotEq):
             continue
-        left, right = (f"str({target.source(one)}).encode()" for one in (node.left, node.comparators[0]))
+        left, right = (
+            f"str({target.source(one)}).encode()" for one in (node.left, node.comparators[0])
+        )
         sign = "not " if isinstance(node.ops[0], ast.NotEq) else ""
         text = f"{sign}hmac.compare_digest({left}, {right})"
         return target.fix(
@@ -172,7 +197,9 @@ def fix_compare(target: Target) -> Fix | None:
 def fix_sql(target: Target) -> Fix | None:
     """A query built with values becomes one with parameters (CWE-89), where each value is a whole literal."""
     for call in target.calls():
-        if not (isinstance(call.func, ast.Attribute) and call.func.attr in ("execute", "executemany")):
+        if not (
+            isinstance(call.func, ast.Attribute) and call.func.attr in ("execute", "executemany")
+        ):
             continue
         if len(call.args) != 1 or call.keywords:
             continue
@@ -187,8 +214,22 @@ def fix_sql(target: Target) -> Fix | None:
         if split is None:
             return None
         text, values = split
-        mark = "%s" if any(name in target.file.text for name in ("psycopg", "MySQLdb", "pymysql", "mysql.connector")) else "?"  # noqa: E501
-        literal = '"' + text.replace("\0", mark).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'  # noqa: E501
+        mark = (
+            "%s"
+            if any(
+                name in target.file.text
+                for name in ("psycopg", "MySQLdb", "pymysql", "mysql.connector")
+            )
+            else "?"
+        )  # noqa: E501
+        literal = (
+            '"'
+            + text.replace("\0", mark)
+            .replace("\\", "\\\\")
+            .replace('"', '\\"')
+            .replace("\n", "\\n")
+            + '"'
+        )  # noqa: E501
         arguments = ", ".join(values) + ("," if len(values) == 1 else "")
         edits = [target.replace(where, literal)]
         start, end = target.span(query)
@@ -256,7 +297,11 @@ def _query_parts(target: Target, query: ast.expr) -> tuple[str, list[str]] | Non
         for operand in [node, *reversed(operands)]:
             if isinstance(operand, ast.Constant) and isinstance(operand.value, str):
                 pieces.append(operand.value)
-            elif isinstance(operand, ast.Call) and shape(operand.func) == "str" and len(operand.args) == 1:
+            elif (
+                isinstance(operand, ast.Call)
+                and shape(operand.func) == "str"
+                and len(operand.args) == 1
+            ):
                 add(operand.args[0])
             else:
                 add(operand)
@@ -283,6 +328,6 @@ def _unquoted(text: str, values: list[str]) -> tuple[str, list[str]] | None:
         ):  # fmt: skip
             return None
         after = text[match.end() : match.end() + 1]
-        if after and (after.isalnum() or after in "_%'") or text[match.start() - 1] in "'%_":
+        if (after and (after.isalnum() or after in "_%'")) or text[match.start() - 1] in "'%_":
             return None
     return (text, values) if values else None

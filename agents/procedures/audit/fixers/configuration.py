@@ -24,8 +24,16 @@ def fix_configuration(file: SourceFile, finding: Finding) -> Fix | None:
 
 _CWES = frozenset([250, 269, 489, 605, 668, 732, 16, 1188, 215])
 _LINES = (
-    (re.compile(r"^(\s*-?\s*privileged:\s*)true\b"), r"\1false", "The container gets no privileges."),
-    (re.compile(r"^(\s*-?\s*allowPrivilegeEscalation:\s*)true\b"), r"\1false", "No process gains privileges."),
+    (
+        re.compile(r"^(\s*-?\s*privileged:\s*)true\b"),
+        r"\1false",
+        "The container gets no privileges.",
+    ),
+    (
+        re.compile(r"^(\s*-?\s*allowPrivilegeEscalation:\s*)true\b"),
+        r"\1false",
+        "No process gains privileges.",
+    ),
     (re.compile(r"^(\s*debug\s*[:=]\s*)true\b", re.IGNORECASE), r"\1false", "Debugging is off."),
     (re.compile(r"\b0\.0\.0\.0\b"), "127.0.0.1", "Only this machine can connect."),
     (re.compile(r"\bchmod\s+(-R\s+)?0?777\b"), r"chmod \g<1>750", "Others have no access."),

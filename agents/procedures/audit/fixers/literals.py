@@ -34,7 +34,9 @@ def fix_switch(target: Target) -> Fix | None:
         elif isinstance(node, ast.Assign):
             target_node = node.targets[0]
             name = getattr(target_node, "attr", getattr(target_node, "id", ""))
-            if isinstance(target_node, ast.Subscript) and isinstance(target_node.slice, ast.Constant):
+            if isinstance(target_node, ast.Subscript) and isinstance(
+                target_node.slice, ast.Constant
+            ):
                 name = str(target_node.slice.value)
             pairs = [(name, node.value)]
         for name, value in pairs:
@@ -88,7 +90,9 @@ def fix_none_comparison(target: Target) -> Fix | None:
         is_none = isinstance(right, ast.Constant) and right.value is None
         words = {ast.Eq: "is", ast.NotEq: "is not"} if is_none else {ast.Is: "==", ast.IsNot: "!="}
         new = words.get(type(operator))
-        if new is None or (not is_none and isinstance(right, ast.Constant) and right.value in (None, True, False)):
+        if new is None or (
+            not is_none and isinstance(right, ast.Constant) and right.value in (None, True, False)
+        ):
             continue
         edit: Edit = (target.span(node.left)[1], target.span(right)[0], f" {new} ")
         if target.file.text[edit[0] : edit[1]].strip(" ") not in ("==", "!=", "is", "is not"):
@@ -118,7 +122,9 @@ def fix_jwt_algorithms(target: Target) -> Fix | None:
             kept = [e for e in keyword.value.elts if str(getattr(e, "value", "")).lower() != "none"]
             if kept and len(kept) < len(keyword.value.elts):
                 text = ", ".join(target.source(element) for element in kept)
-                return target.fix("Unsigned tokens are refused.", target.replace(keyword.value, f"[{text}]"))
+                return target.fix(
+                    "Unsigned tokens are refused.", target.replace(keyword.value, f"[{text}]")
+                )
     return None
 
 
@@ -131,4 +137,3 @@ def fix_file_mode(target: Target) -> Fix | None:
                     mode = "0o700" if argument.value & 0o111 else "0o600"
                     return target.fix("Only the owner has access.", target.replace(argument, mode))
     return None
-

@@ -28,7 +28,8 @@ def fix_by_ruff(file: SourceFile, finding: Finding) -> Fix | None:
         for edit in fix["edits"]:
             places = [edit["location"], edit["end_location"]]
             start, end = (
-                min(starts[place["row"] - 1] + place["column"] - 1, len(file.text)) for place in places
+                min(starts[place["row"] - 1] + place["column"] - 1, len(file.text))
+                for place in places
             )
             edits.append((start, end, str(edit["content"])))
         reason = str(fix.get("message") or "ruff's fix").rstrip(".")

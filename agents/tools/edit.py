@@ -1,0 +1,82 @@
+"""`edit`: replace a passage of a file that this run has read and that has not changed since."""
+
+import asyncio
+import difflib
+from typing import Any
+
+from pydantic import Field
+
+from agents.api.errors import InvalidTask
+from agents.tools.arguments import Arguments, RelativePath
+from agents.tools.beneath import read_beneath, write_beneath
+from agents.tools.bounded_text import bounded
+from agents.tools.read import canonical, digest, read_digests, text_of
+from agents.tools.sensitive import taint_of
+from agents.tools.tool import Effect, Tool, ToolContext, ToolOutput
+
+
+class EditArguments(Arguments):
+    """A passage that occurs exactly once in the file, and its replacement."""
+
+    path: RelativePath
+    old: str = Field(min_length=1, max_length=100_000)
+    new: str = Field(max_length=100_000)
+
+
+def unchanged_since_read(context: ToolContext, path: str) -> bytes:
+    """The file's bytes, if they are those that this run has read.
+
+    Raises:
+        InvalidTask: it was not read, or has changed since.
+    """
+    known = read_digests(context).get(path)
+    if known is None:
+        raise InvalidTask(f"Read {path} before changing it.")
+    data = read_beneath(context.root, path)
+    if digest(data) != known:
+        raise InvalidTask(f"{path} has changed since it was read: read it again.")
+    return data
+
+
+def _replace(context: ToolContext, path: str, old: str, new: str) -> tuple[str, str]:
+    """The file's text before and after."""
+    data = unchanged_since_read(context, path)
+    text_of(path, data)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:  # decoding with replacements would destroy the other bytes
+        raise InvalidTask(f"{path} is not UTF-8 and cannot be edited.") from error
+    count = text.count(old)
+    if count != 1:
+        raise InvalidTask(f"The passage occurs {count} times in {path}; it must occur once.")
+    changed = text.replace(old, new)
+    encoded = changed.encode("utf-8", "replace")
+    write_beneath(context.root, path, encoded, replace=True)
+    read_digests(context)[path] = digest(encoded)
+    return text, changed
+
+
+async def _edit(arguments: Any, context: ToolContext) -> ToolOutput:
+    path = canonical(arguments.path)
+    before, after = await asyncio.to_thread(_replace, context, path, arguments.old, arguments.new)
+    diff = "\n".join(
+        difflib.unified_diff(
+            before.splitlines(), after.splitlines(), f"a/{path}", f"b/{path}", lineterm=""
+        )
+    )
+    return ToolOutput(
+        bounded(diff or "The text is unchanged."),
+        data={"path": path, "diff": diff},
+        taint=taint_of(diff, path),
+    )
+
+
+EDIT = Tool(
+    name="edit",
+    description="Replace a passage of a file that was read.",
+    arguments=EditArguments,
+    effects=frozenset({Effect.WRITE}),
+    call=_edit,
+    idempotent=False,
+    target=lambda arguments: arguments.path,
+)
