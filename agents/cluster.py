@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.api.agent_spec import PermissionMode
 from agents.api.budget import Budget
@@ -32,6 +32,10 @@ from agents.runs.run_store import RunStore
 from agents.runs.tool_executor import stricter
 from agents.workspace.workspace import Workspace, open_workspace
 
+if TYPE_CHECKING:
+    from agents.model.ask_all import AnyQuestion, Replies
+    from engine.clients.engine_client import EngineClient
+
 MAX_SKIPPED_NOTES = 20
 
 
@@ -44,6 +48,7 @@ class Cluster:
         registry: Registry | None = None,
         roster: Roster | None = None,
         model: ModelPhase | None = None,
+        client: "EngineClient | None" = None,
         approvals: Approvals | None = None,
         mode: PermissionMode = "ask",
         store: RunStore | None = None,
@@ -55,6 +60,7 @@ class Cluster:
             registry: what is registered; None loads the built-in parts and the installed plugins.
             roster: the agents; None loads the built-in ones.
             model: the model phase; None runs all agents without a model.
+            client: an engine, instead of a model phase: its model takes part by what it is measured to do.
             approvals: where tool calls wait for a decision; None denies them.
             mode: permission mode of all runs.
             store: where pipelines' results are kept, so that a run can be resumed; None keeps nothing.
@@ -66,6 +72,8 @@ class Cluster:
         self.pipelines, self.pipeline_problems = load_pipelines(
             [*self.registry.pipeline_folders, *pipeline_folders]
         )
+        if model is None and client is not None:
+            model = _phase(client, self.registry)
         self._model = model
         self._mode = mode
         self._means = Means(
@@ -77,6 +85,39 @@ class Cluster:
             model=model,
             store=store,
         )
+
+    async def ask_all(
+        self, document: str, questions: "Sequence[AnyQuestion]", *, max_tokens: int = 96
+    ) -> "Replies":
+        """Ask many questions about a document, which is computed once.
+
+        cluster = Cluster(client=client)
+        replies = await cluster.ask_all(contract, [
+            "Who are the parties?",
+            Question("law", "Which law applies?", ("German", "English", "another")),
+            Structured("When does it end?", {"type": "object", ...}),
+        ])
+        for reply in replies.replies:
+            print(reply.text)
+        print(replies.usage.cached_tokens, "tokens saved")
+
+        Args:
+            document: the text; its middle is left out if the context has no room for it.
+            questions: texts, `Question`s (one token each, two label orders) or `Structured` ones (JSON).
+            max_tokens: limit of each answer that is text or JSON.
+
+        Raises:
+            InvalidTask: there is no model, or no question, or too many.
+            ModelFailure: the engine refused a question or stopped.
+        """
+        from agents.model.ask_all import ask_all
+        from agents.steps.model_phase import StepsPhase
+
+        if not isinstance(self._model, StepsPhase):
+            raise InvalidTask("There is no model to ask: give the cluster a client.")
+        layout, decider = self._model.parts()
+        session = self._model.session
+        return await ask_all(session, layout, decider, document, questions, max_tokens=max_tokens)
 
     async def run(
         self,
@@ -222,6 +263,13 @@ class Cluster:
         )
         on_start(run)
         return await run.execute()
+
+
+def _phase(client: "EngineClient", registry: Registry) -> ModelPhase:
+    from agents.model.session import ModelSession
+    from agents.steps.model_phase import StepsPhase
+
+    return StepsPhase(ModelSession(client), tuple(registry.tools.values()))
 
 
 async def open_task(

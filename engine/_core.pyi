@@ -643,6 +643,7 @@ MAX_DRAFT_TOKENS: int
 """The most draft tokens of a step, over all its rows."""
 
 MAX_TOP_LOGPROBS: int
+MAX_LOGPROB_TOKEN_IDS: int
 """The most top logprobs that a row may request."""
 
 MAX_BREAKER_TAIL: int
@@ -700,6 +701,8 @@ class StepArrays:
         bias_rows: NDArray[np.int32],
         bias_ids: NDArray[np.int32],
         bias_values: NDArray[np.float32],
+        logprob_rows: NDArray[np.int32],
+        logprob_ids: NDArray[np.int32],
         breaker_heads: NDArray[np.uint32],
         breaker_tails: NDArray[np.int32],
         mask_rows: NDArray[np.int32],
@@ -712,6 +715,7 @@ class StepArrays:
         logprobs: NDArray[np.float32],
         top_ids: NDArray[np.int32],
         top_logprobs: NDArray[np.float32],
+        token_id_logprobs: NDArray[np.float32],
         failed: NDArray[np.uint8],
         accepted: NDArray[np.int32],
         draft_logprobs: NDArray[np.float32],

@@ -44,6 +44,11 @@ class BudgetMeter:
         """Tokens neither used nor reserved."""
         return self.budget.tokens - self.tokens_used - self._reserved
 
+    @property
+    def tools_left(self) -> int:
+        """Tool calls that are left."""
+        return self.budget.tools - self.tools_used
+
     def seconds_left(self, now: float) -> float:
         """Seconds until the deadline; negative after it."""
         return self._started + self.budget.seconds - now

@@ -29,3 +29,7 @@ class PermissionDenied(AgentError):
 
 class Cancelled(AgentError):
     """The run was cancelled."""
+
+
+class ModelFailure(AgentError):
+    """The model could not answer: none is loaded, the engine refused the request or stopped."""

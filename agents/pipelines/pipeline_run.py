@@ -15,6 +15,7 @@ from agents.api.agent_spec import PermissionMode
 from agents.api.budget import Budget
 from agents.api.errors import AgentError, InvalidTask
 from agents.api.events import RunEvent, RunEventType, RunState
+from agents.api.usage import Usage
 from agents.pipelines.pipeline import Condition, Node, Pipeline
 from agents.pipelines.pipeline_file import find_pipeline
 from agents.pipelines.reducers import merged_findings, reduce_outputs
@@ -26,7 +27,7 @@ from agents.runs.agent_run import AgentRun, ModelPhase, detector_results, inputs
 from agents.runs.approvals import Approvals
 from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
-from agents.runs.result import RunResult, Usage, result_from_fields
+from agents.runs.result import RunResult, result_from_fields
 from agents.runs.run_store import RunStore
 
 MAX_DEPTH = 2

@@ -18,6 +18,7 @@ from agents.api.budget import Budget, BudgetMeter
 from agents.api.errors import AgentError, BudgetExhausted, Cancelled
 from agents.api.events import RunEventType, RunState
 from agents.api.finding import Finding, finding_fields
+from agents.api.usage import Usage
 from agents.detectors.detector import DetectorContext
 from agents.outputs.base import Output
 from agents.outputs.findings import FindingRecord, Findings
@@ -27,7 +28,7 @@ from agents.procedures.procedure import AgentTask
 from agents.runs.approvals import Approvals
 from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
-from agents.runs.result import RunResult, Usage
+from agents.runs.result import RunResult
 from agents.runs.tool_executor import ToolExecutor
 from agents.tools.tool import ToolContext
 
@@ -146,7 +147,7 @@ class AgentRun:
         """Tell the user something once."""
         if text not in self._notes:
             self._notes.append(text)
-            self._append(RunEventType.NOTE, text=text)
+            self.record(RunEventType.NOTE, text=text)
 
     def check_cancelled(self) -> None:
         """Raises `Cancelled` if the run was cancelled, `BudgetExhausted` if its time is over."""
@@ -198,7 +199,7 @@ class AgentRun:
             case failure:  # an agent's mistake must not end the cluster
                 error = f"{type(failure).__name__}: {failure!s:.300}"
                 _LOG.error("agent %s failed", self._spec.key, exc_info=failure)
-                self._append(RunEventType.ERROR, text=error)
+                self.record(RunEventType.ERROR, text=error)
                 return RunState.FAILED, error
 
     def _procedure(self) -> Callable[..., Any]:
@@ -223,15 +224,16 @@ class AgentRun:
             error=error,
         )
         for finding in result.findings:
-            self._append(RunEventType.FINDING, **finding_fields(finding))
+            self.record(RunEventType.FINDING, **finding_fields(finding))
         self._set_state(state, error=error)
         return result
 
     def _set_state(self, state: RunState, **data: Any) -> None:
         self.state = state
-        self._append(RunEventType.RUN_STATE, state=state.value, **data)
+        self.record(RunEventType.RUN_STATE, state=state.value, **data)
 
-    def _append(self, kind: RunEventType, **data: Any) -> None:
+    def record(self, kind: RunEventType, **data: Any) -> None:
+        """Append an event of this run to the log."""
         self.log.append(kind, node=self._node, agent=self._spec.key, **data)
 
 

@@ -9,36 +9,8 @@ from pydantic import ValidationError
 from agents.api.errors import InvalidTask
 from agents.api.events import RunState
 from agents.api.finding import Finding, finding_fields, finding_from_fields
+from agents.api.usage import Usage
 from agents.outputs.base import Output
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What a run has used.
-
-    Attributes:
-        computed_tokens: prompt and output tokens that the engine computed for it.
-        cached_tokens: prompt tokens that it found computed.
-        generated_tokens: output tokens.
-        tool_calls: calls of tools.
-        seconds: wall time.
-    """
-
-    computed_tokens: int = 0
-    cached_tokens: int = 0
-    generated_tokens: int = 0
-    tool_calls: int = 0
-    seconds: float = 0.0
-
-    def plus(self, other: "Usage") -> "Usage":
-        """The sum, of the times too."""
-        return Usage(
-            self.computed_tokens + other.computed_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.generated_tokens + other.generated_tokens,
-            self.tool_calls + other.tool_calls,
-            self.seconds + other.seconds,
-        )
 
 
 @dataclass(frozen=True, slots=True)

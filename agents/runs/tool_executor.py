@@ -77,6 +77,16 @@ class ToolExecutor:
         await self._permit(tool, checked)
         return await self._run(tool, checked)
 
+    def permitted(self) -> list[Tool]:
+        """The tools that may be called now: those whose every call would be denied are left out."""
+        if self.meter.tools_left <= 0:
+            return []
+        mode = stricter(self.mode, self.spec.permission_mode)
+        tainted = {Taint.UNTRUSTED, Taint.PRIVATE} <= self.taint
+        unasked = mode == "auto" and not tainted
+        allowed = unasked or (mode != "deny" and self.approvals.has_approver)
+        return [tool for tool in self.tools.values() if allowed or not tool.effects & _SIDE_EFFECTS]
+
     def needs_approval(self, tool: Tool, arguments: BaseModel) -> str:
         """Why this call needs an approval; empty if it needs none.
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.runtime.opening import open_client, wait_loaded
 from app.settings.sources import load_settings
 
 if TYPE_CHECKING:
@@ -69,11 +70,13 @@ def _open_cluster(settings: "Settings", engine: "AsyncPravahaEngine") -> "Cluste
     from agents.cluster import Cluster
     from agents.plugins.registry import load_registry
     from agents.runs.approvals import Approvals
+    from engine.clients.in_process import InProcessClient
 
     registry = load_registry()
     return Cluster(
         registry=registry,
         roster=open_roster(registry),
+        client=InProcessClient(engine),
         approvals=Approvals(),
         pipeline_folders=pipeline_folders(),
     )
@@ -89,4 +92,15 @@ def open_model_phase(
         ModelError: the model is not installed, or could not be fetched.
         EngineUnavailable: it could not be loaded.
     """
-    yield None
+    from agents.model.session import ModelSession
+    from agents.steps.model_phase import StepsPhase
+
+    settings = load_settings(dict(flags))
+    with open_client(settings) as opened:
+        opened.start()
+        wait_loaded(opened.client)
+        session = ModelSession(opened.client, background=settings.attach is not None)
+        try:
+            yield StepsPhase(session, tuple(registry.tools.values()))
+        finally:
+            session.close()

@@ -44,6 +44,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--max-tokens", type=int, default=2048, help="context length of a stream")
     parser.add_argument("--kv-tokens", type=int, default=16384, help="KV tokens of all streams")
+    parser.add_argument("--slots", type=int, default=1, help="concurrent requests of a server")
     parser.add_argument("--prefix-caching", action="store_true")
     parser.add_argument("--speculation", action="store_true")
     parser.add_argument("--kv-dtype", default="auto")

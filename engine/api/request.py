@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from engine.api.grammar import Grammar
+from engine.api.service_class import ServiceClass
 
 
 class FinishReason(StrEnum):
@@ -44,6 +45,10 @@ class SamplingParams:
         seed: 0 ≤ seed < 2**64; None draws one at submission (reported in `RequestOutput.seed`).
         logprobs: None, or the number of alternatives (0–20) beside the sampled token. Values are
             log-softmax of the raw logits, before bias, penalties and temperature.
+        logprob_token_ids: up to 64 token ids, whose log-probabilities are reported for every generated
+            token, as raw as those of `logprobs` (vLLM has the same name). A decision between labels
+            reads them with `max_tokens=1`: one forward pass, and no text is parsed. No draft tokens
+            are proposed for such a request.
         prompt_logprobs: None, or the number of alternatives (0–20) beside each prompt token but the
             first. Those tokens are computed even where their KV is cached.
         max_tokens: maximum number of new tokens; None means up to the context length. 0 computes the
@@ -72,6 +77,7 @@ class SamplingParams:
     logit_bias: tuple[tuple[int, float], ...] = ()
     seed: int | None = None
     logprobs: int | None = None
+    logprob_token_ids: tuple[int, ...] = ()
     prompt_logprobs: int | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
@@ -100,6 +106,8 @@ class Request:
         sampling: sampling parameters.
         request_id: unique among live requests.
         priority: in [-2**31, 2**31), lower is scheduled first; used by the `priority` policy.
+        service_class: `interactive`, `agent` or `batch`: while a prompt of a higher class is pending,
+            lower classes are held, under every policy. Forks have their parent's.
         deadline_ms: > 0, at most a day: milliseconds from submission within which the first token is
             due; None sets no deadline. Used by the `edf` and `lrs` policies. A request that misses
             it continues.
@@ -115,6 +123,7 @@ class Request:
     sampling: SamplingParams = field(default_factory=SamplingParams)
     request_id: str = field(default_factory=new_request_id)
     priority: int = 0
+    service_class: ServiceClass = "interactive"
     deadline_ms: float | None = None
     cache_salt: str | None = field(default=None, repr=False)
     continued_tokens: int = 0
@@ -168,6 +177,8 @@ class TokenBatch:
         token_ids: new ids, stop tokens included, so that the sequence can be continued exactly.
         logprobs: one per id if requested, else empty.
         top_logprobs: alternatives per id, most likely first, if requested, else empty.
+        token_id_logprobs: per id, the log-probabilities of the request's `logprob_token_ids`, in their
+            order; empty without any.
         text: new text: complete characters only, without stop strings and special tokens.
         finish_reason: None while running.
         error: one sentence when `finish_reason` is `error`.
@@ -185,6 +196,7 @@ class TokenBatch:
     seed: int
     logprobs: tuple[float, ...] = ()
     top_logprobs: tuple[tuple[TopLogprob, ...], ...] = ()
+    token_id_logprobs: tuple[tuple[float, ...], ...] = ()
     finish_reason: FinishReason | None = None
     error: str | None = None
     cached_tokens: int = 0
@@ -205,6 +217,7 @@ class RequestOutput:
     seed: int
     logprobs: tuple[float, ...] = ()
     top_logprobs: tuple[tuple[TopLogprob, ...], ...] = ()
+    token_id_logprobs: tuple[tuple[float, ...], ...] = ()
     error: str | None = None
     cached_tokens: int = 0
     drafted: tuple[bool, ...] = ()

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from engine.api.service_class import ServiceClass
+
 MAX_STATUSES = 256
 """Default limit of a request table: building one entry takes microseconds of the caller's thread."""
 
@@ -45,6 +47,7 @@ class RequestStatus:
         deadline: when its first token is due, on the same clock; None without a deadline.
         ttft: seconds from submission to the first token; None before it.
         itl: mean seconds between two tokens; None before the second one.
+        service_class: as submitted; an older server reports none, and has one class.
     """
 
     request_id: str
@@ -60,3 +63,4 @@ class RequestStatus:
     deadline: float | None
     ttft: float | None
     itl: float | None
+    service_class: ServiceClass = "interactive"

@@ -18,6 +18,7 @@ class Outputs:
         logprobs: [N] float32; empty unless requested.
         top_ids: [N, k] int32; empty without logprobs.
         top_logprobs: [N, k] float32.
+        token_id_logprobs: [N, K] float32, of the request's K `logprob_token_ids`; [0, 0] without any.
         drafted: [N] bool, whether the token is an accepted draft token.
         timings: the request's timestamps at the time of the copy.
     """
@@ -26,6 +27,7 @@ class Outputs:
     logprobs: NDArray[np.float32]
     top_ids: NDArray[np.int32]
     top_logprobs: NDArray[np.float32]
+    token_id_logprobs: NDArray[np.float32]
     drafted: NDArray[np.bool_]
     timings: Timings
 
@@ -37,6 +39,7 @@ class Outputs:
             logprobs=np.zeros(0, np.float32),
             top_ids=np.zeros((0, num_logprobs), np.int32),
             top_logprobs=np.zeros((0, num_logprobs), np.float32),
+            token_id_logprobs=np.zeros((0, 0), np.float32),
             drafted=np.zeros(0, np.bool_),
             timings=timings,
         )
@@ -50,6 +53,7 @@ class Outputs:
             logprobs=self.logprobs[start:],
             top_ids=self.top_ids[start:],
             top_logprobs=self.top_logprobs[start:],
+            token_id_logprobs=self.token_id_logprobs[start:],
             drafted=self.drafted[start:],
             timings=self.timings,
         )

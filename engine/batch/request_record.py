@@ -15,6 +15,7 @@ REQUEST_DTYPE = np.dtype(
     [
         ("arrival", np.int64),
         ("priority", np.int32),
+        ("service_class", np.int8),
         ("queued_at", np.float64),
         ("deadline", np.float64),
         ("num_pending_tokens", np.int32),
@@ -28,13 +29,19 @@ REQUEST_DTYPE = np.dtype(
 
 
 def request_record(
-    *, queued_at: float, priority: int = 0, deadline: float = math.inf, arrival: int = 0
+    *,
+    queued_at: float,
+    priority: int = 0,
+    service_class: int = 0,
+    deadline: float = math.inf,
+    arrival: int = 0,
 ) -> NDArray[np.void]:
     """The record of a new request, a 0-d array of `REQUEST_DTYPE`; `Sequence` updates the other fields."""
     record: NDArray[np.void] = np.zeros((), REQUEST_DTYPE)
     record["arrival"] = arrival
     record["queued_at"] = queued_at
     record["priority"] = priority
+    record["service_class"] = service_class
     record["deadline"] = deadline
     return record
 
@@ -49,6 +56,7 @@ class WaitingColumns:
     Attributes:
         arrival: [n] int64, submission numbers, ascending in time.
         priority: [n] int32, lower goes first.
+        service_class: [n] int8, index in `SERVICE_CLASSES`, lower goes first whatever the policy.
         queued_at: [n] float64, instants of submission, monotonic seconds.
         deadline: [n] float64, instants by which the first token is due; inf without a deadline.
         num_pending_tokens: [n] int32, tokens to compute before the next one can be sampled.
@@ -60,6 +68,7 @@ class WaitingColumns:
 
     arrival: NDArray[np.int64]
     priority: NDArray[np.int32]
+    service_class: NDArray[np.int8]
     queued_at: NDArray[np.float64]
     deadline: NDArray[np.float64]
     num_pending_tokens: NDArray[np.int32]
@@ -71,6 +80,11 @@ class WaitingColumns:
     def of(cls, records: NDArray[np.void]) -> Self:
         """The columns of [n] records."""
         return cls(**{name: records[name] for name in REQUEST_DTYPE.names or ()})
+
+    def take(self, indices: NDArray[np.intp]) -> Self:
+        """A copy of the columns of some requests; `indices` is [m]."""
+        names = REQUEST_DTYPE.names or ()
+        return type(self)(**{name: getattr(self, name)[indices] for name in names})
 
     def __len__(self) -> int:
         return len(self.arrival)

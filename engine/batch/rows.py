@@ -20,6 +20,7 @@ from engine.batch.grammar_rows import GrammarRows
 from engine.batch.outputs import Outputs
 from engine.batch.request_record import REQUEST_DTYPE, WaitingColumns
 from engine.batch.sequence import NO_ROW, Sequence, SequenceState
+from engine.batch.token_id_logprobs import TokenIdLogprobs
 from engine.batch.top_logprobs import TopLogprobs
 from engine.executors.base import MAX_DRAFT_TOKENS, SAMPLING_DTYPE
 from engine.text.detokenizer import Detokenizer
@@ -39,6 +40,7 @@ class RowTable:
         token_table: [max_rows, max_model_len] int32, prompt and output tokens by position.
         logprob_table: [max_rows, max_model_len] float32, logprobs of output tokens, where requested.
         top_logprobs: alternatives of output tokens, where requested.
+        token_id_logprobs: logprobs of chosen token ids at output positions, where requested.
         drafted_table: [max_rows, max_model_len] bool, whether an output token is an accepted draft token.
         num_tokens: [max_rows] int32, valid tokens in `token_table`. Raised last: this publishes tokens
             to readers.
@@ -56,7 +58,7 @@ class RowTable:
         may_draft: [max_rows] bool, whether draft tokens may be proposed for the row.
         prompt_counted: [max_rows] int32, prompt tokens already counted in the metrics.
         records: [max_rows] of `REQUEST_DTYPE`; its token counts are those at admission.
-        arrival, priority, queued_at, deadline: [max_rows] views of `records`.
+        arrival, priority, service_class, queued_at, deadline: [max_rows] views of `records`.
         scheduled_at, first_token_at, last_token_at: [max_rows] float64, monotonic seconds, NaN before.
         drained: [max_rows] bool, set by readers: every output was read.
         sequences: row to its sequence, None for a free row.
@@ -85,6 +87,7 @@ class RowTable:
         self.token_table = np.zeros((max_rows, max_model_len), np.int32)
         self.logprob_table = np.zeros((max_rows, max_model_len), np.float32)
         self.top_logprobs = TopLogprobs(max_rows)
+        self.token_id_logprobs = TokenIdLogprobs()
         self.drafted_table = np.zeros((max_rows, max_model_len), np.bool_)
         self.num_tokens = np.zeros(max_rows, np.int32)
         self.num_computed = np.zeros(max_rows, np.int32)
@@ -101,6 +104,7 @@ class RowTable:
         self.records: NDArray[np.void] = np.zeros(max_rows, REQUEST_DTYPE)
         self.arrival: NDArray[np.int64] = self.records["arrival"]
         self.priority: NDArray[np.int32] = self.records["priority"]
+        self.service_class: NDArray[np.int8] = self.records["service_class"]
         self.queued_at: NDArray[np.float64] = self.records["queued_at"]
         self.deadline: NDArray[np.float64] = self.records["deadline"]
         self.scheduled_at = np.full(max_rows, np.nan)
@@ -137,7 +141,8 @@ class RowTable:
         self.stop_ids[row] = -1
         self.stop_ids[row, : len(sequence.stop_ids)] = sequence.stop_ids
         self.sampling[row] = sequence.sampling
-        self.may_draft[row] = sequence.matcher is None  # a token mask covers one position
+        # A token mask, and the logprobs of chosen token ids, cover one position.
+        self.may_draft[row] = sequence.matcher is None and not sequence.logprob_ids.size
         self.prompt_counted[row] = sequence.prompt_counted
         self.records[row] = sequence.record
         self.drained[row] = True
@@ -244,6 +249,7 @@ class RowTable:
             logprobs=logprobs,
             top_ids=tops[0],
             top_logprobs=tops[1],
+            token_id_logprobs=self.token_id_logprobs.copy(row, begin - prompt, stop - prompt),
             drafted=self.drafted_table[row, begin:stop].copy(),
             timings=self.timings(row),
         )
@@ -288,6 +294,13 @@ class RowTable:
         wanted = sequence.mailbox.num_logprobs
         self.logprob_rows += change * (wanted is not None)
         self.top_rows += change * bool(wanted)
+        if sequence.logprob_ids.size:
+            if change > 0:
+                kept = sequence.kept
+                values = _NO_TOPS[1] if kept is None else kept.token_id_logprobs
+                self.token_id_logprobs.place(row, sequence.logprob_ids, values)
+            else:
+                self.token_id_logprobs.release(row)
         scores = sequence.mailbox.prompt_scores
         if change < 0:
             self.scoring_rows.pop(row, None)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from engine.api.errors import InvalidRequest
 from engine.api.request import SamplingParams
-from engine.executors.base import MAX_TOP_LOGPROBS, SAMPLING_DTYPE
+from engine.executors.base import MAX_LOGPROB_TOKEN_IDS, MAX_TOP_LOGPROBS, SAMPLING_DTYPE
 
 MAX_STOP_STRINGS = 16
 MAX_STOP_TOKEN_IDS = 12
@@ -62,6 +62,7 @@ class SamplingValidator:
             _integer("max_tokens", params.max_tokens, low=0)
         self._validate_dry(params)
         self._validate_bias(params)
+        self._validate_logprob_ids(params)
         self._validate_stops(params)
         if params.grammar is not None and params.ignore_eos:
             raise InvalidRequest(
@@ -95,6 +96,16 @@ class SamplingValidator:
             _number("logit_bias", bias, low=-_MAX_BIAS, high=_MAX_BIAS)
         if len({token for token, _ in params.logit_bias}) < len(params.logit_bias):
             raise InvalidRequest("logit_bias names a token id twice.", param="logit_bias")
+
+    def _validate_logprob_ids(self, params: SamplingParams) -> None:
+        ids = params.logprob_token_ids
+        if len(ids) > MAX_LOGPROB_TOKEN_IDS:
+            raise InvalidRequest(
+                f"logprob_token_ids holds {len(ids)} ids; at most {MAX_LOGPROB_TOKEN_IDS} are allowed.",
+                param="logprob_token_ids",
+            )
+        for token in ids:
+            self._validate_token("logprob_token_ids", token)
 
     def _validate_stops(self, params: SamplingParams) -> None:
         if len(params.stop) > MAX_STOP_STRINGS:

@@ -62,6 +62,7 @@ class Start(NamedTuple):
 
 
 NO_START = Start()
+_NO_IDS: NDArray[np.int32] = np.zeros(0, np.int32)
 
 
 @dataclass(slots=True, eq=False)
@@ -86,6 +87,7 @@ class Sequence:
         cache_salt: `engine.memory.kv_identity.cache_salt_digest` of the request's cache salt.
         sampling: 0-d array of `SAMPLING_DTYPE`.
         bias_ids, bias_values: [B] int32 and float32, logit biases.
+        logprob_ids: [K] int32, token ids whose logprobs are reported.
         breakers: compiled sequence breakers of the DRY penalty; None without it.
         state: the current state; changed by `move_to`.
         detokenizer: finds stop strings; None without stop strings.
@@ -119,6 +121,7 @@ class Sequence:
     sampling: NDArray[np.void]
     bias_ids: NDArray[np.int32]
     bias_values: NDArray[np.float32]
+    logprob_ids: NDArray[np.int32] = field(default_factory=lambda: _NO_IDS)
     breakers: SequenceBreakers | None = None
     state: SequenceState = SequenceState.WAITING
     detokenizer: Detokenizer | None = None

@@ -237,6 +237,7 @@ def _join(batches: Sequence[TokenBatch]) -> TokenBatch:
         seed=last.seed,
         logprobs=tuple(one for batch in batches for one in batch.logprobs),
         top_logprobs=tuple(one for batch in batches for one in batch.top_logprobs),
+        token_id_logprobs=tuple(one for batch in batches for one in batch.token_id_logprobs),
         finish_reason=last.finish_reason,
         error=last.error,
         cached_tokens=last.cached_tokens,

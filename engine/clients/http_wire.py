@@ -37,6 +37,7 @@ from engine.api.request import (
 )
 from engine.api.request_status import RequestState, RequestStatus
 from engine.api.scheduling import Scheduling
+from engine.api.service_class import ServiceClass
 from engine.api.snapshot import (
     BlockCounts,
     EngineSnapshot,
@@ -70,6 +71,7 @@ def completion_body(request: Request, model: str) -> dict[str, Any]:
         "prompt": list(request.prompt_ids),
         "request_id": request.request_id,
         "priority": request.priority,
+        **_service_class(request.service_class),
         "deadline_ms": request.deadline_ms,
         "cache_salt": request.cache_salt,
         "continued_tokens": request.continued_tokens,
@@ -82,7 +84,11 @@ def fork_body(
     parent: str, *, child: str, at: int | None, sampling: SamplingParams | None
 ) -> dict[str, Any]:
     """The body of `POST /fork` for one child."""
-    fields = {} if sampling is None else _sampling_fields(sampling)
+    fields = {}
+    if sampling is not None:
+        # An empty list too: without the field the child would have its parent's ids.
+        ids = list(sampling.logprob_token_ids)
+        fields = {**_sampling_fields(sampling), "logprob_token_ids": ids}
     return {"parent": parent, "request_id": child, "at": at, **_STREAMED, **fields}
 
 
@@ -109,6 +115,7 @@ def _sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
         "seed": sampling.seed,
         "logprobs": sampling.logprobs,
         "prompt_logprobs": sampling.prompt_logprobs,
+        **_logprob_ids(sampling.logprob_token_ids),
         "max_tokens": _NO_LIMIT if sampling.max_tokens is None else sampling.max_tokens,
         "stop": list(sampling.stop),
         "stop_token_ids": list(sampling.stop_token_ids),
@@ -116,6 +123,16 @@ def _sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
         "include_stop_str_in_output": sampling.include_stop,
         **_grammar_fields(sampling.grammar),
     }
+
+
+def _service_class(name: ServiceClass) -> dict[str, Any]:
+    """The service class; of the default no field, which older servers do not know."""
+    return {} if name == "interactive" else {"service_class": name}
+
+
+def _logprob_ids(token_ids: tuple[int, ...]) -> dict[str, Any]:
+    """The chosen token ids; without any no field, which older servers do not know."""
+    return {"logprob_token_ids": list(token_ids)} if token_ids else {}
 
 
 def _dry_fields(sampling: SamplingParams) -> dict[str, Any]:
@@ -178,6 +195,7 @@ def token_batch(
                 )
                 for row in tops
             ),
+            token_id_logprobs=tuple(map(tuple, choice.get("token_id_logprobs", ()))),
             finish_reason=None if finish is None else FinishReason(finish),
             cached_tokens=choice["cached_tokens"],
             drafted=_drafted(choice.get("accepted_drafts"), len(choice["token_ids"])),

@@ -42,6 +42,9 @@ SAMPLING_DTYPE = np.dtype(
 
 MAX_TOP_LOGPROBS = 20
 
+MAX_LOGPROB_TOKEN_IDS = 64
+"""Maximum number of token ids of a request whose log-probabilities are reported."""
+
 MAX_DRAFT_TOKENS = 16
 """Maximum number of draft tokens in a step, summed over its rows."""
 
@@ -72,6 +75,9 @@ class StepPlan:
             fork inherits it, so that its parent's output still counts as output.
         sampling: [max_rows] of `SAMPLING_DTYPE`.
         bias_rows, bias_ids, bias_values: [B] int32, int32, float32: logit biases, sorted by row.
+        logprob_rows, logprob_ids: [L] int32 each, sorted by row: rows that report the logprobs of chosen
+            token ids whenever they sample, and those ids, in the order requested. Such rows have no
+            drafts. Entries of rows outside the step are ignored.
         breaker_heads, breaker_tails: [P, `mask_words(vocab)`] uint32 and [P, `MAX_BREAKER_TAIL`] int32,
             the sequence breakers of rows with a DRY penalty; see `engine.text.sequence_breakers`.
         mask_rows: [G] int32, *batch* indices, ascending: entries that sample under a token mask;
@@ -98,6 +104,8 @@ class StepPlan:
     bias_rows: NDArray[np.int32]
     bias_ids: NDArray[np.int32]
     bias_values: NDArray[np.float32]
+    logprob_rows: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
+    logprob_ids: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
     breaker_heads: NDArray[np.uint32] = field(default_factory=lambda: NO_BREAKER_HEADS)
     breaker_tails: NDArray[np.int32] = field(default_factory=lambda: NO_BREAKER_TAILS)
     mask_rows: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
@@ -122,6 +130,8 @@ class StepResult:
         top_ids: [R, K] int32, likeliest first, K = `MAX_TOP_LOGPROBS`; valid up to the row's
             `num_logprobs`.
         top_logprobs: [R, K] float32.
+        token_id_logprobs: [L] float32, raw log-probability of each of the plan's `logprob_ids` at the
+            position that its row samples; NaN where the row did not sample or failed.
         failed: [R] uint8, 1 where the logits contain a NaN, or are all -inf before or after the
             mask; `sampled` is -1 there.
         accepted: [R] int32, number of accepted drafts; defined only if the plan has drafts.
@@ -138,6 +148,7 @@ class StepResult:
     logprobs: NDArray[np.float32]
     top_ids: NDArray[np.int32]
     top_logprobs: NDArray[np.float32]
+    token_id_logprobs: NDArray[np.float32]
     failed: NDArray[np.uint8]
     accepted: NDArray[np.int32]
     draft_logprobs: NDArray[np.float32]
@@ -149,19 +160,21 @@ class StepResult:
     score_top_logprobs: NDArray[np.float32]
 
     @classmethod
-    def empty(cls, rows: int, *, drafts: int = 0, scores: int = 0) -> Self:
+    def empty(cls, rows: int, *, drafts: int = 0, scores: int = 0, logprob_ids: int = 0) -> Self:
         """A result with new arrays, in which no row has sampled.
 
         Args:
             rows: R.
             drafts: D.
             scores: P.
+            logprob_ids: L.
         """
         return cls(
             sampled=np.full(rows, -1, np.int32),
             logprobs=np.full(rows, np.nan, np.float32),
             top_ids=np.zeros((rows, MAX_TOP_LOGPROBS), np.int32),
             top_logprobs=np.zeros((rows, MAX_TOP_LOGPROBS), np.float32),
+            token_id_logprobs=np.full(logprob_ids, np.nan, np.float32),
             failed=np.zeros(rows, np.uint8),
             accepted=np.zeros(rows, np.int32),
             draft_logprobs=np.full(drafts, np.nan, np.float32),

@@ -13,6 +13,7 @@ from engine.api.config import EngineConfig
 from engine.api.errors import ExecutorError, ModelError
 from engine.executors.base import (
     MAX_DRAFT_TOKENS,
+    MAX_LOGPROB_TOKEN_IDS,
     ExecutorInfo,
     StepPlan,
     StepResult,
@@ -45,7 +46,12 @@ class NativeExecutor:
             parameters=int(facts["parameters"]),
         )
         self._core = core
-        self._results = StepResult.empty(max_rows, drafts=MAX_DRAFT_TOKENS, scores=max_tokens)
+        self._results = StepResult.empty(
+            max_rows,
+            drafts=MAX_DRAFT_TOKENS,
+            scores=max_tokens,
+            logprob_ids=max_rows * MAX_LOGPROB_TOKEN_IDS,
+        )
         self._views = self._results  # views of its first rows, as the last step needed them
         self._last: tuple[StepPlan, _core.StepArrays, StepResult] | None = None
 
@@ -105,7 +111,9 @@ class NativeExecutor:
         last = self._last
         try:
             if last is None or last[0] is not plan:
-                result = self._result_views(len(plan.rows), len(plan.score_tokens))
+                result = self._result_views(
+                    len(plan.rows), len(plan.score_tokens), len(plan.logprob_ids)
+                )
                 last = self._last = plan, _step_arrays(plan, result), result
             self._core.execute(last[1])
         except _core.StepEntryError as error:
@@ -178,15 +186,17 @@ class NativeExecutor:
         """
         return self._core.take_phase_seconds()
 
-    def _result_views(self, count: int, scores: int) -> StepResult:
+    def _result_views(self, count: int, scores: int, logprob_ids: int) -> StepResult:
         whole, last = self._results, self._views
-        if len(last.sampled) == count and len(last.score_logprobs) == scores:
+        lengths = len(last.sampled), len(last.score_logprobs), len(last.token_id_logprobs)
+        if lengths == (count, scores, logprob_ids):
             return last
         self._views = StepResult(
             sampled=whole.sampled[:count],
             logprobs=whole.logprobs[:count],
             top_ids=whole.top_ids[:count],
             top_logprobs=whole.top_logprobs[:count],
+            token_id_logprobs=whole.token_id_logprobs[:logprob_ids],
             failed=whole.failed[:count],
             accepted=whole.accepted[:count],
             draft_logprobs=whole.draft_logprobs,
@@ -220,6 +230,8 @@ def _step_arrays(plan: StepPlan, result: StepResult) -> _core.StepArrays:
         plan.bias_rows,
         plan.bias_ids,
         plan.bias_values,
+        plan.logprob_rows,
+        plan.logprob_ids,
         plan.breaker_heads,
         plan.breaker_tails,
         plan.mask_rows,
@@ -232,6 +244,7 @@ def _step_arrays(plan: StepPlan, result: StepResult) -> _core.StepArrays:
         result.logprobs,
         result.top_ids,
         result.top_logprobs,
+        result.token_id_logprobs,
         result.failed,
         result.accepted,
         result.draft_logprobs,

@@ -62,7 +62,7 @@ def sample_reference(
     """
     count, drafts = len(plan.rows), _drafts(plan)
     total, scores = sum(map(len, drafts)), len(plan.score_tokens)
-    result = StepResult.empty(count, drafts=total, scores=scores)
+    result = StepResult.empty(count, drafts=total, scores=scores, logprob_ids=len(plan.logprob_ids))
     first_draft = 0
     for index in range(count):
         mine = drafts[index]
@@ -98,6 +98,12 @@ def _sample_run(
     mask = masks[0] if len(masks) else None
     if mask is not None and drafts:
         raise AssertionError(f"step entry {index} has a token mask and drafts")
+    listed = np.flatnonzero(plan.logprob_rows == row)
+    if len(listed) and drafts:
+        raise AssertionError(f"step entry {index} reports logprobs of token ids and has drafts")
+    if len(listed) and not _unusable(logits[0].astype(np.float32)):
+        logprobs = log_softmax(logits[0].astype(np.float32))
+        result.token_id_logprobs[listed] = logprobs[plan.logprob_ids[listed]]
     for nth in range(len(drafts) + 1):
         num_tokens = int(plan.num_tokens[row]) + nth
         token, logprob, top_ids, top_logprobs = _sample_one(

@@ -67,6 +67,7 @@ def child_request(
         sampling=replace(sampling, seed=child_seed(seed, number)),
         request_id=request_id or new_request_id(),
         priority=parent.request.priority,
+        service_class=parent.request.service_class,
         deadline_ms=parent.request.deadline_ms,
         cache_salt=parent.request.cache_salt,
     )

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from engine.api.errors import InvalidRequest
 from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS, MAX_PRIORITY, Request
+from engine.api.service_class import SERVICE_CLASSES
 from engine.batch.mailbox import Mailbox
 from engine.batch.prompt_scores import PromptScores
 from engine.batch.request_record import request_record
@@ -76,7 +77,12 @@ def make_sequence(
             queued=now,
             prompt_scores=_prompt_scores(request, choice_of),
         ),
-        record=request_record(queued_at=now, priority=request.priority, deadline=deadline),
+        record=request_record(
+            queued_at=now,
+            priority=request.priority,
+            service_class=_service_class(request),
+            deadline=deadline,
+        ),
         tokens=prompt,
         num_prompt=len(prompt),
         penalty_start=answer,
@@ -88,6 +94,7 @@ def make_sequence(
         ),
         bias_ids=bias_ids,
         bias_values=bias_values,
+        logprob_ids=np.array(params.logprob_token_ids, np.int32),
         breakers=opened.breakers.compile(params.dry_sequence_breakers)
         if params.dry_multiplier and params.dry_penalty_last_n
         else None,
@@ -115,6 +122,21 @@ def attach_matcher(sequence: Sequence, compiled: CompiledGrammar) -> None:
             keeps = "that the fork keeps" if parent is not None else "that the answer begins with"
             raise InvalidRequest(f"The grammar does not allow the tokens {keeps}.", param="grammar")
     sequence.matcher = matcher
+
+
+def _service_class(request: Request) -> int:
+    """The index of the request's class in `SERVICE_CLASSES`.
+
+    Raises:
+        InvalidRequest: unknown class.
+    """
+    if request.service_class not in SERVICE_CLASSES:
+        raise InvalidRequest(
+            f"service_class is {request.service_class!r:.40}; use one of "
+            f"{', '.join(SERVICE_CLASSES)}.",
+            param="service_class",
+        )
+    return SERVICE_CLASSES.index(request.service_class)
 
 
 def _cache_salt(request: Request) -> bytes:

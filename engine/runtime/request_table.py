@@ -109,4 +109,5 @@ def _build(
         deadline=deadline if np.isfinite(deadline) else None,
         ttft=None if first is None else first - queued,
         itl=itl,
+        service_class=sequence.request.service_class,
     )

@@ -64,19 +64,31 @@ class Admission:
         self._running = running
         self._ranking = ranking
 
-    def may_admit_shorter_than(self, num_pending_tokens: int) -> bool:
-        """Whether a waiting request has fewer pending tokens and seems to fit."""
-        if not len(self._waiting) or not self._table.num_free:
+    def may_admit_shorter_than(
+        self, num_pending_tokens: int, *, lowest_served: int | None = None
+    ) -> bool:
+        """Whether a waiting request of these classes has fewer pending tokens and seems to fit."""
+        if not self._table.num_free:
             return False
-        index = self._ranking.pick_shortest(self._waiting)
+        index = self._ranking.pick_shortest(self._waiting, lowest_served=lowest_served)
+        if index is None:
+            return False
         sequence = self._waiting.at(index)
         shorter = self._waiting.columns().num_pending_tokens[index] < num_pending_tokens
         return bool(shorter) and sequence.missing_blocks <= self._blocks.num_free
 
-    def admit(self, budget: int, now: float, *, shortest_first: bool = False) -> Admitted:
+    def admit(
+        self,
+        budget: int,
+        now: float,
+        *,
+        shortest_first: bool = False,
+        lowest_served: int | None = None,
+    ) -> Admitted:
         """Admit requests in the policy's order, up to `budget` tokens.
 
-        With `shortest_first`, those with the fewest pending tokens go first instead.
+        With `shortest_first`, those with the fewest pending tokens go first instead. `lowest_served` is
+        the rank of the lowest service class that may be admitted; None admits all.
 
         A request is admitted only if blocks for all of its tokens are free beyond the watermark and
         the blocks promised to running requests. Its blocks are allocated chunk by chunk.
@@ -90,9 +102,11 @@ class Admission:
         deferred: list[Sequence] = []  # never more than could be admitted: bounds the pass
         while budget > 0 and len(waiting) and len(deferred) < table.num_free:
             if shortest_first:
-                index = self._ranking.pick_shortest(waiting)
+                index = self._ranking.pick_shortest(waiting, lowest_served=lowest_served)
             else:
-                index = self._ranking.pick(waiting, now)
+                index = self._ranking.pick(waiting, now, lowest_served=lowest_served)
+            if index is None:
+                break
             sequence = waiting.at(index)
             whole = self._blocks.blocks_for(len(sequence.tokens))
             if whole > self._blocks.num_blocks:

@@ -34,6 +34,21 @@ def max_chunk(costs: StepCosts, decode_load: StepLoad, context: int) -> int:
     return _chunk_within(max(MAX_STEP_S, fixed / MAX_FIXED_SHARE) - fixed, costs, context)
 
 
+LOWER_CLASS_STEP_S = 0.05
+"""Predicted time of a step whose prefills all are of lower service classes than `interactive`."""
+LOWER_CLASS_CHUNK = 192
+"""Prefill tokens of such a step even if they take longer: about a chat's prompt, so that a chat that
+arrives waits for the running step about half as long as for its own prefill, on a slow model too."""
+
+
+def lower_class_chunk(costs: StepCosts | None, decode_load: StepLoad, context: int) -> int:
+    """Prefill tokens of a step without interactive prefills; arguments as of `max_chunk`."""
+    if costs is None:
+        return LOWER_CLASS_CHUNK
+    within = _chunk_within(LOWER_CLASS_STEP_S - costs.seconds(decode_load), costs, context)
+    return max(within, LOWER_CLASS_CHUNK)
+
+
 def _chunk_within(seconds: float, costs: StepCosts, context: int) -> int:
     """Prefill tokens that are predicted to take at most `seconds`, at least `MIN_CHUNK`."""
     each = costs.prefill_token + costs.kv_token * context

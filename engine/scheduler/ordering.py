@@ -1,9 +1,9 @@
 """Ordering: the order in which requests are admitted, run and preempted.
 
 A `Prioritiser` is a policy: it gives every request a sort key. `Ranking` applies it to running rows
-and to the request queue, and `Ageing` bounds how long a policy can starve a request. Each policy has a
-file in `engine.scheduler.policies`. Nothing here loops over requests: keys are numpy expressions over
-`WaitingColumns`.
+and to the request queue: a higher service class goes first, and the policy orders requests of one class.
+`Ageing` bounds how long a request can starve. Each policy has a file in `engine.scheduler.policies`.
+Nothing here loops over requests: keys are numpy expressions over `WaitingColumns`.
 """
 
 from typing import Protocol
@@ -81,30 +81,59 @@ class Ranking:
         return self.prioritiser.static
 
     def order(self, table: RowTable, rows: NDArray[np.int32], now: float) -> NDArray[np.int32]:
-        """`rows`, [R] int32, in the policy's order. The last row is preempted first."""
+        """`rows`, [R] int32, by class, then in the policy's order. The last row is preempted first."""
         columns = table.columns(rows)
         keys = self.prioritiser.keys(columns, now)
-        return rows[np.lexsort((columns.arrival, keys))]
+        return rows[np.lexsort((columns.arrival, keys, columns.service_class))]
 
-    def pick(self, waiting: RequestQueue, now: float) -> int:
-        """Queue index of the sequence to admit next; the queue must not be empty."""
+    def pick(
+        self, waiting: RequestQueue, now: float, *, lowest_served: int | None = None
+    ) -> int | None:
+        """Queue index of the sequence to admit next.
+
+        Args:
+            waiting: the queue.
+            now: instant of the engine's clock.
+            lowest_served: rank of the lowest class that may be admitted; None admits all.
+
+        Returns:
+            None if no request of these classes waits.
+        """
         columns = waiting.columns()
-        oldest = self._ageing.oldest_if_due(columns, now)
-        self._by_age = oldest is not None
-        if oldest is not None:
-            return oldest
+        if not len(columns):
+            return None
+        if lowest_served is None:
+            oldest = self._ageing.oldest_if_due(columns, now)
+            self._by_age = oldest is not None
+            if oldest is not None:
+                return oldest
+        self._by_age = False
+        highest = columns.service_class.min()
+        if lowest_served is not None and highest > lowest_served:
+            return None
+        chosen = np.flatnonzero(columns.service_class == highest)
+        if len(chosen) < len(columns):
+            columns = columns.take(chosen)
         keys = self.prioritiser.keys(columns, now)
         ties = np.flatnonzero(keys == keys.min())
         if len(ties) == 1:
-            return int(ties[0])
+            return int(chosen[ties[0]])
         cached, arrival = columns.cached_tokens_hint[ties], columns.arrival[ties]
-        return int(ties[np.lexsort((arrival, -cached))[0]])
+        return int(chosen[ties[np.lexsort((arrival, -cached))[0]]])
 
-    def pick_shortest(self, waiting: RequestQueue) -> int:
-        """Queue index of the sequence with the fewest pending tokens, the earliest of equals."""
+    def pick_shortest(
+        self, waiting: RequestQueue, *, lowest_served: int | None = None
+    ) -> int | None:
+        """As `pick`, but the sequence of the highest class with the fewest pending tokens."""
         columns = waiting.columns()
         self._by_age = False
-        return int(np.lexsort((columns.arrival, columns.num_pending_tokens))[0])
+        if not len(columns):
+            return None
+        order = columns.arrival, columns.num_pending_tokens, columns.service_class
+        index = int(np.lexsort(order)[0])
+        if lowest_served is not None and columns.service_class[index] > lowest_served:
+            return None
+        return index
 
     def admitted(self) -> None:
         """Record that the request picked last was admitted."""

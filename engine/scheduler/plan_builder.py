@@ -72,6 +72,8 @@ class PlanBuilder:
             bias_rows=table.bias_rows,
             bias_ids=table.bias_ids,
             bias_values=table.bias_values,
+            logprob_rows=table.token_id_logprobs.rows,
+            logprob_ids=table.token_id_logprobs.ids,
             breaker_heads=table.breakers.heads,
             breaker_tails=table.breakers.tails,
             num_draft_tokens=num_draft_tokens,

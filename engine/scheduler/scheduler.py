@@ -6,8 +6,9 @@ should have computed; the difference is its pending tokens, and each step schedu
 more than fit into one step, and a preempted request that resumes is a prefill again.
 
 One pass, under one token budget: running decodes, then unfinished prefills, then waiting requests
-(`engine.scheduler.admission`), each in the policy's order (`engine.scheduler.ordering`). The batch
-former sets the budget.
+(`engine.scheduler.admission`), each by service class and in the policy's order
+(`engine.scheduler.ordering`). The batch former sets the budget. While a prompt of a higher service class
+is pending, lower classes are held (`engine.scheduler.service_class_gate`).
 
 Hot path: a pass over running rows is a fixed number of numpy expressions, and a pass over decodes
 alone sorts nothing. While the same rows keep decoding, the last plan is updated in place
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.api.scheduling import Scheduling
+from engine.api.service_class import SERVICE_CLASSES
 from engine.api.step_costs import StepLoad
 from engine.batch.request_queue import RequestQueue
 from engine.batch.rows import RowTable
@@ -30,7 +32,7 @@ from engine.batch.steady_decode import SteadyDecode
 from engine.memory.block_copies import BlockCopies
 from engine.memory.block_manager import BlockManager
 from engine.scheduler.admission import Admission
-from engine.scheduler.batch_former import make_batch_former, max_chunk
+from engine.scheduler.batch_former import lower_class_chunk, make_batch_former, max_chunk
 from engine.scheduler.ordering import Ranking
 from engine.scheduler.plan_builder import PlanBuilder
 from engine.scheduler.policies import make_prioritiser
@@ -39,6 +41,7 @@ from engine.scheduler.prefill_share import SHORT_SHARE, share_prefill
 from engine.scheduler.row_blocks import RowBlocks
 from engine.scheduler.running_rows import RunningRows
 from engine.scheduler.schedule import Schedule
+from engine.scheduler.service_class_gate import ServiceClassGate
 from engine.scheduler.speculation import Drafts, Speculation
 from engine.scheduler.work_predictor import WorkPredictor
 
@@ -77,6 +80,7 @@ class Scheduler:
         self._running = RunningRows(table, self._ranking)
         self._row_blocks = RowBlocks(table, blocks)
         self._preemption = Preemption(table, blocks, self.work)
+        self._gate = ServiceClassGate(table, self._running, waiting)
         self.admission = Admission(table, blocks, waiting, self._running, self._ranking)
         self._plans = PlanBuilder(table)
         self._ones = np.ones(table.max_rows, np.int32)
@@ -123,10 +127,16 @@ class Scheduler:
             return schedule
         if not self._ranking.static:
             self._running.invalidate_order()
+        return self._form_step(now, self._gate.lowest_served())
+
+    def _form_step(self, now: float, lowest_served: int | None) -> Schedule:
+        """Form a step of the service classes up to rank `lowest_served`; of all, if it is None."""
         preempted: list[Sequence] = []
         unplaceable: list[Sequence] = []
         while True:
-            batch, num_scheduled_tokens, budget, shortest_first = self._share_budget(now)
+            batch, num_scheduled_tokens, budget, shortest_first = self._share_budget(
+                now, lowest_served
+            )
             missing = self._row_blocks.missing(batch, num_scheduled_tokens)
             if not np.count_nonzero(missing) or int(missing.sum()) <= self._blocks.num_free:
                 break
@@ -140,13 +150,21 @@ class Scheduler:
         self._row_blocks.allocate(batch, missing)
         admitted: list[Sequence] = []
         if budget > 0 and len(self._waiting) and not preempted and not unplaceable:
-            new = self.admission.admit(budget, now, shortest_first=shortest_first)
+            new = self.admission.admit(
+                budget, now, shortest_first=shortest_first, lowest_served=lowest_served
+            )
             admitted, unplaceable = new.sequences, new.unplaceable
             if admitted:
                 batch = np.concatenate([batch, new.rows])
                 num_scheduled_tokens = np.concatenate(
                     [num_scheduled_tokens, new.num_scheduled_tokens]
                 )
+        changed = admitted or preempted or unplaceable
+        if lowest_served is not None and not changed and not self._computes_prompt(batch):
+            # The prompt for which lower classes are held cannot be computed now: there are no blocks
+            # for it, or it waits for the prefix that another request computes.
+            self._gate.open()
+            return self._form_step(now, None)
         if len(batch):
             drafts = self._add_drafts(batch, num_scheduled_tokens)
             plan, scores = self._plans.build(batch, num_scheduled_tokens, drafts)
@@ -155,7 +173,7 @@ class Scheduler:
             return Schedule(plan, admitted, preempted, unplaceable, scores.runs, drafts)
         if self.has_work and not preempted and not unplaceable:
             if self._blocks.pinned.drop_oldest():
-                return self.schedule(now)
+                return self._form_step(now, lowest_served)
             raise AssertionError("requests are running or waiting, but none could be scheduled")
         return Schedule(None, admitted, preempted, unplaceable)
 
@@ -221,14 +239,30 @@ class Scheduler:
         self._row_blocks.allocate(batch, missing)
         return drafts
 
-    def _share_budget(self, now: float) -> tuple[NDArray[np.int32], NDArray[np.int32], int, bool]:
-        """Share the step's token budget among running rows, decodes first.
+    def _computes_prompt(self, batch: NDArray[np.int32]) -> bool:
+        """Whether any of these rows has no first token yet, or several pending tokens."""
+        table = self._table
+        prompts = np.isnan(table.first_token_at[batch])
+        prompts |= table.num_tokens[batch] - table.num_computed[batch] > 1
+        return bool(prompts.any())
+
+    def _served(self, lowest_served: int | None) -> NDArray[np.int32]:
+        """[R] int32, the running rows of the served classes, in the order last computed."""
+        rows = self._running.rows
+        if lowest_served is None:
+            return rows
+        return rows[self._table.service_class[rows] <= lowest_served]
+
+    def _share_budget(
+        self, now: float, lowest_served: int | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], int, bool]:
+        """Share the step's token budget among running rows of the served classes, decodes first.
 
         Returns:
             [R] int32 rows, [R] int32 tokens scheduled for each, the budget left for admissions, and
             whether it is reserved for the shortest waiting requests.
         """
-        table, batch = self._table, self._running.rows
+        table, batch = self._table, self._served(lowest_served)
         self.step_budget = None
         num_pending_tokens = table.num_tokens[batch] - table.num_computed[batch]
         total = len(batch)
@@ -240,7 +274,7 @@ class Scheduler:
             return batch, num_pending_tokens, left, False
         total = int(num_pending_tokens.sum())
         self._running.sort(now)
-        batch = self._running.rows
+        batch = self._served(lowest_served)
         num_pending_tokens = table.num_tokens[batch] - table.num_computed[batch]
         by_phase = np.argsort(num_pending_tokens > 1, kind="stable")
         batch, num_pending_tokens = batch[by_phase], num_pending_tokens[by_phase]
@@ -254,7 +288,9 @@ class Scheduler:
         else:
             reserved = int(prefill_budget * SHORT_SHARE)
             shortest = int(prefills[1:].min()) if len(prefills) > 1 else int(prefills[0])
-            shortest_first = self.admission.may_admit_shorter_than(shortest)
+            shortest_first = self.admission.may_admit_shorter_than(
+                shortest, lowest_served=lowest_served
+            )
             for_admission = reserved if shortest_first else 0
             num_scheduled_tokens = np.concatenate(
                 [
@@ -278,6 +314,20 @@ class Scheduler:
         costs = self.work.model.costs
         if costs is not None:
             budget = min(budget, num_decode_rows + max_chunk(costs, decode_load, context))
+        if self._first_prefill_class(batch[num_decode_rows:]) > 0:
+            chunk = lower_class_chunk(costs, decode_load, context)
+            budget = min(budget, num_decode_rows + chunk)
         self.work.note_step(decode_load, budget - num_decode_rows)
         self.step_budget = budget
         return budget
+
+    def _first_prefill_class(self, prefills: NDArray[np.int32]) -> int:
+        """Rank of the highest service class that may prefill in this step.
+
+        Args:
+            prefills: [P] int32, running rows that prefill, in order.
+        """
+        classes = self._table.service_class[prefills[:1]]
+        if not len(classes):
+            classes = self._waiting.columns().service_class
+        return int(classes.min(initial=len(SERVICE_CLASSES) - 1)) if len(classes) else 0

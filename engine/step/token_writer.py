@@ -75,6 +75,8 @@ class TokenWriter:
         table.token_table[rows, at] = sampled
         if table.logprob_rows:
             self._write_logprobs(rows, at, result, chosen)
+        if len(table.token_id_logprobs):
+            self._write_token_id_logprobs(rows, at, result)
         since = now - table.last_token_at[rows]  # NaN at a first token
         table.last_token_at[rows] = now
         first = np.isnan(since)
@@ -127,6 +129,8 @@ class TokenWriter:
         table, rows = self._table, steady.rows
         if table.logprob_rows:
             self._write_logprobs(rows, table.num_tokens[rows], result, None)
+        if len(table.token_id_logprobs):
+            self._write_token_id_logprobs(rows, table.num_tokens[rows], result)
         advance = steady.advance(result.sampled, now)
         if advance is None:
             return None
@@ -171,6 +175,14 @@ class TokenWriter:
             table.top_logprobs.record(
                 rows, outputs, _chosen(result.top_ids, chosen), _chosen(result.top_logprobs, chosen)
             )
+
+    def _write_token_id_logprobs(
+        self, rows: NDArray[np.int32], at: NDArray[np.int32], result: StepResult
+    ) -> None:
+        """Store the logprobs of chosen token ids; arguments as of `_write_logprobs`."""
+        table = self._table
+        outputs = at - table.num_prompt_tokens[rows]
+        table.token_id_logprobs.record(rows, outputs, result.token_id_logprobs)
 
     def take_refilled(self) -> bool:
         """Whether the last step wrote a token to a row that was drained; clears the flags of its rows."""

@@ -28,7 +28,11 @@ class Guesser(Speculation):
         for index, row in enumerate(batch.tolist()):
             num_tokens = int(table.num_tokens[row])
             decodes = num_scheduled_tokens[index] == 1 and num_tokens == table.num_computed[row] + 1
-            if not decodes or num_tokens <= table.num_prompt_tokens[row]:
+            if (
+                not decodes
+                or num_tokens <= table.num_prompt_tokens[row]
+                or not table.may_draft[row]
+            ):
                 continue
             room = min(spare, int(table.max_total[row]) - num_tokens - 1, self._length)
             guess = self._guess(row, int(self._rng.integers(0, max(room, 0) + 1)))

@@ -29,6 +29,7 @@ class Run:
         chunks: lengths of its prefill chunks, used cyclically; None for the whole budget.
         sampling: fields of `SAMPLING_DTYPE` that differ from greedy.
         bias: (token id, value) pairs.
+        logprob_ids: token ids whose logprobs are reported; the run has no drafts then.
         forced: tokens that are sampled first: a bias forces each of them, and `logprobs`, which are
             raw, are theirs.
         score: number of alternatives per prompt token to score; None scores nothing.
@@ -36,6 +37,7 @@ class Run:
         accepted: number of accepted draft tokens.
         prompt_logprobs, prompt_ranks, prompt_top: one entry per prompt token except the first.
         tokens, logprobs, top: one entry per sampled token; `top` contains (id, logprob) pairs.
+        id_logprobs: values of `logprob_ids`, one list per sampled token.
         failed: whether its logits were unusable.
     """
 
@@ -45,6 +47,7 @@ class Run:
     chunks: Sequence[int] | None = None
     sampling: Mapping[str, float] = field(default_factory=dict)
     bias: Sequence[tuple[int, float]] = ()
+    logprob_ids: Sequence[int] = ()
     forced: Sequence[int] = ()
     score: int | None = None
     drafts: Callable[[Sequence[int]], Sequence[int]] = lambda tokens: ()
@@ -55,6 +58,7 @@ class Run:
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     top: list[list[tuple[int, float]]] = field(default_factory=list)
+    id_logprobs: list[list[float]] = field(default_factory=list)
     failed: bool = False
 
     def __post_init__(self) -> None:
@@ -149,6 +153,7 @@ class Stepper:
         if not rows:
             return
         bias = sorted((row, token, value) for row in rows for token, value in runs[row].next_bias())
+        listed = [(row, one) for row in sorted(rows) for one in runs[row].logprob_ids]
         result = self.executor.execute(
             StepPlan(
                 rows=np.array(rows, np.int32),
@@ -164,6 +169,8 @@ class Stepper:
                 bias_rows=np.array([row for row, _, _ in bias], np.int32),
                 bias_ids=np.array([token for _, token, _ in bias], np.int32),
                 bias_values=np.array([value for _, _, value in bias], np.float32),
+                logprob_rows=np.array([row for row, _ in listed], np.int32),
+                logprob_ids=np.array([one for _, one in listed], np.int32),
                 breaker_heads=self.breaker_heads,
                 breaker_tails=self.breaker_tails,
                 num_draft_tokens=np.array(drafts if any(drafts) else [], np.int32),
@@ -182,6 +189,12 @@ class Stepper:
             if needs[batch]:
                 self._record_drafts(runs[row], row, result, batch, int(first_draft[batch]))
                 self._record(runs[row], row, result, batch)
+                values = [
+                    float(result.token_id_logprobs[at])
+                    for at, (owner, _) in enumerate(listed)
+                    if owner == row
+                ]
+                runs[row].id_logprobs.append(values)
 
     def _record_drafts(
         self, run: Run, row: int, result: StepResult, batch: int, first: int

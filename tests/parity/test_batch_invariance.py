@@ -20,8 +20,8 @@ def stepper(request: pytest.FixtureRequest, demo_model: Path) -> Iterator[Steppe
     stepper.executor.close()
 
 
-def outcome(run: Run) -> tuple[list[int], list[float], list[list[tuple[int, float]]]]:
-    return run.tokens, run.logprobs, run.top
+def outcome(run: Run) -> tuple[object, ...]:
+    return run.tokens, run.logprobs, run.top, run.id_logprobs
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -34,7 +34,13 @@ def test_alone_equals_among_sixteen(stepper: Stepper, seed: int) -> None:
     ]
 
     def run(row: int, **fields: object) -> Run:
-        return Run(prompts[row], NEW_TOKENS, sampling=samplings[row], **fields)
+        return Run(
+            prompts[row],
+            NEW_TOKENS,
+            sampling=samplings[row],
+            logprob_ids=range(100, 100 + row),
+            **fields,
+        )
 
     together = [
         run(row, arrival=int(rng.integers(0, 10)), chunks=rng.integers(1, 40, 4).tolist())

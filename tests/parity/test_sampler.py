@@ -16,6 +16,7 @@ from engine.api.errors import ExecutorError, InvalidRequest
 from engine.api.request import SamplingParams
 from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import (
+    MAX_LOGPROB_TOKEN_IDS,
     MAX_TOP_LOGPROBS,
     NO_BREAKER_HEADS,
     NO_BREAKER_TAILS,
@@ -52,6 +53,9 @@ class CheckedExecutor:
         np.testing.assert_array_equal(result.sampled, expected.sampled)
         np.testing.assert_array_equal(result.failed, expected.failed)
         np.testing.assert_allclose(result.logprobs, expected.logprobs, atol=1e-4)
+        np.testing.assert_allclose(
+            result.token_id_logprobs, expected.token_id_logprobs, atol=1e-4, equal_nan=True
+        )
         for batch, row in enumerate(plan.rows):
             wanted = max(int(plan.sampling[row]["num_logprobs"]), 0)
             np.testing.assert_array_equal(
@@ -142,6 +146,28 @@ def test_mixed_parameters_and_biases_in_one_step(checked: Stepper) -> None:
     checked.run(runs)
 
 
+def test_logprobs_of_token_ids_equal_the_reference(checked: Stepper) -> None:
+    listed = [(0, VOCAB - 1), (), (7,), (9, 9, 5), range(MAX_LOGPROB_TOKEN_IDS)]
+    runs = [
+        Run(
+            PROMPT[: 7 - seed],
+            6,
+            arrival=seed % 2,
+            sampling={**SAMPLINGS[name], "seed": seed},
+            bias=[(9, 20.0)],
+            logprob_ids=list(listed[seed]),
+        )
+        for seed, name in enumerate(["greedy", "hot", "repetition", "logprobs", "all-three"])
+    ]
+    checked.run(runs)
+    assert [len(run.id_logprobs[0]) for run in runs] == [2, 0, 1, 3, MAX_LOGPROB_TOKEN_IDS]
+    # The values of the biased token in the row that also reports its sampled tokens' logprobs.
+    mine = runs[3]
+    for token, logprob, values in zip(mine.tokens, mine.logprobs, mine.id_logprobs, strict=True):
+        assert values[0] == values[1]
+        assert (token == 9) <= (values[0] == logprob)
+
+
 def test_a_seed_is_reproducible_and_another_differs(stepper: Stepper) -> None:
     def draw(seed: int, **fields: object) -> list[int]:
         run = Run(PROMPT, 30, sampling={"temperature": 1.0, "seed": seed}, **fields)
@@ -184,6 +210,7 @@ def test_parameter_records_are_laid_out_as_in_rust() -> None:
     assert SAMPLING_DTYPE.itemsize == 64
     assert _core.MAX_BREAKER_TAIL == MAX_BREAKER_TAIL
     assert _core.MAX_TOP_LOGPROBS == MAX_TOP_LOGPROBS
+    assert _core.MAX_LOGPROB_TOKEN_IDS == MAX_LOGPROB_TOKEN_IDS
 
 
 def test_a_step_with_an_invalid_entry_names_it(stepper: Stepper) -> None:

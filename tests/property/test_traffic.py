@@ -18,6 +18,7 @@ from engine._core import BlockAllocator
 from engine.api.errors import ExecutorError, QueueFull
 from engine.api.request import FinishReason
 from engine.api.scheduling import BATCH_FORMERS, POLICIES, Scheduling
+from engine.api.service_class import SERVICE_CLASSES
 from engine.runtime.forking import prompt_and_output_ids
 from tests.fakes.guesser import guess
 from tests.fakes.naive_allocator import NaiveAllocator
@@ -83,13 +84,30 @@ class Traffic(RuleBasedStateMachine):
         priority=st.sampled_from([0, 0, -1, 5]),
         deadline_ms=st.sampled_from([None, 1.0, 400.0, 20_000.0]),
         cache_salt=st.sampled_from([None, None, "a", "b"]),
+        service_class=st.sampled_from(["interactive", *SERVICE_CLASSES]),
     )
-    def submit(self, start, length, odd, times, priority, deadline_ms, cache_salt, **params):
+    def submit(
+        self,
+        start,
+        length,
+        odd,
+        times,
+        priority,
+        deadline_ms,
+        cache_salt,
+        service_class,
+        **params,
+    ):
         length = min(length, self.capacity)
         tokens = [(start + i) % 95 for i in range(length)]
         if odd is not None:
             tokens[-1] = odd
-        wanted = {"priority": priority, "deadline_ms": deadline_ms, "cache_salt": cache_salt}
+        wanted = {
+            "priority": priority,
+            "deadline_ms": deadline_ms,
+            "cache_salt": cache_salt,
+            "service_class": service_class,
+        }
         self.take(
             lambda: [
                 self.toy.submit(replace(ask(tokens, **params), **wanted)) for _ in range(times)

@@ -102,6 +102,15 @@ class ClientContract:
         ]
         assert all(len(row) == 3 for row in tops)
 
+    def test_logprobs_of_chosen_token_ids(self, client, engine):
+        params = {"logprob_token_ids": (7, 200, 7)}
+        expected = engine.submit(ask(**params)).wait_result(30)
+        batches = drain_all(client, client.submit(ask(**params)))
+        values = [row for batch in batches for row in batch.token_id_logprobs]
+        assert len(values) == 12
+        assert values == [pytest.approx(row) for row in expected.token_id_logprobs]
+        assert all(len(batch.token_id_logprobs) == len(batch.token_ids) for batch in batches)
+
     def test_prompt_logprobs_come_with_the_first_batch(self, client, engine):
         params = {"prompt_logprobs": 2, "max_tokens": 3}
         expected = engine.submit(ask("a prompt", **params)).wait_result(30).prompt_logprobs

@@ -386,6 +386,10 @@ def test_text_parts_are_joined_and_developer_means_system(client, engine):
         ({"stop": [1]}, "stop[0]"),
         ({"stop_token_ids": [-1]}, "stop_token_ids[0]"),
         ({"stop_token_ids": [100_000]}, "stop_token_ids"),
+        ({"logprob_token_ids": [-1]}, "logprob_token_ids[0]"),
+        ({"logprob_token_ids": [100_000]}, "logprob_token_ids"),
+        ({"logprob_token_ids": [1] * 65}, "logprob_token_ids"),
+        ({"logprob_token_ids": 5}, "logprob_token_ids"),
         ({"logit_bias": {"5": 101}}, "logit_bias[5]"),
         ({"logit_bias": {"x": 1}}, "logit_bias"),
         ({"logit_bias": {"100000": 1}}, "logit_bias"),
@@ -421,6 +425,7 @@ def test_every_sampling_field_reaches_the_engine(client, engine):
         "dry_penalty_last_n": 100,
         "dry_sequence_breakers": ["\n\n", "."],
         "logit_bias": {"65": -1.5},
+        "logprob_token_ids": [66, 65],
         "seed": 42,
         "stop": "END",
         "stop_token_ids": [66],
@@ -446,6 +451,7 @@ def test_every_sampling_field_reaches_the_engine(client, engine):
     assert sampling.dry_penalty_last_n == 100
     assert sampling.dry_sequence_breakers == ("\n\n", ".")
     assert sampling.logit_bias == ((65, -1.5),)
+    assert sampling.logprob_token_ids == (66, 65)
     assert sampling.seed == 42
     assert sampling.stop == ("END",)
     assert sampling.stop_token_ids == (66,)

@@ -47,7 +47,7 @@ KINDS = [
 ]
 
 
-def plan_of(kinds, generator, *, biased=()):
+def plan_of(kinds, generator, *, biased=(), listed=()):
     """A decode step with rows in random order, the last of which needs no logits."""
     count = len(kinds)
     max_rows = count + 5
@@ -63,6 +63,7 @@ def plan_of(kinds, generator, *, biased=()):
     num_tokens = generator.integers(2, 30, max_rows).astype(np.int32)
     tails = np.full((2, MAX_BREAKER_TAIL), -1, np.int32)
     tails[0, 0] = 3
+    listed = sorted(((int(rows[index]), token) for index, token in listed), key=lambda one: one[0])
     bias = sorted((int(rows[index]), token, value) for index, token, value in biased)
     return StepPlan(
         rows=rows,
@@ -80,6 +81,8 @@ def plan_of(kinds, generator, *, biased=()):
         bias_rows=np.array([row for row, _, _ in bias], np.int32),
         bias_ids=np.array([token for _, token, _ in bias], np.int32),
         bias_values=np.array([value for _, _, value in bias], np.float32),
+        logprob_rows=np.array([row for row, _ in listed], np.int32),
+        logprob_ids=np.array([token for _, token in listed], np.int32),
         breaker_heads=generator.integers(0, 2, (2, mask_words(VOCAB)), dtype=np.uint32) << 5,
         breaker_tails=tails,
     )
@@ -105,12 +108,26 @@ def check_equal(logits, plan):
     np.testing.assert_allclose(
         got.top_logprobs, expected.top_logprobs[sampled], rtol=1e-6, atol=1e-6
     )
+    listed = np.full(len(plan.logprob_ids), np.nan, np.float32)
+    if got.token_id_logprobs is not None:
+        entries, values = got.token_id_logprobs
+        listed[entries.numpy()] = values.numpy()
+    np.testing.assert_allclose(listed, expected.token_id_logprobs, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("trial", range(20))
 def test_all_kinds_of_rows_in_one_batch(trial):
     generator = np.random.default_rng(trial)
-    plan = plan_of(KINDS, generator, biased=[(0, 3, 50.0), (2, 9, -100.0), (16, 1, 7.0)])
+    listed = [
+        (0, 3),
+        (0, 300),
+        (0, 3),
+        (2, 9),
+        (16, 0),
+        (len(KINDS), 5),
+    ]  # the last does not sample
+    biased = [(0, 3, 50.0), (2, 9, -100.0), (16, 1, 7.0)]
+    plan = plan_of(KINDS, generator, biased=biased, listed=listed)
     logits = generator.normal(0, 4, (len(KINDS) + 1, VOCAB)).astype(np.float32)
     check_equal(logits, plan)
 

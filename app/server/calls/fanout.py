@@ -19,6 +19,7 @@ from engine.api.request import (
     TokenBatch,
     new_request_id,
 )
+from engine.api.service_class import ServiceClass
 from engine.runtime.engine import AsyncPravahaEngine
 from engine.runtime.forking import child_seed
 from engine.runtime.request_handle import RequestHandle
@@ -89,6 +90,7 @@ async def fan_out(
     n: int,
     request_id: str | None,
     priority: int = 0,
+    service_class: ServiceClass = "interactive",
     deadline_ms: float | None = None,
     cache_salt: str | None = None,
     continued_tokens: int = 0,
@@ -108,6 +110,7 @@ async def fan_out(
                 sampling=replace(sampling, seed=choice_seed(sampling.seed, index)),
                 request_id=base if single else f"{base}-{len(requests)}",
                 priority=priority,
+                service_class=service_class,
                 deadline_ms=deadline_ms,
                 cache_salt=cache_salt,
                 continued_tokens=continued_tokens,

@@ -71,6 +71,7 @@ async def begin(
                 n=n,
                 request_id=body.request_id,
                 priority=body.priority or 0,
+                service_class=body.service_class or "interactive",
                 deadline_ms=body.deadline_ms,
                 cache_salt=body.cache_salt,
                 continued_tokens=continued_tokens,

@@ -82,6 +82,7 @@ def sampling_fields(
     for name, ids in (
         ("logit_bias", body.logit_bias or ()),
         ("stop_token_ids", body.stop_token_ids or ()),
+        ("logprob_token_ids", body.logprob_token_ids or ()),
     ):
         outside = next((one for one in ids if one >= vocab_size), None)
         if outside is not None:
@@ -99,6 +100,7 @@ def sampling_fields(
         logit_bias=tuple((body.logit_bias or {}).items()),
         seed=None if body.seed is None else body.seed % 2**64,
         logprobs=logprobs,
+        logprob_token_ids=tuple(body.logprob_token_ids or ()),
         prompt_logprobs=prompt_logprobs,
         max_tokens=max_tokens,
         stop=tuple(body.stop or ()),

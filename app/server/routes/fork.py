@@ -62,7 +62,7 @@ def sampling_changes(body: ForkRequest, *, vocab_size: int) -> dict[str, Any]:
     Raises:
         ApiError: 400 for a token id outside the vocabulary, or a field that a fork cannot change.
     """
-    for name in ("priority", "deadline_ms", "cache_salt"):
+    for name in ("priority", "service_class", "deadline_ms", "cache_salt"):
         if getattr(body, name) is not None:
             raise bad_request(f"A fork has its parent's `{name}`; omit the field.", param=name)
     params = sampling_fields(

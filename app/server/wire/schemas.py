@@ -21,6 +21,7 @@ from agents.runs.approvals import Decision
 from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS
 from engine.api.residency import new_pin_id
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
+from engine.api.service_class import ServiceClass
 from engine.runtime.model_change import CHANGE_DRAIN_S, MAX_CHANGE_DRAIN_S
 
 MAX_MESSAGES = 4096
@@ -31,6 +32,7 @@ MAX_STOP_TOKENS = 12
 MAX_BREAKERS = 16
 MAX_BREAKER_CHARS = 40
 MAX_LOGPROBS = 20
+MAX_LOGPROB_TOKENS = 64
 COMPLETION_DEFAULT_TOKENS = 16
 
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
@@ -151,6 +153,7 @@ class SamplingFields(Body):
     guided_choice: Choices | None = None
     guided_grammar: str | None = None
     priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
+    service_class: ServiceClass | None = None
     deadline_ms: Annotated[float, Field(gt=0, le=MAX_DEADLINE_MS)] | None = None
     cache_salt: (
         Annotated[str, StringConstraints(min_length=1, max_length=MAX_CACHE_SALT)] | None
@@ -160,6 +163,7 @@ class SamplingFields(Body):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     prompt_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
+    logprob_token_ids: Annotated[list[TokenId], Field(max_length=MAX_LOGPROB_TOKENS)] | None = None
     return_token_ids: bool | None = None
     return_timings: bool | None = None
     request_id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")] | None = None

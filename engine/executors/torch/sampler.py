@@ -23,6 +23,8 @@ class Sampled:
         logprobs: [N] float32, NaN where not requested or failed.
         top_ids: [N, K] int64, likeliest first, zeros beyond the requested number.
         top_logprobs: [N, K] float32.
+        token_id_logprobs: (indices [B] int64 into the plan's `logprob_ids`, logprobs [B] float32, NaN
+            where the row failed), or None.
         failed: [N] bool, the logits contain a NaN, or are all -inf before or after the mask.
     """
 
@@ -30,6 +32,7 @@ class Sampled:
     logprobs: torch.Tensor
     top_ids: torch.Tensor
     top_logprobs: torch.Tensor
+    token_id_logprobs: tuple[torch.Tensor, torch.Tensor] | None
     failed: torch.Tensor
 
 
@@ -55,6 +58,7 @@ def sample(logits: torch.Tensor, batch: SamplingBatch) -> Sampled:
         logprobs.masked_fill(failed, float("nan")),
         top_ids,
         top_logprobs,
+        _token_id_logprobs(raw, failed, batch),
         failed,
     )
 
@@ -161,3 +165,15 @@ def _logprobs(
         top_ids[:, :width] = torch.where(shown, ids, 0)
         top[:, :width] = torch.where(shown, logprobs.gather(1, ids), 0.0)
     return own, top_ids, top
+
+
+def _token_id_logprobs(
+    raw: torch.Tensor, failed: torch.Tensor, batch: SamplingBatch
+) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Raw log-probabilities of the chosen token ids, as in `Sampled`."""
+    if batch.logprob_ids is None:
+        return None
+    rows, ids, entries = batch.logprob_ids
+    log_sums = raw.double().logsumexp(1)
+    logprobs = (raw[rows, ids].double() - log_sums[rows]).float()
+    return entries, logprobs.masked_fill(failed[rows], float("nan"))

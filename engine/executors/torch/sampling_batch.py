@@ -48,6 +48,8 @@ class SamplingBatch:
         mask: (rows [G] int64, words [G, W] int32: the plan's `mask_bits`), or None.
         bias: (rows [B] int64, token ids [B] int64, values [B] float32), or None.
         penalties: the rows with repetition, presence or frequency penalties, or None.
+        logprob_ids: (rows [B] int64, token ids [B] int64, indices [B] int64 into the plan's `logprob_ids`),
+            or None.
         dry: (rows [B] int64, token ids [B] int64, penalties [B] float32), or None.
         stochastic: whether any row has a temperature above 0.
         filtered: whether any row has a top-k or a top-p.
@@ -63,6 +65,7 @@ class SamplingBatch:
     logprobs: torch.Tensor
     mask: tuple[torch.Tensor, torch.Tensor] | None
     bias: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None
+    logprob_ids: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None
     penalties: Penalties | None
     dry: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None
     stochastic: bool
@@ -102,6 +105,7 @@ def sampling_batch(
         logprobs=put(params["num_logprobs"].astype(np.int64)),
         mask=_mask(plan, sampled, put),
         bias=_bias(plan, rows, put),
+        logprob_ids=_logprob_ids(plan, rows, put),
         penalties=_penalties(plan, rows, num_tokens, params, put),
         dry=_dry(plan, rows, num_tokens, params, put),
         stochastic=bool(stochastic.any()),
@@ -125,20 +129,35 @@ def _bias(
     plan: StepPlan, rows: NDArray[np.int32], put: _Put
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
     """The biases of these rows; the plan may contain biases of rows that do not sample."""
-    if not len(plan.bias_rows):
+    samples, entries = _entries_of(plan.bias_rows, rows)
+    if not len(entries):
         return None
-    first = np.searchsorted(plan.bias_rows, rows, side="left")
-    counts = np.searchsorted(plan.bias_rows, rows, side="right") - first
-    total = int(counts.sum())
-    if not total:
-        return None
-    before = np.cumsum(counts) - counts
-    entries = np.arange(total) + np.repeat(first - before, counts)
     return (
-        put(np.repeat(np.arange(len(rows)), counts)),
+        put(samples),
         put(plan.bias_ids[entries].astype(np.int64)),
         put(plan.bias_values[entries]),
     )
+
+
+def _logprob_ids(
+    plan: StepPlan, rows: NDArray[np.int32], put: _Put
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
+    """The token ids of these rows whose logprobs are reported."""
+    samples, entries = _entries_of(plan.logprob_rows, rows)
+    if not len(entries):
+        return None
+    return put(samples), put(plan.logprob_ids[entries].astype(np.int64)), put(entries)
+
+
+def _entries_of(
+    sorted_rows: NDArray[np.int32], rows: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where `rows`, [N], occur in `sorted_rows`: [B] int64 each, indices into `rows` and into it."""
+    first = np.searchsorted(sorted_rows, rows, side="left")
+    counts = np.searchsorted(sorted_rows, rows, side="right") - first
+    before = np.cumsum(counts) - counts
+    entries = np.arange(int(counts.sum())) + np.repeat(first - before, counts)
+    return np.repeat(np.arange(len(rows)), counts), entries
 
 
 def _penalties(

@@ -23,7 +23,7 @@ def step_result(
         scored: [P] scores in the plan's order; None if there are none.
     """
     count, drafts = len(plan.rows), int(plan.num_draft_tokens.sum())
-    result = StepResult.empty(count, drafts=drafts)
+    result = StepResult.empty(count, drafts=drafts, logprob_ids=len(plan.logprob_ids))
     if scored is not None:
         result = replace(
             result,
@@ -53,6 +53,9 @@ def step_result(
     result.top_ids[rows] = top_ids[last]
     result.top_logprobs[rows] = top_logprobs[last]
     result.failed[rows] = sampled.failed.cpu().numpy()[last]
+    if sampled.token_id_logprobs is not None:
+        entries, values = sampled.token_id_logprobs
+        result.token_id_logprobs[entries.cpu().numpy()] = values.cpu().numpy()
     return result
 
 

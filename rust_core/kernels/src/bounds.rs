@@ -18,7 +18,9 @@ use crate::pack::tests::{Random, TestTensor};
 use crate::quant::DType;
 use crate::rope::Rope;
 use crate::sampler::dry::{Breakers, MAX_BREAKER_TAIL};
-use crate::sampler::{self, MAX_TOP_LOGPROBS, RowContext, SamplingRow, sample, score};
+use crate::sampler::{
+    self, MAX_TOP_LOGPROBS, RowContext, SamplingRow, sample, score, token_id_logprobs,
+};
 use crate::spec::ModelSpec;
 use crate::spec::tests::tiny_json;
 
@@ -172,6 +174,7 @@ proptest! {
             // SAFETY: the level is available.
             unsafe {
                 score(level, &logits, vocab - 1, &mut scratch, &mut ids, &mut logprobs);
+                token_id_logprobs(level, &logits, &[0, last], &mut scratch, &mut logprobs[..2]);
                 sample(level, &mut logits, &row, &mut scratch, &mut ids, &mut logprobs);
             }
         });

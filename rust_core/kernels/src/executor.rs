@@ -70,6 +70,8 @@ pub struct StepOutput<'a> {
     /// `[rows, MAX_TOP_LOGPROBS]`
     pub top_ids: &'a mut [i32],
     pub top_logprobs: &'a mut [f32],
+    /// `[L]`, by index into the input's `logprob_ids`; NaN where the row did not sample or its logits were unusable.
+    pub token_id_logprobs: &'a mut [f32],
     /// 1 where the logits were unusable.
     pub failed: &'a mut [u8],
     /// Number of each row's accepted drafts: the leading ones that equal its samples. `sampled` follows them.
@@ -98,6 +100,7 @@ impl StepOutput<'_> {
             && self.accepted.len() == rows
             && self.top_ids.len() == rows * MAX_TOP_LOGPROBS
             && self.top_logprobs.len() == rows * MAX_TOP_LOGPROBS
+            && self.token_id_logprobs.len() == input.logprob_ids.len()
             && (drafts >= MAX_DRAFT_TOKENS || input.num_draft_tokens.is_empty())
             && self.draft_top_ids.len() == drafts * MAX_TOP_LOGPROBS
             && self.draft_top_logprobs.len() == drafts * MAX_TOP_LOGPROBS
@@ -282,6 +285,7 @@ impl Executor {
         output.logprobs.fill(f32::NAN);
         output.failed.fill(0);
         output.accepted.fill(0);
+        output.token_id_logprobs.fill(f32::NAN);
         let runs = self.plan.runs.iter().enumerate();
         for (batch, run) in runs.filter(|(_, run)| run.needs_logits) {
             let drafts = &self.plan.token_ids[run.start + run.tokens - run.drafts..][..run.drafts];
@@ -315,6 +319,10 @@ impl Executor {
                 &mut output.top_logprobs[batch * MAX_TOP_LOGPROBS..],
             );
             output.failed[batch] = u8::from(sampled[accepted] < 0);
+            let (first, count) = run.logprob_ids;
+            // SAFETY: as above.
+            let logprobs = unsafe { self.scratch.results.token_id_logprobs.slice(first, count) };
+            output.token_id_logprobs[first..first + count].copy_from_slice(logprobs);
         }
     }
 

@@ -9,7 +9,7 @@
 use crate::arena::{Buffer, Plain};
 use crate::error::KernelError;
 use crate::sampler::dry::{Breakers, MAX_BREAKER_TAIL};
-use crate::sampler::{MAX_TOP_LOGPROBS, SamplingRow};
+use crate::sampler::{MAX_LOGPROB_TOKEN_IDS, MAX_TOP_LOGPROBS, SamplingRow};
 
 /// The arrays of a step as the engine passes them; see `StepPlan` in `engine/executors/base.py`.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +32,9 @@ pub struct StepInput<'a> {
     pub bias_rows: &'a [i32],
     pub bias_ids: &'a [i32],
     pub bias_values: &'a [f32],
+    /// `[L]` each: rows, ascending, and token ids whose logprobs are reported whenever the row samples.
+    pub logprob_rows: &'a [i32],
+    pub logprob_ids: &'a [i32],
     /// `[P, vocabulary / 32 rounded up]` and `[P, MAX_BREAKER_TAIL]`, of which rows name ranges; see
     /// [`crate::sampler::dry::Breakers`].
     pub breaker_heads: &'a [u32],
@@ -88,6 +91,8 @@ pub struct Run {
     pub first_sample: usize,
     /// Index of its first entry in the plan's biases, and their number.
     bias: (usize, usize),
+    /// Index of its first entry in the plan's token ids with logprobs, and their number.
+    pub logprob_ids: (usize, usize),
     /// Index of its mask; None: every token is allowed.
     mask: Option<usize>,
     pub sampling: SamplingRow,
@@ -140,6 +145,8 @@ pub struct Plan {
     /// Biases of the step, by row.
     bias_ids: Vec<i32>,
     bias_values: Vec<f32>,
+    /// Token ids of the step whose logprobs are reported, by row.
+    logprob_ids: Vec<i32>,
     /// `[G, vocabulary / 32 rounded up]`
     mask_bits: Vec<u32>,
     /// Sequence breakers of the step, `[P, vocabulary / 32 rounded up]` and `[P, MAX_BREAKER_TAIL]`.
@@ -185,6 +192,7 @@ impl Plan {
             penalised: Vec::new(),
             bias_ids: Vec::new(),
             bias_values: Vec::new(),
+            logprob_ids: Vec::new(),
             mask_bits: Vec::new(),
             breaker_heads: Vec::new(),
             breaker_tails: Vec::new(),
@@ -219,6 +227,12 @@ impl Plan {
         let (start, count) = run.bias;
         let range = start..start + count;
         (&self.bias_ids[range.clone()], &self.bias_values[range])
+    }
+
+    /// The token ids whose logprobs a run reports.
+    pub fn logprob_ids(&self, run: &Run) -> &[i32] {
+        let (start, count) = run.logprob_ids;
+        &self.logprob_ids[start..start + count]
     }
 
     /// A run's mask; None: every token is allowed.
@@ -259,6 +273,7 @@ impl Plan {
         self.penalised.clear();
         self.bias_ids.clear();
         self.bias_values.clear();
+        self.logprob_ids.clear();
         self.mask_bits.clear();
         self.breaker_heads.clear();
         self.breaker_tails.clear();
@@ -275,6 +290,7 @@ impl Plan {
         self.check_sharing()?;
         self.add_scores(input)?;
         self.add_biases(input)?;
+        self.add_logprob_ids(input)?;
         self.add_masks(input)
     }
 
@@ -300,6 +316,8 @@ impl Plan {
             && input.sampling.len() == table_rows * size_of::<SamplingRow>()
             && input.bias_rows.len() == input.bias_ids.len()
             && input.bias_rows.len() == input.bias_values.len()
+            && input.logprob_rows.len() == input.logprob_ids.len()
+            && input.logprob_rows.len() <= limits.max_rows * MAX_LOGPROB_TOKEN_IDS
             && input.breaker_heads.len() * MAX_BREAKER_TAIL
                 == input.breaker_tails.len() * limits.vocab.div_ceil(32)
             && input.mask_bits.len() == input.mask_rows.len() * limits.vocab.div_ceil(32)
@@ -406,6 +424,7 @@ impl Plan {
             first_draft,
             first_sample: self.samples.len(),
             bias: (0, 0),
+            logprob_ids: (0, 0),
             mask: None,
             sampling: sampling_row(input.sampling, row),
             num_tokens: input.num_tokens[row].max(0) as usize,
@@ -543,10 +562,39 @@ impl Plan {
         self.bias_ids.extend_from_slice(input.bias_ids);
         self.bias_values.extend_from_slice(input.bias_values);
         for run in &mut self.runs {
-            let row = run.row as i32;
-            let start = input.bias_rows.partition_point(|&r| r < row);
-            let end = input.bias_rows.partition_point(|&r| r <= row);
-            run.bias = (start, end - start);
+            run.bias = entries_of(input.bias_rows, run.row);
+        }
+        Ok(())
+    }
+
+    fn add_logprob_ids(&mut self, input: &StepInput<'_>) -> Result<(), KernelError> {
+        if input.logprob_rows.is_empty() {
+            return Ok(());
+        }
+        if !input.logprob_rows.is_sorted() {
+            return Err(KernelError::step(
+                "The step's token ids with logprobs are not sorted by row.",
+            ));
+        }
+        if let Some(id) = input
+            .logprob_ids
+            .iter()
+            .find(|&&id| id < 0 || id as usize >= self.limits.vocab)
+        {
+            return Err(KernelError::step(format!(
+                "A logprob is requested of token id {id}, beyond the vocabulary of {}.",
+                self.limits.vocab
+            )));
+        }
+        self.logprob_ids.extend_from_slice(input.logprob_ids);
+        for (batch, run) in self.runs.iter_mut().enumerate() {
+            run.logprob_ids = entries_of(input.logprob_rows, run.row);
+            if run.logprob_ids.1 > 0 && run.drafts > 0 {
+                return Err(KernelError::step_entry(
+                    batch,
+                    "requests logprobs of token ids and ends in drafts".to_owned(),
+                ));
+            }
         }
         Ok(())
     }
@@ -577,6 +625,13 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// Index of the first entry of a row in ascending `rows`, and the number of its entries.
+fn entries_of(rows: &[i32], row: usize) -> (usize, usize) {
+    let row = row as i32;
+    let start = rows.partition_point(|&one| one < row);
+    (start, rows.partition_point(|&one| one <= row) - start)
 }
 
 /// Whether the DRY parameters are in range, in a step with so many entries of breaker tails.
@@ -650,6 +705,8 @@ pub(crate) mod tests {
             bias_rows: &[],
             bias_ids: &[],
             bias_values: &[],
+            logprob_rows: &[],
+            logprob_ids: &[],
             breaker_heads: &[],
             breaker_tails: &[],
             mask_rows: &[],
@@ -683,6 +740,7 @@ pub(crate) mod tests {
         num_tokens: Vec<i32>,
         sampling: Vec<SamplingRow>,
         bias: (Vec<i32>, Vec<i32>),
+        logprob_ids: (Vec<i32>, Vec<i32>),
         masks: (Vec<i32>, Vec<u32>),
         drafts: Vec<i32>,
         scores: Vec<(i32, i32, i32)>,
@@ -701,6 +759,7 @@ pub(crate) mod tests {
             num_tokens: vec![21, 0, 40, 0],
             sampling: vec![GREEDY; 4],
             bias: (vec![], vec![]),
+            logprob_ids: (vec![], vec![]),
             masks: (vec![], vec![]),
             drafts: vec![],
             scores: vec![],
@@ -743,6 +802,8 @@ pub(crate) mod tests {
             bias_rows: &arrays.bias.0,
             bias_ids: &arrays.bias.1,
             bias_values: &values,
+            logprob_rows: &arrays.logprob_ids.0,
+            logprob_ids: &arrays.logprob_ids.1,
             breaker_heads: &[],
             breaker_tails: &[],
             mask_rows: &arrays.masks.0,
@@ -778,6 +839,7 @@ pub(crate) mod tests {
         for bias in [9, 8] {
             refill(&mut plan, |a| {
                 a.bias = (vec![0, 0, 2], vec![7, bias, 3]);
+                a.logprob_ids = (vec![0, 0, 0, 1, 2], vec![bias, 99, 0, 5, 6]);
                 a.masks = (vec![1], vec![bias as u32; 4]);
                 a.sampling[0].repetition_penalty = 1.5;
                 a.token_table[..21].fill(bias);
@@ -786,12 +848,16 @@ pub(crate) mod tests {
             let [other, row_0] = [0, 1].map(|run| &plan.runs[run]);
             assert_eq!(plan.penalised_tokens(row_0), [bias; 21]);
             assert_eq!(plan.biases(row_0), (&[7, bias][..], &[1.0; 2][..]));
+            assert_eq!(plan.logprob_ids(row_0), [bias, 99, 0]);
+            assert_eq!(plan.logprob_ids(other), [6]);
+            assert_eq!((row_0.logprob_ids.0, other.logprob_ids.0), (0, 4));
             assert_eq!(plan.mask(row_0), Some(&[bias as u32; 4][..]));
             assert_eq!(plan.penalised_tokens(other), [0; 0]);
             assert_eq!(plan.biases(other), (&[3][..], &[1.0][..]));
         }
         refill(&mut plan, |_| {}).unwrap();
         assert_eq!(plan.biases(&plan.runs[1]), (&[][..], &[][..]));
+        assert_eq!(plan.logprob_ids(&plan.runs[1]), [0; 0]);
     }
 
     #[test]
@@ -894,6 +960,39 @@ pub(crate) mod tests {
                 }),
             ),
             ("logit bias", Box::new(|a| a.bias = (vec![0], vec![100]))),
+            (
+                "with logprobs are not sorted",
+                Box::new(|a| a.logprob_ids = (vec![1, 0], vec![1, 1])),
+            ),
+            (
+                "requested of token id 100",
+                Box::new(|a| a.logprob_ids = (vec![0], vec![100])),
+            ),
+            (
+                "requested of token id -1",
+                Box::new(|a| a.logprob_ids = (vec![0], vec![-1])),
+            ),
+            (
+                "lengths",
+                Box::new(|a| a.logprob_ids = (vec![0], vec![1, 2])),
+            ),
+            (
+                "lengths",
+                Box::new(|a| {
+                    let most = LIMITS.max_rows * MAX_LOGPROB_TOKEN_IDS;
+                    a.logprob_ids = (vec![0; most + 1], vec![1; most + 1]);
+                }),
+            ),
+            (
+                "logprobs of token ids and ends in drafts",
+                Box::new(|a| {
+                    a.num_tokens[0] = 20;
+                    a.query_start = vec![0, 3, 5];
+                    a.positions = vec![14, 15, 16, 19, 20];
+                    a.drafts = vec![0, 1];
+                    a.logprob_ids = (vec![0], vec![1]);
+                }),
+            ),
             ("lengths", Box::new(|a| a.drafts = vec![0])),
             ("ends in 1 drafts", Box::new(|a| a.drafts = vec![0, 1])),
             ("ends in 1 drafts", Box::new(|a| a.drafts = vec![1, 0])),

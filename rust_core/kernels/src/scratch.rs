@@ -13,7 +13,7 @@ use crate::pack::layout::GROUP;
 use crate::phase_clock::PhaseClock;
 use crate::plan::{Limits, MAX_DRAFT_TOKENS};
 use crate::sampler;
-use crate::sampler::MAX_TOP_LOGPROBS;
+use crate::sampler::{MAX_LOGPROB_TOKEN_IDS, MAX_TOP_LOGPROBS};
 use crate::spec::ModelSpec;
 
 /// Up to this number of rows, every worker prepares all activations for itself, which is cheaper than a barrier.
@@ -166,6 +166,8 @@ pub struct Results {
     /// `[rows + MAX_DRAFT_TOKENS, MAX_TOP_LOGPROBS]`
     pub top_ids: Buffer<i32>,
     pub top_logprobs: Buffer<f32>,
+    /// `[rows * MAX_LOGPROB_TOKEN_IDS]`, by index into the plan's token ids with logprobs.
+    pub token_id_logprobs: Buffer<f32>,
 }
 
 /// Scoring results of a step, by index into [`crate::plan::Plan::scores`].
@@ -253,6 +255,7 @@ impl Scratch {
                 logprobs: Buffer::new(samples)?,
                 top_ids: Buffer::new(samples * MAX_TOP_LOGPROBS)?,
                 top_logprobs: Buffer::new(samples * MAX_TOP_LOGPROBS)?,
+                token_id_logprobs: Buffer::new(rows * MAX_LOGPROB_TOKEN_IDS)?,
             },
             score_results: ScoreResults {
                 logprobs: Buffer::new(tokens)?,

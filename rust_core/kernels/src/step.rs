@@ -28,7 +28,7 @@ use crate::phase_clock::Phase;
 use crate::plan::Plan;
 use crate::pool::Worker;
 use crate::rope::Rope;
-use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score};
+use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score, token_id_logprobs};
 use crate::scratch::{Scratch, WorkerScratch};
 use crate::spec::ModelSpec;
 use crate::weights::{LayerWeights, Linear, Weights};
@@ -613,6 +613,15 @@ impl Step<'_> {
             breakers: self.plan.breakers(&run.sampling),
             mask: self.plan.mask(run),
         };
+        let (first, count) = run.logprob_ids;
+        if count > 0 {
+            let ids = self.plan.logprob_ids(run);
+            // SAFETY: these entries belong to the run, which has no other sample; the level was checked at load.
+            unsafe {
+                let logprobs = results.token_id_logprobs.slice_mut(first, count);
+                token_id_logprobs(self.model.level, logits, ids, &mut own.sampler, logprobs);
+            }
+        }
         // SAFETY: only this worker uses this entry of the results; the level was checked at load.
         unsafe {
             let top = at * MAX_TOP_LOGPROBS;

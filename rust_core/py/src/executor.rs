@@ -296,5 +296,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cpu_features, module)?)?;
     module.add("SAMPLING_ROW_LAYOUT", sampler::SAMPLING_ROW_LAYOUT.to_vec())?;
     module.add("MAX_DRAFT_TOKENS", MAX_DRAFT_TOKENS)?;
-    module.add("MAX_TOP_LOGPROBS", sampler::MAX_TOP_LOGPROBS)
+    module.add("MAX_TOP_LOGPROBS", sampler::MAX_TOP_LOGPROBS)?;
+    module.add("MAX_LOGPROB_TOKEN_IDS", sampler::MAX_LOGPROB_TOKEN_IDS)
 }

@@ -24,6 +24,7 @@ records = st.fixed_dictionaries(
     {
         "arrival": st.integers(0, 2**63 - 1),
         "priority": int32s,
+        "service_class": st.integers(0, 2),
         "queued_at": seconds,
         "deadline": st.one_of(seconds, st.just(math.inf)),
         "num_pending_tokens": counts,
@@ -41,7 +42,9 @@ def as_dicts(columns):
 
 
 def new_sequence(prompt, *, priority=0, deadline_ms=None, **params):
-    request = replace(ask(prompt, **params), priority=priority, deadline_ms=deadline_ms)
+    request = replace(
+        ask(prompt, **params), priority=priority, deadline_ms=deadline_ms, service_class="agent"
+    )
     return make_sequence(request, OPENED, now=5.0, draw_seed=lambda: 7)[0]
 
 
@@ -56,12 +59,15 @@ def sequence_of(fields):
 
 
 def test_a_new_record_holds_what_was_given_and_zeros():
-    record = request_record(queued_at=12.5, priority=-3, deadline=13.25, arrival=2**40)
+    record = request_record(
+        queued_at=12.5, priority=-3, service_class=2, deadline=13.25, arrival=2**40
+    )
     assert record.shape == ()
     assert record.dtype == REQUEST_DTYPE
     assert {name: record[name].item() for name in NAMES} == {
         "arrival": 2**40,
         "priority": -3,
+        "service_class": 2,
         "queued_at": 12.5,
         "deadline": 13.25,
         "num_pending_tokens": 0,
@@ -88,6 +94,7 @@ def test_the_fields_of_a_request_reach_the_columns_of_the_queue(priority, deadli
         {
             "arrival": 9,
             "priority": priority,
+            "service_class": 1,
             "queued_at": 5.0,
             "deadline": math.inf if deadline_ms is None else 5.0 + deadline_ms / 1000,
             "num_pending_tokens": 2,

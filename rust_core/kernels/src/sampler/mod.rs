@@ -29,10 +29,13 @@ mod truncate;
 use crate::dispatch::Level;
 use crate::simd::{LANES, Lanes, by_level};
 
-pub use score::{Scored, score};
+pub use score::{Scored, score, token_id_logprobs};
 
 /// Largest number of alternatives per row; `MAX_TOP_LOGPROBS` in Python.
 pub const MAX_TOP_LOGPROBS: usize = 20;
+
+/// Largest number of token ids per row whose logprobs are reported; `MAX_LOGPROB_TOKEN_IDS` in Python.
+pub const MAX_LOGPROB_TOKEN_IDS: usize = 64;
 
 /// Per-row parameters; same layout as `SAMPLING_DTYPE` in `engine/executors/base.py`.
 #[repr(C)]

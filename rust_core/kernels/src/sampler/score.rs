@@ -1,4 +1,4 @@
-//! The log-probability of a given token (prompt logprobs).
+//! Log-probabilities of given tokens: of a known next token (prompt logprobs), and of a list of candidates.
 
 use super::{Scratch, alternatives, log_sum_exp, select};
 use crate::dispatch::Level;
@@ -71,5 +71,29 @@ pub unsafe fn score(
     Scored {
         logprob: (f64::from(own) - log_sum) as f32,
         rank: above as i32 + ties as i32 + 1,
+    }
+}
+
+/// Write the log-softmax of the raw logits of each of `ids` to `logprobs`; NaN if the logits are unusable. Reads the
+/// vocabulary twice.
+///
+/// # Safety
+/// The machine has the level.
+pub unsafe fn token_id_logprobs(
+    level: Level,
+    logits: &[f32],
+    ids: &[i32],
+    scratch: &mut Scratch,
+    logprobs: &mut [f32],
+) {
+    // SAFETY: the level is the caller's promise.
+    let Some(largest) = (unsafe { select::run_maxima(level, logits, &mut scratch.maxima) }) else {
+        logprobs.fill(f32::NAN);
+        return;
+    };
+    // SAFETY: the level is the caller's promise.
+    let log_sum = unsafe { log_sum_exp(level, logits, largest) };
+    for (logprob, &id) in logprobs.iter_mut().zip(ids) {
+        *logprob = (f64::from(logits[id as usize]) - log_sum) as f32;
     }
 }

@@ -322,6 +322,29 @@ fn masked_sampling_equals_sampling_without_the_forbidden_tokens() {
 }
 
 #[test]
+fn logprobs_of_token_ids_are_the_log_softmax_in_the_order_asked() {
+    let mut random = Random(17);
+    for level in Level::ALL.into_iter().filter(|level| level.available()) {
+        for vocab in [1, 15, 16, 600] {
+            let logits: Vec<f32> = (0..vocab).map(|_| random.unit() * 9.0).collect();
+            let total: f64 = logits.iter().map(|&x| f64::from(x).exp()).sum();
+            let ids = [vocab as i32 - 1, 0, vocab as i32 / 2, 0];
+            let (mut scratch, mut logprobs) = (Scratch::new(vocab, 0), [0.0; 4]);
+            // SAFETY: the level is available.
+            unsafe { token_id_logprobs(level, &logits, &ids, &mut scratch, &mut logprobs) };
+            for (id, logprob) in ids.into_iter().zip(logprobs) {
+                let expected = f64::from(logits[id as usize]) - total.ln();
+                assert!((f64::from(logprob) - expected).abs() < 1e-5);
+            }
+            let broken = vec![f32::NAN; vocab];
+            // SAFETY: the level is available.
+            unsafe { token_id_logprobs(level, &broken, &ids, &mut scratch, &mut logprobs) };
+            assert!(logprobs.iter().all(|logprob| logprob.is_nan()));
+        }
+    }
+}
+
+#[test]
 fn bias_does_not_unmask_a_token_and_an_empty_mask_fails_the_row() {
     let params = SamplingRow {
         temperature: 0.0,
