@@ -1,8 +1,9 @@
 """`Detector`: a named function from a workspace to findings, with the rules that it can report."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from agents.api.errors import Cancelled
 from agents.api.finding import Finding, FindingSource, Severity
@@ -67,6 +68,8 @@ class DetectorContext:
         notes: what the user should know, such as a missing tool. Append through `note`.
         network: whether the detector may use the network.
         base: root of the state before the change, for comparisons; None if there is none.
+        document: a text given beside the workspace; may be empty.
+        inputs: structured inputs by name, as JSON values.
     """
 
     task: str = ""
@@ -74,6 +77,8 @@ class DetectorContext:
     notes: list[str] = field(default_factory=list)
     network: bool = False
     base: Path | None = None
+    document: str = ""
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
     def note(self, text: str) -> None:
         """Tell the user something once."""

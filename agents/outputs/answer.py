@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from agents.outputs.base import Line, Output, Paragraph, Part
+from agents.outputs.base import Line, Paragraph, Part
+from agents.outputs.checked import Checked
 
 
 class Citation(Part):
@@ -14,7 +15,7 @@ class Citation(Part):
     quote: Line
 
 
-class Answer(Output):
+class Answer(Checked):
     """A text, and the passages it rests on."""
 
     text: Paragraph = ""

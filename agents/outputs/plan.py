@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from agents.outputs.base import Line, Output, Part, Word
+from agents.outputs.base import Line, Part, Word
+from agents.outputs.checked import Checked
 
 
 class PlanStep(Part):
@@ -15,7 +16,7 @@ class PlanStep(Part):
     done_when: Line = ""
 
 
-class Plan(Output):
+class Plan(Checked):
     """Steps in an order in which each follows what it needs."""
 
     steps: list[PlanStep] = Field(default_factory=list)

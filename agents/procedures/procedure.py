@@ -7,12 +7,15 @@ A procedure runs first, whether a model is loaded or not. The model then confirm
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from agents.api.agent_spec import AgentSpec
 from agents.api.finding import Finding
 from agents.outputs.base import Output
+from agents.tools.tool import Tool
 from agents.workspace.workspace import Workspace
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,13 @@ class ProcedureContext(Protocol):
         """
         ...
 
-    async def in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
+    async def in_thread(self, function: Callable[..., Result], *args: Any) -> Result:
         """Run a function that computes for long or blocks on a worker thread."""
+        ...
+
+    @property
+    def available_tools(self) -> Mapping[str, Tool]:
+        """The tools that the agent may call, by name."""
         ...
 
     async def tool(self, name: str, **arguments: Any) -> dict[str, Any]:

@@ -24,13 +24,13 @@ from agents.outputs.base import Output
 from agents.outputs.findings import FindingRecord, Findings
 from agents.plugins.registry import Registry
 from agents.procedures.collect_findings import collect_findings
-from agents.procedures.procedure import AgentTask
+from agents.procedures.procedure import AgentTask, Result
 from agents.runs.approvals import Approvals
 from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
 from agents.runs.result import RunResult
 from agents.runs.tool_executor import ToolExecutor
-from agents.tools.tool import ToolContext
+from agents.tools.tool import Tool, ToolContext
 
 _LOG = logging.getLogger(__name__)
 
@@ -132,10 +132,15 @@ class AgentRun:
         detectors = [self._registry.detector(name) for name in names or self._spec.detectors]
         return await self._results.of(detectors)
 
-    async def in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
+    async def in_thread(self, function: Callable[..., Result], *args: Any) -> Result:
         """See `ProcedureContext.in_thread`."""
         self.check_cancelled()
         return await asyncio.to_thread(function, *args)
+
+    @property
+    def available_tools(self) -> Mapping[str, Tool]:
+        """See `ProcedureContext.available_tools`."""
+        return self.tools.tools
 
     async def tool(self, name: str, **arguments: Any) -> dict[str, Any]:
         """See `ProcedureContext.tool`."""
@@ -239,7 +244,13 @@ class AgentRun:
 
 def detector_results(task: AgentTask, cancelled: asyncio.Event) -> DetectorResults:
     """Fresh detector results over a task's workspace."""
-    context = DetectorContext(task=task.text, cancelled=cancelled.is_set, base=task.base)
+    context = DetectorContext(
+        task=task.text,
+        cancelled=cancelled.is_set,
+        base=task.base,
+        document=task.document,
+        inputs=task.inputs,
+    )
     return DetectorResults(task.workspace, context)
 
 

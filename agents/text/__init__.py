@@ -1,1 +1,1 @@
-"""Small helpers over text: near matches, token-free measures."""
+"""Pure functions over text: sentences, words, numbers, dates, names, units, relevance, merging."""

@@ -1,0 +1,17 @@
+"""Missing handling of boundaries: the detector of `edge_case_hunter`."""
+
+from agents.detectors.audit.edge_cases import casts, empty_values, outside_data
+from agents.detectors.audit.per_file import checked_files, checked_modules, joined
+from agents.detectors.detector import Detector
+
+EDGE_CASES = Detector(
+    "edge_cases",
+    "Unguarded divisions, indexes, conversions, None results, files and recursion. Test files are left out.",
+    joined(
+        checked_modules(empty_values.check_empty_values, outside_data.check_outside_data, tests=False),
+        checked_files(casts.LANGUAGES, casts.check_casts),
+    ),
+    tuple({r.id: r for r in (*empty_values.RULES, *outside_data.RULES, *casts.RULES)}.values()),
+)
+
+__all__ = ["EDGE_CASES"]

@@ -1,0 +1,24 @@
+"""Wrong conditions, wrong order and wrong values: detectors of `logic_flaw`."""
+
+from agents.detectors.audit.logic import conditions, control_flow, data_flow, other_languages
+from agents.detectors.audit.logic.ruff_bugs import RUFF_BUGS
+from agents.detectors.audit.per_file import checked_files, checked_modules, joined
+from agents.detectors.detector import Detector
+
+LOGIC = Detector(
+    "logic",
+    "Constant tests, unreachable code, self-comparison, off-by-one loops, lost results, shared state.",
+    joined(
+        checked_modules(
+            conditions.check_conditions, control_flow.check_control_flow, data_flow.check_data_flow
+        ),
+        checked_files(other_languages.LANGUAGES, other_languages.check_other_languages),
+    ),
+    tuple({
+        rule.id: rule
+        for rules in (conditions.RULES, control_flow.RULES, data_flow.RULES, other_languages.RULES)
+        for rule in rules
+    }.values()),
+)  # fmt: skip
+
+__all__ = ["LOGIC", "RUFF_BUGS"]

@@ -1,0 +1,132 @@
+"""Fixers of missing checks: zero, the end of a sequence, shared defaults, encodings."""
+
+import ast
+
+from agents.detectors.audit.python_module import parameters, shape
+from agents.procedures.audit.fixers.edits import Fix, Target
+
+
+def fix_division(target: Target) -> Fix | None:
+    """`a / b` becomes `(a / b if b else 0)` (CWE-369), where evaluating `b` twice does no harm."""
+    for node in target.nodes():
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div | ast.FloorDiv):
+            continue
+        divisor = node.right
+        calls = [inner for inner in ast.walk(divisor) if isinstance(inner, ast.Call | ast.Await)]
+        if isinstance(divisor, ast.Constant):
+            continue
+        if any(shape(call.func) not in ("len", "sum") for call in calls if isinstance(call, ast.Call)):
+            return None
+        test = target.source(divisor)
+        if len(calls) == 1 and isinstance(divisor, ast.Call) and shape(divisor.func) == "len":
+            test = target.source(divisor.args[0])
+        whole = target.source(node)
+        if "\n" in whole:
+            return None
+        zero = "0" if isinstance(node.op, ast.FloorDiv) else "0.0"
+        return target.fix(
+            f"Without {test:.60} the result is {zero}; change it if another value is meant.",
+            target.replace(node, f"({whole} if {test} else {zero})"),
+        )
+    return None
+
+
+def fix_off_by_one(target: Target) -> Fix | None:
+    """`range(len(x) + 1)`, `<= len(x)` and `x[len(x)]` end at the last element (CWE-193)."""
+    for node in target.nodes():
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.left, ast.Call):
+            if shape(node.left.func) == "len" and shape(node.right) == "1":
+                return target.fix(
+                    "The last index is len - 1.", target.replace(node, target.source(node.left))
+                )
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.LtE):
+            right = node.comparators[0]
+            if isinstance(right, ast.Call) and shape(right.func) == "len" and len(node.ops) == 1:
+                return target.fix(
+                    "The last index is len - 1.",
+                    (target.span(node.left)[1], target.span(right)[0], " < "),
+                )
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Call):
+            if shape(node.slice) == f"len({shape(node.value)})":
+                return target.fix("The last index is -1.", target.replace(node.slice, "-1"))
+    return None
+
+
+def fix_mutable_default(target: Target) -> Fix | None:
+    """A shared default becomes None, and the value is created in the function (CWE-1321)."""
+    for node in target.nodes():
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        arguments = node.args
+        plain = [*arguments.posonlyargs, *arguments.args]
+        pairs = list(zip(plain[::-1], arguments.defaults[::-1], strict=False))
+        pairs += [(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d]
+        for argument, default in pairs:
+            mutable = isinstance(default, ast.List | ast.Dict | ast.Set) or (
+                isinstance(default, ast.Call) and shape(default.func) in ("list", "dict", "set")
+            )
+            if not mutable or not target.finding.line <= default.lineno <= target.finding.end_line:
+                continue
+            body = node.body
+            first = body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(body) > 1:
+                first = body[1]
+            if first.lineno == node.lineno or not parameters(node):
+                return None
+            margin = " " * first.col_offset
+            start = target.offset(first.lineno, 0)
+            if getattr(first, "decorator_list", None):
+                start = target.offset(first.decorator_list[0].lineno, 0)  # type: ignore[attr-defined]
+            lines = (
+                f"{margin}if {argument.arg} is None:\n{margin}    {argument.arg} = {target.source(default)}\n"
+            )
+            edits = [target.replace(default, "None"), (start, start, lines)]
+            annotation = argument.annotation
+            if annotation is not None and "None" not in shape(annotation):
+                edits.append(target.replace(annotation, f"{target.source(annotation)} | None"))
+            return target.fix("Each call gets its own value.", *edits)
+    return None
+
+
+def fix_encoding(target: Target) -> Fix | None:
+    """`open(path)` gets `encoding="utf-8"` (CWE-838)."""
+    for call in target.calls():
+        if target.module.call_name(call) == "open" and not any(k.arg == "encoding" for k in call.keywords):
+            end = target.span(call)[1] - 1
+            before = target.file.text[:end].rstrip()
+            comma = "" if before.endswith((",", "(")) else ", "
+            return target.fix(
+                "The text reads the same on all machines.", (end, end, f'{comma}encoding="utf-8"')
+            )
+    return None
+
+
+def fix_reduction_default(target: Target) -> Fix | None:
+    """`max(x)` and `min(x)` of what may be empty get a default (CWE-754)."""
+    for call in target.calls():
+        if target.module.call_name(call) in ("max", "min") and len(call.args) == 1:
+            end = target.span(call)[1] - 1
+            return target.fix(
+                "Without values the result is None; change it if another value is meant.",
+                (end, end, ", default=None"),
+            )
+    return None
+
+
+def fix_wrong_or(target: Target) -> Fix | None:
+    """`x != a or x != b` becomes `and` (CWE-571)."""
+    for node in target.nodes():
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and len(node.values) == 2:
+            left, right = node.values
+            between = target.file.text[target.span(left)[1] : target.span(right)[0]]
+            if between.strip() == "or" and isinstance(module_parent(target, node), ast.stmt):
+                return target.fix(
+                    "`or` of two inequalities is always true.",
+                    (target.span(left)[1], target.span(right)[0], between.replace("or", "and")),
+                )
+    return None
+
+
+def module_parent(target: Target, node: ast.AST) -> ast.AST | None:
+    """The parent of a node in the module's tree."""
+    return target.module.parent.get(node)

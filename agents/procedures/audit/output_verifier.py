@@ -1,0 +1,116 @@
+"""The final gate: schemas hold, the gates were passed, tests passed, no critical finding is open."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from agents import outputs
+from agents.api.finding import Finding, Severity, merge_findings
+from agents.outputs.base import Output
+from agents.outputs.findings import FindingRecord
+from agents.outputs.verdict import Verdict
+from agents.procedures.audit.given_findings import given_findings
+from agents.procedures.audit.score import counts_text, score_of
+from agents.procedures.procedure import AgentTask, ProcedureContext
+
+GATES = ("syntax_audit", "security_audit")
+DEFAULT_BAR = 70
+MAX_FINDINGS = 200
+
+
+async def verify_output(task: AgentTask, context: ProcedureContext) -> Verdict:
+    """Verify the outputs of earlier nodes, given by name in the inputs, and the workspace's own findings.
+
+    Beside outputs the inputs may have `tests` (`{"passed": n, "failed": n}`), `bar` (0 to 100) and `schemas`
+    (name of an output model by node). Without any input only the workspace is judged.
+    """
+    if not task.inputs and not len(task.workspace):
+        return Verdict(cannot_do="There is neither an earlier result nor a file to verify.")
+    found = merge_findings([*given_findings(task.inputs), *await context.detect()])
+    reasons = [*_schema_reasons(task.inputs), *_gate_reasons(task.inputs), *_test_reasons(task.inputs)]
+    bar = _bar(task.inputs.get("bar"))
+    score = score_of(found)
+    critical = [finding for finding in found if finding.severity is Severity.CRITICAL]
+    if critical:
+        reasons.append(f"{len(critical)} critical findings are open, first {_place(critical[0])}.")
+    broken = [finding for finding in found if finding.rule == "syntax-error"]
+    if broken:
+        reasons.append(f"{_place(broken[0])} does not parse.")
+    if score < bar:
+        reasons.append(f"The score {score} is below the bar of {bar}.")
+    passed = not reasons
+    summary = f"Score {score} of 100: {counts_text(found)}."
+    return Verdict(
+        score=score,
+        passed=passed,
+        reasons=[reason[:300] for reason in (summary, *reasons)],
+        findings=[FindingRecord.of(finding) for finding in found[:MAX_FINDINGS]],
+    )
+
+
+def _place(finding: Finding) -> str:
+    return f"{finding.file}:{finding.line} ({finding.rule})"[:200]
+
+
+def _bar(value: Any) -> int:
+    valid = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100
+    return int(value) if valid else DEFAULT_BAR
+
+
+def _schema_reasons(inputs: Mapping[str, Any]) -> list[str]:
+    models = _models()
+    named = inputs.get("schemas")
+    reasons = []
+    for node, name in named.items() if isinstance(named, Mapping) else ():
+        model = models.get(str(name))
+        if model is None:
+            reasons.append(f"There is no output schema {name!r:.60}.")
+        elif node not in inputs:
+            reasons.append(f"The result of {node!s:.60} is missing.")
+        else:
+            try:
+                model.model_validate(inputs[node])
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                where = ".".join(str(part) for part in first["loc"]) or "result"
+                reasons.append(f"{node!s:.60} does not match {name!s:.60}: {where}: {first['msg']}.")
+    for node, value in inputs.items():
+        if isinstance(value, Mapping) and value.get("cannot_do"):
+            reasons.append(f"{node:.60} could not do its task: {value['cannot_do']!s:.200}")
+    return reasons
+
+
+def _models() -> dict[str, type[Output]]:
+    from importlib import import_module
+    from pkgutil import iter_modules
+
+    found: dict[str, type[Output]] = {}
+    for module in iter_modules(outputs.__path__):
+        for name, member in vars(import_module(f"{outputs.__name__}.{module.name}")).items():
+            if isinstance(member, type) and issubclass(member, Output):
+                found[name] = member
+    return found
+
+
+def _gate_reasons(inputs: Mapping[str, Any]) -> list[str]:
+    """A gate that ran must have a result; required ones are named in `gates`."""
+    required = inputs.get("gates")
+    names = [str(name) for name in required] if isinstance(required, list) else []
+    missing = [name for name in dict.fromkeys([*names]) if not inputs.get(name)]
+    present = [name for name in GATES if name in inputs and not isinstance(inputs[name], Mapping)]
+    return [f"The gate {name:.60} has no result." for name in dict.fromkeys([*missing, *present])]
+
+
+def _test_reasons(inputs: Mapping[str, Any]) -> list[str]:
+    tests = inputs.get("tests")
+    if not isinstance(tests, Mapping):
+        return []
+    failed, passed = tests.get("failed", 0), tests.get("passed", 0)
+    if isinstance(failed, int) and failed > 0:
+        return [f"{failed} tests failed."]
+    if tests.get("ok") is False:
+        return ["The tests failed."]
+    if passed == 0 and not tests.get("ok"):
+        return ["No test ran."]
+    return []

@@ -1,0 +1,154 @@
+"""`memory`: the memory operations that a task asks for.
+
+Secrets are refused. An entry that is stored twice has one key: the hash of its normalised text.
+"""
+
+import hashlib
+import re
+from typing import Literal
+
+from agents.outputs.memory_ops import MemoryOp, MemoryOps
+from agents.procedures.execution.task_text import bounded
+from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.text.sentences import sentences
+
+Scope = Literal["user", "project", "agent"]
+Kind = Literal["store", "recall", "forget"]
+
+_FORGET = (
+    r"(?:forget|delete|erase|remove)(?:\s+(?:from memory|the memory of))?"
+    r"(?:\s+(?:that|about|what you know about|everything about))?"
+)
+_RECALL = (
+    r"(?:recall|what do you (?:know|remember)|what did (?:i|we) (?:say|decide|tell you)|do you remember|"
+    r"look up|remind me(?: of)?)(?:\s+(?:about|of|that|what))?"
+)
+_STORE = r"(?:remember|store|note|save|memori[sz]e|keep in mind|don't forget)(?:\s+that)?"
+_VERBS: tuple[tuple[Kind, str], ...] = (
+    ("forget", _FORGET),
+    ("recall", _RECALL),
+    ("store", _STORE),
+)
+_PATTERNS = [
+    (kind, re.compile(rf"^\s*(?:please\s+)?{pattern}[:\s]+(.+)$", re.I | re.S))
+    for kind, pattern in _VERBS
+]
+_SCOPE = re.compile(
+    r"\s*\b(?:for|in|as)\s+(?:this|the|my)\s+(user|project|agent)(?:'s)?(?:\s+(?:memory|scope))?\b",
+    re.I,
+)
+_PREFERENCE = re.compile(r"^(?:I|my|we|our)\b", re.I)
+_IMPORTANT = re.compile(r"\b(?:always|never|must|important|critical|essential)\b", re.I)
+_ACCESS_KEY = (
+    r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[pousr]_[A-Za-z0-9]{30,}|\bxox[abprs]-[\w-]{10,}|"
+    r"\bsk-[A-Za-z0-9_-]{20,}|\bglpat-[\w-]{20,}"
+)
+_NAMED_VALUE = (
+    r"(?:passwor[dt]|passwd|passphrase|secret|api[_ -]?key|token|credential)s?\b[^\n]{0,20}?(?:\bis\b|[:=])"
+    r"\s*[^\s,.]{4,}"
+)
+_SECRETS = (
+    ("a password or key", re.compile(_NAMED_VALUE, re.I)),
+    ("a private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")),
+    ("an access key", re.compile(_ACCESS_KEY)),
+    ("a token", re.compile(r"\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}")),
+    ("a password in an address", re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]+@", re.I)),
+)
+_CARD = re.compile(r"(?<!\d)(?:\d[ -]?){13,19}(?!\d)")
+_MAX_OPS = 100
+
+
+async def run_memory(task: AgentTask, context: ProcedureContext) -> MemoryOps:
+    """The operations of the task's sentences."""
+    if not task.text.strip():
+        return MemoryOps(cannot_do="Say what to remember, recall or forget.")
+    result = parse_operations(task.text, task.document)
+    if result.operations:
+        context.note(
+            "The operations are listed; the memory itself is changed by whoever runs them."
+        )
+    return result
+
+
+def parse_operations(text: str, document: str = "") -> MemoryOps:
+    """The operations that a text asks for, without duplicates; `document` is what `remember this` means."""
+    operations: dict[tuple[str, str], MemoryOp] = {}
+    refused: list[str] = []
+    for sentence in sentences(text):
+        found = _operation(sentence.text)
+        if found is None:
+            continue
+        kind, body = found
+        if re.fullmatch(r"(?:this|the following|it|the document)\W*", body, re.I) and document:
+            body = document
+        scope, body = _scope(body)
+        secret = find_secret(body) if kind == "store" else ""
+        if secret:
+            refused.append(f"{secret[0].upper()}{secret[1:]} is not stored.")
+            continue
+        key = memory_key(body)
+        operations.setdefault(
+            (kind, key),
+            MemoryOp(
+                op=kind,
+                text=bounded(body, 4_000),
+                key=key,
+                scope=scope,
+                importance=_importance(body),
+            ),
+        )
+    if not operations and not refused:
+        return MemoryOps(
+            cannot_do="Nothing in the task asks to remember, recall or forget something."
+        )
+    return MemoryOps(operations=list(operations.values())[:_MAX_OPS], refused=refused[:_MAX_OPS])
+
+
+def memory_key(text: str) -> str:
+    """A hash of the text without case, blanks and final marks; the same in every process."""
+    normal = " ".join(text.casefold().split()).strip(" .!?")
+    return hashlib.blake2b(normal.encode("utf-8", "replace"), digest_size=12).hexdigest()
+
+
+def find_secret(text: str) -> str:
+    """The kind of secret that a text holds, or empty."""
+    for name, pattern in _SECRETS:
+        if pattern.search(text):
+            return name
+    for match in _CARD.finditer(text):
+        digits = re.sub(r"\D", "", match.group())
+        if 13 <= len(digits) <= 19 and _luhn(digits):
+            return "a card number"
+    return ""
+
+
+def _luhn(digits: str) -> bool:
+    """ISO/IEC 7812-1, annex B."""
+    total = 0
+    for position, digit in enumerate(reversed(digits)):
+        value = int(digit) * (2 if position % 2 else 1)
+        total += value - 9 if value > 9 else value
+    return total % 10 == 0 and len(set(digits)) > 1
+
+
+def _operation(sentence: str) -> tuple[Kind, str] | None:
+    for kind, pattern in _PATTERNS:
+        match = pattern.match(sentence)
+        if match:
+            body = match[1].strip().rstrip("?").strip()
+            return (kind, body) if body else None
+    return None
+
+
+def _scope(body: str) -> tuple[Scope, str]:
+    match = _SCOPE.search(body)
+    if match:
+        name = match[1].lower()
+        rest = (body[: match.start()] + body[match.end() :]).strip()
+        scope: Scope = "user" if name == "user" else "agent" if name == "agent" else "project"
+        return scope, rest or body
+    return ("user" if _PREFERENCE.match(body) else "project"), body
+
+
+def _importance(body: str) -> float:
+    return 0.8 if _IMPORTANT.search(body) else 0.5

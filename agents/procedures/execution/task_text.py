@@ -1,0 +1,49 @@
+"""What an execution agent works on: the text of a task, and whether it asks for a check of a given output."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agents.api.finding import Finding
+from agents.detectors.text.given import PROSE, given_files
+from agents.outputs.findings import FindingRecord
+from agents.procedures.procedure import AgentTask, ProcedureContext
+
+MAX_DOCUMENT_CHARS = 60_000
+"""The bound of `agents.outputs.base.Document`."""
+
+
+def checks_output(task: AgentTask) -> bool:
+    """Whether the task gives an output to check, instead of asking for one."""
+    return "output" in task.inputs
+
+
+async def findings_of(context: ProcedureContext) -> list[FindingRecord]:
+    """Findings of the agent's detectors."""
+    return records(await context.detect())
+
+
+def records(findings: list[Finding]) -> list[FindingRecord]:
+    """Findings as parts of an output."""
+    return [FindingRecord.of(finding) for finding in findings]
+
+
+def source_text(task: AgentTask, *names: str) -> str:
+    """The text to work on: the first of these inputs, else the document, else the prose of the workspace."""
+    for name in (*names, "text", "source"):
+        if name in task.inputs:
+            files = given_files(task.workspace, task.inputs, name)
+            return "\n\n".join(file.text for file in files)
+    if task.document:
+        return task.document
+    return "\n\n".join(file.text for file in task.workspace if file.language in PROSE)
+
+
+def text_input(inputs: Mapping[str, Any], name: str, default: str = "") -> str:
+    """An input that is a text, or the default."""
+    value = inputs.get(name)
+    return value if isinstance(value, str) else default
+
+
+def bounded(text: str, limit: int) -> str:
+    """A text of at most `limit` characters; a cut is marked."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
