@@ -170,6 +170,7 @@ def test_ordinary_code_and_prose_are_not_redacted():
         *(ROOT / "docs").glob("*.md"),
         *(ROOT / "engine/api").glob("*.py"),
     ]
+    files.remove(ROOT / "docs" / "guardrails.md")  # its example is a card number
     guardrails = Guardrails()
     changed = []
     for file in files:

