@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.text.given import given_files
+from agents.detectors.text.given import given_files, named_inputs
 from agents.text.dates import dates
 from agents.text.sentences import Sentence, sentences
 from agents.text.words import terms
@@ -75,8 +75,9 @@ def checklist_name(inputs: Mapping[str, Any]) -> str:
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    output = given_files(workspace, context.inputs, "output", context.document)
-    lists = given_files(workspace, context.inputs, checklist_name(context.inputs))
+    inputs = named_inputs(workspace, context.inputs, context.task)
+    output = given_files(workspace, inputs, "output", context.document)
+    lists = given_files(workspace, inputs, checklist_name(inputs))
     items = [item for file in lists if not _is_data(file) for item in checklist_items(file.text)]
     for file in output:
         if _is_data(file):

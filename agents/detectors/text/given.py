@@ -1,9 +1,11 @@
 """The texts that a task gives by name: `output`, which is checked, and `source`, which it is checked against.
 
-An input may be a path in the workspace, a folder of it, a list of paths, a text, or a JSON value.
+An input may be a path in the workspace, a folder of it, a list of paths, a text, or a JSON value. A task may name
+both in words: `Check summary.md against source.md`.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +15,34 @@ from agents.workspace.workspace import Workspace
 
 PROSE = ("markdown", "text", "rst")
 _MAX_PATH = 300
+_MAX_TASK = 2_000
+_PATH = r"[`'\"]?((?:[\w.-]+/)*[\w.-]*\w/?)[`'\"]?"
+_CHECK = re.compile(
+    rf"\b(?:check|compare|verify|validate)\s+(?:[a-z]+\s+){{0,4}}?{_PATH}"
+    rf"(?:\s+(?:against|with|to|by)\s+(?:[a-z]+\s+){{0,4}}?{_PATH})?(?=[\s,;:.!?]|$)",
+    re.IGNORECASE,
+)
 _MAX_PARTS = 1_000
+
+
+def named_inputs(workspace: Workspace, inputs: Mapping[str, Any], task: str) -> Mapping[str, Any]:
+    """The inputs, with the files that the task names to be checked if no input gives them."""
+    if "output" in inputs:
+        return inputs
+    match = _CHECK.search(task[:_MAX_TASK])
+    if match is None or not _exists(workspace, match[1]):
+        return inputs
+    named = {"output": match[1]}
+    if match[2] and _exists(workspace, match[2]):
+        named["source"] = match[2]
+    return {**named, **inputs}
+
+
+def _exists(workspace: Workspace, path: str) -> bool:
+    path = path.removeprefix("./").rstrip("/")
+    return workspace.get(path) is not None or any(
+        file.path.startswith(f"{path}/") for file in workspace
+    )
 
 
 def given_files(
@@ -30,14 +59,16 @@ def output_and_source(
     workspace: Workspace, context: DetectorContext
 ) -> tuple[list[SourceFile], list[SourceFile]]:
     """The files to check and those to check against; the second may come from the document."""
-    output = given_files(workspace, context.inputs, "output")
-    return output, given_files(workspace, context.inputs, "source", context.document)
+    inputs = named_inputs(workspace, context.inputs, context.task)
+    output = given_files(workspace, inputs, "output")
+    return output, given_files(workspace, inputs, "source", context.document)
 
 
 def prose_files(workspace: Workspace, context: DetectorContext) -> list[SourceFile]:
     """The input `output`, or else the document, or else all prose of the workspace."""
-    if "output" in context.inputs or context.document:
-        return given_files(workspace, context.inputs, "output", context.document)
+    inputs = named_inputs(workspace, context.inputs, context.task)
+    if "output" in inputs or context.document:
+        return given_files(workspace, inputs, "output", context.document)
     return [file for file in workspace if file.language in PROSE]
 
 

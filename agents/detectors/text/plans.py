@@ -10,7 +10,7 @@ from typing import Any
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.text.agent_table import AGENTS
-from agents.detectors.text.given import given_files
+from agents.detectors.text.given import given_files, named_inputs
 from agents.text.located import Located, read_located
 from agents.text.near import near_matches
 from agents.workspace.source_file import SourceFile
@@ -28,8 +28,9 @@ _BUDGETS = ("tokens", "seconds", "tools")
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    given = "output" in context.inputs or bool(context.document)
-    named = given_files(workspace, context.inputs, "output", context.document)
+    inputs = named_inputs(workspace, context.inputs, context.task)
+    given = "output" in inputs or bool(context.document)
+    named = given_files(workspace, inputs, "output", context.document)
     files = named if given else list(workspace.of("yaml", "json"))
     extra = context.inputs.get("agents")
     known = {*AGENTS, *(str(one) for one in extra)} if isinstance(extra, list) else AGENTS

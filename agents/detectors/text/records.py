@@ -7,7 +7,7 @@ from typing import Any
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.text.checklist import checklist_items, checklist_name
-from agents.detectors.text.given import given_files
+from agents.detectors.text.given import given_files, named_inputs
 from agents.text.located import Located, read_located
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -25,9 +25,10 @@ _RANGE = re.compile(r"(?:from|between)\s+(-?\d+(?:\.\d+)?)\s+(?:to|and)\s+(-?\d+
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    output = given_files(workspace, context.inputs, "output", context.document)
-    name = "schema" if "schema" in context.inputs else checklist_name(context.inputs)
-    for source in given_files(workspace, context.inputs, name):
+    inputs = named_inputs(workspace, context.inputs, context.task)
+    output = given_files(workspace, inputs, "output", context.document)
+    name = "schema" if "schema" in inputs else checklist_name(inputs)
+    for source in given_files(workspace, inputs, name):
         located = read_located(source.text)
         schema = None if located is None else located.value
         for file in output:

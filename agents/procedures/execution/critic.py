@@ -4,7 +4,7 @@ from agents.detectors.detector import DetectorContext
 from agents.detectors.text.checklist import check_items, checklist_items, checklist_name
 from agents.detectors.text.given import given_files, prose_files
 from agents.outputs.critique import ChecklistItem, Critique, TextStatistics
-from agents.procedures.execution.task_text import bounded, findings_of
+from agents.procedures.execution.task_text import bounded, findings_of, inputs_of
 from agents.procedures.procedure import AgentTask, ProcedureContext
 from agents.text.statistics import measure
 
@@ -12,7 +12,8 @@ from agents.text.statistics import measure
 async def run_critic(task: AgentTask, context: ProcedureContext) -> Critique:
     """Criticise the input `output`, or the document, or the prose of the workspace."""
     drafts = prose_files(
-        task.workspace, DetectorContext(document=task.document, inputs=task.inputs)
+        task.workspace,
+        DetectorContext(task=task.text, document=task.document, inputs=task.inputs),
     )
     text = "\n\n".join(draft.text for draft in drafts)
     if not text.strip():
@@ -40,7 +41,8 @@ async def run_critic(task: AgentTask, context: ProcedureContext) -> Critique:
 
 
 def _coverage(task: AgentTask, text: str) -> list[ChecklistItem]:
-    lists = given_files(task.workspace, task.inputs, checklist_name(task.inputs))
+    inputs = inputs_of(task)
+    lists = given_files(task.workspace, inputs, checklist_name(inputs))
     items = [item for file in lists for item in checklist_items(file.text)][:200]
     return [
         ChecklistItem(text=bounded(item.text, 300), covered=bool(item.line), line=item.line)

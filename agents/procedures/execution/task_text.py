@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.api.finding import Finding
-from agents.detectors.text.given import PROSE, given_files
+from agents.detectors.text.given import PROSE, given_files, named_inputs
 from agents.outputs.findings import FindingRecord
 from agents.procedures.procedure import AgentTask, ProcedureContext
 
@@ -14,7 +14,12 @@ MAX_DOCUMENT_CHARS = 60_000
 
 def checks_output(task: AgentTask) -> bool:
     """Whether the task gives an output to check, instead of asking for one."""
-    return "output" in task.inputs
+    return "output" in inputs_of(task)
+
+
+def inputs_of(task: AgentTask) -> Mapping[str, Any]:
+    """The task's inputs, with the files that its words name to be checked."""
+    return named_inputs(task.workspace, task.inputs, task.text)
 
 
 async def findings_of(context: ProcedureContext) -> list[FindingRecord]:

@@ -3,7 +3,7 @@
 import re
 
 from agents.outputs.text import Text
-from agents.procedures.execution.task_text import checks_output, findings_of, source_text
+from agents.procedures.execution.task_text import checks_output, findings_of, inputs_of, source_text
 from agents.procedures.procedure import AgentTask, ProcedureContext
 from agents.text.language import NAMES, language_of_text
 
@@ -22,7 +22,7 @@ async def run_translator(task: AgentTask, context: ProcedureContext) -> Text:
             cannot_do="Translating prose needs a model; a given translation (input `output`) is checked "
             "without one."
         )
-    if "source" not in task.inputs and not task.document:
+    if "source" not in inputs_of(task) and not task.document:
         return Text(cannot_do="The source of the translation is missing: give it as `source`.")
     found = await findings_of(context)
     return Text(findings=found, changes=[] if found else ["Nothing that must be kept was changed."])

@@ -10,7 +10,7 @@ from agents.detectors.text.checklist import check_items, checklist_items, checkl
 from agents.detectors.text.given import given_files
 from agents.outputs.findings import FindingRecord
 from agents.outputs.verdict import Verdict
-from agents.procedures.execution.task_text import bounded, findings_of
+from agents.procedures.execution.task_text import bounded, findings_of, inputs_of
 from agents.procedures.procedure import AgentTask, ProcedureContext
 
 _MEMBERS = frozenset({"output", "source", "schema", "checklist", "requirements", "gaps"})
@@ -28,15 +28,16 @@ _RULES = frozenset(
 
 async def run_validator(task: AgentTask, context: ProcedureContext) -> Verdict:
     """Compare the output of the task with its requirements."""
+    inputs = inputs_of(task)
     earlier = {
         name: value
-        for name, value in task.inputs.items()
+        for name, value in inputs.items()
         if name not in _MEMBERS and isinstance(value, Mapping)
     }
     has_requirements = any(
-        name in task.inputs for name in ("source", "schema", "checklist", "requirements")
+        name in inputs for name in ("source", "schema", "checklist", "requirements")
     )
-    has_output = "output" in task.inputs or bool(task.document)
+    has_output = "output" in inputs or bool(task.document)
     if not earlier and not (has_requirements and has_output):
         return Verdict(
             cannot_do="Give an `output`, and its requirements as `schema`, `checklist` or `source`."
@@ -91,10 +92,11 @@ def _gap(result: Mapping[str, Any]) -> str:
 
 def _covered(task: AgentTask) -> tuple[int, int]:
     """Checklist items that the output covers, and all of them."""
-    lists = given_files(task.workspace, task.inputs, checklist_name(task.inputs))
+    inputs = inputs_of(task)
+    lists = given_files(task.workspace, inputs, checklist_name(inputs))
     prose = [file for file in lists if not file.text.lstrip().startswith(("{", "["))]
     items = [item for file in prose for item in checklist_items(file.text)]
-    outputs = given_files(task.workspace, task.inputs, "output", task.document)
+    outputs = given_files(task.workspace, inputs, "output", task.document)
     text = "\n\n".join(file.text for file in outputs)
     if not items or text.lstrip().startswith(("{", "[")):
         return 0, 0

@@ -280,7 +280,10 @@ steps:
   - {id: c, agent: novelist, input: a, needs: [a], budget: {tokens: 9000}}
   - {id: d, agent: coder, input: palette, needs: [a]}
 """
-TIDES = "# Tides\n\nThe tidal range at Hamburg rose from 2.0 m in 1950 to 3.8 m in 2020. Dredging is a cause.\n"
+TIDES = (
+    "# Tides\n\nThe tidal range at Hamburg rose from 2.0 m in 1950 to 3.8 m in 2020. "
+    "Dredging is a cause.\n"
+)
 GO_PANIC = """panic: assignment to entry in nil map
 
 goroutine 1 [running]:
@@ -325,7 +328,8 @@ CASES: dict[str, Case] = {
         criticises_the_draft,
         inputs={"output": "draft.md", "checklist": "- Version\n- Known issues\n"},
         files={
-            "draft.md": "# Version 3.4\n\nThe scanner is fast now. The scanner is fast now.\n\n## Upgrade\n\nTODO\n"
+            "draft.md": "# Version 3.4\n\nThe scanner is fast now. The scanner is fast now.\n"
+            "\n## Upgrade\n\nTODO\n"
         },
     ),
     "refiner": Case(
@@ -356,9 +360,11 @@ CASES: dict[str, Case] = {
     "translator": Case(
         finds_what_the_translation_lost,
         inputs={
-            "source": "Hello {name}, the order is ready and it is here.\nIt lasts 14 hours and is in the box.\n"
+            "source": "Hello {name}, the order is ready and it is here.\n"
+            "It lasts 14 hours and is in the box.\n"
             "Do not open the cover while it is on.\n",
-            "output": "Hallo {Name}, die Bestellung ist da und sie ist hier.\nEr hält 41 Stunden und ist in der Box.\n"
+            "output": "Hallo {Name}, die Bestellung ist da und sie ist hier.\n"
+            "Er hält 41 Stunden und ist in der Box.\n"
             "Do not open the cover while it is on.\n",
         },
     ),
@@ -433,11 +439,12 @@ SCENARIOS: dict[str, tuple[Case, ...]] = {
     "summarizer": (
         Case(
             finds_unfaithful_sentences,
-            inputs={
-                "source": HARBOUR,
-                "output": "The crane was out of service for 17 days.\n"
-                "\nThe lease of the warehouse will be extended.\n".replace("\n\n", "\n")
-                + "The radar was bought from a Norwegian company.\n",
+            task="Check the summary texts/short.md against texts/minutes.md.",
+            files={
+                "texts/minutes.md": HARBOUR,
+                "texts/short.md": "The crane was out of service for 17 days.\n"
+                "The lease of the warehouse will be extended.\n"
+                "The radar was bought from a Norwegian company.\n",
             },
         ),
     ),
