@@ -1,0 +1,271 @@
+"""Calls and values in the languages that tree-sitter parses: JavaScript, TypeScript, Go, Rust and Java."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from agents.workspace.source_file import SourceFile
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+LANGUAGES = ("javascript", "typescript", "tsx", "go", "rust", "java")
+_CALLS = {
+    "call_expression": ("function", "arguments"),
+    "new_expression": ("constructor", "arguments"),
+    "method_invocation": ("name", "arguments"),
+    "object_creation_expression": ("type", "arguments"),
+    "macro_invocation": ("macro", ""),
+}
+_ASSIGNMENTS = {
+    "variable_declarator": ("name", "value"),
+    "assignment_expression": ("left", "right"),
+    "augmented_assignment_expression": ("left", "right"),
+    "short_var_declaration": ("left", "right"),
+    "assignment_statement": ("left", "right"),
+    "var_spec": ("name", "value"),
+    "let_declaration": ("pattern", "value"),
+    "compound_assignment_expr": ("left", "right"),
+}
+_FUNCTIONS = frozenset(
+    "function_declaration function_expression arrow_function method_definition func_literal method_declaration"
+    " function_item closure_expression constructor_declaration lambda_expression function generator_function".split()
+)
+_STRINGS = frozenset(
+    "string string_literal interpreted_string_literal raw_string_literal raw_string text_block char_literal".split()
+)
+_LITERALS = _STRINGS | frozenset(
+    "number true false null undefined int_literal float_literal integer_literal boolean_literal nil none rune_literal"
+    " decimal_integer_literal hex_integer_literal regex null_literal".split()
+)
+_FORMATTERS = re.compile(
+    r"^(fmt\.Sprintf|fmt\.Sprint|fmt\.Sprintln|fmt\.Errorf|strings\.Join|String\.format|util\.format|format|concat"
+    r"|String\.join|MessageFormat\.format|format_args)$"
+)
+_SAFE = re.compile(
+    r"(^|\.)(parseInt|parseFloat|Number|Boolean|Atoi|ParseInt|ParseUint|ParseFloat|ParseBool|parse::<[iuf]\d+>|valueOf"
+    r"|encodeURIComponent|encodeURI|escape\w*|sanitize\w*|quote\w*|EscapeString|HTMLEscapeString|QueryEscape|PathEscape"
+    r"|Base|basename|len|length|Itoa|toFixed|parseLong|parseUnsignedInt|fromString|getTime|now|shellescape|Quote)$"
+)
+_USER = re.compile(
+    r"\b(req|request|ctx\.request|ctx)\.(body|query|params|param|headers|cookies|header|url|originalUrl|files|file|get)\b"
+    r"|\b(r|req|request)\.(FormValue|PostFormValue|URL|Form|PostForm|Header|Body|Cookie|PathValue)\b"
+    r"|\bc\.(Query|Param|PostForm|FormValue|QueryParam|DefaultQuery|GetHeader|Params|BodyParser)\b"
+    r"|\bmux\.Vars\b|\bgetParameter\(|\bgetHeader\(|\bgetQueryString\(|\blocation\.(hash|search|href)\b"
+    r"|\bdocument\.(referrer|cookie|URL)\b|\bevent\.(body|queryStringParameters|pathParameters|data)\b|\bwindow\.name\b"
+    r"|\bsearchParams\b|\bURLSearchParams\b|\bctx\.query\b|\bprocess\.argv\b|\benv::args\b|\bos\.Args\b"
+)
+_MAX_DEPTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class TreeCall:
+    """A call: what is called as text without spaces, its argument nodes, and the node itself."""
+
+    name: str
+    arguments: tuple["Node", ...]
+    node: "Node"
+
+    @property
+    def line(self) -> int:
+        """First line, from 1."""
+        return self.node.start_point[0] + 1
+
+    @property
+    def end_line(self) -> int:
+        """Last line."""
+        return self.node.end_point[0] + 1
+
+
+@dataclass(frozen=True, slots=True)
+class TreeValue:
+    """What is known about an expression.
+
+    Attributes:
+        varying: whether it is not constant.
+        built: whether it is a string put together from varying parts.
+        user: whether it holds data of a client.
+        text: its constant text.
+    """
+
+    varying: bool = False
+    built: bool = False
+    user: bool = False
+    text: str = ""
+
+
+_UNKNOWN = TreeValue(varying=True)
+
+
+class TreeCode:
+    """One file. Values are looked up within the enclosing function, then the file's top level."""
+
+    def __init__(self, file: SourceFile) -> None:
+        self.file = file
+        self._bytes = file.text.encode("utf-8", "replace")
+
+    def text(self, node: "Node | None") -> str:
+        """The source text of a node."""
+        if node is None:
+            return ""
+        return self._bytes[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    @cached_property
+    def nodes(self) -> list["Node"]:
+        """All named nodes in the order of the text."""
+        found: list[Node] = []
+        tree = self.file.tree
+        pending = [tree.root_node] if tree is not None else []
+        while pending:
+            node = pending.pop()
+            found.append(node)
+            pending.extend(reversed(node.named_children))
+        return found
+
+    def calls(self) -> Iterator[TreeCall]:
+        """All calls, constructor calls and macros."""
+        for node in self.nodes:
+            fields = _CALLS.get(node.type)
+            if fields is None:
+                continue
+            name = self.text(node.child_by_field_name(fields[0]))
+            if node.type == "method_invocation" and (owner := node.child_by_field_name("object")):
+                name = f"{self.text(owner)}.{name}"
+            if node.type == "macro_invocation":
+                arguments = [child for child in node.named_children if child.type == "token_tree"]
+                yield TreeCall(f"{name}!", tuple(arguments), node)
+                continue
+            listed = node.child_by_field_name("arguments")
+            arguments = [] if listed is None else [one for one in listed.named_children if one.type != "comment"]
+            yield TreeCall(re.sub(r"\s+", "", name).replace("?.", "."), tuple(arguments), node)
+
+    def line(self, node: "Node") -> int:
+        """First line of a node, from 1."""
+        return int(node.start_point[0]) + 1
+
+    @cached_property
+    def _assigned(self) -> dict[str, list[tuple[int, int, "Node"]]]:
+        """By variable: start of the enclosing function, place, and what was assigned."""
+        found: dict[str, list[tuple[int, int, Node]]] = {}
+        for node in self.nodes:
+            fields = _ASSIGNMENTS.get(node.type)
+            if fields is None:
+                continue
+            left, right = node.child_by_field_name(fields[0]), node.child_by_field_name(fields[1])
+            if left is None or right is None:
+                continue
+            scope = self._scope(node)
+            for name in re.findall(r"[A-Za-z_$][\w$]*", self.text(left))[:20]:
+                found.setdefault(name, []).append((scope, node.start_byte, right))
+        return found
+
+    def _scope(self, node: "Node | None") -> int:
+        while node is not None and node.type not in _FUNCTIONS:
+            node = node.parent
+        return node.start_byte if node is not None else -1
+
+    def value(self, node: "Node | None", depth: int = 0) -> TreeValue:
+        """The value of an expression."""
+        if node is None or depth > _MAX_DEPTH:
+            return _UNKNOWN
+        kind = node.type
+        if kind in _LITERALS:
+            return TreeValue(text=self.text(node))
+        if kind == "template_string":
+            parts = [one for one in node.named_children if one.type == "template_substitution"]
+            return self._built(self.text(node), [self._only_child(one, depth) for one in parts])
+        if kind in ("binary_expression", "augmented_assignment_expression"):
+            left = self.value(node.child_by_field_name("left"), depth + 1)
+            right = self.value(node.child_by_field_name("right"), depth + 1)
+            if not re.search(r"(?<![+=!<>])\+", self.text(node)):
+                return TreeValue(left.varying or right.varying, user=left.user or right.user)
+            return self._built(f"{left.text} {right.text}", [left, right], strings='"' in left.text + right.text or "'" in left.text + right.text or left.built or right.built)
+        if kind == "macro_invocation":
+            text = self.text(node)
+            if re.match(r"(format|concat|format_args)!", text):
+                return self._format_macro(text)
+            return _UNKNOWN
+        if kind in _CALLS:
+            return self._call(node, depth)
+        if kind in ("identifier", "shorthand_property_identifier", "type_identifier"):
+            return self._variable(node, depth)
+        if kind in ("member_expression", "subscript_expression", "selector_expression", "field_expression", "index_expression", "field_access", "array_access"):
+            return self._member(node, depth)
+        if kind in ("array", "array_expression", "object", "composite_literal", "literal_value", "tuple_expression"):
+            parts = [self.value(one, depth + 1) for one in node.named_children[:30]]
+            return TreeValue(any(one.varying for one in parts), user=any(one.user for one in parts))
+        inner = [one for one in node.named_children if one.type not in ("type_identifier", "comment")]
+        values = [self.value(one, depth + 1) for one in inner[:12]]
+        return TreeValue(
+            any(one.varying for one in values) or not values,
+            any(one.built for one in values),
+            any(one.user for one in values),
+            " ".join(one.text for one in values),
+        )
+
+    def _only_child(self, node: "Node", depth: int) -> TreeValue:
+        return self.value(node.named_children[0], depth + 1) if node.named_children else TreeValue()
+
+    def _built(self, text: str, parts: list[TreeValue], *, strings: bool = True) -> TreeValue:
+        varying = any(one.varying for one in parts)
+        return TreeValue(varying, varying and strings, any(one.user for one in parts), text[:2000])
+
+    def _format_macro(self, text: str) -> TreeValue:
+        filled = re.search(r"\{[^{}]*\}", text)
+        return TreeValue(bool(filled), bool(filled), bool(_USER.search(text)), text[:2000])
+
+    def _call(self, node: "Node", depth: int) -> TreeValue:
+        fields = _CALLS[node.type]
+        name = self.text(node.child_by_field_name(fields[0]))
+        owner = node.child_by_field_name("object")
+        full = re.sub(r"\s+", "", f"{self.text(owner)}.{name}" if owner is not None else name)
+        if _SAFE.search(full):
+            return TreeValue()
+        listed = node.child_by_field_name("arguments")
+        arguments = [] if listed is None else [one for one in listed.named_children]
+        values = [self.value(one, depth + 1) for one in arguments[:12]]
+        if _FORMATTERS.match(full) or full.endswith((".concat", ".join", ".formatted")):
+            return self._built(" ".join(one.text for one in values), values)
+        if _USER.search(self.text(node)[:300]):
+            return TreeValue(varying=True, user=True)
+        receiver = node.child_by_field_name("function")
+        inner = None
+        if receiver is not None and receiver.named_children and receiver.type in ("member_expression", "selector_expression", "field_expression"):
+            inner = self.value(receiver.named_children[0], depth + 1)
+        parts = [*values, *([inner] if inner else [])]
+        return TreeValue(
+            varying=bool(parts) and any(one.varying for one in parts) or not parts,
+            built=bool(inner and inner.built),
+            user=any(one.user for one in parts),
+            text=" ".join(one.text for one in parts)[:2000],
+        )
+
+    def _member(self, node: "Node", depth: int) -> TreeValue:
+        if _USER.search(self.text(node)[:300]):
+            return TreeValue(varying=True, user=True)
+        base = node.named_children[0] if node.named_children else None
+        value = self.value(base, depth + 1) if base is not None else _UNKNOWN
+        return TreeValue(varying=True, user=value.user)
+
+    def _variable(self, node: "Node", depth: int) -> TreeValue:
+        name = self.text(node)
+        scope = self._scope(node)
+        known = self._assigned.get(name, [])
+        found = [right for where, place, right in known if where == scope and place <= node.start_byte]
+        outer = self._scope(node.parent) if scope == -1 else None
+        if not found and outer is None:
+            enclosing = [right for where, place, right in known if where < scope and place < node.start_byte]
+            found = enclosing[-1:]
+        if not found:
+            return _UNKNOWN if not name.isupper() else TreeValue()
+        values = [self.value(one, depth + 3) for one in found[-3:] if not one.start_byte <= node.start_byte < one.end_byte]
+        if not values:
+            return _UNKNOWN
+        return TreeValue(
+            any(one.varying for one in values),
+            any(one.built for one in values),
+            any(one.user for one in values),
+            " ".join(one.text for one in values)[:2000],
+        )

@@ -1,0 +1,268 @@
+"""The detector `weak_crypto`: broken algorithms, modes without protection, short keys, fixed IVs and predictable secrets."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from agents.api.finding import Finding, Severity
+from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.security.call_rules import JAVASCRIPT, CallRule, matching_calls
+from agents.detectors.security.python_files import python_modules
+from agents.detectors.security.python_names import PythonModule, argument, constant, is_false
+from agents.workspace.workspace import Workspace
+
+HASH = Rule("weak-hash", Severity.MEDIUM, "broken hash function", 328)
+PASSWORD_HASH = Rule("fast-password-hash", Severity.HIGH, "password hashed with a fast function", 916)
+CIPHER = Rule("weak-cipher", Severity.HIGH, "broken or outdated cipher", 327)
+MODE = Rule("ecb-mode", Severity.HIGH, "block cipher in ECB mode", 327)
+IV = Rule("fixed-iv", Severity.HIGH, "fixed initialisation vector or nonce", 329)
+SALT = Rule("fixed-salt", Severity.MEDIUM, "fixed salt", 760)
+KEY = Rule("hardcoded-key", Severity.HIGH, "encryption key in the source", 321)
+SIZE = Rule("short-key", Severity.HIGH, "key too short", 326)
+ITERATIONS = Rule("few-iterations", Severity.MEDIUM, "too few iterations of key derivation", 916)
+RANDOM = Rule("predictable-random", Severity.HIGH, "secret from a predictable generator", 338)
+TLS = Rule("weak-tls", Severity.HIGH, "outdated protocol version", 327)
+_RULES = (HASH, PASSWORD_HASH, CIPHER, MODE, IV, SALT, KEY, SIZE, ITERATIONS, RANDOM, TLS)
+
+_SECRET = re.compile(
+    r"(?i)(token|secret|passw(or)?d|passcode|otp|\bpin\b|_pin|nonce|salt|api_?key|session|csrf|reset|invite|voucher"
+    r"|coupon|verif|credential|auth|activation|recovery|ticket|\bkey\b|_key\b|signing|one_?time|captcha|\biv\b)"
+)
+_PASSWORD = re.compile(r"(?i)passw|pwd|passphrase|credential|\bpin\b")
+_WEAK_CIPHERS = ("DES", "DES3", "TripleDES", "ARC4", "ARC2", "Blowfish", "IDEA", "CAST5", "SEED", "RC4", "XOR")
+_MIN_PBKDF2 = 100_000
+
+_M_HASH = "This hash function is broken: use SHA-256 or better."
+_M_PASSWORD = "A fast hash of a password is guessed quickly: use argon2id, scrypt, bcrypt or PBKDF2."
+_M_CIPHER = "This cipher is broken or outdated: use AES-GCM or ChaCha20-Poly1305."
+_M_MODE = "ECB shows equal blocks: use an authenticated mode such as GCM."
+_M_IV = "A fixed IV or nonce makes messages comparable: draw a fresh one for every message."
+_M_RANDOM = "The generator is predictable: use the secrets module."
+_M_KEY = "The key can be read in the source: load it from a secret store."
+_M_TLS = "This protocol version is outdated: require TLS 1.2 or newer."
+_M_SIZE = "The key is too short: RSA and DSA need 2,048 bits, elliptic curves 256."
+
+
+def _python(module: PythonModule) -> Iterator[Finding]:
+    file = module.file
+    context = _Contexts(module.tree)
+    for call, name in module.calls:
+        last = name.rpartition(".")[2]
+        line, end = call.lineno, call.end_lineno
+
+        def at(rule: Rule, message: str, *, line: int = line, end: int | None = end) -> Finding:
+            return rule.at(file, line, message, end_line=end)
+
+        digest = last.lower() if name.startswith("hashlib.") else ""
+        if name in ("hashlib.new", "hashlib.file_digest", "hmac.new", "hmac.digest"):
+            wanted = argument(call, 0 if name == "hashlib.new" else 2, "name", "digestmod", "digest")
+            text = constant(wanted)
+            digest = str(text).lower() if isinstance(text, str) else module.names.resolve(wanted).rpartition(".")[2]
+            if name.startswith("hmac.") and digest == "sha1":
+                digest = ""  # HMAC-SHA-1 is not broken
+        if re.fullmatch(r"Crypto(dome)?\.Hash\.(MD2|MD4|MD5|SHA1?)\.new", name):
+            digest = "md5"
+        if name.endswith((".hashes.MD5", ".hashes.SHA1")):
+            digest = "md5"
+        if digest and not is_false(argument(call, None, "usedforsecurity")):
+            around = context.names(call)
+            if _PASSWORD.search(around) and not name.startswith("hmac.") and digest in (
+                "md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha3_256", "sha3_512", "blake2b", "blake2s",
+            ) and _PASSWORD.search(ast.unparse(call) + context.assigned(call) + context.function(call)):  # fmt: skip
+                yield at(PASSWORD_HASH, _M_PASSWORD)
+            elif digest in ("md2", "md4", "md5", "sha1", "sha"):
+                yield at(HASH, _M_HASH)
+        yield from _ciphers(module, call, name, at)
+        if name.startswith("random.") and last in (
+            "random", "randint", "choice", "choices", "randrange", "getrandbits", "sample", "uniform", "randbytes", "shuffle",
+        ) and _SECRET.search(context.assigned(call) + " " + context.function(call)):  # fmt: skip
+            yield at(RANDOM, _M_RANDOM)
+        if last in ("uuid1",) and name.startswith("uuid.") and _SECRET.search(context.assigned(call)):
+            yield at(RANDOM, _M_RANDOM)
+        if name == "ssl.SSLContext" or name == "ssl.wrap_socket":
+            version = ast.unparse(call)
+            if re.search(r"PROTOCOL_(SSLv2|SSLv3|SSLv23_METHOD|TLSv1|TLSv1_1)\b", version):
+                yield at(TLS, _M_TLS)
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
+            value = ast.unparse(node.value)
+            if node.targets[0].attr == "minimum_version" and re.search(r"\.(SSLv3|TLSv1|TLSv1_1|MINIMUM_SUPPORTED)$", value):
+                yield TLS.at(file, node.lineno, _M_TLS)
+
+
+def _ciphers(module: PythonModule, call: ast.Call, name: str, at: "_At") -> Iterator[Finding]:
+    last = name.rpartition(".")[2]
+    constants = _module_constants(module)
+
+    def fixed(node: ast.expr | None) -> bool:
+        """Whether bytes or text are written down, directly or through a constant."""
+        if isinstance(node, ast.Name):
+            node = constants.get(node.id, node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("encode", "fromhex"):
+            node = node.args[0] if node.func.attr == "fromhex" and node.args else node.func.value
+            return fixed(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("bytes", "bytearray"):
+            return not node.args or all(isinstance(constant(one), int | bytes) for one in node.args)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            return fixed(node.left) or fixed(node.right)
+        return isinstance(constant(node), str | bytes)
+
+    if re.fullmatch(r"Crypto(dome)?\.Cipher\.(DES|DES3|ARC4|ARC2|Blowfish|CAST|XOR)\.new", name):
+        yield at(CIPHER, _M_CIPHER)
+    if ".ciphers.algorithms." in name and last in _WEAK_CIPHERS or name.endswith(".decrepit.ciphers.algorithms." + last):
+        yield at(CIPHER, _M_CIPHER)
+    if name.endswith(".modes.ECB") or (name.endswith(".new") and re.search(r"\.MODE_ECB\b", ast.unparse(call))):
+        yield at(MODE, _M_MODE)
+    if re.search(r"\.modes\.(CBC|CTR|GCM|OFB|CFB|CFB8|XTS)$", name) and fixed(argument(call, 0, "initialization_vector", "nonce", "tweak")):
+        yield at(IV, _M_IV)
+    if re.search(r"\.Cipher\.\w+\.new$", name):
+        iv = argument(call, 2, "iv", "IV", "nonce", "initial_value")
+        if fixed(iv):
+            yield at(IV, _M_IV)
+        if fixed(argument(call, 0, "key")):
+            yield at(KEY, _M_KEY)
+    if name.endswith((".algorithms.AES", ".algorithms.ChaCha20")) or last in ("Fernet", "AESGCM", "ChaCha20Poly1305"):
+        if fixed(argument(call, 0, "key")):
+            yield at(KEY, _M_KEY)
+    if last in ("encrypt", "decrypt") and len(call.args) == 3 and fixed(call.args[0]) and "GCM" in module.file.text:
+        yield at(IV, _M_IV)
+    if last in ("generate", "generate_private_key", "newkeys"):
+        bits = constant(argument(call, 1 if last == "generate_private_key" else 0, "bits", "key_size", "nbits"))
+        if isinstance(bits, int) and not isinstance(bits, bool) and bits < 2048 and re.search(r"(?i)rsa|dsa|dh\b", name):
+            yield at(SIZE, _M_SIZE)
+        if last == "generate_private_key" and re.search(r"SECP192R1|SECT163|SECP160|BrainpoolP160", ast.unparse(call)):
+            yield at(SIZE, _M_SIZE)
+    if last in ("pbkdf2_hmac", "PBKDF2", "PBKDF2HMAC"):
+        count = argument(call, {"pbkdf2_hmac": 3, "PBKDF2": 3}.get(last, 3), "iterations", "count")
+        if isinstance(count, ast.Name):
+            count = constants.get(count.id, count)
+        number = constant(count)
+        if isinstance(number, int) and number < _MIN_PBKDF2:
+            yield at(ITERATIONS, f"{number:,} iterations are guessed quickly: use 600,000 for SHA-256.")
+    if last in ("pbkdf2_hmac", "PBKDF2", "PBKDF2HMAC", "scrypt", "Scrypt", "hashpw", "hash_secret_raw"):
+        salt = argument(call, {"pbkdf2_hmac": 2, "PBKDF2HMAC": 2}.get(last, 1), "salt")
+        if fixed(salt):
+            yield at(SALT, "A fixed salt lets one table serve all passwords: draw a random one for each.")
+
+
+_At = type(lambda rule, message: None)
+
+
+def _module_constants(module: PythonModule) -> dict[str, ast.expr]:
+    found: dict[str, ast.expr] = {}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if name in found and ast.dump(found[name]) != ast.dump(node.value):
+                found[name] = node.targets[0]  # several values: unknown
+            else:
+                found[name] = node.value
+    return found
+
+
+class _Contexts:
+    """The names around a call: of its function and of what its result is assigned to."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._function: dict[int, str] = {}
+        self._assigned: dict[int, str] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                for inner in ast.walk(node):
+                    if isinstance(inner, ast.Call):
+                        self._function[id(inner)] = node.name
+            targets: list[ast.expr] = []
+            if isinstance(node, ast.Assign):
+                targets = node.targets
+            elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
+                targets = [node.target]
+            if targets or isinstance(node, ast.keyword | ast.Dict):
+                text = " ".join(ast.unparse(one)[:100] for one in targets)
+                if isinstance(node, ast.keyword):
+                    text = node.arg or ""
+                for inner in ast.walk(node):
+                    if isinstance(inner, ast.Call):
+                        self._assigned[id(inner)] = f"{self._assigned.get(id(inner), '')} {text}"
+
+    def function(self, call: ast.Call) -> str:
+        """Name of the innermost function, or empty."""
+        return self._function.get(id(call), "")
+
+    def assigned(self, call: ast.Call) -> str:
+        """Text of the targets that the call's result becomes part of."""
+        return self._assigned.get(id(call), "")
+
+    def names(self, call: ast.Call) -> str:
+        """All of it, with the call."""
+        return f"{self.function(call)} {self.assigned(call)} {ast.unparse(call)[:300]}"
+
+
+_JAVA_RANDOM = r"(^|\.)(nextInt|nextLong|nextBytes|nextDouble)$"
+_CALLS = (
+    CallRule(JAVASCRIPT, r"(^|\.)(createHash|createHmac)$", HASH, _M_HASH, r"^['\"](md5|sha1|md4|ripemd160)['\"]"),
+    CallRule(JAVASCRIPT, r"(^|\.)(createCipheriv|createDecipheriv)$", CIPHER, _M_CIPHER, r"(?i)^['\"`](des|rc4|bf|rc2|des-ede)"),
+    CallRule(JAVASCRIPT, r"(^|\.)(createCipheriv|createDecipheriv)$", MODE, _M_MODE, r"(?i)^['\"`][\w-]+-ecb"),
+    CallRule(JAVASCRIPT, r"(^|\.)(createCipher|createDecipher)$", CIPHER, "createCipher derives the key with MD5 and no salt: use createCipheriv.", r"."),
+    CallRule(JAVASCRIPT, r"(^|\.)createCipheriv$", IV, _M_IV, r"Buffer\.alloc\(\s*(12|16)\s*(,\s*0\s*)?\)|Buffer\.from\(\s*['\"][^'\"]+['\"][^)]*\)\s*$"),
+    CallRule(JAVASCRIPT, r"CryptoJS\.(MD5|SHA1)$", HASH, _M_HASH),
+    CallRule(JAVASCRIPT, r"CryptoJS\.(DES|TripleDES|RC4|Rabbit)\.encrypt$", CIPHER, _M_CIPHER),
+    CallRule(JAVASCRIPT, r"(^|\.)pbkdf2(Sync)?$", ITERATIONS, "Too few iterations: use 600,000 for SHA-256.", r"^[^,]+,[^,]+,\s*\d{1,5}\s*,"),
+    CallRule(JAVASCRIPT, r"(^|\.)generateKeyPair(Sync)?$", SIZE, _M_SIZE, r"modulusLength\s*:\s*(512|768|1024|1536)\b"),
+    CallRule(("go",), r"^(md5|sha1)\.(New|Sum)$", HASH, _M_HASH),
+    CallRule(("go",), r"^(des\.New(TripleDES)?Cipher|rc4\.NewCipher|blowfish\.NewCipher)$", CIPHER, _M_CIPHER),
+    CallRule(("go",), r"^cipher\.New(CBCEncrypter|CTR|OFB|CFBEncrypter)$", IV, _M_IV, r"\[\]byte\(\s*\"|make\(\[\]byte"),
+    CallRule(("go",), r"^rsa\.GenerateKey$", SIZE, _M_SIZE, r",\s*(512|768|1024|1536)$"),
+    CallRule(("go",), r"^pbkdf2\.Key$", ITERATIONS, "Too few iterations: use 600,000 for SHA-256.", r"^[^,]+,[^,]+,\s*\d{1,5}\s*,"),
+    CallRule(("rust",), r"(^|::)(md5::compute|Md5::(new|digest)|Sha1::(new|digest)|sha1::Sha1::\w+)$", HASH, _M_HASH),
+    CallRule(("rust",), r"(^|::)(Des|TdesEde3|Rc4|Blowfish)::new(_from_slice)?$", CIPHER, _M_CIPHER),
+    CallRule(("rust",), r"Rsa::generate$|RsaPrivateKey::new$", SIZE, _M_SIZE, r"\b(512|768|1024|1536)$"),
+    CallRule(("java",), r"MessageDigest\.getInstance$", HASH, _M_HASH, r"(?i)\"(md2|md5|sha-?1)\""),
+    CallRule(("java",), r"Cipher\.getInstance$", CIPHER, _M_CIPHER, r"(?i)\"(des|desede|rc4|arcfour|blowfish|rc2)\b"),
+    CallRule(("java",), r"Cipher\.getInstance$", MODE, _M_MODE, r"(?i)\"aes(/ecb/[^\"]*)?\""),
+    CallRule(("java",), r"^IvParameterSpec$", IV, _M_IV, r"\".*\"\.getBytes|new byte\[\s*\d+\s*\]"),
+    CallRule(("java",), r"^SecretKeySpec$", KEY, _M_KEY, r"\"[^\"]+\"\.getBytes"),
+    CallRule(("java",), r"\.initialize$", SIZE, _M_SIZE, r"^(512|768|1024|1536)$"),
+    CallRule(("java",), r"SSLContext\.getInstance$", TLS, _M_TLS, r"\"(SSL|SSLv3|TLSv1|TLSv1\.1)\""),
+)  # fmt: skip
+_LINES = (
+    (("go",), re.compile(r"(MinVersion|MaxVersion)\s*[:=]+\s*tls\.(VersionSSL30|VersionTLS10|VersionTLS11)"), TLS, _M_TLS),
+    (JAVASCRIPT, re.compile(r"(minVersion|maxVersion|secureProtocol)\s*:\s*['\"](TLSv1(\.1)?|SSLv3_method|TLSv1_method|TLSv1_1_method)['\"]"), TLS, _M_TLS),
+    (JAVASCRIPT, re.compile(r"Math\.random\(\)"), RANDOM, "Math.random is predictable: use crypto.randomBytes."),
+    (("go",), re.compile(r"\brand\.(Intn?|Int63n?|Int31n?|Read|Uint64|Float64|Uint32|Perm)\("), RANDOM, "math/rand is predictable: use crypto/rand."),
+    (("java",), re.compile(r"\bnew Random\(|Math\.random\(|\.next(Int|Long|Bytes)\("), RANDOM, "java.util.Random is predictable: use SecureRandom."),
+    (("nginx",), re.compile(r"^\s*ssl_protocols\b.*\b(SSLv[23]|TLSv1|TLSv1\.1)(\s|;)"), TLS, _M_TLS),
+    (("nginx",), re.compile(r"^\s*ssl_ciphers\b.*(?<![!:-])\b(RC4|DES|MD5|NULL|EXPORT)\b"), CIPHER, _M_CIPHER),
+)  # fmt: skip
+
+
+def _lines(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
+    for file in workspace:
+        context.check_cancelled()
+        language = "nginx" if file.path.endswith(".conf") else file.language
+        for languages, pattern, rule, message in _LINES:
+            if language not in languages:
+                continue
+            if rule is RANDOM and (("crypto/rand" in file.text and "math/rand" not in file.text) or "SecureRandom" in file.text):
+                continue
+            for number, line in enumerate(file.lines, 1):
+                if len(line) > 1_000 or not pattern.search(line):
+                    continue
+                around = " ".join(file.lines[max(0, number - 7) : number + 1])
+                if rule is RANDOM and not _SECRET.search(re.sub(r"([a-z])([A-Z])", r"\1_\2", around)):
+                    continue
+                yield rule.at(file, number, message, confidence=0.7 if rule is RANDOM else 0.9)
+
+
+def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
+    for module in python_modules(workspace, context):
+        yield from _python(module)
+    yield from matching_calls(_CALLS, workspace, context)
+    yield from _lines(workspace, context)
+
+
+WEAK_CRYPTO = Detector(
+    name="weak_crypto",
+    description="Finds broken algorithms and modes, short keys, fixed IVs and salts, and predictable secrets.",
+    detect=_detect,
+    rules=_RULES,
+)
