@@ -27,9 +27,9 @@ class Kind(StrEnum):
     EMAIL = "email"
     NATIONAL_ID = "national_id"
     IP_ADDRESS = "ip_address"
-    SECRET = "secret"  # noqa: S105
+    SECRET = "secret"
     HIDDEN_TEXT = "hidden_text"
-    SPECIAL_TOKEN = "special_token"  # noqa: S105
+    SPECIAL_TOKEN = "special_token"
     EXFILTRATION = "exfiltration"
     LINK_WITH_DATA = "link_with_data"
     BLOCKLIST = "blocklist"

@@ -11,7 +11,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -181,10 +181,8 @@ def _folder_for(root: int, folders: list[str]) -> Iterator[int]:
     current = os.dup(root)
     try:
         for name in folders:
-            try:
+            with suppress(FileExistsError):
                 os.mkdir(name, 0o755, dir_fd=current)
-            except FileExistsError:
-                pass
             below = _open_folder(current, name)
             os.close(current)
             current = below
@@ -215,10 +213,8 @@ def _place(folder: int, name: str, data: bytes, *, replace: bool) -> None:
         os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)  # fails if the name exists
         os.unlink(temporary, dir_fd=folder)
     except BaseException:
-        try:
+        with suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=folder)
-        except FileNotFoundError:
-            pass
         raise
 
 

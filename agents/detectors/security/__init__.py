@@ -1,5 +1,28 @@
 """Detectors of the security agents."""
 
 from agents.detectors.detector import Detector
+from agents.detectors.security.api import API
+from agents.detectors.security.authentication import AUTHENTICATION
+from agents.detectors.security.bandit_rules import BANDIT
+from agents.detectors.security.compliance import COMPLIANCE
+from agents.detectors.security.dependencies import DEPENDENCIES
+from agents.detectors.security.leaked_secrets import SECRETS
+from agents.detectors.security.network import NETWORK
+from agents.detectors.security.privileges import PRIVILEGES
+from agents.detectors.security.source_to_sink import SOURCE_TO_SINK
+from agents.detectors.security.tree_injection import TREE_INJECTION
+from agents.detectors.security.weak_crypto import WEAK_CRYPTO
 
-DETECTORS: tuple[Detector, ...] = ()
+DETECTORS: tuple[Detector, ...] = (
+    API,
+    AUTHENTICATION,
+    BANDIT,
+    COMPLIANCE,
+    DEPENDENCIES,
+    NETWORK,
+    PRIVILEGES,
+    SECRETS,
+    SOURCE_TO_SINK,
+    TREE_INJECTION,
+    WEAK_CRYPTO,
+)

@@ -49,7 +49,8 @@ _FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 _KEY_HEADER = re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----")
 _URL = re.compile(
-    r"\b([a-z][a-z0-9+.-]{1,20})://[^\s:/@'\"<>{}$%]*:([^\s:/@'\"<>]{3,})@[^\s'\"<>/]+", re.IGNORECASE
+    r"\b([a-z][a-z0-9+.-]{1,20})://[^\s:/@'\"<>{}$%]*:([^\s:/@'\"<>]{3,})@[^\s'\"<>/]+",
+    re.IGNORECASE,
 )
 _NAME = (
     r"[\w.\-]*(?:passw(?:or)?d|passwd|pwd|passphrase|secret|api[_-]?key|apikey|auth[_-]?token|access[_-]?token"
@@ -60,9 +61,15 @@ _QUOTED = re.compile(
     rf"(?i)(?<![\w.-])[\"'`]?({_NAME}[\w\-]*)[\"'`]?\s*(?:\]\s*)?(?::\s*[\w<>\[\]&' |.]+?)?\s*(?::=|=>|=|:|==|,)\s*"
     r"(?:[A-Za-z_.]+\()?(?:[bru]{0,2})([\"'`])((?:(?!\2).){4,200})\2"
 )
-_BARE = re.compile(rf"(?i)^\s*(?:export\s+|ENV\s+|ARG\s+|-\s+|set\s+)?[\"']?({_NAME}\w*)[\"']?\s*[=:]\s*([^\s\"'#]{{6,200}})\s*(?:#.*|;)?$")
-_FLAG = re.compile(r"(?:--password[= ]|PGPASSWORD=|MYSQL_PWD=|-u\s+[\w.-]+:|Authorization:\s*(?:Bearer|Basic)\s+)['\"]?([^\s'\"$]{6,})")
-_BARE_LANGUAGES = frozenset(["dotenv", "ini", "yaml", "properties", "dockerfile", "bash", "systemd", "toml", "terraform"])
+_BARE = re.compile(
+    rf"(?i)^\s*(?:export\s+|ENV\s+|ARG\s+|-\s+|set\s+)?[\"']?({_NAME}\w*)[\"']?\s*[=:]\s*([^\s\"'#]{{6,200}})\s*(?:#.*|;)?$"
+)
+_FLAG = re.compile(
+    r"(?:--password[= ]|PGPASSWORD=|MYSQL_PWD=|-u\s+[\w.-]+:|Authorization:\s*(?:Bearer|Basic)\s+)['\"]?([^\s'\"$]{6,})"
+)
+_BARE_LANGUAGES = frozenset(
+    ["dotenv", "ini", "yaml", "properties", "dockerfile", "bash", "systemd", "toml", "terraform"]
+)
 _ENTROPY = re.compile(r"[\"'`]([A-Za-z0-9+/=_-]{32,120})[\"'`]")
 _NOT_SECRET_NAME = re.compile(
     r"(?i)(public|_url$|_uri$|_path$|_file$|_name$|_id$|_field$|_header$|_type$|_len(gth)?$|_hash$|_regex$|_pattern$"
@@ -76,9 +83,13 @@ _PLACEHOLDER = re.compile(
     r"|undefined|process\.env|os\.environ|getenv|secretsmanager|vault:|^env[:.]|^ref\+|^arn:aws|^/|^\./|^https?://[^@]*$"
     r"|^(password|passwd|secret|token|key|test|string|text|bearer|basic|hidden|required|optional|foo|bar|abc|mock\w*)$|^\$)"
 )
-_HASH = re.compile(r"^(sha\d+-|sha\d+:|md5:)|^[0-9a-f]{32}$|^[0-9a-f]{40}$|^[0-9a-f]{64}$|^[0-9a-f]{128}$")
+_HASH = re.compile(
+    r"^(sha\d+-|sha\d+:|md5:)|^[0-9a-f]{32}$|^[0-9a-f]{40}$|^[0-9a-f]{64}$|^[0-9a-f]{128}$"
+)
 _UUID = re.compile(r"(?i)^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$")
-_WORDS = re.compile(r"^[a-z]+([ _.:/-][a-z]+)*[.:!?]?$|^[A-Z][a-z]+( [\w']+)*[.:!?…]?$|^[A-Z][A-Z_]+$")
+_WORDS = re.compile(
+    r"^[a-z]+([ _.:/-][a-z]+)*[.:!?]?$|^[A-Z][a-z]+( [\w']+)*[.:!?…]?$|^[A-Z][A-Z_]+$"
+)
 _LOCK_FILES = re.compile(
     r"(^|/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock|Cargo\.lock|go\.sum|Pipfile\.lock|composer\.lock"
     r"|[^/]*\.min\.(js|css)|[^/]*\.svg|[^/]*\.map)$"
@@ -101,7 +112,9 @@ def secrets_in_line(line: str, language: str | None) -> Iterator[tuple[Rule, str
     """The secrets of one line: rule, what it is, and the value."""
     if len(line) > _MAX_LINE:
         line = line[:_MAX_LINE]
-    if _KEY_HEADER.search(line) and not re.search(r"(startswith|in |contains|match|compile|\\n-----|includes)\W", line):
+    if _KEY_HEADER.search(line) and not re.search(
+        r"(startswith|in |contains|match|compile|\\n-----|includes)\W", line
+    ):
         yield PRIVATE_KEY, "private key", "-----BEGIN"
         return
     for name, pattern in _FORMATS:
@@ -110,7 +123,11 @@ def secrets_in_line(line: str, language: str | None) -> Iterator[tuple[Rule, str
             yield TOKEN, name, match[1]
             return
     match = _URL.search(line)
-    if match and not _is_placeholder(match[2]) and match[2].lower() not in ("pass", "password", "pw", "pwd", "secret"):
+    if (
+        match
+        and not _is_placeholder(match[2])
+        and match[2].lower() not in ("pass", "password", "pw", "pwd", "secret")
+    ):
         yield CONNECTION, f"password in a {match[1].lower()} address", match[2]
         return
     for found in _QUOTED.finditer(line):
@@ -119,7 +136,11 @@ def secrets_in_line(line: str, language: str | None) -> Iterator[tuple[Rule, str
             return
     if language in _BARE_LANGUAGES:
         bare = _BARE.match(line)
-        if bare and _is_secret(bare[1], bare[2]) and not re.match(r"[\w.]+\(|\w+\.\w+\.\w+$|\[|\{|!", bare[2]):
+        if (
+            bare
+            and _is_secret(bare[1], bare[2])
+            and not re.match(r"[\w.]+\(|\w+\.\w+\.\w+$|\[|\{|!", bare[2])
+        ):
             yield PASSWORD, bare[1], bare[2]
             return
     flag = _FLAG.search(line)
@@ -128,7 +149,12 @@ def secrets_in_line(line: str, language: str | None) -> Iterator[tuple[Rule, str
         return
     for found in _ENTROPY.finditer(line):
         value = found[1]
-        if entropy(value) > 4.5 and _mixed(value) and not _is_placeholder(value) and re.search(r"(?i)key|secret|token|pass|auth|cred|sign", line[: found.start()]):
+        if (
+            entropy(value) > 4.5
+            and _mixed(value)
+            and not _is_placeholder(value)
+            and re.search(r"(?i)key|secret|token|pass|auth|cred|sign", line[: found.start()])
+        ):
             yield PASSWORD, "string of high entropy", value
             return
 
@@ -138,7 +164,11 @@ def _mixed(value: str) -> bool:
 
 
 def _is_placeholder(value: str) -> bool:
-    return bool(_PLACEHOLDER.search(value)) or len(set(value)) < 4 or bool(re.fullmatch(r"[a-z]\w*\.[a-z]\w*(\.\w+)*", value))
+    return (
+        bool(_PLACEHOLDER.search(value))
+        or len(set(value)) < 4
+        or bool(re.fullmatch(r"[a-z]\w*\.[a-z]\w*(\.\w+)*", value))
+    )
 
 
 def _is_secret(name: str, value: str) -> bool:
@@ -150,7 +180,12 @@ def _is_secret(name: str, value: str) -> bool:
         return False
     if _WORDS.match(value):  # plain words are secrets only for passwords
         is_password = re.search(r"(?i)passw|pwd|passphrase|secret", name) is not None
-        return is_password and " " not in value and len(value) >= 6 and re.sub(r"[\W_]", "", value.lower()) not in re.sub(r"[\W_]", "", name.lower())
+        return (
+            is_password
+            and " " not in value
+            and len(value) >= 6
+            and re.sub(r"[\W_]", "", value.lower()) not in re.sub(r"[\W_]", "", name.lower())
+        )
     if re.search(r"(?i)(_key|token|bearer)$", name) and not re.search(r"\d", value):
         return entropy(value) > 3.8
     return entropy(value) > 2.3
@@ -159,14 +194,22 @@ def _is_secret(name: str, value: str) -> bool:
 def _in_file(file: SourceFile) -> Iterator[Finding]:
     if _LOCK_FILES.search(file.path):
         return
-    lenient = is_test_path(file.path) or bool(_EXAMPLE_FILES.search(file.path)) or file.language in ("markdown", "rst")
+    lenient = (
+        is_test_path(file.path)
+        or bool(_EXAMPLE_FILES.search(file.path))
+        or file.language in ("markdown", "rst")
+    )
     for number, line in enumerate(file.lines, 1):
         for rule, what, value in secrets_in_line(line, file.language):
             if lenient and rule in (PASSWORD, CONNECTION):
                 continue  # documentation and tests are full of passwords that open nothing
             if "pragma: allowlist secret" in line or "noqa: S105" in line:
                 continue
-            evidence = line.strip().replace(value, redacted(value)) if rule is not PRIVATE_KEY else line.strip()[:40]
+            evidence = (
+                line.strip().replace(value, redacted(value))
+                if rule is not PRIVATE_KEY
+                else line.strip()[:40]
+            )
             yield rule.at(
                 file,
                 number,
@@ -180,18 +223,36 @@ def _in_history(root: Path, present: set[str], context: DetectorContext) -> Iter
     """Secrets of known formats that recent commits removed or changed."""
     if not (root / ".git").exists():
         return
-    command = ["git", "-C", str(root), "log", f"--max-count={_HISTORY_COMMITS}", "-p", "--unified=0"]
-    command += ["--no-color", "--no-ext-diff", "--no-textconv", "--diff-filter=AM", "--format=commit %h"]
+    command = [
+        "git",
+        "-C",
+        str(root),
+        "log",
+        f"--max-count={_HISTORY_COMMITS}",
+        "-p",
+        "--unified=0",
+    ]
+    command += [
+        "--no-color",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--diff-filter=AM",
+        "--format=commit %h",
+    ]
     try:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-            assert process.stdout is not None  # noqa: S101 - asked for above
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
+            assert process.stdout is not None
             data = process.stdout.read(_HISTORY_BYTES)
             process.kill()
     except OSError:
         context.note("git is not installed: the history was not searched for secrets.")
         return
     if len(data) == _HISTORY_BYTES:
-        context.note(f"Only the newest {_HISTORY_BYTES >> 20} MiB of git's history were searched for secrets.")
+        context.note(
+            f"Only the newest {_HISTORY_BYTES >> 20} MiB of git's history were searched for secrets."
+        )
     commit, path = "", ""
     seen: set[str] = set()
     for line in data.decode("utf-8", "replace").split("\n"):
@@ -199,7 +260,12 @@ def _in_history(root: Path, present: set[str], context: DetectorContext) -> Iter
             commit = line[7:].strip()
         elif line.startswith("+++ "):
             path = line[6:] if line.startswith("+++ b/") else ""
-        elif line.startswith("+") and path and not is_test_path(path) and not _LOCK_FILES.search(path):
+        elif (
+            line.startswith("+")
+            and path
+            and not is_test_path(path)
+            and not _LOCK_FILES.search(path)
+        ):
             for rule, what, value in secrets_in_line(line[1:], None):
                 if rule in (TOKEN, CONNECTION) and value not in seen and value not in present:
                     seen.add(value)
@@ -216,7 +282,11 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
     for file in workspace:
         context.check_cancelled()
         for line in file.lines:
-            present.update(value for rule, _, value in secrets_in_line(line, None) if rule in (TOKEN, CONNECTION))
+            present.update(
+                value
+                for rule, _, value in secrets_in_line(line, None)
+                if rule in (TOKEN, CONNECTION)
+            )
         yield from _in_file(file)
     context.check_cancelled()
     yield from _in_history(workspace.root, present, context)

@@ -14,7 +14,14 @@ from agents.workspace.workspace import Workspace
 _SCALE = list(Severity)
 _CONFIDENCE = {Trust.OPAQUE: 0.4, Trust.PARAMETER: 0.6, Trust.LOCAL: 0.75, Trust.USER: 0.95}
 _LOCAL_KINDS = frozenset(
-    [SinkKind.SQL, SinkKind.COMMAND, SinkKind.CODE, SinkKind.DESERIALIZE, SinkKind.TEMPLATE, SinkKind.LDAP]
+    [
+        SinkKind.SQL,
+        SinkKind.COMMAND,
+        SinkKind.CODE,
+        SinkKind.DESERIALIZE,
+        SinkKind.TEMPLATE,
+        SinkKind.LDAP,
+    ]
     + [SinkKind.XPATH, SinkKind.HTML]
 )
 """Kinds that are a defect even where the person at the terminal supplies the data."""
@@ -47,7 +54,13 @@ def _finding(workspace: Workspace, program: Program, hit: Hit) -> Finding | None
     if trust is Trust.LOCAL and hit.kind not in _LOCAL_KINDS:
         return None
     severity = RULES[hit.kind].severity
-    if trust < Trust.USER and hit.kind in (SinkKind.PATH, SinkKind.URL, SinkKind.REDIRECT, SinkKind.LOG, SinkKind.REGEX):
+    if trust < Trust.USER and hit.kind in (
+        SinkKind.PATH,
+        SinkKind.URL,
+        SinkKind.REDIRECT,
+        SinkKind.LOG,
+        SinkKind.REGEX,
+    ):
         return None
     if trust is Trust.PARAMETER and program.only_constants_reach(hit):
         if program.is_private(hit):

@@ -30,15 +30,51 @@ _ASSIGNMENTS = {
     "compound_assignment_expr": ("left", "right"),
 }
 _FUNCTIONS = frozenset(
-    "function_declaration function_expression arrow_function method_definition func_literal method_declaration"
-    " function_item closure_expression constructor_declaration lambda_expression function generator_function".split()
+    [
+        "function_declaration",
+        "function_expression",
+        "arrow_function",
+        "method_definition",
+        "func_literal",
+        "method_declaration",
+        "function_item",
+        "closure_expression",
+        "constructor_declaration",
+        "lambda_expression",
+        "function",
+        "generator_function",
+    ]
 )
 _STRINGS = frozenset(
-    "string string_literal interpreted_string_literal raw_string_literal raw_string text_block char_literal".split()
+    [
+        "string",
+        "string_literal",
+        "interpreted_string_literal",
+        "raw_string_literal",
+        "raw_string",
+        "text_block",
+        "char_literal",
+    ]
 )
 _LITERALS = _STRINGS | frozenset(
-    "number true false null undefined int_literal float_literal integer_literal boolean_literal nil none rune_literal"
-    " decimal_integer_literal hex_integer_literal regex null_literal".split()
+    [
+        "number",
+        "true",
+        "false",
+        "null",
+        "undefined",
+        "int_literal",
+        "float_literal",
+        "integer_literal",
+        "boolean_literal",
+        "nil",
+        "none",
+        "rune_literal",
+        "decimal_integer_literal",
+        "hex_integer_literal",
+        "regex",
+        "null_literal",
+    ]
 )
 _FORMATTERS = re.compile(
     r"^(fmt\.Sprintf|fmt\.Sprint|fmt\.Sprintln|fmt\.Errorf|strings\.Join|String\.format|util\.format|format|concat"
@@ -138,7 +174,11 @@ class TreeCode:
                 yield TreeCall(f"{name}!", tuple(arguments), node)
                 continue
             listed = node.child_by_field_name("arguments")
-            arguments = [] if listed is None else [one for one in listed.named_children if one.type != "comment"]
+            arguments = (
+                []
+                if listed is None
+                else [one for one in listed.named_children if one.type != "comment"]
+            )
             yield TreeCall(re.sub(r"\s+", "", name).replace("?.", "."), tuple(arguments), node)
 
     def line(self, node: "Node") -> int:
@@ -181,7 +221,14 @@ class TreeCode:
             right = self.value(node.child_by_field_name("right"), depth + 1)
             if not re.search(r"(?<![+=!<>])\+", self.text(node)):
                 return TreeValue(left.varying or right.varying, user=left.user or right.user)
-            return self._built(f"{left.text} {right.text}", [left, right], strings='"' in left.text + right.text or "'" in left.text + right.text or left.built or right.built)
+            return self._built(
+                f"{left.text} {right.text}",
+                [left, right],
+                strings='"' in left.text + right.text
+                or "'" in left.text + right.text
+                or left.built
+                or right.built,
+            )
         if kind == "macro_invocation":
             text = self.text(node)
             if re.match(r"(format|concat|format_args)!", text):
@@ -191,12 +238,31 @@ class TreeCode:
             return self._call(node, depth)
         if kind in ("identifier", "shorthand_property_identifier", "type_identifier"):
             return self._variable(node, depth)
-        if kind in ("member_expression", "subscript_expression", "selector_expression", "field_expression", "index_expression", "field_access", "array_access"):
+        if kind in (
+            "member_expression",
+            "subscript_expression",
+            "selector_expression",
+            "field_expression",
+            "index_expression",
+            "field_access",
+            "array_access",
+        ):
             return self._member(node, depth)
-        if kind in ("array", "array_expression", "object", "composite_literal", "literal_value", "tuple_expression"):
-            parts = [self.value(one, depth + 1) for one in node.named_children[:30]]
-            return TreeValue(any(one.varying for one in parts), user=any(one.user for one in parts))
-        inner = [one for one in node.named_children if one.type not in ("type_identifier", "comment")]
+        if kind in (
+            "array",
+            "array_expression",
+            "object",
+            "composite_literal",
+            "literal_value",
+            "tuple_expression",
+        ):
+            values = [self.value(one, depth + 1) for one in node.named_children[:30]]
+            return TreeValue(
+                any(one.varying for one in values), user=any(one.user for one in values)
+            )
+        inner = [
+            one for one in node.named_children if one.type not in ("type_identifier", "comment")
+        ]
         values = [self.value(one, depth + 1) for one in inner[:12]]
         return TreeValue(
             any(one.varying for one in values) or not values,
@@ -224,7 +290,7 @@ class TreeCode:
         if _SAFE.search(full):
             return TreeValue()
         listed = node.child_by_field_name("arguments")
-        arguments = [] if listed is None else [one for one in listed.named_children]
+        arguments = [] if listed is None else list(listed.named_children)
         values = [self.value(one, depth + 1) for one in arguments[:12]]
         if _FORMATTERS.match(full) or full.endswith((".concat", ".join", ".formatted")):
             return self._built(" ".join(one.text for one in values), values)
@@ -232,11 +298,15 @@ class TreeCode:
             return TreeValue(varying=True, user=True)
         receiver = node.child_by_field_name("function")
         inner = None
-        if receiver is not None and receiver.named_children and receiver.type in ("member_expression", "selector_expression", "field_expression"):
+        if (
+            receiver is not None
+            and receiver.named_children
+            and receiver.type in ("member_expression", "selector_expression", "field_expression")
+        ):
             inner = self.value(receiver.named_children[0], depth + 1)
         parts = [*values, *([inner] if inner else [])]
         return TreeValue(
-            varying=bool(parts) and any(one.varying for one in parts) or not parts,
+            varying=(bool(parts) and any(one.varying for one in parts)) or not parts,
             built=bool(inner and inner.built),
             user=any(one.user for one in parts),
             text=" ".join(one.text for one in parts)[:2000],
@@ -253,14 +323,22 @@ class TreeCode:
         name = self.text(node)
         scope = self._scope(node)
         known = self._assigned.get(name, [])
-        found = [right for where, place, right in known if where == scope and place <= node.start_byte]
+        found = [
+            right for where, place, right in known if where == scope and place <= node.start_byte
+        ]
         outer = self._scope(node.parent) if scope == -1 else None
         if not found and outer is None:
-            enclosing = [right for where, place, right in known if where < scope and place < node.start_byte]
+            enclosing = [
+                right for where, place, right in known if where < scope and place < node.start_byte
+            ]
             found = enclosing[-1:]
         if not found:
             return _UNKNOWN if not name.isupper() else TreeValue()
-        values = [self.value(one, depth + 3) for one in found[-3:] if not one.start_byte <= node.start_byte < one.end_byte]
+        values = [
+            self.value(one, depth + 3)
+            for one in found[-3:]
+            if not one.start_byte <= node.start_byte < one.end_byte
+        ]
         if not values:
             return _UNKNOWN
         return TreeValue(

@@ -1,5 +1,6 @@
 """The detector `tree_injection`: built strings and clients' data at dangerous calls of JavaScript, TypeScript, Go, Rust
-and Java. Data is followed within one function; see `taint` for Python."""
+and Java. Data is followed within one function; see `taint` for Python.
+"""
 
 import re
 from collections.abc import Iterator
@@ -64,7 +65,9 @@ _SINKS = (
     _Sink(("java",), r"^(URL|java\.net\.URL|URI\.create)$", SinkKind.URL, 0, "user"),
 )  # fmt: skip
 _COMPILED = [(sink, re.compile(sink.name)) for sink in _SINKS]
-_SHELL = re.compile(r"^[\"'`]?(/usr)?(/bin/)?(ba|da|z|k)?sh[\"'`]?$|^[\"']cmd(\.exe)?[\"']$|powershell")
+_SHELL = re.compile(
+    r"^[\"'`]?(/usr)?(/bin/)?(ba|da|z|k)?sh[\"'`]?$|^[\"']cmd(\.exe)?[\"']$|powershell"
+)
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
@@ -79,10 +82,17 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
         if file.language == "rust":
             for call_ in code.calls():
                 if call_.name.split("::<")[0].endswith("transmute"):
-                    yield TRANSMUTE.at(file, call_.line, "transmute reinterprets memory without a check; prefer a conversion that the compiler checks.", confidence=0.6)
+                    yield TRANSMUTE.at(
+                        file,
+                        call_.line,
+                        "transmute reinterprets memory without a check; prefer a conversion that the compiler checks.",
+                        confidence=0.6,
+                    )
 
 
-def _finding(code: TreeCode, kind: SinkKind, line: int, end_line: int, value: TreeValue, call: str) -> Finding:
+def _finding(
+    code: TreeCode, kind: SinkKind, line: int, end_line: int, value: TreeValue, call: str
+) -> Finding:
     rule = RULES[kind]
     source = "Data of a client" if value.user else "A string that is not constant"
     severity = rule.severity
@@ -121,7 +131,9 @@ def _arguments(code: TreeCode, call: TreeCall, sink: _Sink) -> list[TreeValue]:
     """-1 is any argument, -2 the first or second, -3 the second or third, -9 none is needed."""
     if sink.argument == -9:
         return [TreeValue(varying=True)]
-    chosen = {-1: call.arguments, -2: call.arguments[:2], -3: call.arguments[1:3]}.get(sink.argument)
+    chosen = {-1: call.arguments, -2: call.arguments[:2], -3: call.arguments[1:3]}.get(
+        sink.argument
+    )
     if chosen is None:
         chosen = call.arguments[sink.argument : sink.argument + 1]
     return [code.value(one) for one in chosen]
@@ -132,7 +144,10 @@ def _reported(sink: _Sink, value: TreeValue, code: TreeCode, call: TreeCall) -> 
         return False
     if sink.kind is SinkKind.NOSQL:
         argument = code.text(call.arguments[0]) if call.arguments else ""
-        return bool(re.search(r"\$where|^\s*req\.(body|query)\s*$|:\s*req\.(body)\.\w+", argument)) and value.user
+        return (
+            bool(re.search(r"\$where|^\s*req\.(body|query)\s*$|:\s*req\.(body)\.\w+", argument))
+            and value.user
+        )
     if sink.report == "user":
         return value.user
     if sink.report == "user-html":
@@ -144,7 +159,9 @@ def _reported(sink: _Sink, value: TreeValue, code: TreeCode, call: TreeCall) -> 
     return sink.report == "varying" and value.varying
 
 
-def _shell_calls(code: TreeCode, call: TreeCall) -> Iterator[tuple[SinkKind, int, int, TreeValue, str]]:
+def _shell_calls(
+    code: TreeCode, call: TreeCall
+) -> Iterator[tuple[SinkKind, int, int, TreeValue, str]]:
     """`exec.Command("sh", "-c", built)`, `spawn("sh", ["-c", built])`, `Command::new("sh").arg("-c").arg(built)`."""
     language = code.file.language
     if language == "go" and re.search(r"exec\.Command(Context)?$", call.name):
@@ -155,9 +172,13 @@ def _shell_calls(code: TreeCode, call: TreeCall) -> Iterator[tuple[SinkKind, int
                 yield SinkKind.COMMAND, call.line, call.end_line, value, call.name
         elif arguments and code.value(arguments[0]).user:
             yield SinkKind.COMMAND, call.line, call.end_line, code.value(arguments[0]), call.name
-    elif language in _JS and re.search(r"(^|\.)(spawn|spawnSync|execFile|execFileSync)$", call.name):
+    elif language in _JS and re.search(
+        r"(^|\.)(spawn|spawnSync|execFile|execFileSync)$", call.name
+    ):
         text = " ".join(code.text(one) for one in call.arguments)
-        if re.search(r"shell\s*:\s*true", text) or (call.arguments and _SHELL.search(code.text(call.arguments[0]))):
+        if re.search(r"shell\s*:\s*true", text) or (
+            call.arguments and _SHELL.search(code.text(call.arguments[0]))
+        ):
             for one in call.arguments[:2]:
                 value = code.value(one)
                 if value.varying:
@@ -184,7 +205,13 @@ def _html_assignments(code: TreeCode) -> Iterator[tuple[SinkKind, int, int, Tree
                 if value.varying:
                     yield SinkKind.HTML, code.line(node), node.end_point[0] + 1, value, left
         elif node.type == "jsx_attribute" and "dangerouslySetInnerHTML" in code.text(node)[:30]:
-            yield SinkKind.HTML, code.line(node), node.end_point[0] + 1, TreeValue(varying=True), "dangerouslySetInnerHTML"
+            yield (
+                SinkKind.HTML,
+                code.line(node),
+                node.end_point[0] + 1,
+                TreeValue(varying=True),
+                "dangerouslySetInnerHTML",
+            )
 
 
 TREE_INJECTION = Detector(

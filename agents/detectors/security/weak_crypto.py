@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
@@ -12,7 +12,9 @@ from agents.detectors.security.python_names import PythonModule, argument, const
 from agents.workspace.workspace import Workspace
 
 HASH = Rule("weak-hash", Severity.MEDIUM, "broken hash function", 328)
-PASSWORD_HASH = Rule("fast-password-hash", Severity.HIGH, "password hashed with a fast function", 916)
+PASSWORD_HASH = Rule(
+    "fast-password-hash", Severity.HIGH, "password hashed with a fast function", 916
+)
 CIPHER = Rule("weak-cipher", Severity.HIGH, "broken or outdated cipher", 327)
 MODE = Rule("ecb-mode", Severity.HIGH, "block cipher in ECB mode", 327)
 IV = Rule("fixed-iv", Severity.HIGH, "fixed initialisation vector or nonce", 329)
@@ -29,11 +31,25 @@ _SECRET = re.compile(
     r"|coupon|verif|credential|auth|activation|recovery|ticket|\bkey\b|_key\b|signing|one_?time|captcha|\biv\b)"
 )
 _PASSWORD = re.compile(r"(?i)passw|pwd|passphrase|credential|\bpin\b")
-_WEAK_CIPHERS = ("DES", "DES3", "TripleDES", "ARC4", "ARC2", "Blowfish", "IDEA", "CAST5", "SEED", "RC4", "XOR")
+_WEAK_CIPHERS = (
+    "DES",
+    "DES3",
+    "TripleDES",
+    "ARC4",
+    "ARC2",
+    "Blowfish",
+    "IDEA",
+    "CAST5",
+    "SEED",
+    "RC4",
+    "XOR",
+)
 _MIN_PBKDF2 = 100_000
 
 _M_HASH = "This hash function is broken: use SHA-256 or better."
-_M_PASSWORD = "A fast hash of a password is guessed quickly: use argon2id, scrypt, bcrypt or PBKDF2."
+_M_PASSWORD = (
+    "A fast hash of a password is guessed quickly: use argon2id, scrypt, bcrypt or PBKDF2."
+)
 _M_CIPHER = "This cipher is broken or outdated: use AES-GCM or ChaCha20-Poly1305."
 _M_MODE = "ECB shows equal blocks: use an authenticated mode such as GCM."
 _M_IV = "A fixed IV or nonce makes messages comparable: draw a fresh one for every message."
@@ -41,6 +57,9 @@ _M_RANDOM = "The generator is predictable: use the secrets module."
 _M_KEY = "The key can be read in the source: load it from a secret store."
 _M_TLS = "This protocol version is outdated: require TLS 1.2 or newer."
 _M_SIZE = "The key is too short: RSA and DSA need 2,048 bits, elliptic curves 256."
+
+
+At = Callable[[Rule, str], Finding]
 
 
 def _python(module: PythonModule) -> Iterator[Finding]:
@@ -55,9 +74,15 @@ def _python(module: PythonModule) -> Iterator[Finding]:
 
         digest = last.lower() if name.startswith("hashlib.") else ""
         if name in ("hashlib.new", "hashlib.file_digest", "hmac.new", "hmac.digest"):
-            wanted = argument(call, 0 if name == "hashlib.new" else 2, "name", "digestmod", "digest")
+            wanted = argument(
+                call, 0 if name == "hashlib.new" else 2, "name", "digestmod", "digest"
+            )
             text = constant(wanted)
-            digest = str(text).lower() if isinstance(text, str) else module.names.resolve(wanted).rpartition(".")[2]
+            digest = (
+                str(text).lower()
+                if isinstance(text, str)
+                else module.names.resolve(wanted).rpartition(".")[2]
+            )
             if name.startswith("hmac.") and digest == "sha1":
                 digest = ""  # HMAC-SHA-1 is not broken
         if re.fullmatch(r"Crypto(dome)?\.Hash\.(MD2|MD4|MD5|SHA1?)\.new", name):
@@ -77,7 +102,11 @@ def _python(module: PythonModule) -> Iterator[Finding]:
             "random", "randint", "choice", "choices", "randrange", "getrandbits", "sample", "uniform", "randbytes", "shuffle",
         ) and _SECRET.search(context.assigned(call) + " " + context.function(call)):  # fmt: skip
             yield at(RANDOM, _M_RANDOM)
-        if last in ("uuid1",) and name.startswith("uuid.") and _SECRET.search(context.assigned(call)):
+        if (
+            last in ("uuid1",)
+            and name.startswith("uuid.")
+            and _SECRET.search(context.assigned(call))
+        ):
             yield at(RANDOM, _M_RANDOM)
         if name == "ssl.SSLContext" or name == "ssl.wrap_socket":
             version = ast.unparse(call)
@@ -86,11 +115,13 @@ def _python(module: PythonModule) -> Iterator[Finding]:
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
             value = ast.unparse(node.value)
-            if node.targets[0].attr == "minimum_version" and re.search(r"\.(SSLv3|TLSv1|TLSv1_1|MINIMUM_SUPPORTED)$", value):
+            if node.targets[0].attr == "minimum_version" and re.search(
+                r"\.(SSLv3|TLSv1|TLSv1_1|MINIMUM_SUPPORTED)$", value
+            ):
                 yield TLS.at(file, node.lineno, _M_TLS)
 
 
-def _ciphers(module: PythonModule, call: ast.Call, name: str, at: "_At") -> Iterator[Finding]:
+def _ciphers(module: PythonModule, call: ast.Call, name: str, at: At) -> Iterator[Finding]:
     last = name.rpartition(".")[2]
     constants = _module_constants(module)
 
@@ -98,10 +129,18 @@ def _ciphers(module: PythonModule, call: ast.Call, name: str, at: "_At") -> Iter
         """Whether bytes or text are written down, directly or through a constant."""
         if isinstance(node, ast.Name):
             node = constants.get(node.id, node)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("encode", "fromhex"):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("encode", "fromhex")
+        ):
             node = node.args[0] if node.func.attr == "fromhex" and node.args else node.func.value
             return fixed(node)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("bytes", "bytearray"):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("bytes", "bytearray")
+        ):
             return not node.args or all(isinstance(constant(one), int | bytes) for one in node.args)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             return fixed(node.left) or fixed(node.right)
@@ -109,11 +148,17 @@ def _ciphers(module: PythonModule, call: ast.Call, name: str, at: "_At") -> Iter
 
     if re.fullmatch(r"Crypto(dome)?\.Cipher\.(DES|DES3|ARC4|ARC2|Blowfish|CAST|XOR)\.new", name):
         yield at(CIPHER, _M_CIPHER)
-    if ".ciphers.algorithms." in name and last in _WEAK_CIPHERS or name.endswith(".decrepit.ciphers.algorithms." + last):
+    if (".ciphers.algorithms." in name and last in _WEAK_CIPHERS) or name.endswith(
+        ".decrepit.ciphers.algorithms." + last
+    ):
         yield at(CIPHER, _M_CIPHER)
-    if name.endswith(".modes.ECB") or (name.endswith(".new") and re.search(r"\.MODE_ECB\b", ast.unparse(call))):
+    if name.endswith(".modes.ECB") or (
+        name.endswith(".new") and re.search(r"\.MODE_ECB\b", ast.unparse(call))
+    ):
         yield at(MODE, _M_MODE)
-    if re.search(r"\.modes\.(CBC|CTR|GCM|OFB|CFB|CFB8|XTS)$", name) and fixed(argument(call, 0, "initialization_vector", "nonce", "tweak")):
+    if re.search(r"\.modes\.(CBC|CTR|GCM|OFB|CFB|CFB8|XTS)$", name) and fixed(
+        argument(call, 0, "initialization_vector", "nonce", "tweak")
+    ):
         yield at(IV, _M_IV)
     if re.search(r"\.Cipher\.\w+\.new$", name):
         iv = argument(call, 2, "iv", "IV", "nonce", "initial_value")
@@ -121,16 +166,34 @@ def _ciphers(module: PythonModule, call: ast.Call, name: str, at: "_At") -> Iter
             yield at(IV, _M_IV)
         if fixed(argument(call, 0, "key")):
             yield at(KEY, _M_KEY)
-    if name.endswith((".algorithms.AES", ".algorithms.ChaCha20")) or last in ("Fernet", "AESGCM", "ChaCha20Poly1305"):
+    if name.endswith((".algorithms.AES", ".algorithms.ChaCha20")) or last in (
+        "Fernet",
+        "AESGCM",
+        "ChaCha20Poly1305",
+    ):
         if fixed(argument(call, 0, "key")):
             yield at(KEY, _M_KEY)
-    if last in ("encrypt", "decrypt") and len(call.args) == 3 and fixed(call.args[0]) and "GCM" in module.file.text:
+    if (
+        last in ("encrypt", "decrypt")
+        and len(call.args) == 3
+        and fixed(call.args[0])
+        and "GCM" in module.file.text
+    ):
         yield at(IV, _M_IV)
     if last in ("generate", "generate_private_key", "newkeys"):
-        bits = constant(argument(call, 1 if last == "generate_private_key" else 0, "bits", "key_size", "nbits"))
-        if isinstance(bits, int) and not isinstance(bits, bool) and bits < 2048 and re.search(r"(?i)rsa|dsa|dh\b", name):
+        bits = constant(
+            argument(call, 1 if last == "generate_private_key" else 0, "bits", "key_size", "nbits")
+        )
+        if (
+            isinstance(bits, int)
+            and not isinstance(bits, bool)
+            and bits < 2048
+            and re.search(r"(?i)rsa|dsa|dh\b", name)
+        ):
             yield at(SIZE, _M_SIZE)
-        if last == "generate_private_key" and re.search(r"SECP192R1|SECT163|SECP160|BrainpoolP160", ast.unparse(call)):
+        if last == "generate_private_key" and re.search(
+            r"SECP192R1|SECT163|SECP160|BrainpoolP160", ast.unparse(call)
+        ):
             yield at(SIZE, _M_SIZE)
     if last in ("pbkdf2_hmac", "PBKDF2", "PBKDF2HMAC"):
         count = argument(call, {"pbkdf2_hmac": 3, "PBKDF2": 3}.get(last, 3), "iterations", "count")
@@ -138,20 +201,33 @@ def _ciphers(module: PythonModule, call: ast.Call, name: str, at: "_At") -> Iter
             count = constants.get(count.id, count)
         number = constant(count)
         if isinstance(number, int) and number < _MIN_PBKDF2:
-            yield at(ITERATIONS, f"{number:,} iterations are guessed quickly: use 600,000 for SHA-256.")
-    if last in ("pbkdf2_hmac", "PBKDF2", "PBKDF2HMAC", "scrypt", "Scrypt", "hashpw", "hash_secret_raw"):
+            yield at(
+                ITERATIONS, f"{number:,} iterations are guessed quickly: use 600,000 for SHA-256."
+            )
+    if last in (
+        "pbkdf2_hmac",
+        "PBKDF2",
+        "PBKDF2HMAC",
+        "scrypt",
+        "Scrypt",
+        "hashpw",
+        "hash_secret_raw",
+    ):
         salt = argument(call, {"pbkdf2_hmac": 2, "PBKDF2HMAC": 2}.get(last, 1), "salt")
         if fixed(salt):
-            yield at(SALT, "A fixed salt lets one table serve all passwords: draw a random one for each.")
-
-
-_At = type(lambda rule, message: None)
+            yield at(
+                SALT, "A fixed salt lets one table serve all passwords: draw a random one for each."
+            )
 
 
 def _module_constants(module: PythonModule) -> dict[str, ast.expr]:
     found: dict[str, ast.expr] = {}
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        if (
+            isinstance(node, ast.Assign)
+            and len(node.targets) == 1
+            and isinstance(node.targets[0], ast.Name)
+        ):
             name = node.targets[0].id
             if name in found and ast.dump(found[name]) != ast.dump(node.value):
                 found[name] = node.targets[0]  # several values: unknown
@@ -242,13 +318,18 @@ def _lines(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
         for languages, pattern, rule, message in _LINES:
             if language not in languages:
                 continue
-            if rule is RANDOM and (("crypto/rand" in file.text and "math/rand" not in file.text) or "SecureRandom" in file.text):
+            if rule is RANDOM and (
+                ("crypto/rand" in file.text and "math/rand" not in file.text)
+                or "SecureRandom" in file.text
+            ):
                 continue
             for number, line in enumerate(file.lines, 1):
                 if len(line) > 1_000 or not pattern.search(line):
                     continue
                 around = " ".join(file.lines[max(0, number - 7) : number + 1])
-                if rule is RANDOM and not _SECRET.search(re.sub(r"([a-z])([A-Z])", r"\1_\2", around)):
+                if rule is RANDOM and not _SECRET.search(
+                    re.sub(r"([a-z])([A-Z])", r"\1_\2", around)
+                ):
                     continue
                 yield rule.at(file, number, message, confidence=0.7 if rule is RANDOM else 0.9)
 

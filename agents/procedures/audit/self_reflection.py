@@ -35,7 +35,7 @@ def _parsed(text: str) -> Iterable[Mapping[str, Any]]:
             event = json.loads(line) if line.strip() else None
         except (ValueError, RecursionError):
             continue
-        if _is_event(event):
+        if isinstance(event, Mapping) and _is_event(event):
             yield event
 
 

@@ -106,7 +106,7 @@ def parse_diff(diff: str) -> list[FileDiff]:
                 )
             )
             or not line.strip()
-        ):  # noqa: E501
+        ):
             index += 1
         else:
             raise InvalidTask(f"Line {index + 1} of the diff is not part of a hunk: {line:.60}")

@@ -27,10 +27,10 @@ _FUNCTIONS = frozenset(
         "function_expression",
         "func_literal",
     ]
-)  # noqa: E501
+)
 _DIVISOR = re.compile(
     r"^(?:float64\(|f64::from\(|int\()?(?:len\((\w+)\)\)?|(\w+)\.(?:length|len\(\)|size)(?: as \w+)?\)?)$"
-)  # noqa: E501
+)
 
 
 def check_casts(file: SourceFile) -> Iterator[Finding]:
@@ -45,7 +45,7 @@ def check_casts(file: SourceFile) -> Iterator[Finding]:
         "index_expression",
         "subscript_expression",
         "type_conversion_expression",
-    ):  # noqa: E501
+    ):
         if any(one.type in ("macro_invocation", "mod_item") for one in ancestors(node)):
             continue
         text = node_text(node)
@@ -60,13 +60,13 @@ def check_casts(file: SourceFile) -> Iterator[Finding]:
                         argument,
                     )
                     and "math.Max" not in body
-                ):  # noqa: E501
+                ):
                     yield NARROWING.at(
                         file,
                         line_of(node),
                         f"{text:.60} drops high bits without a check.",
                         confidence=0.7,
-                    )  # noqa: E501
+                    )
             elif name == "JSON.parse" and file.language != "go":
                 if (
                     not any(a.type == "try_statement" for a in ancestors(node))
@@ -78,19 +78,19 @@ def check_casts(file: SourceFile) -> Iterator[Finding]:
                             line_of(node),
                             "JSON.parse throws on malformed text: catch it.",
                             confidence=0.6,
-                        )  # noqa: E501
+                        )
         elif node.type == "type_cast_expression":
             match = re.search(
                 r"(\w*(?:len\(\)|size|count|total|length)\w*(?:\(\))?) as (u8|u16|i8|i16|u32|i32)$",
                 text,
-            )  # noqa: E501
+            )
             if match and "try_from" not in body:
                 yield NARROWING.at(
                     file,
                     line_of(node),
                     f"{text:.60} drops high bits: use try_from.",
                     confidence=0.7,
-                )  # noqa: E501
+                )
         elif node.type == "binary_expression":
             if node_text(node.child_by_field_name("operator")) != "/":
                 continue
@@ -98,7 +98,7 @@ def check_casts(file: SourceFile) -> Iterator[Finding]:
                 node_text(node.child_by_field_name("right")).strip("()")
                 if file.language == "rust"
                 else node_text(node.child_by_field_name("right"))
-            )  # noqa: E501
+            )
             match = _DIVISOR.match(divisor)
             name = (match[1] or match[2]) if match else ""
             if name and not _is_checked(body, name):
@@ -107,7 +107,7 @@ def check_casts(file: SourceFile) -> Iterator[Finding]:
                     line_of(node),
                     f"{name} may be empty: the division gives NaN or fails.",
                     confidence=0.75,
-                )  # noqa: E501
+                )
         elif file.language == "go" and re.fullmatch(r"(\w+)\[(0|len\(\1\)\s*-\s*1)\]", text):
             name = text.split("[", 1)[0]
             if re.search(rf"\b{name}\s+\[\]", body.split("{", 1)[0]) and not _is_checked(
@@ -115,7 +115,7 @@ def check_casts(file: SourceFile) -> Iterator[Finding]:
             ):
                 yield EMPTY_INDEX.at(
                     file, line_of(node), f"{name} may be empty: the index panics.", confidence=0.7
-                )  # noqa: E501
+                )
 
 
 def _is_checked(body: str, name: str) -> bool:

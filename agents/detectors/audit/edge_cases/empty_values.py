@@ -114,7 +114,7 @@ def _zero_reason(
                 isinstance(right.args[-1], ast.Constant)
                 and right.args[-1].value not in (0, None)
                 and len(right.args) > 1
-            ):  # noqa: E501
+            ):
                 return None
             return f"{shape(right):.60} may be zero"
     if isinstance(right, ast.BinOp) and isinstance(right.op, ast.Sub) and not is_modulo:

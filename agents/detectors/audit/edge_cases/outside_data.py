@@ -62,7 +62,7 @@ _REQUEST = (
     "request.cookies",
     "sys.argv",
     "os.environ",
-)  # noqa: E501
+)
 
 
 _ONE_ROW = re.compile(
@@ -117,7 +117,7 @@ def _maybe_none(module: PythonModule, call: ast.expr) -> str | None:
         method == "find"
         and isinstance(call.func.value, ast.Name)
         and call.func.value.id in ("soup", "root", "tree", "element")
-    ):  # noqa: E501
+    ):
         return ".find"
     return None
 
@@ -165,8 +165,8 @@ def _none(
 
 def _is_method_call(module: PythonModule, node: ast.AST) -> bool:
     parent = module.parent.get(node)
-    return isinstance(node, ast.Attribute) and isinstance(parent, ast.Call) and parent.func is node and node.attr in (  # noqa: E501
-        "strip", "lower", "upper", "split", "encode", "startswith", "endswith", "replace", "items", "keys", "values", "append", "get",  # noqa: E501
+    return isinstance(node, ast.Attribute) and isinstance(parent, ast.Call) and parent.func is node and node.attr in (
+        "strip", "lower", "upper", "split", "encode", "startswith", "endswith", "replace", "items", "keys", "values", "append", "get",
     )  # fmt: skip
 
 
@@ -219,7 +219,7 @@ def _conversion(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
         "datetime.datetime.fromisoformat",
         "uuid.UUID",
         "ipaddress.ip_address",
-    ):  # noqa: E501
+    ):
         if not node.args:
             return
         origin = _is_outside(module, node.args[0])
@@ -238,7 +238,7 @@ def _conversion(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
         return
     if guarded(module, node, node.args[0]) and any(
         word in module.file.quote(max(1, node.lineno - 4), node.lineno)
-        for word in ("isdigit", "isdecimal", "isnumeric", "fullmatch")  # noqa: E501
+        for word in ("isdigit", "isdecimal", "isnumeric", "fullmatch")
     ):
         return
     yield UNCHECKED_INPUT.at(
@@ -291,10 +291,10 @@ def _open(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
         node.args[1]
         if len(node.args) > 1
         else next((k.value for k in node.keywords if k.arg == "mode"), None)
-    )  # noqa: E501
+    )
     text = mode is None or (
         isinstance(mode, ast.Constant) and isinstance(mode.value, str) and "b" not in mode.value
-    )  # noqa: E501
+    )
     if (
         text
         and not any(keyword.arg in ("encoding", None) for keyword in node.keywords)
@@ -324,7 +324,7 @@ def _open(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
                 "IOError",
                 "FileNotFoundError",
                 "EnvironmentError",
-            ):  # noqa: E501
+            ):
                 yield FILE_MISSING.at(
                     module.file, node.lineno, "FileNotFoundError if there is no file."
                 )
@@ -346,7 +346,7 @@ def _is_closed(module: PythonModule, node: ast.Call, parent: ast.AST | None) -> 
         return not (
             isinstance(parent, ast.Call)
             and module.call_name(parent).endswith(("json.load", "csv.reader", "yaml.safe_load"))
-        )  # noqa: E501
+        )
     if isinstance(parent, ast.Assign | ast.AnnAssign):
         targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
         if any(not isinstance(target, ast.Name) for target in targets):
@@ -401,7 +401,7 @@ def _unpacked(module: PythonModule, node: ast.Assign) -> Iterator[Finding]:
     ):
         return
     yield UNPACK_SPLIT.at(
-        module.file, node.lineno, "ValueError if the text has another number of parts: use partition or check.",  # noqa: E501
+        module.file, node.lineno, "ValueError if the text has another number of parts: use partition or check.",
         confidence=0.7, severity=Severity.MEDIUM if _text_from_parameter(module, node, value) else Severity.LOW,
     )  # fmt: skip
 
@@ -465,7 +465,7 @@ def _conditional(module: PythonModule, node: ast.AST, function: ast.AST) -> bool
         ast.DictComp,
         ast.With,
         ast.AsyncWith,
-    )  # noqa: E501
+    )
     for ancestor in module.ancestors(node):
         if ancestor is function:
             return False

@@ -1,6 +1,7 @@
 """Statements that never run, branches that do the same, results that some paths lose (CWE-561, CWE-394)."""
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
@@ -49,7 +50,7 @@ def check_control_flow(module: PythonModule) -> Iterator[Finding]:
 
 
 def _unreachable(module: PythonModule, block: list[ast.stmt]) -> Iterator[Finding]:
-    for statement, following in zip(block, block[1:], strict=False):
+    for statement, following in itertools.pairwise(block):
         ends = isinstance(statement, TERMINATORS) or (
             isinstance(statement, ast.If) and statement.orelse and terminates([statement])
         )
@@ -272,7 +273,7 @@ def _endless(module: PythonModule, node: ast.While, inner: list[ast.AST]) -> Ite
         for one in ast.walk(function)
         if isinstance(one, ast.Global | ast.Nonlocal)
         for name in one.names
-    }  # noqa: E501
+    }
     bound = {
         one.id for one in inner if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
     }

@@ -202,7 +202,7 @@ def _while_index(module: PythonModule, node: ast.While) -> Iterator[Finding]:
                     isinstance(inner, ast.Subscript)
                     and shape(inner.value) == name
                     and shape(inner.slice) == index
-                ):  # noqa: E501
+                ):
                     yield OFF_BY_ONE.at(
                         module.file, node.lineno, f"At its end {index} is one past the end of {name:.60}: use <."
                     )  # fmt: skip
@@ -394,7 +394,7 @@ def _ignored(module: PythonModule, node: ast.Expr) -> Iterator[Finding]:
         receiver = shape(value.func.value)
         if receiver.rsplit(".", 1)[-1] in ("os", "path", "tmp", "temp") or module.qualified(
             value.func.value
-        ) in ("os", "shutil"):  # noqa: E501
+        ) in ("os", "shutil"):
             return
         if (
             value.func.attr in ("title", "replace", "encode", "decode")

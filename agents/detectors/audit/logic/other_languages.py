@@ -1,5 +1,6 @@
 """Mistakes of logic in JavaScript, TypeScript, Go and Rust, from tree-sitter's trees."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -106,7 +107,7 @@ def _condition(file: SourceFile, node: "Node") -> Iterator[Finding]:
         condition.named_children[0]
         if condition.type == "parenthesized_expression" and condition.named_children
         else condition
-    )  # noqa: E501
+    )
     if inner.type == "assignment_expression" and not node.type.startswith(("while", "do")):
         yield ASSIGNMENT_IN_CONDITION.at(
             file, line_of(node), "This assigns instead of comparing: use `==` or `===`."
@@ -157,7 +158,7 @@ def _unreachable(file: SourceFile, node: "Node") -> Iterator[Finding]:
     ]
     if len(children) == 1 and children[0].type == "statement_list":
         children = [child for child in children[0].named_children if child.type != "comment"]
-    for child, following in zip(children, children[1:], strict=False):
+    for child, following in itertools.pairwise(children):
         if child.type in _ENDS and following.type not in (
             "function_declaration", "labeled_statement", "class_declaration", "empty_statement",
         ):  # fmt: skip
@@ -238,5 +239,5 @@ def _call(file: SourceFile, node: "Node", script: bool) -> Iterator[Finding]:
             "#[test]" in node_text(a)[:200] or "mod tests" in node_text(a)[:40]
             for a in ancestors(node)
             if a.type in ("function_item", "mod_item")
-        ):  # noqa: E501
+        ):
             yield RUST_UNWRAP.at(file, line_of(node), "unwrap panics: return the error with `?`.")

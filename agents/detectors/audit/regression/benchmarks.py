@@ -18,11 +18,11 @@ _FILE = re.compile(r"(bench|perf|timing)", re.IGNORECASE)
 _COST = re.compile(
     r"(?:^|[._])(?:seconds|time|latency|duration|ms|us|ns|s|bytes|memory|mean|median|p50|p90|p95|p99|elapsed|allocations|error_rate)(?:$|[._])",
     re.IGNORECASE,
-)  # noqa: E501
+)
 _GAIN = re.compile(
     r"(?:^|[._])(?:throughput|ops|rps|qps|per_second|tokens_per_second|speedup|hit_rate|accuracy|ops_per_sec|requests_per_second)(?:$|[._])",
     re.IGNORECASE,
-)  # noqa: E501
+)
 
 
 def benchmark_changes(

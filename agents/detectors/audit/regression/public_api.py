@@ -159,7 +159,7 @@ def _compare(
         one
         for one, d in old.defaults.items()
         if d is not None and one in new.defaults and new.defaults[one] is None
-    ]  # noqa: E501
+    ]
     if lost:
         yield PARAMETER_REQUIRED.at(
             file, new.line, f"{', '.join(lost):.80} of {name:.80} has no default any more."
@@ -186,7 +186,7 @@ def _compare(
                 f"no longer raises {gone_text}" if gone_text else "",
                 f"now raises {added}" if added else "",
             )
-            if part  # noqa: E501
+            if part
         )
         yield EXCEPTIONS_CHANGED.at(file, new.line, f"{name:.80} {text:.200}.")
     if old.returns and new.returns and old.returns != new.returns:

@@ -34,7 +34,12 @@ class CallHandler(Protocol):
     """What an evaluator asks about calls."""
 
     def called(
-        self, call: ast.Call, name: str, receiver: Value | None, arguments: list[Value], keywords: dict[str, Value]
+        self,
+        call: ast.Call,
+        name: str,
+        receiver: Value | None,
+        arguments: list[Value],
+        keywords: dict[str, Value],
     ) -> Value | None:
         """Check the sinks of a call, and its result if the function is known."""
         ...
@@ -149,8 +154,14 @@ class Evaluator:
             return Value(owner.origins, owner.clean, owner.built, owner.text)
         self(index)
         if isinstance(index, ast.Constant):
-            if owner.elements and isinstance(index.value, int) and -len(owner.elements) <= index.value:
-                return owner.elements[index.value] if index.value < len(owner.elements) else CONSTANT
+            if (
+                owner.elements
+                and isinstance(index.value, int)
+                and -len(owner.elements) <= index.value
+            ):
+                return (
+                    owner.elements[index.value] if index.value < len(owner.elements) else CONSTANT
+                )
             return owner.part(f"[{index.value!r}]")
         return owner.part()
 
@@ -161,7 +172,9 @@ class Evaluator:
                 value = self(one.value)
                 if one.conversion == 114:  # !r
                     value = value.cleaned([SinkKind.LOG])
-                if isinstance(one.format_spec, ast.JoinedStr) and _is_numeric_format(one.format_spec):
+                if isinstance(one.format_spec, ast.JoinedStr) and _is_numeric_format(
+                    one.format_spec
+                ):
                     value = value.cleaned()
                 parts.append(value)
             else:
@@ -170,16 +183,22 @@ class Evaluator:
 
     def _binary(self, node: ast.BinOp) -> Value:
         left, right = self(node.left), self(node.right)
-        if isinstance(node.op, ast.Mod) and (left.text is not None or isinstance(node.left, ast.JoinedStr)):
+        if isinstance(node.op, ast.Mod) and (
+            left.text is not None or isinstance(node.left, ast.JoinedStr)
+        ):
             parts = right.elements if right.elements is not None else (right,)
-            if left.is_constant and left.text is not None and "%s" not in left.text and "%(" not in left.text and "%r" not in left.text:
+            if (
+                left.is_constant
+                and left.text is not None
+                and "%s" not in left.text
+                and "%(" not in left.text
+                and "%r" not in left.text
+            ):
                 return Value(text=left.text)
             return concat([left, *parts], text=(left.text or "").replace("%s", HOLE))
         if isinstance(node.op, ast.Add):
             if left.elements is not None and right.elements is not None:
-                return Value(
-                    join([left, right]).origins, elements=left.elements + right.elements
-                )
+                return Value(join([left, right]).origins, elements=left.elements + right.elements)
             if left.text is None and right.text is None and not (left.built or right.built):
                 return join([left, right])
             return concat([left, right])
@@ -200,7 +219,9 @@ class Evaluator:
         for branch, cleaned in ((node.body, guard.if_true), (node.orelse, guard.if_false)):
             value = self(branch)
             if value.origins and all(origin in cleaned for origin in value.origins):
-                value = value.cleaned(frozenset.intersection(*(cleaned[one] for one in value.origins)))
+                value = value.cleaned(
+                    frozenset.intersection(*(cleaned[one] for one in value.origins))
+                )
             branches.append(value)
         return join(branches)
 
@@ -208,7 +229,9 @@ class Evaluator:
         values = tuple(self(one) for one in node.elts)
         starred = any(isinstance(one, ast.Starred) for one in node.elts)
         merged = join([value.part() if value.origins else CONSTANT for value in values])
-        return Value(merged.origins, merged.clean, elements=None if starred or len(values) > 50 else values)
+        return Value(
+            merged.origins, merged.clean, elements=None if starred or len(values) > 50 else values
+        )
 
     def _dict(self, node: ast.Dict) -> Value:
         for key in node.keys:
@@ -216,17 +239,20 @@ class Evaluator:
         merged = join([self(value).part() for value in node.values])
         return Value(merged.origins, merged.clean)
 
-    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+    ) -> Value:
         before = dict(self.environment)
         for generator in node.generators:
             self.bind(generator.target, self(generator.iter).element)
             for test in generator.ifs:
                 self(test)
                 self.apply(guard_of(test, self, self.name_of).if_true)
-        if isinstance(node, ast.DictComp):
-            value = join([self(node.key), self(node.value)])
-        else:
-            value = self(node.elt)
+        value = (
+            join([self(node.key), self(node.value)])
+            if isinstance(node, ast.DictComp)
+            else self(node.elt)
+        )
         self.environment = before
         return Value(value.origins, value.clean, value.built, value.text)
 
@@ -286,7 +312,12 @@ class Evaluator:
         return self._unknown_call(node, name, receiver, arguments, keywords)
 
     def _unknown_call(
-        self, node: ast.Call, name: str, receiver: Value | None, arguments: list[Value], keywords: dict[str, Value]
+        self,
+        node: ast.Call,
+        name: str,
+        receiver: Value | None,
+        arguments: list[Value],
+        keywords: dict[str, Value],
     ) -> Value:
         """The result of a call of a function that is not part of the program."""
         given = [*arguments, *keywords.values()]
@@ -303,7 +334,16 @@ class Evaluator:
             return join([one.part() for one in given]).cleaned()
         if name in PASSING:
             merged = join(given) if len(given) == 1 else join([one.part() for one in given])
-            keep = name in ("str", "bytes", "format", "textwrap.dedent", "typing.cast", "list", "tuple", "sorted")
+            keep = name in (
+                "str",
+                "bytes",
+                "format",
+                "textwrap.dedent",
+                "typing.cast",
+                "list",
+                "tuple",
+                "sorted",
+            )
             return Value(
                 merged.origins,
                 merged.clean,
@@ -311,17 +351,26 @@ class Evaluator:
                 merged.text if keep else None,
                 type=f"{name}()" if name.startswith("pathlib.") else "",
             )
-        return Value(opaque(f"{name or last}()", node.lineno).origins, type=f"{name}()" if name else "")
+        return Value(
+            opaque(f"{name or last}()", node.lineno).origins, type=f"{name}()" if name else ""
+        )
 
     def _method(
-        self, node: ast.Call, method: str, receiver: Value, arguments: list[Value], keywords: dict[str, Value]
+        self,
+        node: ast.Call,
+        method: str,
+        receiver: Value,
+        arguments: list[Value],
+        keywords: dict[str, Value],
     ) -> Value | None:
         if method == "format" and (receiver.text is not None or receiver.built):
             return concat([receiver, *arguments, *keywords.values()], text=receiver.text)
         if method == "join" and len(arguments) == 1 and receiver.text is not None:
             items = arguments[0]
             parts = items.elements if items.elements is not None else (items,)
-            return concat([receiver, *parts], text=receiver.text.join(one.text or HOLE for one in parts))
+            return concat(
+                [receiver, *parts], text=receiver.text.join(one.text or HOLE for one in parts)
+            )
         if method == "replace" and len(arguments) == 2 and receiver.origins:
             removed = node.args[0]
             if isinstance(removed, ast.Constant) and removed.value in ("\n", "\r"):
@@ -332,23 +381,47 @@ class Evaluator:
             self._mutate(node, receiver, [*arguments, *keywords.values()])
             return CONSTANT if method != "setdefault" else receiver.part()
         if method in ("get", "pop", "getlist", "setdefault"):
-            key = f"[{node.args[0].value!r}]" if node.args and isinstance(node.args[0], ast.Constant) else ""
+            key = (
+                f"[{node.args[0].value!r}]"
+                if node.args and isinstance(node.args[0], ast.Constant)
+                else ""
+            )
             if receiver.trust >= Trust.LOCAL or receiver.is_constant:
                 default = arguments[1:]
                 return _typed_by_argument(node, join([receiver.part(key), *default]), self._names)
         if method in PASSING_METHODS and not receiver.is_constant:
-            kept = method in ("strip", "lower", "upper", "replace", "encode", "rstrip", "lstrip", "expandtabs")
-            merged = join([receiver, *(arguments if method in ("replace", "joinpath", "with_name") else [])])
+            kept = method in (
+                "strip",
+                "lower",
+                "upper",
+                "replace",
+                "encode",
+                "rstrip",
+                "lstrip",
+                "expandtabs",
+            )
+            merged = join(
+                [receiver, *(arguments if method in ("replace", "joinpath", "with_name") else [])]
+            )
             return Value(
                 merged.origins,
                 merged.clean,
                 receiver.built and kept,
                 receiver.text if kept else None,
-                type=receiver.type if method in ("joinpath", "resolve", "absolute", "expanduser") else "",
+                type=receiver.type
+                if method in ("joinpath", "resolve", "absolute", "expanduser")
+                else "",
             )
         if receiver.text is not None and receiver.is_constant and method in PASSING_METHODS:
             return join([receiver, *arguments])
-        if receiver.is_constant and method in ("items", "keys", "values", "copy", "split", "encode"):
+        if receiver.is_constant and method in (
+            "items",
+            "keys",
+            "values",
+            "copy",
+            "split",
+            "encode",
+        ):
             return CONSTANT
         return None
 
@@ -368,7 +441,7 @@ class Evaluator:
                 text=merged.text,
             )
 
-    _METHODS: dict[type, Callable[..., Value]] = {  # noqa: RUF012
+    _METHODS: dict[type, Callable[..., Value]] = {
         ast.Constant: _constant,
         ast.Name: _name,
         ast.Attribute: _attribute,
@@ -416,6 +489,11 @@ def _is_numeric_format(spec: ast.JoinedStr) -> bool:
 def _typed_by_argument(call: ast.Call, value: Value, names: ImportedNames) -> Value:
     """`request.args.get("n", type=int)` is a number."""
     for keyword in call.keywords:
-        if keyword.arg == "type" and names.resolve(keyword.value) in ("int", "float", "bool", "uuid.UUID"):
+        if keyword.arg == "type" and names.resolve(keyword.value) in (
+            "int",
+            "float",
+            "bool",
+            "uuid.UUID",
+        ):
             return value.cleaned()
     return value

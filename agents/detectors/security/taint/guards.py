@@ -11,7 +11,7 @@ from agents.detectors.security.taint.value import EVERY_SINK, Origin, SinkKind, 
 _PATH = frozenset([SinkKind.PATH])
 _ADDRESS = frozenset([SinkKind.URL, SinkKind.REDIRECT])
 _CHARACTER_TESTS = frozenset(
-    "isdigit isnumeric isalnum isidentifier isalpha isdecimal isascii".split()
+    ["isdigit", "isnumeric", "isalnum", "isidentifier", "isalpha", "isdecimal", "isascii"]
 )
 _TERMINATING = re.compile(r"(^|\.)(abort|exit|_exit|fail|error|die|bail)$")
 
@@ -58,7 +58,9 @@ def _comparison(
     operator, left, right = test.ops[0], test.left, test.comparators[0]
     if isinstance(operator, ast.In | ast.NotIn):
         if isinstance(left, ast.Constant) and isinstance(left.value, str):  # `".." in path`
-            absent = _marked(evaluate(right), _PATH if left.value in ("..", "/", "\\", "../") else frozenset())
+            absent = _marked(
+                evaluate(right), _PATH if left.value in ("..", "/", "\\", "../") else frozenset()
+            )
             return Guard(if_false=absent) if isinstance(operator, ast.In) else Guard(if_true=absent)
         if evaluate(right).trust <= 2:
             member = _marked(evaluate(left), EVERY_SINK)
@@ -86,14 +88,20 @@ def _call(
     test: ast.Call, evaluate: Callable[[ast.expr], Value], resolve: Callable[[ast.expr], str]
 ) -> Cleaned:
     name = resolve(test.func)
-    method = name.rpartition(".")[2] or (test.func.attr if isinstance(test.func, ast.Attribute) else "")
+    method = name.rpartition(".")[2] or (
+        test.func.attr if isinstance(test.func, ast.Attribute) else ""
+    )
     receiver = evaluate(test.func.value) if isinstance(test.func, ast.Attribute) else None
     if method in ("fullmatch", "match"):
-        subject = test.args[1] if name in ("re.match", "re.fullmatch") and len(test.args) > 1 else None
+        subject = (
+            test.args[1] if name in ("re.match", "re.fullmatch") and len(test.args) > 1 else None
+        )
         pattern = test.args[0] if subject is not None else None
         if subject is None and test.args:
             subject = test.args[0]
-        text = evaluate(pattern).text if pattern is not None else (receiver.text if receiver else None)
+        text = (
+            evaluate(pattern).text if pattern is not None else (receiver.text if receiver else None)
+        )
         anchored = text is None or text.endswith(("$", r"\Z", r"\z"))
         if subject is not None and (method == "fullmatch" or anchored):
             return _marked(evaluate(subject), EVERY_SINK)
@@ -106,7 +114,9 @@ def _call(
         prefix = evaluate(test.args[0])
         if not prefix.is_constant or prefix.text is None:
             return _marked(receiver, _PATH)
-        if re.match(r"https?://[^/]+/", prefix.text) or (prefix.text.startswith("/") and len(prefix.text) > 1):
+        if re.match(r"https?://[^/]+/", prefix.text) or (
+            prefix.text.startswith("/") and len(prefix.text) > 1
+        ):
             return _marked(receiver, _ADDRESS | _PATH)
         return _marked(receiver, frozenset([SinkKind.REDIRECT])) if prefix.text == "/" else {}
     if name == "isinstance" and len(test.args) == 2:
@@ -125,7 +135,9 @@ def checked_by_call(
 ) -> Cleaned:
     """What a statement such as `validate_path(path)` or `path.relative_to(root)`, which raises, tells."""
     name = resolve(call.func)
-    method = name.rpartition(".")[2] or (call.func.attr if isinstance(call.func, ast.Attribute) else "")
+    method = name.rpartition(".")[2] or (
+        call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    )
     if method == "relative_to" and isinstance(call.func, ast.Attribute):
         return _marked(evaluate(call.func.value), _PATH)
     if CHECK_NAME.search(method) and not method.startswith("is_"):

@@ -19,7 +19,9 @@ MAX_ROUNDS = 4
 class Program:
     """Functions, classes and variables by qualified name. Use from one thread."""
 
-    def __init__(self, modules: Iterable[PythonModule], check: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, modules: Iterable[PythonModule], check: Callable[[], None] = lambda: None
+    ) -> None:
         """Index the modules.
 
         Args:
@@ -140,7 +142,13 @@ class Program:
         hits: set[Hit] = set()
         changed: set[str] = set()
         top = FunctionWalk(module, self, {}, function=f"{name}.<module>")
-        top.run([one for one in module.tree.body if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)])
+        top.run(
+            [
+                one
+                for one in module.tree.body
+                if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+            ]
+        )
         hits |= top.hits
         for variable, value in top.evaluate.environment.items():
             if variable.isidentifier():
@@ -162,9 +170,17 @@ class Program:
                 changed.add(qualified)
         return hits, changed
 
-    def _walk_class_body(self, module: PythonModule, node: ast.ClassDef, qualified: str) -> set[Hit]:
+    def _walk_class_body(
+        self, module: PythonModule, node: ast.ClassDef, qualified: str
+    ) -> set[Hit]:
         walk = FunctionWalk(module, self, {}, function=qualified)
-        walk.run([one for one in node.body if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)])
+        walk.run(
+            [
+                one
+                for one in node.body
+                if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+            ]
+        )
         for name, value in walk.evaluate.environment.items():
             self._fields[qualified, name] = value
         return walk.hits

@@ -27,7 +27,9 @@ RULES: Mapping[SinkKind, Rule] = {
     SinkKind.LOG: Rule("log-injection", _LOW, "data of a client in a log message", 117),
     SinkKind.REGEX: Rule("regex-injection", _LOW, "regular expression made of data", 1333),
     SinkKind.NOSQL: Rule("nosql-injection", _HIGH, "query document made of data", 943),
-    SinkKind.REFLECTION: Rule("unsafe-reflection", _HIGH, "module or attribute chosen by data", 470),
+    SinkKind.REFLECTION: Rule(
+        "unsafe-reflection", _HIGH, "module or attribute chosen by data", 470
+    ),
 }
 
 ADVICE: Mapping[SinkKind, str] = {

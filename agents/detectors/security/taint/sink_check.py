@@ -54,7 +54,11 @@ def reached_sinks(
         if sink.looks and not _looks_like(sink, value, receiver_name):
             continue
         yield sink, value
-    if receiver is not None and isinstance(call.func, ast.Attribute) and call.func.attr in FILE_METHODS:
+    if (
+        receiver is not None
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in FILE_METHODS
+    ):
         is_path = receiver.type.startswith("pathlib.") or call.func.attr[:4] in ("read", "writ")
         if is_path and receiver.origins and SinkKind.PATH not in receiver.clean:
             yield Sink(SinkKind.PATH), receiver
@@ -63,9 +67,7 @@ def reached_sinks(
         yield Sink(SinkKind.COMMAND, raw=Trust.PARAMETER, built=Trust.OPAQUE), shell
 
 
-def _sinks(
-    call: ast.Call, name: str, receiver: Value | None, receiver_name: str
-) -> Iterator[Sink]:
+def _sinks(call: ast.Call, name: str, receiver: Value | None, receiver_name: str) -> Iterator[Sink]:
     if name in CALLS:
         yield from CALLS[name]
         return
@@ -77,7 +79,9 @@ def _sinks(
     if method in CLIENT_METHODS and (
         CLIENT_NAMES.search(receiver_name) or receiver.type.removesuffix("()") in CLIENT_TYPES
     ):
-        yield _URL_SINK if method not in ("request", "stream") else Sink(SinkKind.URL, (1,), ("url",))
+        yield (
+            _URL_SINK if method not in ("request", "stream") else Sink(SinkKind.URL, (1,), ("url",))
+        )
     if method in LOG_METHODS and LOG_NAMES.search(receiver_name):
         yield _LOG_SINK
 
@@ -103,7 +107,9 @@ def _needs(sink: Sink, call: ast.Call, value: Value, arguments: list[Value]) -> 
     if sink.needs == "no-shell":  # a list with a constant program is no injection
         if is_true(argument(call, 8, "shell")):
             return False
-        return value.elements is None or bool(value.elements and value.elements[0].trust >= Trust.USER)
+        return value.elements is None or bool(
+            value.elements and value.elements[0].trust >= Trust.USER
+        )
     if sink.needs == "unsafe-yaml":
         loader = argument(call, 1, "Loader")
         name = "Loader" if loader is None else ast.unparse(loader)
@@ -114,7 +120,9 @@ def _needs(sink: Sink, call: ast.Call, value: Value, arguments: list[Value]) -> 
         return is_true(argument(call, 2, "allow_pickle"))
     if sink.needs == "xml-entities":
         parser = argument(call, 1, "parser")
-        return not (isinstance(parser, ast.Call) and is_false(argument(parser, None, "resolve_entities")))
+        return not (
+            isinstance(parser, ast.Call) and is_false(argument(parser, None, "resolve_entities"))
+        )
     if sink.needs == "document":
         origin = value.worst_origin()
         return origin is not None and any(part in origin.text for part in _DOCUMENT_PARTS)
@@ -133,7 +141,9 @@ def _looks_like(sink: Sink, value: Value, receiver_name: str) -> bool:
 
 def _shell_command(name: str, call: ast.Call, arguments: list[Value]) -> Value | None:
     """The command in `["sh", "-c", command]` passed without a shell; None if it is constant."""
-    if not name.startswith(("subprocess.", "asyncio.create_subprocess_exec", "os.exec", "os.spawn")):
+    if not name.startswith(
+        ("subprocess.", "asyncio.create_subprocess_exec", "os.exec", "os.spawn")
+    ):
         return None
     words = arguments
     if arguments and arguments[0].elements is not None:

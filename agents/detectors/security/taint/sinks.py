@@ -49,10 +49,26 @@ _HTML = Sink(SinkKind.HTML, (0,), ("s", "content", "response", "body"), _U, _O, 
 
 CALLS: dict[str, tuple[Sink, ...]] = {
     **dict.fromkeys(
-        "os.system os.popen subprocess.getoutput subprocess.getstatusoutput asyncio.create_subprocess_shell"
-        " commands.getoutput commands.getstatusoutput popen2.popen2 popen2.popen3 asyncio.subprocess.create_subprocess_shell"
-        " invoke.run fabric.run fabric.sudo fabric.api.run fabric.api.sudo fabric.api.local pexpect.run"
-        " anyio.open_process".split(),
+        [
+            "os.system",
+            "os.popen",
+            "subprocess.getoutput",
+            "subprocess.getstatusoutput",
+            "asyncio.create_subprocess_shell",
+            "commands.getoutput",
+            "commands.getstatusoutput",
+            "popen2.popen2",
+            "popen2.popen3",
+            "asyncio.subprocess.create_subprocess_shell",
+            "invoke.run",
+            "fabric.run",
+            "fabric.sudo",
+            "fabric.api.run",
+            "fabric.api.sudo",
+            "fabric.api.local",
+            "pexpect.run",
+            "anyio.open_process",
+        ],
         (_SHELL,),
     ),
     **dict.fromkeys(
@@ -64,9 +80,7 @@ CALLS: dict[str, tuple[Sink, ...]] = {
         + ["pty.spawn", "pexpect.spawn"],
         (Sink(SinkKind.COMMAND, (0, 1, 2), raw=_U, built=_U),),
     ),
-    **dict.fromkeys(
-        "eval exec builtins.eval builtins.exec".split(), (_CODE,)
-    ),
+    **dict.fromkeys(["eval", "exec", "builtins.eval", "builtins.exec"], (_CODE,)),
     "compile": (Sink(SinkKind.CODE, (0,), ("source",), _U, _U),),
     "timeit.timeit": (_CODE,),
     "pandas.eval": (Sink(SinkKind.CODE, raw=_U, built=_P),),
@@ -74,9 +88,28 @@ CALLS: dict[str, tuple[Sink, ...]] = {
     "__import__": (Sink(SinkKind.REFLECTION, raw=_U, built=_U),),
     "getattr": (Sink(SinkKind.REFLECTION, (1,), raw=_U, built=None),),
     **dict.fromkeys(
-        "pickle.loads pickle.load _pickle.loads cPickle.loads cPickle.load pickle.Unpickler marshal.loads marshal.load"
-        " dill.loads dill.load cloudpickle.loads cloudpickle.load jsonpickle.decode jsonpickle.loads shelve.open"
-        " joblib.load pandas.read_pickle yaml.unsafe_load yaml.unsafe_load_all yaml.full_load".split(),
+        [
+            "pickle.loads",
+            "pickle.load",
+            "_pickle.loads",
+            "cPickle.loads",
+            "cPickle.load",
+            "pickle.Unpickler",
+            "marshal.loads",
+            "marshal.load",
+            "dill.loads",
+            "dill.load",
+            "cloudpickle.loads",
+            "cloudpickle.load",
+            "jsonpickle.decode",
+            "jsonpickle.loads",
+            "shelve.open",
+            "joblib.load",
+            "pandas.read_pickle",
+            "yaml.unsafe_load",
+            "yaml.unsafe_load_all",
+            "yaml.full_load",
+        ],
         (_PICKLE,),
     ),
     "yaml.load": (Sink(SinkKind.DESERIALIZE, (0,), ("stream",), _O, _O, needs="unsafe-yaml"),),
@@ -89,12 +122,19 @@ CALLS: dict[str, tuple[Sink, ...]] = {
     "django.template.Template": (Sink(SinkKind.TEMPLATE, (0,), (), _L, _P),),
     "tornado.template.Template": (Sink(SinkKind.TEMPLATE, (0,), (), _L, _P),),
     **dict.fromkeys(
-        "markupsafe.Markup flask.Markup django.utils.safestring.mark_safe jinja2.Markup".split(),
+        ["markupsafe.Markup", "flask.Markup", "django.utils.safestring.mark_safe", "jinja2.Markup"],
         (Sink(SinkKind.HTML, (0,), (), _L, _P),),
     ),
     **dict.fromkeys(
-        "flask.make_response flask.Response django.http.HttpResponse fastapi.responses.HTMLResponse"
-        " starlette.responses.HTMLResponse sanic.response.html aiohttp.web.Response".split(),
+        [
+            "flask.make_response",
+            "flask.Response",
+            "django.http.HttpResponse",
+            "fastapi.responses.HTMLResponse",
+            "starlette.responses.HTMLResponse",
+            "sanic.response.html",
+            "aiohttp.web.Response",
+        ],
         (Sink(SinkKind.HTML, (0,), ("content", "response", "text", "body"), None, _U, looks="<"),),
     ),
     "sqlalchemy.text": (Sink(SinkKind.SQL, (0,), ("text",), _L, _O, _SQL),),
@@ -113,11 +153,28 @@ CALLS: dict[str, tuple[Sink, ...]] = {
     "starlette.responses.FileResponse": (_PATH,),
     "django.http.FileResponse": (_PATH,),
     **dict.fromkeys(
-        "os.remove os.unlink os.rmdir os.listdir os.scandir os.makedirs os.mkdir shutil.rmtree os.stat".split(),
+        [
+            "os.remove",
+            "os.unlink",
+            "os.rmdir",
+            "os.listdir",
+            "os.scandir",
+            "os.makedirs",
+            "os.mkdir",
+            "shutil.rmtree",
+            "os.stat",
+        ],
         (_PATH,),
     ),
     **dict.fromkeys(
-        "shutil.copy shutil.copyfile shutil.move os.rename os.replace shutil.copytree".split(),
+        [
+            "shutil.copy",
+            "shutil.copyfile",
+            "shutil.move",
+            "os.rename",
+            "os.replace",
+            "shutil.copytree",
+        ],
         (Sink(SinkKind.PATH, (0, 1), ("src", "dst")),),
     ),
     **dict.fromkeys(
@@ -139,30 +196,79 @@ CALLS: dict[str, tuple[Sink, ...]] = {
     "http.client.HTTPSConnection": (Sink(SinkKind.URL, (0,), ("host",)),),
     "socket.create_connection": (Sink(SinkKind.URL, (0,), ("address",)),),
     **dict.fromkeys(
-        "flask.redirect django.shortcuts.redirect django.http.HttpResponseRedirect bottle.redirect"
-        " fastapi.responses.RedirectResponse starlette.responses.RedirectResponse werkzeug.utils.redirect".split(),
+        [
+            "flask.redirect",
+            "django.shortcuts.redirect",
+            "django.http.HttpResponseRedirect",
+            "bottle.redirect",
+            "fastapi.responses.RedirectResponse",
+            "starlette.responses.RedirectResponse",
+            "werkzeug.utils.redirect",
+        ],
         (Sink(SinkKind.REDIRECT, (0,), ("location", "url", "to")),),
     ),
     **dict.fromkeys(
-        "re.compile re.match re.search re.fullmatch re.findall re.sub re.split re.finditer".split(),
+        [
+            "re.compile",
+            "re.match",
+            "re.search",
+            "re.fullmatch",
+            "re.findall",
+            "re.sub",
+            "re.split",
+            "re.finditer",
+        ],
         (Sink(SinkKind.REGEX, (0,), ("pattern",), _U, _U),),
     ),
     **dict.fromkeys(
-        "lxml.etree.fromstring lxml.etree.parse lxml.etree.XML lxml.etree.iterparse lxml.objectify.fromstring".split(),
+        [
+            "lxml.etree.fromstring",
+            "lxml.etree.parse",
+            "lxml.etree.XML",
+            "lxml.etree.iterparse",
+            "lxml.objectify.fromstring",
+        ],
         (Sink(SinkKind.XML, (0,), ("source", "text"), _P, _P, needs="xml-entities"),),
     ),
     **dict.fromkeys(
-        "xml.sax.parseString xml.sax.parse xml.dom.minidom.parseString xml.dom.minidom.parse xml.dom.pulldom.parseString"
-        " xml.dom.pulldom.parse xml.etree.ElementTree.fromstring xml.etree.ElementTree.parse xml.etree.ElementTree.XML"
-        " xml.etree.ElementTree.iterparse xml.etree.cElementTree.fromstring xml.etree.cElementTree.parse".split(),
+        [
+            "xml.sax.parseString",
+            "xml.sax.parse",
+            "xml.dom.minidom.parseString",
+            "xml.dom.minidom.parse",
+            "xml.dom.pulldom.parseString",
+            "xml.dom.pulldom.parse",
+            "xml.etree.ElementTree.fromstring",
+            "xml.etree.ElementTree.parse",
+            "xml.etree.ElementTree.XML",
+            "xml.etree.ElementTree.iterparse",
+            "xml.etree.cElementTree.fromstring",
+            "xml.etree.cElementTree.parse",
+        ],
         (Sink(SinkKind.XML, (0,), ("source", "text", "string"), _U, _U),),
     ),
 }
 
 METHODS: dict[str, tuple[Sink, ...]] = {
-    **dict.fromkeys(["execute", "executemany", "executescript", "exec_driver_sql", "mogrify"], (_SQL_SINK,)),
     **dict.fromkeys(
-        "raw query sql fetch fetchrow fetchval fetch_all fetch_one fetch_val prepare scalar scalars copy_expert".split(),
+        ["execute", "executemany", "executescript", "exec_driver_sql", "mogrify"], (_SQL_SINK,)
+    ),
+    **dict.fromkeys(
+        [
+            "raw",
+            "query",
+            "sql",
+            "fetch",
+            "fetchrow",
+            "fetchval",
+            "fetch_all",
+            "fetch_one",
+            "fetch_val",
+            "prepare",
+            "scalar",
+            "scalars",
+            "copy_expert",
+        ],
         (Sink(SinkKind.SQL, (0,), ("query", "sql"), None, _O, _SQL),),
     ),
     "extra": (Sink(SinkKind.SQL, (), ("where", "select", "tables"), None, _O),),
@@ -172,7 +278,9 @@ METHODS: dict[str, tuple[Sink, ...]] = {
     "search_st": (Sink(SinkKind.LDAP, (2,), ("filterstr",), _L, _O),),
     "search_ext": (Sink(SinkKind.LDAP, (2,), ("filterstr",), _L, _O),),
     "search_ext_s": (Sink(SinkKind.LDAP, (2,), ("filterstr",), _L, _O),),
-    "search": (Sink(SinkKind.LDAP, (1,), ("search_filter",), None, _O, r"\(\s*[&|!(]?\s*\(?\w+\s*="),),
+    "search": (
+        Sink(SinkKind.LDAP, (1,), ("search_filter",), None, _O, r"\(\s*[&|!(]?\s*\(?\w+\s*="),
+    ),
     "xpath": (Sink(SinkKind.XPATH, (0,), (), _U, _O, r"//|/|\[|@"),),
     "findall": (Sink(SinkKind.XPATH, (0,), (), None, _P, r"\[@?\w+\s*="),),
     "find": (
@@ -180,8 +288,16 @@ METHODS: dict[str, tuple[Sink, ...]] = {
         Sink(SinkKind.NOSQL, (0,), ("filter",), _U, _U, needs="document"),
     ),
     **dict.fromkeys(
-        "find_one find_one_and_update find_one_and_delete update_one update_many delete_one delete_many"
-        " count_documents".split(),
+        [
+            "find_one",
+            "find_one_and_update",
+            "find_one_and_delete",
+            "update_one",
+            "update_many",
+            "delete_one",
+            "delete_many",
+            "count_documents",
+        ],
         (Sink(SinkKind.NOSQL, (0,), ("filter",), _U, _U, needs="document"),),
     ),
     "send_file": (Sink(SinkKind.PATH, (0,), ("path",)),),
@@ -189,18 +305,44 @@ METHODS: dict[str, tuple[Sink, ...]] = {
 """By method name, whatever the receiver is; the constant text decides whether it is one."""
 
 FILE_METHODS = frozenset(
-    "open read_text read_bytes write_text write_bytes unlink rmdir mkdir iterdir touch".split()
+    [
+        "open",
+        "read_text",
+        "read_bytes",
+        "write_text",
+        "write_bytes",
+        "unlink",
+        "rmdir",
+        "mkdir",
+        "iterdir",
+        "touch",
+    ]
 )
 """Methods of a `pathlib.Path` whose receiver is a sink of kind `PATH`."""
 
-CLIENT_METHODS = frozenset("get post put patch delete head options request stream".split())
-CLIENT_NAMES = re.compile(r"(^|[._])(client|session|http|http_client|httpclient|requests|aiohttp\.\w+\(\))$")
+CLIENT_METHODS = frozenset(
+    ["get", "post", "put", "patch", "delete", "head", "options", "request", "stream"]
+)
+CLIENT_NAMES = re.compile(
+    r"(^|[._])(client|session|http|http_client|httpclient|requests|aiohttp\.\w+\(\))$"
+)
 CLIENT_TYPES = frozenset(
-    "httpx.Client httpx.AsyncClient requests.Session requests.session aiohttp.ClientSession urllib3.PoolManager".split()
+    [
+        "httpx.Client",
+        "httpx.AsyncClient",
+        "requests.Session",
+        "requests.session",
+        "aiohttp.ClientSession",
+        "urllib3.PoolManager",
+    ]
 )
 
-LOG_METHODS = frozenset("debug info warning warn error critical exception log".split())
-LOG_NAMES = re.compile(r"(^|[._])(log|logger|logging|_log|_logger|LOG|LOGGER|current_app\.logger|app\.logger)$")
+LOG_METHODS = frozenset(
+    ["debug", "info", "warning", "warn", "error", "critical", "exception", "log"]
+)
+LOG_NAMES = re.compile(
+    r"(^|[._])(log|logger|logging|_log|_logger|LOG|LOGGER|current_app\.logger|app\.logger)$"
+)
 DATABASE_NAMES = re.compile(
     r"(?i)(^|[._])(\w*(cursor|cur|conn|connection|db|database|session|engine|tx|transaction|pool|sqlite|sql))(\(\)|\[\])*$"
 )

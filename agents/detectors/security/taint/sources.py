@@ -8,12 +8,52 @@ from agents.detectors.security.python_names import ImportedNames
 from agents.detectors.security.taint.value import CONSTANT, Origin, Trust, Value
 
 _REQUEST_PARTS = frozenset(
-    "args form values json data files headers cookies view_args query_string full_path path url base_url"
-    " GET POST FILES COOKIES META body query_params path_params query match_info rel_url stream get_data"
-    " get_json text post params raw_uri environ arguments get_argument get_query_argument get_body_argument"
-    " get_cookie get_header media".split()
+    [
+        "args",
+        "form",
+        "values",
+        "json",
+        "data",
+        "files",
+        "headers",
+        "cookies",
+        "view_args",
+        "query_string",
+        "full_path",
+        "path",
+        "url",
+        "base_url",
+        "GET",
+        "POST",
+        "FILES",
+        "COOKIES",
+        "META",
+        "body",
+        "query_params",
+        "path_params",
+        "query",
+        "match_info",
+        "rel_url",
+        "stream",
+        "get_data",
+        "get_json",
+        "text",
+        "post",
+        "params",
+        "raw_uri",
+        "environ",
+        "arguments",
+        "get_argument",
+        "get_query_argument",
+        "get_body_argument",
+        "get_cookie",
+        "get_header",
+        "media",
+    ]
 )
-_REQUEST_NAMES = frozenset(["request", "req", "self.request", "flask.request", "info.context", "bottle.request"])
+_REQUEST_NAMES = frozenset(
+    ["request", "req", "self.request", "flask.request", "info.context", "bottle.request"]
+)
 _CALLS = {
     "input": Trust.LOCAL,
     "raw_input": Trust.LOCAL,
@@ -30,10 +70,33 @@ _NAMES = {
     "os.environ": Trust.LOCAL,
 }
 _REMOTE_METHODS = frozenset(
-    ["recv", "recvfrom", "receive_text", "receive_json", "receive_bytes", "recv_string", "recv_json", "recv_multipart"]
+    [
+        "recv",
+        "recvfrom",
+        "receive_text",
+        "receive_json",
+        "receive_bytes",
+        "recv_string",
+        "recv_json",
+        "recv_multipart",
+    ]
 )
 _ROUTE_METHODS = frozenset(
-    "route get post put patch delete head options websocket api_route websocket_route view_config expose".split()
+    [
+        "route",
+        "get",
+        "post",
+        "put",
+        "patch",
+        "delete",
+        "head",
+        "options",
+        "websocket",
+        "api_route",
+        "websocket_route",
+        "view_config",
+        "expose",
+    ]
 )
 _ROUTERS = re.compile(
     r"(^|[._])(app|api|router|routes?|blueprint|bp|server|application|web|mod|ns|namespace|controller|flask|fastapi"
@@ -41,7 +104,9 @@ _ROUTERS = re.compile(
     re.IGNORECASE,
 )
 _COMMANDS = re.compile(r"(^|\.)(command|argument|option)$")
-_NUMBERS = frozenset(["int", "float", "bool", "UUID", "uuid.UUID", "date", "datetime", "Decimal", "Literal"])
+_NUMBERS = frozenset(
+    ["int", "float", "bool", "UUID", "uuid.UUID", "date", "datetime", "Decimal", "Literal"]
+)
 _SERVICES = re.compile(
     r"(Request|Response|Session|BackgroundTasks|WebSocket|Connection|Settings|Service|Repository|Client|Engine|Context)$"
 )
@@ -108,14 +173,20 @@ def _route_methods(attribute: str, call: ast.Call) -> frozenset[str]:
 
 
 def parameter_values(
-    function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, names: ImportedNames, *, in_class: bool
+    function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda,
+    names: ImportedNames,
+    *,
+    in_class: bool,
 ) -> dict[str, Value]:
     """The values of a function's parameters: hostile ones of a route, of unknown callers otherwise."""
     route = None if isinstance(function, ast.Lambda) else route_of(function, names)
     arguments = function.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     values: dict[str, Value] = {}
-    is_event = not isinstance(function, ast.Lambda) and function.name in ("lambda_handler", "handler")
+    is_event = not isinstance(function, ast.Lambda) and function.name in (
+        "lambda_handler",
+        "handler",
+    )
     for position, parameter in enumerate(every):
         if in_class and position == 0 and parameter.arg in ("self", "cls"):
             values[parameter.arg] = CONSTANT
@@ -127,7 +198,9 @@ def parameter_values(
             trust = Trust.USER
         origin = Origin(trust, parameter.arg, parameter.lineno, parameter.col_offset)
         value = Value(frozenset([origin]))
-        if _is_number(parameter.annotation, names) or (route and f"<int:{parameter.arg}>" in route.path):
+        if _is_number(parameter.annotation, names) or (
+            route and f"<int:{parameter.arg}>" in route.path
+        ):
             value = value.cleaned()
         values[parameter.arg] = value
     for extra in (arguments.vararg, arguments.kwarg):
@@ -140,7 +213,9 @@ def parameter_values(
 def _is_number(annotation: ast.expr | None, names: ImportedNames) -> bool:
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
         sides = (annotation.left, annotation.right)
-        known = [side for side in sides if not (isinstance(side, ast.Constant) and side.value is None)]
+        known = [
+            side for side in sides if not (isinstance(side, ast.Constant) and side.value is None)
+        ]
         return all(_is_number(side, names) for side in known)
     if isinstance(annotation, ast.Subscript):
         base = names.resolve(annotation.value).rpartition(".")[2]
@@ -148,15 +223,23 @@ def _is_number(annotation: ast.expr | None, names: ImportedNames) -> bool:
             return True
         if base in ("Optional", "Annotated", "list", "List", "set", "Sequence"):
             inner = annotation.slice
-            return _is_number(inner.elts[0] if isinstance(inner, ast.Tuple) and inner.elts else inner, names)
+            return _is_number(
+                inner.elts[0] if isinstance(inner, ast.Tuple) and inner.elts else inner, names
+            )
         return False
-    return names.resolve(annotation).rpartition(".")[2] in _NUMBERS if annotation is not None else False
+    return (
+        names.resolve(annotation).rpartition(".")[2] in _NUMBERS
+        if annotation is not None
+        else False
+    )
 
 
 def _is_injected(parameter: ast.arg, arguments: ast.arguments, names: ImportedNames) -> bool:
     """Whether the framework supplies it: a dependency, the request object, a session."""
     positional = [*arguments.posonlyargs, *arguments.args]
-    defaults = dict(zip([one.arg for one in reversed(positional)], reversed(arguments.defaults), strict=False))
+    defaults = dict(
+        zip([one.arg for one in reversed(positional)], reversed(arguments.defaults), strict=False)
+    )
     defaults |= {
         one.arg: default
         for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)

@@ -199,7 +199,9 @@ class FunctionWalk:
         before = self.evaluate.environment
         returned, self.returned = self.returned, []
         is_route, self._is_route = self._is_route, route_of(node, self._module.names) is not None
-        self.evaluate.environment = dict(before) | parameter_values(node, self._module.names, in_class=False)
+        self.evaluate.environment = dict(before) | parameter_values(
+            node, self._module.names, in_class=False
+        )
         self.run(node.body)
         before[node.name] = CONSTANT
         self.evaluate.environment = before
@@ -244,7 +246,9 @@ class FunctionWalk:
             self._record(sink.kind, call, value, shown, sink.raw)
         class_name = self._resolver.class_of(name)
         if class_name:
-            return Value(join([*arguments, *keywords.values()]).part().origins, type=f"{class_name}()")
+            return Value(
+                join([*arguments, *keywords.values()]).part().origins, type=f"{class_name}()"
+            )
         if any(sink.kind in (SinkKind.SQL, SinkKind.HTML) for sink, _ in reached) and name:
             return opaque(f"{name}()", call.lineno)  # reported here, not again where it is used
         if name.endswith((".sql.SQL", ".sql.Identifier", "sql.Literal")):
@@ -262,7 +266,11 @@ class FunctionWalk:
 
     def _callee(self, call: ast.Call, name: str, receiver: Value | None) -> Function | None:
         if isinstance(call.func, ast.Attribute):
-            if self._owner and name in (f"self.{call.func.attr}", f"cls.{call.func.attr}", f"super().{call.func.attr}"):
+            if self._owner and name in (
+                f"self.{call.func.attr}",
+                f"cls.{call.func.attr}",
+                f"super().{call.func.attr}",
+            ):
                 return self._resolver.function(f"{self._owner}.{call.func.attr}")
             if receiver is not None and receiver.type.endswith("()"):
                 found = self._resolver.function(f"{receiver.type[:-2]}.{call.func.attr}")
@@ -285,7 +293,9 @@ class FunctionWalk:
                 bound[parameters[position]] = value
         function.calls += 1
         for name, value in bound.items():
-            function.arguments[name] = max(function.arguments.get(name, Trust.CONSTANT), value.trust)
+            function.arguments[name] = max(
+                function.arguments.get(name, Trust.CONSTANT), value.trust
+            )
         summary = function.summary
         if summary is None:
             return opaque(f"{function.node.name}()", call.lineno)
@@ -310,7 +320,12 @@ class FunctionWalk:
             self._record(hit.kind, call, value, hit.call, hit.raw)
 
     def _record(
-        self, kind: SinkKind, node: ast.Call | ast.Return, value: Value, call: str, raw: Trust | None
+        self,
+        kind: SinkKind,
+        node: ast.Call | ast.Return,
+        value: Value,
+        call: str,
+        raw: Trust | None,
     ) -> None:
         self.hits.add(
             Hit(

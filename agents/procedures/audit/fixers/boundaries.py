@@ -37,14 +37,17 @@ def fix_off_by_one(target: Target) -> Fix | None:
     """`range(len(x) + 1)`, `<= len(x)` and `x[len(x)]` end at the last element (CWE-193)."""
     for node in target.nodes():
         if (
-            isinstance(node, ast.BinOp)
-            and isinstance(node.op, ast.Add)
-            and isinstance(node.left, ast.Call)
+            (
+                isinstance(node, ast.BinOp)
+                and isinstance(node.op, ast.Add)
+                and isinstance(node.left, ast.Call)
+            )
+            and shape(node.left.func) == "len"
+            and shape(node.right) == "1"
         ):
-            if shape(node.left.func) == "len" and shape(node.right) == "1":
-                return target.fix(
-                    "The last index is len - 1.", target.replace(node, target.source(node.left))
-                )
+            return target.fix(
+                "The last index is len - 1.", target.replace(node, target.source(node.left))
+            )
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.LtE):
             right = node.comparators[0]
             if isinstance(right, ast.Call) and shape(right.func) == "len" and len(node.ops) == 1:

@@ -90,7 +90,7 @@ def fix_mktemp(target: Target) -> Fix | None:
                     if keyword.arg is None
                     else f"{keyword.arg}={target.source(keyword.value)}"
                     for keyword in call.keywords
-                ]  # noqa: E501
+                ]
                 + ["delete=False"]
             )
             return target.fix(
@@ -160,7 +160,7 @@ def _words(target: Target, command: ast.expr) -> list[str] | None:
             after_value = index > 0
             if (before_value and part and not part.endswith(" ")) or (
                 after_value and part and not part.startswith(" ")
-            ):  # noqa: E501
+            ):
                 return None  # a word that is part text, part value
             words += [repr(word).replace("'", '"') for word in part.split()]
         else:
@@ -221,7 +221,7 @@ def fix_sql(target: Target) -> Fix | None:
                 for name in ("psycopg", "MySQLdb", "pymysql", "mysql.connector")
             )
             else "?"
-        )  # noqa: E501
+        )
         literal = (
             '"'
             + text.replace("\0", mark)
@@ -229,7 +229,7 @@ def fix_sql(target: Target) -> Fix | None:
             .replace('"', '\\"')
             .replace("\n", "\\n")
             + '"'
-        )  # noqa: E501
+        )
         arguments = ", ".join(values) + ("," if len(values) == 1 else "")
         edits = [target.replace(where, literal)]
         start, end = target.span(query)

@@ -41,7 +41,9 @@ class Target:
         touching = [
             node
             for node in self.module.nodes
-            if hasattr(node, "lineno") and node.lineno <= last and (node.end_lineno or 0) >= first
+            if hasattr(node, "lineno")
+            and node.lineno <= last
+            and (getattr(node, "end_lineno", None) or 0) >= first
         ]
         starting = [node for node in touching if first <= getattr(node, "lineno", 0) <= last]
         yield from starting

@@ -1,0 +1,272 @@
+"""Claims that nothing supports: imports, names, paths and quotes that do not exist."""
+
+import ast
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib import metadata
+
+from agents.api.finding import Finding, Severity
+from agents.detectors.audit.per_file import python_files
+from agents.detectors.audit.python_module import PythonModule
+from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.workspace.source_file import SourceFile
+from agents.workspace.workspace import Workspace
+
+_LOW, _MEDIUM, _HIGH = Severity.LOW, Severity.MEDIUM, Severity.HIGH
+UNKNOWN_IMPORT = Rule("unknown-import", _HIGH, "Import that does not exist", cwe=1357)
+UNKNOWN_NAME = Rule("unknown-name", _HIGH, "Name that the module does not have", cwe=628)
+MISSING_PATH = Rule("missing-path", _MEDIUM, "Path that does not exist", cwe=1059)
+UNSUPPORTED = Rule("unsupported-quote", _MEDIUM, "Quote that the source does not have")
+RULES = (UNKNOWN_IMPORT, UNKNOWN_NAME, MISSING_PATH, UNSUPPORTED)
+_INSPECTED = frozenset(
+    [
+        "json",
+        "os",
+        "os.path",
+        "re",
+        "math",
+        "random",
+        "datetime",
+        "time",
+        "collections",
+        "itertools",
+        "functools",
+        "pathlib",
+        "string",
+        "hashlib",
+        "base64",
+        "csv",
+        "shutil",
+        "statistics",
+        "decimal",
+        "fractions",
+        "heapq",
+        "bisect",
+        "textwrap",
+        "typing",
+        "dataclasses",
+        "asyncio",
+        "subprocess",
+        "logging",
+        "urllib",
+        "urllib.parse",
+        "urllib.request",
+        "socket",
+        "struct",
+        "copy",
+        "enum",
+        "glob",
+        "tempfile",
+        "threading",
+        "queue",
+        "secrets",
+        "uuid",
+        "zlib",
+        "gzip",
+        "sqlite3",
+        "html",
+        "operator",
+        "inspect",
+        "contextlib",
+        "types",
+        "abc",
+        "io",
+        "sys",
+        "platform",
+        "getpass",
+        "argparse",
+        "configparser",
+        "pprint",
+    ]
+)
+"""Modules of the standard library whose import has no effect; their names are looked up."""
+
+
+def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
+    local = _local_modules(workspace)
+    declared = _declared(workspace)
+    for module in python_files(workspace, context):
+        yield from _imports(module, local, declared, workspace)
+        yield from _attributes(module)
+    for file in workspace.of("markdown"):
+        context.check_cancelled()
+        yield from _links(file, workspace)
+
+
+def _local_modules(workspace: Workspace) -> set[str]:
+    """Top-level names that the workspace itself can satisfy, from any folder."""
+    names: set[str] = set()
+    for file in workspace.of("python"):
+        for part in file.path.removesuffix(".py").removesuffix(".pyi").split("/"):
+            names.add(part)
+    names |= {part for one in workspace.skipped for part in one.path.split(".")[0].split("/")}
+    return names
+
+
+@cache
+def _installed() -> frozenset[str]:
+    return frozenset(metadata.packages_distributions())
+
+
+_ALIASES = {"yaml": "pyyaml", "cv2": "opencv", "PIL": "pillow", "sklearn": "scikit", "bs4": "beautifulsoup4",
+            "jwt": "pyjwt", "dateutil": "python-dateutil", "dotenv": "python-dotenv", "attr": "attrs"}  # fmt: skip
+
+
+def _declared(workspace: Workspace) -> str:
+    texts = [
+        file.text.lower().replace("_", "-")
+        for file in workspace
+        if re.search(
+            r"(requirements[^/]*\.txt|pyproject\.toml|setup\.(py|cfg)|environment\.ya?ml|Pipfile)$",
+            file.path,
+        )
+    ]
+    return "\n".join(texts)
+
+
+def _exists(top: str, local: set[str], declared: str) -> bool:
+    plain = _ALIASES.get(top, top).lower().replace("_", "-")
+    known = (
+        top in sys.stdlib_module_names or top in local or top in _installed() or top == "__main__"
+    )
+    return known or (
+        bool(declared) and re.search(rf"(?<![a-z0-9]){re.escape(plain)}", declared) is not None
+    )
+
+
+def _imports(
+    module: PythonModule, local: set[str], declared: str, workspace: Workspace
+) -> Iterator[Finding]:
+    imports = [one for one in module.nodes if isinstance(one, ast.Import | ast.ImportFrom)]
+    for node in imports:
+        if any(isinstance(one, ast.Try) for one in module.ancestors(node)):
+            continue  # an optional dependency
+        if isinstance(node, ast.ImportFrom):
+            if node.level:
+                continue
+            name = node.module or ""
+            if name.split(".")[0] in sys.stdlib_module_names:
+                yield from _stdlib_names(module, node, name)
+            names = [name]
+        else:
+            names = [one.name for one in node.names]
+        for name in names:
+            top = name.split(".")[0]
+            if name in sys.stdlib_module_names or _stdlib_submodule(name):
+                continue
+            if top in sys.stdlib_module_names:
+                text = f"The standard library has no module {name}."
+                yield UNKNOWN_IMPORT.at(module.file, node.lineno, text)
+            elif not _exists(top, local, declared):
+                text = f"No module {top} is known: not of the standard library, declared, installed or in this code."
+                confidence = 0.8 if declared else 0.5
+                severity = _HIGH if declared else _LOW
+                yield UNKNOWN_IMPORT.at(
+                    module.file, node.lineno, text, confidence=confidence, severity=severity
+                )
+
+
+@cache
+def _stdlib_submodule(name: str) -> bool:
+    """Whether this is a submodule of the standard library; its packages' folders are looked at."""
+    top = name.split(".")[0]
+    if "." not in name or top not in sys.stdlib_module_names:
+        return False
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError, AttributeError):
+        return False
+
+
+@cache
+def _names_of(module: str) -> frozenset[str]:
+    """Names of a module that may be imported without effects; empty for others."""
+    if module not in _INSPECTED:
+        return frozenset()
+    return frozenset(dir(importlib.import_module(module)))
+
+
+def _stdlib_names(module: PythonModule, node: ast.ImportFrom, name: str) -> Iterator[Finding]:
+    known = _names_of(name)
+    for one in node.names if known else ():
+        if (
+            one.name != "*"
+            and one.name not in known
+            and not _stdlib_submodule(f"{name}.{one.name}")
+        ):
+            yield UNKNOWN_NAME.at(module.file, node.lineno, f"{name} has no {one.name}.")
+
+
+def _attributes(module: PythonModule) -> Iterator[Finding]:
+    rebound = {one.id for one in module.of(ast.Name) if isinstance(one.ctx, ast.Store)} | {
+        argument.arg
+        for function in module.functions
+        for argument in ast.walk(function.args)
+        if isinstance(argument, ast.arg)
+    }
+    modules = {
+        name: target
+        for name, target in module.imports.items()
+        if target in _INSPECTED and name not in rebound
+    }
+    for node in module.of(ast.Attribute):
+        if not isinstance(node.value, ast.Name) or not isinstance(node.ctx, ast.Load):
+            continue
+        target = modules.get(node.value.id)
+        if (
+            target is None
+            or node.attr in _names_of(target)
+            or _stdlib_submodule(f"{target}.{node.attr}")
+        ):
+            continue
+        if (
+            any(isinstance(one, ast.Try) for one in module.ancestors(node))
+            or f'"{node.attr}"' in module.file.text
+        ):
+            continue
+        if re.search(rf"hasattr\(\s*{node.value.id}", module.file.text):
+            continue
+        yield UNKNOWN_NAME.at(module.file, node.lineno, f"{target} has no {node.attr}.")
+
+
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]+)(?:#[^)]*)?\)")
+
+
+def _links(file: SourceFile, workspace: Workspace) -> Iterator[Finding]:
+    folder = file.path.rpartition("/")[0]
+    fenced = False
+    for number, line in enumerate(file.lines, 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        for target in () if fenced else _LINK.findall(line):
+            if re.match(r"[a-z][a-z0-9+.-]*:|//|/|mailto:|<|\{", target, re.I):
+                continue
+            parts = [*(folder.split("/") if folder else []), *target.split("/")]
+            resolved: list[str] = []
+            for part in parts:
+                if part == "..":
+                    resolved = resolved[:-1]
+                elif part not in ("", "."):
+                    resolved.append(part)
+            path = "/".join(resolved)
+            known = workspace.get(path) is not None or any(
+                one.path.startswith(f"{path}/") for one in workspace
+            )
+            skipped = any(
+                one.path == path or one.path.startswith(f"{path}/") for one in workspace.skipped
+            )
+            outside = target.count("../") > (folder.count("/") + 1 if folder else 0)
+            if not known and not skipped and not outside and path:
+                yield MISSING_PATH.at(file, number, f"{target[:120]} does not exist.")
+
+
+HALLUCINATION = Detector(
+    "hallucination",
+    "Checks that imports, names of the standard library and linked paths exist.",
+    _detect,
+    RULES,
+)

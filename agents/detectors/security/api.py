@@ -1,0 +1,206 @@
+"""HTTP interfaces: OpenAPI documents without limits, mass assignment, answers that tell too much."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+import yaml
+
+from agents.api.finding import Finding, Severity
+from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.security.python_files import is_test_path, python_modules
+from agents.detectors.security.python_names import PythonModule, argument, is_true
+from agents.workspace.source_file import SourceFile
+from agents.workspace.workspace import Workspace
+
+_HIGH, _MEDIUM, _LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
+NO_SECURITY = Rule("operation-without-security", _HIGH, "Operation without authentication", cwe=306)
+NO_BOUND = Rule("unbounded-input", _LOW, "Input without a bound", cwe=770)
+EXTRA_PROPERTIES = Rule("extra-properties", _LOW, "Unknown properties accepted", cwe=915)
+PLAIN_SERVER = Rule("plain-server", _MEDIUM, "Interface without TLS", cwe=319)
+MASS_ASSIGNMENT = Rule("mass-assignment", _HIGH, "Client sets any attribute", cwe=915)
+STACK_TRACE = Rule("error-details", _MEDIUM, "Internals shown to clients", cwe=209)
+UNBOUNDED_PAGE = Rule("unbounded-page", _MEDIUM, "Page size chosen by the client", cwe=770)
+INTROSPECTION = Rule("introspection", _LOW, "Schema shown to everybody", cwe=200)
+RULES = (
+    NO_SECURITY, NO_BOUND, EXTRA_PROPERTIES, PLAIN_SERVER, MASS_ASSIGNMENT, STACK_TRACE, UNBOUNDED_PAGE,
+    INTROSPECTION,
+)  # fmt: skip
+_METHODS = frozenset(["get", "post", "put", "patch", "delete"])
+_BODY = r"(request\.(json|form|args|values|get_json\(\)|data|POST|GET)|(?:payload|body|data)\.(model_)?dict\(|" \
+        r"(?:payload|body|data)\.model_dump\()"  # fmt: skip
+
+
+def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
+    for file in workspace.of("yaml", "json"):
+        context.check_cancelled()
+        if re.search(r"[\"']?(openapi|swagger)[\"']?\s*:", file.text[:4_000]):
+            yield from _openapi(file)
+    for module in python_modules(workspace, context):
+        if not is_test_path(module.file.path):
+            yield from _python(module)
+    for file in workspace.of("javascript", "typescript"):
+        context.check_cancelled()
+        if not is_test_path(file.path):
+            yield from _script(file)
+
+
+def _openapi(file: SourceFile) -> Iterator[Finding]:
+    try:
+        root = yaml.compose(file.text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return
+    members = _members(root)
+    global_security = "security" in members and _length(members["security"][1]) > 0
+    if "servers" in members:
+        for server in _items(members["servers"][1]):
+            url = _members(server).get("url")
+            if url and re.match(r"http://(?!localhost|127\.)", str(url[1].value)):
+                yield PLAIN_SERVER.at(file, url[0], f"{url[1].value!s:.80} is served without TLS.")
+    paths = members.get("paths")
+    for path, (_, item) in _members(paths[1]).items() if paths else ():
+        for method, (line, operation) in _members(item).items():
+            if method not in _METHODS:
+                continue
+            inner = _members(operation)
+            own = inner.get("security")
+            secured = global_security if own is None else _length(own[1]) > 0
+            if not secured and not re.search(
+                r"login|health|status|token|register|public|ping|ready", path
+            ):
+                severity = _HIGH if method != "get" else _MEDIUM
+                text = f"{method.upper()} {path} needs no authentication."
+                yield NO_SECURITY.at(file, line, text, severity=severity)
+            parameters = inner.get("parameters")
+            for parameter in _items(parameters[1]) if parameters else ():
+                schema = _members(parameter).get("schema")
+                if schema:
+                    yield from _schema(file, schema[1], 0)
+            for key in ("requestBody",):
+                if key in inner:
+                    yield from _schema(file, inner[key][1], 0)
+    components = members.get("components") or members.get("definitions")
+    if components:
+        yield from _schema(file, components[1], 0)
+
+
+def _members(node: yaml.Node | None) -> dict[str, tuple[int, yaml.Node]]:
+    if not isinstance(node, yaml.MappingNode):
+        return {}
+    return {str(key.value): (key.start_mark.line + 1, value) for key, value in node.value}
+
+
+def _items(node: yaml.Node) -> list[yaml.Node]:
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def _length(node: yaml.Node) -> int:
+    return len(node.value) if isinstance(node, yaml.CollectionNode) else 0
+
+
+def _schema(file: SourceFile, node: yaml.Node, depth: int) -> Iterator[Finding]:
+    if depth > 30:
+        return
+    members = _members(node)
+    kind = members.get("type")
+    name = str(kind[1].value) if kind and isinstance(kind[1], yaml.ScalarNode) else ""
+    bounds = {
+        "string": ("maxLength", "enum", "format", "pattern", "const"),
+        "integer": ("maximum", "enum", "format", "const"),
+        "array": ("maxItems",),
+    }.get(name)
+    if bounds and kind and not any(bound in members for bound in bounds):
+        yield NO_BOUND.at(
+            file, kind[0], f"A {name} without {bounds[0]} may be as large as a client likes."
+        )
+    extra = members.get("additionalProperties")
+    if extra and str(extra[1].value).lower() == "true" and "properties" in members:
+        yield EXTRA_PROPERTIES.at(file, extra[0], "Properties that nobody checks are accepted.")
+    for _, value in members.values():
+        yield from _schema(file, value, depth + 1)
+    for value in _items(node):
+        yield from _schema(file, value, depth + 1)
+
+
+def _python(module: PythonModule) -> Iterator[Finding]:
+    file = module.file
+    for call, name in module.calls:
+        spread = [one.value for one in call.keywords if one.arg is None]
+        for value in spread:
+            written = ast.unparse(value)
+            last = name.rpartition(".")[2]
+            if re.search(_BODY, written) and (
+                last[:1].isupper() or last in ("create", "update", "values")
+            ):
+                text = f"{last} takes every attribute that the client sends: name the allowed ones."
+                yield MASS_ASSIGNMENT.at(file, call.lineno, text)
+        if name.endswith(("__dict__.update", ".populate_obj")) and call.args:
+            if re.search(_BODY, ast.unparse(call.args[0])):
+                yield MASS_ASSIGNMENT.at(file, call.lineno, "The client sets any attribute.")
+        if name.endswith("GraphQLView.as_view") and is_true(argument(call, None, "graphiql")):
+            yield INTROSPECTION.at(file, call.lineno, "The explorer is open to everybody.")
+        if (
+            name.endswith(".limit")
+            and call.args
+            and re.search(r"request\.|limit|size", ast.unparse(call.args[0]))
+        ):
+            text = ast.unparse(call.args[0])
+            if "min(" not in text and re.search(r"request\.", text):
+                yield UNBOUNDED_PAGE.at(
+                    file, call.lineno, "The client chooses how many rows are read."
+                )
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.For) and re.search(_BODY, ast.unparse(node.iter)):
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Call) and ast.unparse(inner.func) == "setattr":
+                    yield MASS_ASSIGNMENT.at(file, inner.lineno, "The client sets any attribute.")
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield from _returned(module, node)
+
+
+def _returned(module: PythonModule, node: ast.Return) -> Iterator[Finding]:
+    written = ast.unparse(node.value) if node.value else ""
+    if re.search(r"traceback\.format_exc\(|traceback\.format_exception|sys\.exc_info\(", written):
+        yield STACK_TRACE.at(module.file, node.lineno, "Clients see the stack trace.")
+    elif re.search(r"\b(str|repr)\((e|err|error|ex|exc|exception)\)", written) and re.search(
+        r"jsonify|JSONResponse|Response|\b(500|400)\b|render|\{", written
+    ):
+        text = "Clients see the text of the exception: log it and send a number."
+        yield STACK_TRACE.at(module.file, node.lineno, text, confidence=0.7)
+
+
+_SCRIPT = (
+    (MASS_ASSIGNMENT, r"Object\.assign\(\s*\w+\s*,\s*req\.body\b|\.(create|update\w*|findByIdAndUpdate)\([^)]*\breq\.body\s*[,)]|new \w+\(\s*req\.body\s*\)|\{\s*\.\.\.\s*req\.body",
+     "The client sets any attribute: name the allowed ones."),
+    (STACK_TRACE, r"res(\.status\(\d+\))?\.(send|json|end)\([^)]*\b(err|error|e)\.(stack|message)\b|\.(send|json)\(\s*(err|error)\s*\)",
+     "Clients see the internals of the error."),
+    (UNBOUNDED_PAGE, r"\.limit\(\s*(Number\(|parseInt\(|\+)?\s*req\.query",
+     "The client chooses how many rows are read."),
+    (INTROSPECTION, r"introspection\s*:\s*true", "The schema is shown to everybody."),
+)  # fmt: skip
+
+
+def _script(file: SourceFile) -> Iterator[Finding]:
+    for number, line in enumerate(file.lines, 1):
+        if len(line) > 2_000 or line.lstrip().startswith(("//", "*")):
+            continue
+        for rule, pattern, message in _SCRIPT:
+            if re.search(pattern, line):
+                yield rule.at(file, number, message)
+    if "express()" in file.text and re.search(r"express\.json\(\s*\)", file.text):
+        if not re.search(r"rateLimit|rate-limit|limiter", file.text, re.I):
+            at = file.text.count("\n", 0, file.text.find("express.json(")) + 1
+            yield NO_BOUND.at(
+                file,
+                at,
+                "Bodies have the default bound and there is no rate limit.",
+                severity=Severity.INFO,
+            )
+
+
+API = Detector(
+    "api",
+    "Checks OpenAPI documents and request handlers for missing limits and too much trust.",
+    _detect,
+    RULES,
+)

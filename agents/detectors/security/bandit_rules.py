@@ -1,0 +1,77 @@
+"""bandit 1.9 over a copy of the Python files, its severities and noise corrected."""
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from agents.api.finding import Finding, Severity
+from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.security.python_files import is_test_path
+from agents.workspace.workspace import Workspace
+
+BANDIT_S = 120.0
+_NOISE = frozenset(
+    ["B101", "B110", "B112", "B311", "B403", "B404", "B405", "B406", "B407", "B408", "B409", "B410", "B412",
+     "B413", "B603", "B606", "B607"]
+)  # fmt: skip
+"""Tests that report imports, assertions or every process: true of most programs, and no defect."""
+_SEVERITY = {
+    ("HIGH", "HIGH"): Severity.HIGH,
+    ("HIGH", "MEDIUM"): Severity.HIGH,
+    ("MEDIUM", "HIGH"): Severity.MEDIUM,
+    ("MEDIUM", "MEDIUM"): Severity.MEDIUM,
+}
+_CONFIDENCE = {"HIGH": 0.9, "MEDIUM": 0.7, "LOW": 0.4}
+
+
+def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
+    from agents.detectors.audit.external import copied, run_module
+
+    files = [file for file in workspace.of("python") if not is_test_path(file.path)]
+    if not files:
+        return
+    context.check_cancelled()
+    with copied(files) as folder:
+        arguments = ["-r", ".", "-f", "json", "-q", "--ignore-nosec"]
+        done = run_module("bandit", arguments, folder=folder, timeout_s=BANDIT_S)
+    results = _results("" if done is None else done.stdout)
+    if results is None:
+        context.note(f"bandit did not run with {sys.executable}: its rules were not checked.")
+        return
+    for one in results:
+        finding = _finding(one, workspace)
+        if finding is not None:
+            yield finding
+
+
+def _results(text: str) -> list[dict[str, Any]] | None:
+    try:
+        found = json.loads(text)["results"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, list) else None
+
+
+def _finding(one: dict[str, Any], workspace: Workspace) -> Finding | None:
+    try:
+        file = workspace.get(str(one["filename"]).removeprefix("./"))
+        rule, line = str(one["test_id"]), int(one["line_number"])
+        lines = [int(number) for number in one.get("line_range") or [line]]
+        severity = str(one["issue_severity"]), str(one["issue_confidence"])
+        cwe = (one.get("issue_cwe") or {}).get("id")
+        message = str(one["issue_text"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    if file is None or rule in _NOISE:
+        return None
+    return Rule(rule, _SEVERITY.get(severity, Severity.LOW), message, int(cwe) if cwe else None).at(
+        file,
+        line,
+        message,
+        end_line=max([line, *lines]),
+        confidence=_CONFIDENCE.get(severity[1], 0.5),
+    )
+
+
+BANDIT = Detector("bandit", "Runs bandit over the Python files.", _detect)

@@ -1,0 +1,218 @@
+"""Licences that conflict, and personal data in files and logs. Numbers must pass their checksums."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from agents.api.finding import Finding, Severity
+from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.security.python_files import is_test_path, python_modules
+from agents.detectors.security.python_names import PythonModule
+from agents.guardrails.checksums import luhn, mod97
+from agents.workspace.source_file import SourceFile
+from agents.workspace.workspace import Workspace
+
+_HIGH, _MEDIUM, _LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
+LICENSE_CONFLICT = Rule("license-conflict", _HIGH, "Licences that do not fit", reference="licence")
+NO_LICENSE = Rule("no-license", _LOW, "No licence", reference="licence")
+CARD = Rule("card-number", _HIGH, "Card number in a file", cwe=359, reference="PCI DSS 3.5")
+IBAN = Rule("bank-account", _MEDIUM, "Account number in a file", cwe=359, reference="GDPR Art. 32")
+PERSONAL_FILE = Rule(
+    "personal-data", _MEDIUM, "Personal data in a file", cwe=359, reference="GDPR Art. 5"
+)
+PERSONAL_LOG = Rule(
+    "personal-data-logged", _MEDIUM, "Personal data in the log", cwe=532, reference="GDPR Art. 5"
+)
+CARD_STORED = Rule(
+    "card-data-stored", _HIGH, "Card check value stored", cwe=312, reference="PCI DSS 3.3"
+)
+RULES = (LICENSE_CONFLICT, NO_LICENSE, CARD, IBAN, PERSONAL_FILE, PERSONAL_LOG, CARD_STORED)
+
+_SPDX = re.compile(r"SPDX-License-Identifier:\s*([A-Za-z0-9.+-]+)")
+_COPYLEFT = re.compile(r"^(A?GPL|SSPL|EUPL|OSL)", re.I)
+_PERMISSIVE = re.compile(r"^(MIT|Apache|BSD|ISC|0BSD|Unlicense|Zlib|CC0)", re.I)
+_DECLARED = re.compile(
+    r"""["']?license["']?\s*[:=]\s*(?:\{\s*text\s*=\s*)?["']([A-Za-z0-9 .+-]+)["']"""
+)
+_GPL_TEXT = re.compile(r"GNU (AFFERO )?GENERAL PUBLIC LICENSE", re.I)
+_CARD = re.compile(
+    r"(?<![\d.-])(?:4\d{3}|5[1-5]\d{2}|2[2-7]\d{2}|3[47]\d{2}|6(?:011|5\d{2}))[ -]?\d{4}[ -]?\d{4}[ -]?\d{2,4}(?![\d.-])"
+)
+_TEST_CARDS = re.compile(
+    r"^(4242|4111111111111111|4000|5555555555554444|5105105105105100|378282246310005|6011111111111117|4012888888881881)"
+)
+_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b")
+_EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]*[A-Za-z]{2,}\b")
+_DATA_LANGUAGES = frozenset(["csv", "json", "sql", "yaml", "text", None, "xml"])
+_LOGS = re.compile(
+    r"\b(log|logger|logging|LOG|LOGGER)\.(debug|info|warning|warn|error|exception|critical|log)$|^print$"
+)
+_FIELDS = re.compile(r"\b(email|e_mail|phone|ssn|social_security|passport|iban|card_number|birth_?date|date_of_birth|"
+                     r"address|full_name|first_name|last_name|password|passwd|cvv|cvc)\b", re.I)  # fmt: skip
+_CVV = re.compile(
+    r"\b(cvv|cvc|cvv2|security_code)\b\s*(?:=\s*(?:db|models|Column|sa)\.|[A-Z]+\b|:\s*Mapped)|\bcvv\b\s+(TEXT|VARCHAR|INT|CHAR)",
+    re.I,
+)
+_SCRIPT_LOG = re.compile(
+    r"\b(console\.(log|info|error|warn|debug)|logger\.\w+|log\.(Print\w*|Info\w*|Debug\w*)|fmt\.Print\w*)\((.*)"
+)
+
+
+def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
+    yield from _licenses(workspace)
+    for file in workspace:
+        context.check_cancelled()
+        if not is_test_path(file.path):
+            yield from _numbers(file)
+            yield from _addresses(file)
+            yield from _script_logs(file)
+    for module in python_modules(workspace, context):
+        if not is_test_path(module.file.path):
+            yield from _logs(module)
+
+
+def _licenses(workspace: Workspace) -> Iterator[Finding]:
+    declared: tuple[SourceFile, int, str] | None = None
+    for name in ("pyproject.toml", "package.json", "Cargo.toml", "setup.py", "setup.cfg"):
+        file = workspace.get(name)
+        match = None if file is None else _DECLARED.search(file.text)
+        if file is not None and match:
+            declared = file, file.text.count("\n", 0, match.start()) + 1, match[1].strip()
+            break
+    permissive = declared is not None and _PERMISSIVE.match(declared[2])
+    for file in workspace:
+        head = "\n".join(file.lines[:40])
+        name = file.path.rsplit("/", 1)[-1].upper()
+        match = _SPDX.search(head)
+        if permissive and declared and match and _COPYLEFT.match(match[1]):
+            line = head.count("\n", 0, match.start()) + 1
+            text = f"{match[1]} does not fit into a project under {declared[2]}."
+            yield LICENSE_CONFLICT.at(file, line, text)
+        elif permissive and declared and not match and _GPL_TEXT.search(head):
+            if (
+                name.startswith(("LICENSE", "LICENCE", "COPYING"))
+                or "This program is free software" in head
+            ):
+                line = head.count("\n", 0, _GPL_TEXT.search(head).start()) + 1  # type: ignore[union-attr]
+                text = f"The GPL's text does not fit to {declared[2]}, which {declared[0].path} declares."
+                yield LICENSE_CONFLICT.at(file, line, text)
+    manifest = next(
+        (
+            workspace.get(one)
+            for one in ("pyproject.toml", "package.json", "Cargo.toml")
+            if workspace.get(one)
+        ),
+        None,
+    )
+    texts = any(
+        re.match(r"(LICEN[CS]E|COPYING|UNLICENSE)", one.path.rsplit("/", 1)[-1], re.I)
+        for one in workspace
+    )
+    if manifest is not None and not texts and declared is None and not workspace.skipped:
+        yield NO_LICENSE.at(
+            manifest, 1, "The project has no licence: nobody may use it.", confidence=0.6
+        )
+
+
+def _numbers(file: SourceFile) -> Iterator[Finding]:
+    for number, line in enumerate(file.lines, 1):
+        if len(line) > 5_000:
+            continue
+        for match in _CARD.finditer(line):
+            digits = re.sub(r"\D", "", match.group())
+            if luhn(digits) and not _TEST_CARDS.match(digits) and len(set(digits)) > 3:
+                text = f"A valid card number ({digits[:4]}…{digits[-2:]}) is in the file."
+                yield CARD.at(
+                    file,
+                    number,
+                    text,
+                    evidence=line.replace(match.group(), f"{digits[:4]}…").strip(),
+                )
+        for match in _IBAN.finditer(line):
+            plain = match.group().replace(" ", "")
+            if (
+                15 <= len(plain) <= 34
+                and mod97(plain)
+                and not plain.startswith(("GB82WEST", "DE89370400440532013000"))
+            ):
+                text = f"A valid account number ({plain[:4]}…) is in the file."
+                yield IBAN.at(
+                    file,
+                    number,
+                    text,
+                    evidence=line.replace(match.group(), f"{plain[:4]}…").strip(),
+                )
+
+
+def _addresses(file: SourceFile) -> Iterator[Finding]:
+    """Tables of people: several real e-mail addresses in a data file."""
+    if file.language not in _DATA_LANGUAGES or len(file.data) > 300_000:
+        return
+    found: dict[str, int] = {}
+    for number, line in enumerate(file.lines, 1):
+        for address in _EMAIL.findall(line[:2_000]):
+            host = address.rpartition("@")[2].lower()
+            if (
+                not re.search(
+                    r"example|test|invalid|localhost|noreply|users\.noreply", address, re.I
+                )
+                and "." in host
+            ):
+                found.setdefault(address.lower(), number)
+    if len(found) >= 3:
+        first = min(found.values())
+        yield PERSONAL_FILE.at(
+            file, first, f"{len(found)} e-mail addresses of people are in the file.", evidence="…"
+        )
+
+
+def _logs(module: PythonModule) -> Iterator[Finding]:
+    file = module.file
+    for call, name in module.calls:
+        if not _LOGS.search(name):
+            continue
+        for one in call.args:
+            values = [part.value for part in ast.walk(one) if isinstance(part, ast.FormattedValue)]
+            if not isinstance(one, ast.JoinedStr | ast.Constant):
+                values.append(one)
+            written = " ".join(
+                ast.unparse(value) for value in values if not isinstance(value, ast.Constant)
+            )
+            match = _FIELDS.search(written.replace(".", " "))
+            if match and not re.search(r"mask|redact|hash|len\(|bool\(|is None", written):
+                yield PERSONAL_LOG.at(
+                    file, call.lineno, f"{match[1]} is written to the log: leave it out or mask it."
+                )
+                break
+    for number, line in enumerate(file.lines, 1):
+        if _CVV.search(line):
+            yield CARD_STORED.at(file, number, "The card's check value may not be stored.")
+
+
+def _script_logs(file: SourceFile) -> Iterator[Finding]:
+    if file.language not in ("javascript", "typescript", "tsx", "go"):
+        if file.language == "sql":
+            for number, line in enumerate(file.lines, 1):
+                if _CVV.search(line):
+                    yield CARD_STORED.at(file, number, "The card's check value may not be stored.")
+        return
+    for number, line in enumerate(file.lines, 1):
+        match = _SCRIPT_LOG.search(line[:1_000])
+        if match is None or line.lstrip().startswith("//"):
+            continue
+        values = " ".join(
+            re.findall(r"\$\{([^}]*)\}", match[4]) + re.findall(r",\s*([\w.]+)", match[4])
+        )
+        named = _FIELDS.search(
+            re.sub(r"[.A-Z]", lambda one: " " if one[0] == "." else f"_{one[0].lower()}", values)
+        )
+        if named:
+            yield PERSONAL_LOG.at(file, number, f"{named[1]} is written to the log.")
+
+
+COMPLIANCE = Detector(
+    "compliance",
+    "Looks for licence conflicts and for personal data in files and logs.",
+    _detect,
+    RULES,
+)

@@ -1,0 +1,256 @@
+"""Network settings that expose: TLS checks off, wide binds, open CORS, plain protocols."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from agents.api.finding import Finding, Severity
+from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.security.call_rules import JAVASCRIPT, CallRule, matching_calls
+from agents.detectors.security.python_files import is_test_path, python_modules
+from agents.detectors.security.python_names import (
+    PythonModule,
+    argument,
+    constant,
+    is_false,
+    is_true,
+)
+from agents.workspace.source_file import SourceFile
+from agents.workspace.workspace import Workspace
+
+_HIGH, _MEDIUM, _LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
+NO_TLS_CHECK = Rule("tls-verification", _HIGH, "Certificate not checked", cwe=295)
+WEAK_TLS = Rule("weak-tls", _MEDIUM, "Old TLS version", cwe=327)
+WIDE_BIND = Rule("wide-bind", _MEDIUM, "Listens on every interface", cwe=668)
+CORS = Rule("cors", _MEDIUM, "Every site may read answers", cwe=942)
+PLAIN_PROTOCOL = Rule("plain-protocol", _MEDIUM, "Unencrypted protocol", cwe=319)
+HOST_KEY = Rule("host-key", _HIGH, "Unknown hosts are trusted", cwe=322)
+NO_TIMEOUT = Rule("no-timeout", _LOW, "Request without a time limit", cwe=400)
+LISTING = Rule("directory-listing", _MEDIUM, "Directories are listed", cwe=548)
+RULES = (NO_TLS_CHECK, WEAK_TLS, WIDE_BIND, CORS, PLAIN_PROTOCOL, HOST_KEY, NO_TIMEOUT, LISTING)
+
+_REQUESTS = re.compile(r"^(requests|httpx)\.(get|post|put|patch|delete|head|options|request|Session|Client|AsyncClient)$"
+                       r"|\.(get|post|put|patch|delete|request)$")  # fmt: skip
+_WIDE = ("0.0.0.0", "::", "")
+_BINDS = re.compile(
+    r"\.(run|bind|listen|serve|start_server|create_server|make_server)$|Server$|^uvicorn\.run$|^waitress\.serve$"
+)
+_PLAIN_CALLS = {
+    "telnetlib.Telnet": "telnet",
+    "ftplib.FTP": "FTP",
+    "smtplib.SMTP": "",
+    "imaplib.IMAP4": "IMAP without TLS",
+    "poplib.POP3": "POP3 without TLS",
+    "xmlrpc.client.ServerProxy": "",
+}
+_OLD_TLS = re.compile(
+    r"\b(PROTOCOL_(?:SSLv2|SSLv3|TLSv1|TLSv1_1)|TLSVersion\.(?:SSLv3|TLSv1|TLSv1_1))\b"
+)
+_PLAIN_URL = re.compile(
+    r"""(?<![\w-])http://(?!localhost|127\.|0\.0\.0\.0|\[::1\]|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|
+    host\.docker|[\w-]+(?::\d+|/|['"]|$)|example\.|www\.w3\.org|schemas?\.|xmlns|json-schema|www\.apache|purl\.|
+    creativecommons|opensource\.org|www\.gnu)[\w.-]+\.[a-z]{2,}""",
+    re.VERBOSE,
+)
+_SENSITIVE_URL = re.compile(
+    r"api|login|auth|token|pay|account|user|hook|upload|password|oauth", re.I
+)
+
+_CALLS = (
+    CallRule(JAVASCRIPT, r"\bcors$", CORS, "cors() with any origin and credentials.",
+             arguments=r"origin\s*:\s*(true|['\"]\*['\"])"),
+    CallRule(JAVASCRIPT, r"\b(setHeader|header|set)$", CORS, "Every site may read the answers.",
+             arguments=r"['\"]Access-Control-Allow-Origin['\"]\s*,\s*(['\"]\*['\"]|req\.(headers|get)\b)"),
+    CallRule(JAVASCRIPT, r"\bnew https\.Agent$|\bhttps\.Agent$|\bAgent$|\b(get|post|request|fetch|create)$", NO_TLS_CHECK,
+             "The certificate is not checked.", arguments=r"rejectUnauthorized\s*:\s*false"),
+    CallRule(JAVASCRIPT, r"\.listen$", WIDE_BIND, "The server listens on every interface.",
+             arguments=r"['\"]0\.0\.0\.0['\"]"),
+    CallRule(("go",), r"\b(http\.ListenAndServe|net\.Listen|\w+\.Run)$", WIDE_BIND,
+             "The server listens on every interface.", arguments=r"\"(0\.0\.0\.0)?:\d+\""),
+)  # fmt: skip
+_GO_TLS = re.compile(r"InsecureSkipVerify\s*:\s*true")
+_NODE_TLS = re.compile(r"NODE_TLS_REJECT_UNAUTHORIZED['\"\]]*\s*=\s*['\"]?0")
+_RUST_TLS = re.compile(r"danger_accept_invalid_(certs|hostnames)\(\s*true\s*\)")
+_SHELL_TLS = re.compile(
+    r"\bcurl\b[^|;&]*\s(-\w*k\w*|--insecure)\b|\bwget\b[^|;&]*--no-check-certificate|git\b.*http\.sslVerify[= ]false"
+    r"|StrictHostKeyChecking[= ]no|\bpip\b.*--trusted-host|npm\b.*strict-ssl[= ]false"
+)
+_NGINX_TLS = re.compile(r"ssl_protocols\b[^;]*\b(SSLv2|SSLv3|TLSv1|TLSv1\.0|TLSv1\.1)(?=[\s;])")
+
+
+def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
+    for module in python_modules(workspace, context):
+        if not is_test_path(module.file.path):
+            yield from _python(module)
+    for file in workspace:
+        context.check_cancelled()
+        if file.language not in ("python", "markdown", "rst") and not is_test_path(file.path):
+            yield from _lines(file)
+        if file.language == "yaml":
+            yield from _published_ports(file)
+    yield from matching_calls(_CALLS, workspace, context)
+
+
+def _python(module: PythonModule) -> Iterator[Finding]:
+    file = module.file
+    for call, name in module.calls:
+        requests = _REQUESTS.search(name)
+        if is_false(argument(call, None, "verify", "verify_ssl", "ssl_verify")) and requests:
+            yield NO_TLS_CHECK.at(file, call.lineno, "verify=False accepts any certificate.")
+        if is_false(argument(call, None, "ssl")) and name.endswith(
+            ("TCPConnector", ".get", ".post")
+        ):
+            yield NO_TLS_CHECK.at(file, call.lineno, "ssl=False accepts any certificate.")
+        if name in ("ssl._create_unverified_context", "ssl._create_stdlib_context"):
+            yield NO_TLS_CHECK.at(file, call.lineno, "The context does not check certificates.")
+        if _PLAIN_CALLS.get(name):
+            yield PLAIN_PROTOCOL.at(
+                file, call.lineno, f"{_PLAIN_CALLS[name]} is readable on the way."
+            )
+        if name.endswith("set_missing_host_key_policy"):
+            policy = ast.unparse(call.args[0]) if call.args else ""
+            if "AutoAddPolicy" in policy or "WarningPolicy" in policy:
+                yield HOST_KEY.at(file, call.lineno, "Any server is taken for the right one.")
+        if _BINDS.search(name):
+            yield from _bind(file, call)
+        if name.endswith(("CORSMiddleware", "add_middleware", "CORS")):
+            yield from _cors(file, call, name)
+        if name in {
+            f"requests.{verb}" for verb in ("get", "post", "put", "patch", "delete", "head")
+        }:
+            if argument(call, None, "timeout") is None and not any(
+                k.arg is None for k in call.keywords
+            ):
+                yield NO_TIMEOUT.at(file, call.lineno, "The request may wait forever: set timeout.")
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Attribute) and (found := _OLD_TLS.search(ast.unparse(node))):
+            yield WEAK_TLS.at(file, node.lineno, f"{found[1]} is broken: use TLS 1.2 or newer.")
+        if isinstance(node, ast.Assign):
+            yield from _assignment(module, node)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            match = _PLAIN_URL.search(node.value)
+            if match and _SENSITIVE_URL.search(node.value) and "\n" not in node.value:
+                yield PLAIN_PROTOCOL.at(
+                    file, node.lineno, f"{match.group()[:80]} is sent without TLS.", severity=_LOW
+                )
+
+
+def _assignment(module: PythonModule, node: ast.Assign) -> Iterator[Finding]:
+    target = ast.unparse(node.targets[0])
+    value = ast.unparse(node.value)
+    if target.endswith(".verify_mode") and value.endswith("CERT_NONE"):
+        yield NO_TLS_CHECK.at(module.file, node.lineno, "The context accepts any certificate.")
+    elif target.endswith((".check_hostname", ".verify")) and is_false(node.value):
+        yield NO_TLS_CHECK.at(module.file, node.lineno, f"{target} is off.")
+    elif target.endswith("_create_default_https_context") and "unverified" in value:
+        yield NO_TLS_CHECK.at(module.file, node.lineno, "All HTTPS requests go unchecked.")
+    elif ("Access-Control-Allow-Origin" in target and constant(node.value) == "*") or (
+        target in ("CORS_ALLOW_ALL_ORIGINS", "CORS_ORIGIN_ALLOW_ALL") and is_true(node.value)
+    ):
+        yield CORS.at(module.file, node.lineno, "Every site may read the answers.")
+    elif target == "ALLOWED_HOSTS" and "'*'" in value:
+        yield WIDE_BIND.at(module.file, node.lineno, "Any Host header is accepted.", severity=_LOW)
+    elif re.fullmatch(r"(\w+\.)*(HOST|host|BIND|bind|BIND_ADDRESS|LISTEN)", target):
+        if constant(node.value) == _WIDE[0]:
+            yield WIDE_BIND.at(module.file, node.lineno, "The server listens on every interface.")
+
+
+def _bind(file: SourceFile, call: ast.Call) -> Iterator[Finding]:
+    candidates = [argument(call, None, "host", "address", "bind"), *call.args[:3]]
+    for one in candidates:
+        if isinstance(one, ast.Tuple) and len(one.elts) == 2:
+            one = one.elts[0]
+            empty = constant(one) == ""
+        else:
+            empty = False
+        if constant(one) in _WIDE[:2] or empty:
+            yield WIDE_BIND.at(file, call.lineno, "The server listens on every interface.")
+            return
+
+
+def _cors(file: SourceFile, call: ast.Call, name: str) -> Iterator[Finding]:
+    text = ast.unparse(call)
+    wide = re.search(
+        r"(allow_origins|origins|allow_origin_regex)=(\[?['\"](\*|\.\*)['\"]\]?)", text
+    )
+    resources = name.endswith("CORS") and re.search(r"['\"]origins['\"]: ['\"]\*['\"]", text)
+    credentials = re.search(r"(allow_credentials|supports_credentials)=True", text)
+    bare = name.endswith("flask_cors.CORS") and not re.search(r"origins|resources", text)
+    if wide or resources or (bare and credentials):
+        more = " with their credentials" if credentials else ""
+        severity = _HIGH if credentials else _MEDIUM
+        yield CORS.at(file, call.lineno, f"Every site may read answers{more}.", severity=severity)
+
+
+def _lines(file: SourceFile) -> Iterator[Finding]:
+    config = file.language in (
+        None,
+        "yaml",
+        "toml",
+        "ini",
+        "dotenv",
+        "properties",
+        "systemd",
+        "json",
+    )
+    for number, line in enumerate(file.lines, 1):
+        if len(line) > 2_000 or line.lstrip().startswith(("#", "//", "*", "<!--")):
+            continue
+        if _GO_TLS.search(line) or _NODE_TLS.search(line) or _RUST_TLS.search(line):
+            yield NO_TLS_CHECK.at(file, number, "Certificates are not checked.")
+        elif file.language in ("bash", "dockerfile", "yaml", "make") and _SHELL_TLS.search(line):
+            rule = HOST_KEY if "StrictHostKeyChecking" in line else NO_TLS_CHECK
+            yield rule.at(file, number, "The other side is not checked.")
+        elif match := _NGINX_TLS.search(line):
+            yield WEAK_TLS.at(file, number, f"{match[1]} is allowed: use TLSv1.2 and newer.")
+        elif re.search(r"\bautoindex\s+on\b|Options\s+(\+)?.*\bIndexes\b", line) and config:
+            yield LISTING.at(file, number, "Visitors may list the directory.")
+        elif re.search(r"Access-Control-Allow-Origin['\"]?[\s,:=]+['\"]?\*", line):
+            if file.language not in ("javascript", "typescript", "tsx"):
+                yield CORS.at(file, number, "Every site may read the answers.")
+        elif config and re.search(
+            r"^\s*['\"]?(host|bind|listen|address|bind_address)['\"]?\s*[:=]\s*['\"]?0\.0\.0\.0",
+            line,
+            re.I,
+        ):
+            yield WIDE_BIND.at(file, number, "The service listens on every interface.")
+
+
+_PORT = re.compile(r"^\s*-\s*['\"]?(?:0\.0\.0\.0:)?(\d{2,5}):(\d{2,5})(?:/\w+)?['\"]?\s*(?:#.*)?$")
+_INTERNAL = frozenset(
+    [
+        "5432",
+        "3306",
+        "6379",
+        "27017",
+        "9200",
+        "11211",
+        "5672",
+        "15672",
+        "2375",
+        "1433",
+        "8500",
+        "9090",
+        "2379",
+    ]
+)
+
+
+def _published_ports(file: SourceFile) -> Iterator[Finding]:
+    if "services:" not in file.text:
+        return
+    for number, line in enumerate(file.lines, 1):
+        match = _PORT.match(line)
+        if match and match[2] in _INTERNAL:
+            text = f"Port {match[2]} is published on every interface: bind it to 127.0.0.1."
+            yield WIDE_BIND.at(file, number, text)
+        elif re.search(r"^\s*network_mode:\s*['\"]?host", line):
+            yield WIDE_BIND.at(file, number, "The container shares the network of the host.")
+
+
+NETWORK = Detector(
+    "network",
+    "Looks for TLS checks that are off, wide binds, open CORS and plain protocols.",
+    _detect,
+    RULES,
+)
