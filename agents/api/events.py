@@ -15,7 +15,7 @@ class RunEventType(StrEnum):
     NODE_STATE = "node_state"
     STEP_STARTED = "step_started"
     STEP_FINISHED = "step_finished"
-    TOKEN_DELTA = "token_delta"
+    TOKEN_DELTA = "token_delta"  # noqa: S105
     ACTION_CHOSEN = "action_chosen"
     APPROVAL_REQUESTED = "approval_requested"
     APPROVAL_RESOLVED = "approval_resolved"

@@ -27,9 +27,9 @@ class Kind(StrEnum):
     EMAIL = "email"
     NATIONAL_ID = "national_id"
     IP_ADDRESS = "ip_address"
-    SECRET = "secret"
+    SECRET = "secret"  # noqa: S105
     HIDDEN_TEXT = "hidden_text"
-    SPECIAL_TOKEN = "special_token"
+    SPECIAL_TOKEN = "special_token"  # noqa: S105
     EXFILTRATION = "exfiltration"
     LINK_WITH_DATA = "link_with_data"
     BLOCKLIST = "blocklist"

@@ -118,7 +118,7 @@ def purge(connection: sqlite3.Connection) -> bool:
 def _purge(connection: sqlite3.Connection) -> bool:
     for index in INDEXES:
         # The names are constants of this module.
-        connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
+        connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")  # noqa: S608
     connection.execute("VACUUM")
     with closing(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")) as cursor:
         busy, _, _ = cursor.fetchone()

@@ -153,7 +153,7 @@ def _match(
     # Quoted terms are literal text: nothing in a query is an operator of the full-text search.
     expression = " OR ".join(f'"{term}"' for term in terms)
     rows = store.rows(
-        f"SELECT {index}.rowid FROM {index} JOIN entry ON entry.number = {index}.rowid "
+        f"SELECT {index}.rowid FROM {index} JOIN entry ON entry.number = {index}.rowid "  # noqa: S608
         f"WHERE {index} MATCH ? AND {condition} ORDER BY bm25({index}), {index}.rowid LIMIT ?",
         [expression, *values, CANDIDATES],
     )
@@ -174,7 +174,7 @@ def _by_meaning(
     _embed_missing(store, scopes, embedder, model)
     condition, values = scope_condition(scopes)
     rows: list[tuple[Any, ...]] = store.rows(
-        "SELECT vector.number, vector.vector FROM vector JOIN entry USING (number) "
+        "SELECT vector.number, vector.vector FROM vector JOIN entry USING (number) "  # noqa: S608
         f"WHERE vector.model = ? AND length(vector.vector) = ? AND {condition}",
         [model, target.nbytes, *values],
     )
@@ -192,7 +192,7 @@ def _embed_missing(
     """Embed current entries that have no vector of this model, the newest first."""
     condition, values = scope_condition(scopes)
     missing = store.rows(
-        "SELECT number, path, text FROM entry WHERE current = 1 AND redacted = 0 "
+        "SELECT number, path, text FROM entry WHERE current = 1 AND redacted = 0 "  # noqa: S608
         f"AND number NOT IN (SELECT number FROM vector WHERE model = ?) AND {condition} "
         "ORDER BY number DESC LIMIT ?",
         [model, *values, MAX_EMBED],

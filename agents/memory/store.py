@@ -179,7 +179,7 @@ class MemoryStore:
         digest = stable_hash(kind, scope.kind, scope.owner, path, _normalised(filtered.text))
         with self._transaction() as connection:
             known = connection.execute(
-                f"SELECT {_COLUMNS} FROM entry WHERE digest = ? AND current = 1 AND redacted = 0",
+                f"SELECT {_COLUMNS} FROM entry WHERE digest = ? AND current = 1 AND redacted = 0",  # noqa: S608
                 (digest,),
             ).fetchone()
             if known is not None and taint <= _taint(known[8]) and importance == known[9]:
@@ -203,7 +203,7 @@ class MemoryStore:
                 data=data,
             )
             cursor = connection.execute(
-                f"INSERT INTO entry ({_COLUMNS}, current, digest) "
+                f"INSERT INTO entry ({_COLUMNS}, current, digest) "  # noqa: S608
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, 1, ?)",
                 (
                     key,
@@ -223,7 +223,7 @@ class MemoryStore:
             )
             for index in INDEXES:
                 connection.execute(
-                    f"INSERT INTO {index} (rowid, path, text) VALUES (?, ?, ?)",
+                    f"INSERT INTO {index} (rowid, path, text) VALUES (?, ?, ?)",  # noqa: S608
                     (cursor.lastrowid, path, entry.text),
                 )
         return Written(entry, duplicate=False, removed=filtered.removed)
@@ -278,11 +278,11 @@ class MemoryStore:
             MemoryStoreError: the database cannot be read.
         """
         marks = ", ".join("?" * len(numbers))
-        query = f"SELECT number, {_COLUMNS} FROM entry WHERE number IN ({marks})"
+        query = f"SELECT number, {_COLUMNS} FROM entry WHERE number IN ({marks})"  # noqa: S608
         return {row[0]: _entry(row[1:]) for row in self.rows(query, numbers)}
 
     def _select(self, condition: str, values: Sequence[Any]) -> list[MemoryEntry]:
-        query = f"SELECT {_COLUMNS} FROM entry {condition}"
+        query = f"SELECT {_COLUMNS} FROM entry {condition}"  # noqa: S608
         return [_entry(row) for row in self.rows(query, values)]
 
     def rows(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -337,7 +337,7 @@ class MemoryStore:
         with self._transaction() as connection:
             self._unindex(connection, condition, values)
             count = connection.execute(
-                f"UPDATE entry SET text = '', digest = '', data = '{{}}', redacted = 1 WHERE {condition}",
+                f"UPDATE entry SET text = '', digest = '', data = '{{}}', redacted = 1 WHERE {condition}",  # noqa: S608
                 values,
             ).rowcount
         return Forgotten(count, self._purge() if count else True)
@@ -345,10 +345,10 @@ class MemoryStore:
     def _unindex(
         self, connection: sqlite3.Connection, condition: str, values: Sequence[Any]
     ) -> None:
-        numbers = f"(SELECT number FROM entry WHERE {condition})"
+        numbers = f"(SELECT number FROM entry WHERE {condition})"  # noqa: S608
         for index in INDEXES:
-            connection.execute(f"DELETE FROM {index} WHERE rowid IN {numbers}", values)
-        connection.execute(f"DELETE FROM vector WHERE number IN {numbers}", values)
+            connection.execute(f"DELETE FROM {index} WHERE rowid IN {numbers}", values)  # noqa: S608
+        connection.execute(f"DELETE FROM vector WHERE number IN {numbers}", values)  # noqa: S608
 
     def _purge(self) -> bool:
         with self._lock, self._reported():

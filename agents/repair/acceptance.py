@@ -1,14 +1,15 @@
 """Whether a patch is accepted: decided by tests and detectors, never by an agent's claim.
 
-The conditions: the new test fails before the change; the diff applies and the files parse; no existing test is
-deleted, skipped or weakened; the detector no longer fires and is not silenced; there is no new finding of the
-same or a higher severity; the new test passes; no test that passed fails or is gone.
+The conditions: the new test fails before the change; the diff applies and the files parse; no existing test
+is deleted, skipped or weakened; the detector no longer fires and is not silenced; there is no new finding of
+the same or a higher severity; the new test passes; no test that passed fails or is gone.
 """
 
 from dataclasses import dataclass
 
 from agents.api.errors import InvalidTask
 from agents.api.finding import Finding
+from agents.detectors.audit.python_module import is_test_path
 from agents.detectors.audit.regression.weakened_tests import test_changes
 from agents.detectors.detector import DetectorContext
 from agents.outputs.patch import Patch
@@ -99,6 +100,10 @@ def _static_refusal(before: Workspace, after: Workspace, finding: Finding) -> st
     weakened = list(test_changes(before, after, DetectorContext()))
     if weakened:
         return f"A test was weakened: {weakened[0].message}"
+    for file in before:
+        new = after.get(file.path)
+        if is_test_path(file.path) and (new is None or new.data != file.data):
+            return f"The change touches the test {file.path}: a repair may only add one."
     changed = after.get(finding.file)
     if changed is None:
         return f"The change removes {finding.file}."

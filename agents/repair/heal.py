@@ -1,7 +1,7 @@
 """`heal`: audit a folder, repair what tests can prove, audit again; at most three rounds.
 
 Works in a throw-away copy. The bars are 90, 80 and 70 points of 100 (`agents.procedures.audit.score`); an
-open critical finding fails at any bar. Repairs come from deterministic fixers; a model may propose further ones.
+open critical finding fails at any bar. Repairs come from deterministic fixers; a model may propose more.
 """
 
 import asyncio

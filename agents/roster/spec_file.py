@@ -41,17 +41,17 @@ class _FrontMatter(BaseModel):
     description: str = Field(min_length=1, max_length=300)
     category: Category
     tools: Names = Field(default_factory=list)
-    disallowedTools: Names = Field(default_factory=list)
+    disallowedTools: Names = Field(default_factory=list)  # noqa: N815
     detectors: Names = Field(default_factory=list)
     output_schema: str = Field(pattern=r"^[A-Z][A-Za-z0-9]{0,63}$")
     requires: Capability = Capability.LABELS
     score_questions: Names = Field(default_factory=list)
     few_shots: Names = Field(default_factory=list)
     model: str = "inherit"
-    permissionMode: PermissionMode = "ask"
-    maxTurns: int = Field(default=5, ge=1, le=50)
+    permissionMode: PermissionMode = "ask"  # noqa: N815
+    maxTurns: int = Field(default=5, ge=1, le=50)  # noqa: N815
     skills: list[str] = Field(default_factory=list)
-    mcpServers: Names = Field(default_factory=list)
+    mcpServers: Names = Field(default_factory=list)  # noqa: N815
     memory: MemoryScope = "none"
     background: bool = False
     isolation: Isolation = "none"

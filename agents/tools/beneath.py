@@ -1,8 +1,8 @@
 """Opening, creating and replacing files beneath a root by descriptor.
 
 A path is resolved by the kernel (`openat2` with `RESOLVE_BENEATH`), or, where that is missing, component by
-component with `O_NOFOLLOW`. Both refuse `..`, absolute paths and symbolic links; path strings are never compared
-(CWE-22, CWE-59, CWE-367). Only regular files are read: opening a FIFO or a device could block or have effects.
+component with `O_NOFOLLOW`. Both refuse `..`, absolute paths and symbolic links; path strings are never
+compared (CWE-22, CWE-59, CWE-367). Only regular files are read: opening a FIFO or a device could block or have effects.
 """
 
 import ctypes
@@ -149,7 +149,7 @@ def read_beneath(root: Path, path: str) -> bytes:
 def write_beneath(root: Path, path: str, data: bytes, *, replace: bool) -> None:
     """Write a file so that readers see the old or the new contents, never a part.
 
-    Folders are created. A replaced file keeps its mode; a new one gets 0644. Nothing is written beneath `.git`,
+    Folders are created. A replaced file keeps its mode; a new one gets 0644. Nothing is written in `.git`,
     where a file can become a command that git runs.
 
     Args:

@@ -1,8 +1,8 @@
 """Searches files for a regular expression; run as a script in a process that can be killed.
 
 Python's expressions can take exponential time (CWE-1333), and a thread that evaluates one cannot be stopped.
-Reads one JSON object from standard input (`root`, `pattern`, `paths`, `limit`, `max_bytes`) and writes one. Only
-the standard library is imported: the interpreter is isolated (`python -I`).
+Reads one JSON object from standard input (`root`, `pattern`, `paths`, `limit`, `max_bytes`) and writes one.
+Only the standard library is imported: the interpreter is isolated (`python -I`).
 """
 
 import json
@@ -13,7 +13,9 @@ import sys
 MAX_LINE = 400
 
 
-def search(root: str, pattern: str, paths: list[str], limit: int, max_bytes: int) -> dict:
+def search(
+    root: str, pattern: str, paths: list[str], limit: int, max_bytes: int
+) -> dict[str, object]:
     """Matching lines, and how many files were searched."""
     expression = re.compile(pattern)
     found = []

@@ -53,9 +53,6 @@ async def run_process(
         env=None if environment is None else dict(environment),
         start_new_session=True,
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
     timed_out = False
     readers = [asyncio.ensure_future(_read(one)) for one in (process.stdout, process.stderr)]
     try:
@@ -73,7 +70,9 @@ async def run_process(
     return Finished(process.returncode or 0, output, errors, timed_out)
 
 
-async def _write(stream: asyncio.StreamWriter, data: bytes) -> None:
+async def _write(stream: asyncio.StreamWriter | None, data: bytes) -> None:
+    if stream is None:
+        return
     try:
         stream.write(data)
         await stream.drain()
@@ -82,10 +81,10 @@ async def _write(stream: asyncio.StreamWriter, data: bytes) -> None:
     stream.close()
 
 
-async def _read(stream: asyncio.StreamReader) -> bytes:
+async def _read(stream: asyncio.StreamReader | None) -> bytes:
     parts: list[bytes] = []
     size = 0
-    while chunk := await stream.read(_CHUNK):
+    while stream is not None and (chunk := await stream.read(_CHUNK)):
         if size < MAX_OUTPUT_BYTES:
             parts.append(chunk[: MAX_OUTPUT_BYTES - size])
             size += len(chunk)

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.runtime.opening import open_client, wait_loaded
 from app.settings.sources import load_settings
 
 if TYPE_CHECKING:

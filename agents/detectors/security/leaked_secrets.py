@@ -243,7 +243,7 @@ def _in_history(root: Path, present: set[str], context: DetectorContext) -> Iter
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as process:
-            assert process.stdout is not None
+            assert process.stdout is not None  # noqa: S101 - asked for above
             data = process.stdout.read(_HISTORY_BYTES)
             process.kill()
     except OSError:

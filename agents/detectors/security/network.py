@@ -31,7 +31,7 @@ RULES = (NO_TLS_CHECK, WEAK_TLS, WIDE_BIND, CORS, PLAIN_PROTOCOL, HOST_KEY, NO_T
 
 _REQUESTS = re.compile(r"^(requests|httpx)\.(get|post|put|patch|delete|head|options|request|Session|Client|AsyncClient)$"
                        r"|\.(get|post|put|patch|delete|request)$")  # fmt: skip
-_WIDE = ("0.0.0.0", "::", "")
+_WIDE = ("0.0.0.0", "::", "")  # noqa: S104
 _BINDS = re.compile(
     r"\.(run|bind|listen|serve|start_server|create_server|make_server)$|Server$|^uvicorn\.run$|^waitress\.serve$"
 )

@@ -21,8 +21,9 @@ _LOCAL_KINDS = frozenset(
         SinkKind.DESERIALIZE,
         SinkKind.TEMPLATE,
         SinkKind.LDAP,
+        SinkKind.XPATH,
+        SinkKind.HTML,
     ]
-    + [SinkKind.XPATH, SinkKind.HTML]
 )
 """Kinds that are a defect even where the person at the terminal supplies the data."""
 

@@ -1,5 +1,6 @@
-"""The detector `tree_injection`: built strings and clients' data at dangerous calls of JavaScript, TypeScript, Go, Rust
-and Java. Data is followed within one function; see `taint` for Python.
+"""The detector `tree_injection`: built strings and clients' data at dangerous calls.
+
+For JavaScript, TypeScript, Go, Rust and Java. Data is followed within one function; see `taint` for Python.
 """
 
 import re

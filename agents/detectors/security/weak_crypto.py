@@ -48,7 +48,7 @@ _MIN_PBKDF2 = 100_000
 
 _M_HASH = "This hash function is broken: use SHA-256 or better."
 _M_PASSWORD = (
-    "A fast hash of a password is guessed quickly: use argon2id, scrypt, bcrypt or PBKDF2."
+    "A fast hash of a password is guessed quickly: use argon2id, scrypt, bcrypt or PBKDF2."  # noqa: S105
 )
 _M_CIPHER = "This cipher is broken or outdated: use AES-GCM or ChaCha20-Poly1305."
 _M_MODE = "ECB shows equal blocks: use an authenticated mode such as GCM."

@@ -93,9 +93,12 @@ def _models() -> dict[str, type[Output]]:
 
     found: dict[str, type[Output]] = {}
     for module in iter_modules(outputs.__path__):
-        for name, member in vars(import_module(f"{outputs.__name__}.{module.name}")).items():
-            if isinstance(member, type) and issubclass(member, Output):
-                found[name] = member
+        members = vars(import_module(f"{outputs.__name__}.{module.name}"))
+        found |= {
+            name: member
+            for name, member in members.items()
+            if isinstance(member, type) and issubclass(member, Output)
+        }
     return found
 
 

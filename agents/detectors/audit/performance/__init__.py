@@ -8,6 +8,7 @@ from agents.api.finding import Finding, Severity
 from agents.detectors.audit.per_file import python_files
 from agents.detectors.audit.python_module import PythonModule, own_nodes
 from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
 _LOW, _MEDIUM = Severity.LOW, Severity.MEDIUM
@@ -197,10 +198,7 @@ _HANDLER = re.compile(
 )
 
 
-def _script(file: object) -> Iterator[Finding]:
-    from agents.workspace.source_file import SourceFile
-
-    assert isinstance(file, SourceFile)
+def _script(file: SourceFile) -> Iterator[Finding]:
     depth: list[tuple[int, bool]] = []
     for number, line in enumerate(file.lines, 1):
         if len(line) > 2_000:

@@ -441,7 +441,7 @@ class Evaluator:
                 text=merged.text,
             )
 
-    _METHODS: dict[type, Callable[..., Value]] = {
+    _METHODS: dict[type, Callable[..., Value]] = {  # noqa: RUF012
         ast.Constant: _constant,
         ast.Name: _name,
         ast.Attribute: _attribute,

@@ -153,7 +153,7 @@ class Program:
         for variable, value in top.evaluate.environment.items():
             if variable.isidentifier():
                 self._variables[f"{name}.{variable}"] = value
-        for owner, node in _definitions(module.tree):
+        for _, node in _definitions(module.tree):
             if isinstance(node, ast.ClassDef):
                 hits |= self._walk_class_body(module, node, f"{name}.{node.name}")
         for owner, node in _definitions(module.tree):

@@ -49,7 +49,7 @@ def fix_switch(target: Target) -> Fix | None:
 def fix_bind(target: Target) -> Fix | None:
     """`0.0.0.0` becomes `127.0.0.1` (CWE-605): only this machine can connect."""
     for node in target.nodes():
-        if isinstance(node, ast.Constant) and node.value in ("0.0.0.0", "::"):
+        if isinstance(node, ast.Constant) and node.value in ("0.0.0.0", "::"):  # noqa: S104
             new = '"127.0.0.1"' if node.value != "::" else '"::1"'
             return target.fix("The server listens on this machine only.", target.replace(node, new))
     return None

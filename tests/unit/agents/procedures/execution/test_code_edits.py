@@ -66,7 +66,10 @@ def test_annotations_follow_from_the_code():
 
 
 def test_docstrings_are_added_where_there_is_none():
-    text = "@d\ndef read_file(path):\n    if not path:\n        raise ValueError\n    return 1\n\ndef _p():\n    pass\n"
+    text = (
+        "@d\ndef read_file(path):\n    if not path:\n        raise ValueError\n    return 1\n\n"
+        "def _p():\n    pass\n"
+    )
     edited = document_functions(list(workspace(a_py=text)))
     tree = ast.parse(edited.texts["a.py"])
     assert ast.get_docstring(tree.body[0]) == (
