@@ -79,7 +79,7 @@ _NOT_SECRET_NAME = re.compile(
 )
 _PLACEHOLDER = re.compile(
     r"(?i)(example|sample|dummy|placeholder|changeme|change[_-]me|your[_\- ]|xxxx|\*\*\*|<[^>]+>|\$\{|\{\{|%\(|%s|\{\w*\}"
-    r"|redacted|todo|fixme|not[_-]?a[_-]?real|replace|insert[_ -]|^\.\.\.|fake|notasecret|^none$|^null$|^true$|^false$"
+    r"|redacted|todo|fixme|not[_-]?a[_-]?real|replace|insert[_ -]|^\.\.\.|notasecret|^none$|^null$|^true$|^false$"
     r"|undefined|process\.env|os\.environ|getenv|secretsmanager|vault:|^env[:.]|^ref\+|^arn:aws|^/|^\./|^https?://[^@]*$"
     r"|^(password|passwd|secret|token|key|test|string|text|bearer|basic|hidden|required|optional|foo|bar|abc|mock\w*)$|^\$)"
 )
