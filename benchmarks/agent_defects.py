@@ -3,9 +3,9 @@
     python benchmarks/agent_defects.py [--half tuning] [--json FILE]
 
 A defect counts as found by an agent that should find it if the agent reports a finding in its file at its
-lines, one line more or less. A finding of at least medium severity that is at no seeded defect of its file is a
-false alarm, also if the corpus' author overlooked a real defect there. The same counts are given for bandit,
-ruff (its security rules) and detect-secrets alone, over the defects of security agents.
+lines, one line more or less. A finding of at least medium severity that is at no seeded defect of its file is
+a false alarm, also if the corpus' author overlooked a real defect there. The same counts are given for
+bandit, ruff (its security rules) and detect-secrets alone, over the defects of security agents.
 """
 
 import argparse

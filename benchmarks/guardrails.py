@@ -23,7 +23,7 @@ from train_injection_head import ADVERSARIAL, Sample, embed, ordinary_text, prom
 from agents.guardrails.detection import Action  # noqa: E402
 from agents.guardrails.guardrails import Guardrails  # noqa: E402
 from agents.guardrails.injection_head import load_head  # noqa: E402
-from benchmarks.machine import write_result
+from benchmarks.machine import write_result  # noqa: E402
 
 PIECE = 4
 

@@ -101,8 +101,8 @@ def _static_refusal(before: Workspace, after: Workspace, finding: Finding) -> st
     if weakened:
         return f"A test was weakened: {weakened[0].message}"
     for file in before:
-        new = after.get(file.path)
-        if is_test_path(file.path) and (new is None or new.data != file.data):
+        kept = after.get(file.path)
+        if is_test_path(file.path) and (kept is None or kept.data != file.data):
             return f"The change touches the test {file.path}: a repair may only add one."
     changed = after.get(finding.file)
     if changed is None:

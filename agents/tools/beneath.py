@@ -2,7 +2,8 @@
 
 A path is resolved by the kernel (`openat2` with `RESOLVE_BENEATH`), or, where that is missing, component by
 component with `O_NOFOLLOW`. Both refuse `..`, absolute paths and symbolic links; path strings are never
-compared (CWE-22, CWE-59, CWE-367). Only regular files are read: opening a FIFO or a device could block or have effects.
+compared (CWE-22, CWE-59, CWE-367). Only regular files are read: opening a FIFO or a device could block or
+have effects.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """`git`: the history of the folder, read-only.
 
 The subcommand and its options are fixed here; a caller chooses a revision, a path and a count. Configuration
-of the repository that could run programs (pagers, external diffs, text conversion, hooks, file monitors) is off.
+of the repository that could run programs (pagers, external diffs, text conversion, hooks, monitors) is off.
 """
 
 import os
