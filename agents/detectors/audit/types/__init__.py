@@ -61,17 +61,24 @@ def _annotation(node: ast.expr | None) -> str:
     return "" if node is None else ast.unparse(node)
 
 
+def _is_concrete(annotation: str) -> bool:
+    """Whether an annotation names one built-in type, which None is not."""
+    return annotation in _PLAIN or ("|" not in annotation and annotation.split("[")[0] in _LITERALS)
+
+
 def _fits(annotation: str, value: ast.expr) -> bool | None:
     """Whether a literal has the annotated type; None if that cannot be told."""
     if isinstance(value, ast.Constant) and value.value is not None and value.value is not ...:
         if annotation in _PLAIN:
             right = isinstance(value.value, _PLAIN[annotation])
             return right and (annotation == "bool" or not isinstance(value.value, bool))
-        return False if annotation.split("[")[0] in _LITERALS else None
+        return False if "|" not in annotation and annotation.split("[")[0] in _LITERALS else None
     if isinstance(value, ast.JoinedStr) and annotation in _PLAIN:
         return annotation == "str"
     if isinstance(value, ast.List | ast.Dict | ast.Set):
         base = annotation.split("[")[0]
+        if "|" in annotation:
+            return None
         if base in _PLAIN:
             return False
         return isinstance(value, _LITERALS[base]) if base in _LITERALS else None
@@ -88,7 +95,7 @@ def _function(
         if not isinstance(one, ast.Return) or generator:
             continue
         if one.value is None or (isinstance(one.value, ast.Constant) and one.value.value is None):
-            promised = returns in _PLAIN or returns.split("[")[0] in _LITERALS
+            promised = _is_concrete(returns)
             if promised:
                 yield WRONG_RETURN.at(
                     file, one.lineno, f"None is returned where {returns} is promised."
@@ -109,7 +116,7 @@ def _function(
     for argument, default in pairs:
         written = _annotation(argument.annotation)
         if isinstance(default, ast.Constant) and default.value is None:
-            if written in _PLAIN or written.split("[")[0] in _LITERALS:
+            if _is_concrete(written):
                 text = f"{argument.arg} may be None: write {written} | None."
                 yield IMPLICIT_OPTIONAL.at(file, argument.lineno, text)
         elif written and _fits(written, default) is False:

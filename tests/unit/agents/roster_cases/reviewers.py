@@ -197,6 +197,16 @@ def fetch(url: str) -> bytes:
     return requests.get("https://example.org/page", timeout=5).content
 
 
+def first(values: list[str]) -> list[str] | None:
+    """Take the first, if there is one."""
+    return values[:1] if values else None
+
+
+def nothing() -> list[int] | None:
+    """Return nothing."""
+    return None
+
+
 def mean(values: list[float]) -> float:
     """Compute the mean; 0 of nothing."""
     return sum(values) / len(values) if values else 0.0
