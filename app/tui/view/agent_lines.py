@@ -278,6 +278,8 @@ def build_step_timeline(events: Sequence[RunEvent], glyphs: Glyphs, cells: int) 
 def _event_lines(event: RunEvent, glyphs: Glyphs, cells: int) -> list[Line]:
     data = event.data
     match event.type:
+        case RunEventType.RUN_STATE if event.node:
+            return []  # the node's own state says the same
         case RunEventType.RUN_STATE | RunEventType.NODE_STATE:
             reason = data.get("reason") or data.get("error") or ""
             return _block(event, data["state"].replace("_", " "), reason, "$muted", cells)
