@@ -23,6 +23,7 @@ from train_injection_head import ADVERSARIAL, Sample, embed, ordinary_text, prom
 from agents.guardrails.detection import Action  # noqa: E402
 from agents.guardrails.guardrails import Guardrails  # noqa: E402
 from agents.guardrails.injection_head import load_head  # noqa: E402
+from benchmarks.machine import write_result
 
 PIECE = 4
 
@@ -115,7 +116,7 @@ def main() -> None:
     text = json.dumps(figures, indent=2, ensure_ascii=False)
     print(text)
     if arguments.json is not None:
-        arguments.json.write_text(text + "\n", encoding="utf-8")
+        write_result(arguments.json, figures)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from agents.api.agent_spec import Capability
 from agents.api.errors import BudgetExhausted, InvalidTask, ModelFailure
@@ -199,7 +199,7 @@ class StepsPhase:
             layout,
             run,
             task.workspace,
-            form.model_json_schema(),
+            _answer_schema(form),
             answer_reserve=min(1024, self.session.model().context_length // 4),
             sampling=_sampling(run),
             max_text=2000 if profile.has(Capability.WRITE) else 400,
@@ -259,6 +259,19 @@ def with_votes(record: FindingRecord, votes: Sequence[Decision]) -> FindingRecor
 
 def _subject(record: FindingRecord) -> str:
     return f"{record.file}:{record.line} {record.rule}: {record.message}\nCode: {record.evidence}"
+
+
+_DETECTED = frozenset(["findings", "claims"])
+"""Members that detectors fill in; a model's answer has none of them."""
+
+
+def _answer_schema(form: type[BaseModel]) -> dict[str, Any]:
+    """The schema of what the model answers."""
+    schema = form.model_json_schema()
+    if form is not ReportedFindings:
+        members = schema.get("properties", {})
+        schema["properties"] = {k: v for k, v in members.items() if k not in _DETECTED}
+    return schema
 
 
 def _sampling(run: StepRun) -> SamplingParams:

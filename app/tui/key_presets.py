@@ -7,6 +7,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
     "standard": {},
     "vim": {
         "prompt": "i,a,o",
+        "approve.next": "exclamation_mark",
         "chat.delete": "d,delete",
         "scroll.up": "pageup,ctrl+u",
         "scroll.down": "pagedown,ctrl+d",

@@ -117,7 +117,7 @@ def _documented(text: str) -> dict[str, str]:
         match[1]: text[match.end() : match.end() + 200].split("\n:")[0]
         for match in _SPHINX.finditer(text)
     }
-    if match := _GOOGLE.search(text):
+    if match := _GOOGLE.search(f"{text}\n"):
         lines = [one for one in match[1].split("\n") if one.strip()]
         margin = min((len(one) - len(one.lstrip()) for one in lines), default=0)
         last = ""

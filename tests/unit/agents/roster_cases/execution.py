@@ -137,14 +137,6 @@ def is_shorter_and_says_nothing_new(result):
     assert all(part in HARBOUR for part in summary.text.split(". ")[0].split(", "))
 
 
-def finds_unfaithful_sentences(result):
-    assert places(result) == {
-        ("changed-number", 1),
-        ("reversed-claim", 2),
-        ("unsupported-claim", 3),
-    }
-
-
 def uses_every_fact(result):
     text = done(result).text
     assert all(part in text for part in ("1787", "3 euros", "Old mill"))
@@ -436,18 +428,6 @@ SCENARIOS: dict[str, tuple[Case, ...]] = {
         Case(finds_the_vague_claim, document="Very many things were improved quite a lot.\n"),
     ),
     "refiner": (Case(leaves_good_text_alone, document="The pump moves 40 litres a minute."),),
-    "summarizer": (
-        Case(
-            finds_unfaithful_sentences,
-            task="Check the summary texts/short.md against texts/minutes.md.",
-            files={
-                "texts/minutes.md": HARBOUR,
-                "texts/short.md": "The crane was out of service for 17 days.\n"
-                "The lease of the warehouse will be extended.\n"
-                "The radar was bought from a Norwegian company.\n",
-            },
-        ),
-    ),
     "narrator": (
         Case(
             finds_new_facts,

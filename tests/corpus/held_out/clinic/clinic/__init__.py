@@ -1,0 +1,1 @@
+"""Appointments and letters of a small clinic."""

@@ -1,0 +1,7 @@
+"""Berths."""
+
+
+def berth(number):
+	if number > 3:
+        return "outer"
+	return "inner"

@@ -1,0 +1,7 @@
+"""Rates."""
+
+<<<<<<< HEAD
+RATE = 0.19
+=======
+RATE = 0.07
+>>>>>>> feature/reduced

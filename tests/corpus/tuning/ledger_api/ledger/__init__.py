@@ -1,0 +1,1 @@
+"""A small bookkeeping service: accounts, entries and monthly statements."""
