@@ -51,6 +51,7 @@ def _openapi(file: SourceFile) -> Iterator[Finding]:
     except (yaml.YAMLError, RecursionError, ValueError):
         return
     members = _members(root)
+    seen: set[int] = set()
     global_security = "security" in members and _length(members["security"][1]) > 0
     if "servers" in members:
         for server in _items(members["servers"][1]):
@@ -75,13 +76,13 @@ def _openapi(file: SourceFile) -> Iterator[Finding]:
             for parameter in _items(parameters[1]) if parameters else ():
                 schema = _members(parameter).get("schema")
                 if schema:
-                    yield from _schema(file, schema[1], 0)
+                    yield from _schema(file, schema[1], seen)
             for key in ("requestBody",):
                 if key in inner:
-                    yield from _schema(file, inner[key][1], 0)
+                    yield from _schema(file, inner[key][1], seen)
     components = members.get("components") or members.get("definitions")
     if components:
-        yield from _schema(file, components[1], 0)
+        yield from _schema(file, components[1], seen)
 
 
 def _members(node: yaml.Node | None) -> dict[str, tuple[int, yaml.Node]]:
@@ -98,9 +99,11 @@ def _length(node: yaml.Node) -> int:
     return len(node.value) if isinstance(node, yaml.CollectionNode) else 0
 
 
-def _schema(file: SourceFile, node: yaml.Node, depth: int) -> Iterator[Finding]:
-    if depth > 30:
+def _schema(file: SourceFile, node: yaml.Node, seen: set[int]) -> Iterator[Finding]:
+    # Aliases make a graph: without `seen`, a few lines of them take exponential time.
+    if id(node) in seen:
         return
+    seen.add(id(node))
     members = _members(node)
     kind = members.get("type")
     name = str(kind[1].value) if kind and isinstance(kind[1], yaml.ScalarNode) else ""
@@ -117,9 +120,9 @@ def _schema(file: SourceFile, node: yaml.Node, depth: int) -> Iterator[Finding]:
     if extra and str(extra[1].value).lower() == "true" and "properties" in members:
         yield EXTRA_PROPERTIES.at(file, extra[0], "Properties that nobody checks are accepted.")
     for _, value in members.values():
-        yield from _schema(file, value, depth + 1)
+        yield from _schema(file, value, seen)
     for value in _items(node):
-        yield from _schema(file, value, depth + 1)
+        yield from _schema(file, value, seen)
 
 
 def _python(module: PythonModule) -> Iterator[Finding]:

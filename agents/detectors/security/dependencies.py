@@ -129,11 +129,10 @@ def _toml(file: SourceFile, ecosystem: str) -> Iterator[Dependency]:
     listed: list[Any] = []
     project = data.get("project")
     if isinstance(project, dict):
-        listed += project.get("dependencies") or []
         extras = project.get("optional-dependencies")
-        listed += (
-            [one for many in extras.values() for one in many] if isinstance(extras, dict) else []
-        )
+        groups = list(extras.values()) if isinstance(extras, dict) else []
+        for group in (project.get("dependencies"), *groups):
+            listed += group if isinstance(group, list) else []
     for one in listed:
         if isinstance(one, str) and (match := _REQUIREMENT.match(one.partition(";")[0].strip())):
             name = match[1].lower().replace("_", "-")

@@ -151,26 +151,28 @@ def _yaml(file: SourceFile) -> Iterator[Finding]:
     try:
         for document in yaml.compose_all(file.text, Loader=yaml.SafeLoader):
             if document is not None:
-                yield from _node(file, document, (), 0)
+                yield from _node(file, document, (), set())
     except (yaml.YAMLError, RecursionError, ValueError):
         return
 
 
 def _node(
-    file: SourceFile, node: yaml.Node, path: tuple[str, ...], depth: int
+    file: SourceFile, node: yaml.Node, path: tuple[str, ...], seen: set[int]
 ) -> Iterator[Finding]:
-    if depth > 40:
+    # Aliases make a graph: without `seen`, a few lines of them take exponential time.
+    if len(path) > 40 or id(node) in seen:
         return
+    seen.add(id(node))
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             name = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
             yield from _entry(file, name, value, path, key.start_mark.line + 1)
-            yield from _node(file, value, (*path, name), depth + 1)
+            yield from _node(file, value, (*path, name), seen)
     elif isinstance(node, yaml.SequenceNode):
         for value in node.value:
             if isinstance(value, yaml.ScalarNode):
                 yield from _item(file, str(value.value), path, value.start_mark.line + 1)
-            yield from _node(file, value, path, depth + 1)
+            yield from _node(file, value, path, seen)
 
 
 def _entry(
