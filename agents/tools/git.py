@@ -1,10 +1,15 @@
 """`git`: the history of the folder, read-only.
 
 The subcommand and its options are fixed here; a caller chooses a revision, a path and a count. Configuration
-of the repository that could run programs (pagers, external diffs, text conversion, hooks, monitors) is off.
+of the repository that could run programs is off: pagers, external diffs, text conversion, hooks, file
+monitors, signature programs, submodules, fetching of missing objects, and content filters, which are named
+by the repository and therefore listed first. Only what lies beneath the folder is shown.
 """
 
 import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -13,7 +18,7 @@ from agents.api.errors import InvalidTask
 from agents.tools.arguments import Arguments, RelativePath
 from agents.tools.beneath import parts_of
 from agents.tools.bounded_text import bounded
-from agents.tools.process import run_process
+from agents.tools.process import Finished, run_process
 from agents.tools.sensitive import taint_of
 from agents.tools.tool import Effect, Tool, ToolContext, ToolOutput
 
@@ -26,8 +31,14 @@ _OPTIONS = (
     "-c", "core.hooksPath=/dev/null",
     "-c", "diff.external=",
     "-c", "core.pager=cat",
+    "-c", "core.sshCommand=false",
+    "-c", "log.showSignature=false",
+    "-c", "diff.ignoreSubmodules=all",
+    "-c", "diff.submodule=short",
+    "-c", "status.submoduleSummary=false",
     "-c", "protocol.allow=never",
 )  # fmt: skip
+_FILTER = re.compile(r"filter\..*\.(clean|smudge|process|required)", re.DOTALL | re.IGNORECASE)
 _PLAIN_DIFF = ("--no-ext-diff", "--no-textconv", "--no-color")
 
 
@@ -48,7 +59,8 @@ def command_of(arguments: GitArguments) -> list[str]:
     Raises:
         InvalidTask: the path leaves the folder, or `blame` has none.
     """
-    path = [] if arguments.path is None else ["--", "/".join(parts_of(arguments.path))]
+    below = "." if arguments.path is None else "/".join(parts_of(arguments.path))
+    path = ["--", below]
     revision = [arguments.revision] if arguments.revision else []
     match arguments.action:
         case "log":
@@ -58,30 +70,48 @@ def command_of(arguments: GitArguments) -> list[str]:
         case "diff":
             words = ["diff", *_PLAIN_DIFF]
         case "blame":
-            if not path:
+            if arguments.path is None:
                 raise InvalidTask("git blame needs a path.")
-            words = ["blame", "--date=short"]
+            words = ["blame", "--no-textconv", "--date=short"]
         case "status":
-            return ["status", "--short", "--branch", *path]
+            return ["status", "--short", "--branch", "--ignore-submodules=all", *path]
     return [*words, *revision, *path]
 
 
-async def _git(arguments: Any, context: ToolContext) -> ToolOutput:
-    command = ["git", *_OPTIONS, "-C", str(context.root), *command_of(arguments)]
+async def _run(root: Path, words: Sequence[str]) -> Finished:
     environment = {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "HOME": "/nonexistent",
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_TERMINAL_PROMPT": "0",
+        "GIT_NO_LAZY_FETCH": "1",
         "LC_ALL": "C.UTF-8",
     }
+    command = ["git", *_OPTIONS, "-C", str(root), *words]
     try:
         done = await run_process(command, environment=environment, timeout_s=GIT_S)
     except OSError as error:
         raise InvalidTask("git is not installed.") from error
     if done.timed_out:
         raise InvalidTask(f"git took more than {GIT_S:g} s.")
+    return done
+
+
+async def _without_filters(root: Path) -> list[str]:
+    """Options that empty the content filters of the repository's configuration.
+
+    `status` and `diff` would run them on changed files. Listing the configuration runs nothing.
+    """
+    listed = await _run(root, ["config", "--list", "--name-only", "-z"])
+    names = set(listed.output.decode("utf-8", "replace").split("\0"))
+    filters = sorted(name for name in names if _FILTER.fullmatch(name))
+    return [word for name in filters for word in ("-c", f"{name}=")]
+
+
+async def _git(arguments: Any, context: ToolContext) -> ToolOutput:
+    words = command_of(arguments)
+    done = await _run(context.root, [*await _without_filters(context.root), *words])
     text = done.output.decode("utf-8", "replace")
     if done.status != 0:
         reason = done.errors.decode("utf-8", "replace").strip().splitlines() or ["it failed"]

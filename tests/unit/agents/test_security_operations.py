@@ -18,8 +18,8 @@ from tests.unit.agents.roster_cases.security_operations import CASES, SCENARIOS
 
 DETECTORS = (API, COMPLIANCE, DEPENDENCIES, NETWORK, PRIVILEGES)
 PATHS = (
-    "Dockerfile", "a.yaml", "a.service", "a.sh", "sudoers", "a.py", "a.js", "a.go", "nginx.conf", "a.csv", "a.sql",
-    "requirements.txt", "pyproject.toml", "Cargo.toml", "package.json", "package-lock.json",
+    "Dockerfile", "a.yaml", "a.service", "a.sh", "sudoers", "a.py", "a.js", "a.go", "nginx.conf", "a.csv",
+    "a.sql", "requirements.txt", "pyproject.toml", "Cargo.toml", "package.json", "package-lock.json",
 )  # fmt: skip
 
 
@@ -29,7 +29,8 @@ def lines_of(files: dict[str, str]) -> list[tuple[str, int]]:
     found = [one for each in DETECTORS for one in each.detect(workspace, DetectorContext())]
     for one in found:
         file = workspace.get(one.file)
-        assert file is not None and 1 <= one.line <= max(1, len(file.lines))
+        assert file is not None
+        assert 1 <= one.line <= max(1, len(file.lines))
     return [(one.rule, one.line) for one in found]
 
 
@@ -51,8 +52,13 @@ async def test_a_golden_scenario_holds(number, tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["dependencies = 5", "dependencies = true", "optional-dependencies = 3", "optional-dependencies = { a = 1 }"],
-)  # fmt: skip
+    [
+        "dependencies = 5",
+        "dependencies = true",
+        "optional-dependencies = 3",
+        "optional-dependencies = { a = 1 }",
+    ],
+)
 def test_dependencies_of_a_wrong_type_are_ignored(text):
     assert lines_of({"pyproject.toml": f'[project]\nlicense = "MIT"\n{text}\n'}) == []
 
@@ -65,10 +71,11 @@ def test_yaml_aliases_are_followed_once(first):
 
 PIECES = st.sampled_from(
     [
-        "FROM ", "RUN ", "ENV PASSWORD=", "\\", "services:", "openapi: 3\n", "apiVersion: v1\n", "components:", "type: string",
-        "paths:\n  /a:\n    get:", "&a", "*a", ": ", "- ", "[", "]", "{", "}", "[Service]\n", "User=root", "chmod 777 a",
-        "[project]\n", "dependencies", " = ", '"', "1", "==", "request.json", "requests.get(", ")", "logging.info(",
-        "verify=False", "server.bind(", "'", "\n", "  ", "\x00", "²", "4539578763621486", "req.body",
+        "FROM ", "RUN ", "ENV PASSWORD=", "\\", "services:", "openapi: 3\n", "apiVersion: v1\n",
+        "components:", "type: string", "paths:\n  /a:\n    get:", "&a", "*a", ": ", "- ", "[", "]",
+        "{", "}", "[Service]\n", "User=root", "chmod 777 a", "[project]\n", "dependencies", " = ", '"',
+        "1", "==", "request.json", "requests.get(", ")", "logging.info(", "verify=False", "server.bind(",
+        "'", "\n", "  ", "\x00", "²", "4539578763621486", "req.body",
     ]
 )  # fmt: skip
 
