@@ -21,7 +21,7 @@ def meter(tokens):
 
 
 async def submitted(session):
-    while session.num_pending == 0:  # noqa: ASYNC110 - nothing to wait for
+    while session.num_pending == 0:
         await asyncio.sleep(0)
 
 

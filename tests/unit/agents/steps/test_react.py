@@ -218,7 +218,7 @@ async def test_cancelling_in_a_step_aborts_its_request():
     client, _, loop = loop_of()
     client.hold = True
     task = asyncio.create_task(answer(loop))
-    while not client.requests:  # noqa: ASYNC110 - nothing to wait for
+    while not client.requests:
         await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
