@@ -82,8 +82,11 @@ def stream_words(terminal, count):
     """Ask `LONG`; the first `count` words of its answer, once they are on the screen."""
     ask(terminal, LONG)
     # One more than `count`: the last word may be incomplete.
-    text = terminal.wait_until(lambda text: len(answer_words(text)) > count, f"{count} words")
-    assert "answering" in text
+    # The terminal may be read between two writes of one frame: the bar is written after the words.
+    text = terminal.wait_until(
+        lambda text: len(answer_words(text)) > count and "answering" in text,
+        f"{count} words of a running answer",
+    )
     return answer_words(text)[:count]
 
 
