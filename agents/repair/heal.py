@@ -92,7 +92,7 @@ class Healer:
         self._options = options
         self._by_model: list[Finding] = []
         self._tried: set[tuple[str, bytes]] = set()
-        self._asked: set[str] = set()
+        self._hopeless: set[str] = set()
 
     @property
     def bar(self) -> int:
@@ -135,7 +135,7 @@ class Healer:
             one
             for one in self.findings
             if one.severity.at_least(self._options.min_severity)
-            and one.id not in self._asked
+            and one.id not in self._hopeless
             and (one.id, _data(workspace, one.file)) not in self._tried
         ][:MAX_REPAIRS]
 
@@ -180,6 +180,8 @@ class Healer:
         workspace = await asyncio.to_thread(self._copy.workspace)
         self._tried.add((finding.id, _data(workspace, finding.file)))
         patch = await self._options.propose(finding, workspace)
+        if patch.cannot_do:
+            self._hopeless.add(finding.id)
         tests = await asyncio.to_thread(reproducing_tests, finding, workspace)
         known = {
             "finding": finding.id,
@@ -198,7 +200,13 @@ class Healer:
         decision = await gate.decide(finding, patch, tests)
         kind = RunEventType.PATCH_ACCEPTED if decision.accepted else RunEventType.PATCH_REJECTED
         self._log.append(
-            kind, node=node, agent=AGENT, **known, reason=decision.reason, proof=decision.proof
+            kind,
+            node=node,
+            agent=AGENT,
+            **known,
+            reason=decision.reason,
+            proof=decision.proof,
+            patch=not patch.cannot_do,
         )
         self._log.append(
             RunEventType.TOOL_FINISHED,
@@ -211,7 +219,7 @@ class Healer:
         return decision
 
     async def _remembering_approve(self, finding: Finding, patch: Patch, doubt: str) -> bool:
-        self._asked.add(finding.id)  # a denied patch is not asked about again in the next round
+        self._hopeless.add(finding.id)  # a denied patch is not asked about again in the next round
         return await self._options.approve(finding, patch, doubt)
 
     def _state(self, node: str, state: str, **data: str) -> None:

@@ -120,7 +120,7 @@ class RepairResult:
 
 def decision_text(one: Acceptance) -> str:
     """A decision with its reason in one line."""
-    word = "accepted" if one.accepted else "rejected"
+    word = "accepted" if one.accepted else "no patch for" if one.patch.cannot_do else "rejected"
     return f"{word} {one.finding.rule} {one.finding.file}:{one.finding.line}: {one.reason}"
 
 
