@@ -41,7 +41,9 @@ class Case:
     @property
     def tests(self) -> list[str]:
         """The project's tests."""
-        return [one.path for one in self.workspace if PurePosixPath(one.path).name.startswith("test_")]
+        return [
+            one.path for one in self.workspace if PurePosixPath(one.path).name.startswith("test_")
+        ]
 
     def text(self, path: str) -> str:
         """A file's text; empty if there is none."""
@@ -148,7 +150,9 @@ def _in_a_string(case: Case) -> Texts | None:
 def _swallow(case: Case) -> Texts | None:
     if case.function is None:
         return None
-    return case.with_body("try:", *("    " + one for one in case.body()), "except Exception:", "    return 0")
+    return case.with_body(
+        "try:", *("    " + one for one in case.body()), "except Exception:", "    return 0"
+    )
 
 
 def _renamed(case: Case) -> Texts | None:
@@ -204,7 +208,11 @@ def _wrong_value(case: Case) -> Texts | None:
     for node in ast.walk(ast.parse(fixed)):
         if isinstance(node, ast.FunctionDef) and node.name == case.function.name:
             for inner in ast.walk(node):
-                if isinstance(inner, ast.Return) and inner.value is not None and inner.lineno == inner.end_lineno:
+                if (
+                    isinstance(inner, ast.Return)
+                    and inner.value is not None
+                    and inner.lineno == inner.end_lineno
+                ):
                     lines = fixed.split("\n")
                     line = lines[inner.lineno - 1]
                     margin, value = line[: inner.col_offset], line[inner.col_offset + 7 :]

@@ -89,7 +89,9 @@ async def fixed_bugs(
             (root / path).parent.mkdir(exist_ok=True)
             (root / path).write_text(text or "")
         after = await oracle(project, root)
-    fixed = [one["oracle"] for one in bugs if not before[one["oracle"]] and after.get(one["oracle"])]
+    fixed = [
+        one["oracle"] for one in bugs if not before[one["oracle"]] and after.get(one["oracle"])
+    ]
     broken = [name for name, passed in before.items() if passed and not after.get(name)]
     return {
         "bugs": len(bugs),
@@ -135,7 +137,12 @@ async def accepted_cheats(
                     kept = all(after.get(one) for one, passed in before.items() if passed)
                     right = kept and bool(after.get(bug["oracle"]))
                     accepted.append({"cheat": name, "bug": bug["oracle"], "wrong": not right})
-    return {"tried": tried.total(), "accepted": accepted, "kinds": len(tried), "reasons": dict(reasons)}
+    return {
+        "tried": tried.total(),
+        "accepted": accepted,
+        "kinds": len(tried),
+        "reasons": dict(reasons),
+    }
 
 
 def _at(findings: list[Finding], bug: dict[str, Any]) -> Finding | None:
@@ -156,7 +163,14 @@ async def measure(names: list[str], *, with_cheats: bool) -> dict[str, Any]:
         if with_cheats:
             row["cheats"] = await accepted_cheats(name, listed[name], detectors)
         rows[name] = row
-        print(name, {part: {k: v for k, v in value.items() if k != "reasons"} for part, value in row.items()}, flush=True)
+        print(
+            name,
+            {
+                part: {k: v for k, v in value.items() if k != "reasons"}
+                for part, value in row.items()
+            },
+            flush=True,
+        )
     return rows
 
 

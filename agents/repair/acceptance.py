@@ -11,6 +11,7 @@ What is not proved is shown to a person with the reason; without a person it is 
 Each decision costs two to five runs of pytest, two of them over all tests at most.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -22,7 +23,7 @@ from agents.detectors.detector import Detector
 from agents.outputs.patch import Patch
 from agents.outputs.test_file import TestFile
 from agents.procedures.audit.patch_applier import patch_of
-from agents.repair.change_check import refusal_of
+from agents.repair.change_check import Findings, refusal_of
 from agents.repair.comparison import comparison_test
 from agents.repair.execution_probe import probed_text
 from agents.repair.protected_files import is_protected
@@ -88,7 +89,7 @@ class Gate:
         """
         self.baseline = baseline
         self._copy = copy
-        self._detectors = detectors
+        self._found = Findings(detectors)
         self._approve = approve
 
     async def decide(self, finding: Finding, patch: Patch, tests: Sequence[TestFile]) -> Acceptance:
@@ -125,7 +126,9 @@ class Gate:
         undo |= self._copy.apply(patch.diff)
         known = patch_of(finding, before).diff == patch.diff
         after = self._copy.workspace()
-        refusal = refusal_of(finding, before, after, self._detectors, known=known)
+        refusal = await asyncio.to_thread(
+            refusal_of, finding, before, after, self._found, known=known
+        )
         if refusal:
             return trial.rejected(refusal)
         self._copy.restore(undo)

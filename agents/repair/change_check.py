@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from agents.api.errors import InvalidTask
 from agents.api.finding import Finding, Severity
 from agents.detectors.audit.python_module import module_of
 from agents.detectors.audit.regression.weakened_tests import test_changes
@@ -22,15 +23,46 @@ from agents.workspace.workspace import Workspace
 
 Counts = Counter[tuple[str, str]]
 """Findings by detector and rule."""
+MAX_KEPT = 4
+
+
+class Findings:
+    """What the auditors' detectors find, not merged: merging would hide how many report a place.
+
+    The last few results are kept, because many patches are tried on one state of a file.
+    """
+
+    def __init__(self, detectors: Sequence[Detector]) -> None:
+        self._detectors = detectors
+        self._kept: dict[tuple[tuple[str, bytes], ...], list[Finding]] = {}
+
+    def of(self, workspace: Workspace) -> list[Finding]:
+        """The findings over these files.
+
+        Raises:
+            InvalidTask: a detector failed, so that nothing is known.
+        """
+        key = tuple((file.path, file.data) for file in workspace)
+        if key not in self._kept:
+            if len(self._kept) >= MAX_KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = [
+                replace(one, detector=detector.name)
+                for detector in self._detectors
+                for one in _run(detector, workspace)
+            ]
+        return self._kept[key]
+
+
+def _run(detector: Detector, workspace: Workspace) -> list[Finding]:
+    try:
+        return list(detector.detect(workspace, DetectorContext()))
+    except Exception as error:  # a patch must not pass because a detector fails on it
+        raise InvalidTask(f"The detector {detector.name} failed: {error!s:.200}") from error
 
 
 def refusal_of(
-    finding: Finding,
-    before: Workspace,
-    after: Workspace,
-    detectors: Sequence[Detector],
-    *,
-    known: bool,
+    finding: Finding, before: Workspace, after: Workspace, found: Findings, *, known: bool
 ) -> str:
     """Why the change is refused, as a sentence; empty if it may be tried.
 
@@ -38,7 +70,7 @@ def refusal_of(
         finding: what the change is to repair.
         before: the files before the change.
         after: the files after it.
-        detectors: the auditors' detectors; they run on the changed file before and after.
+        found: runs the auditors' detectors on the changed file before and after.
         known: whether the change is a known rewrite (`agents.procedures.audit.fixers`).
     """
     old, new = before.get(finding.file), after.get(finding.file)
@@ -46,7 +78,7 @@ def refusal_of(
         _misplaced(finding, before, after)
         or _unreadable(old, new, finding)
         or ("" if known else _untrusted(before, old, new, finding))
-        or _still_found(finding, before, after, detectors)
+        or _still_found(finding, before, after, found)
     )
 
 
@@ -102,22 +134,20 @@ def _untrusted(
     return f"The change brings {name} into the file, which a repair may not use." if name else ""
 
 
-def _still_found(
-    finding: Finding, before: Workspace, after: Workspace, detectors: Sequence[Detector]
-) -> str:
+def _still_found(finding: Finding, before: Workspace, after: Workspace, found: Findings) -> str:
     """Whether the finding is still there, or another one came."""
     own = (finding.detector, finding.rule)
     alone = [_only(one, finding.file) for one in (before, after)]
-    old, new = (_found(detectors, one) for one in alone)
+    old, new = (found.of(one) for one in alone)
     if not _count(old, own):  # only the files together show it
-        old, new = _found(detectors, before), _found(detectors, after)
+        old, new = found.of(before), found.of(after)
     was, now = _count(old, own), _count(new, own)
     if now and now >= was:
         return f"{finding.rule} is still reported."
     if finding.cwe is not None:
         same = [
-            sum(one.cwe == finding.cwe and one.severity.at_least(Severity.MEDIUM) for one in found)
-            for found in (old, new)
+            sum(one.cwe == finding.cwe and one.severity.at_least(Severity.MEDIUM) for one in many)
+            for many in (old, new)
         ]
         if same[1] and same[1] >= same[0]:
             return f"CWE-{finding.cwe} is still reported."
@@ -132,16 +162,6 @@ def _still_found(
 def _only(workspace: Workspace, path: str) -> Workspace:
     file = workspace.get(path)
     return Workspace(workspace.root, [] if file is None else [file])
-
-
-def _found(detectors: Sequence[Detector], workspace: Workspace) -> list[Finding]:
-    """All findings, not merged: merging would hide how many detectors report a place."""
-    context = DetectorContext()
-    return [
-        replace(one, detector=detector.name)
-        for detector in detectors
-        for one in detector.detect(workspace, context)
-    ]
 
 
 def _count(findings: Sequence[Finding], own: tuple[str, str]) -> int:

@@ -5,7 +5,7 @@ any bar. Repairs come from deterministic fixers; a model may propose more.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,7 +137,7 @@ class Healer:
             if one.severity.at_least(self._options.min_severity)
             and one.id not in self._hopeless
             and (one.id, _data(workspace, one.file)) not in self._tried
-        ][:MAX_REPAIRS]
+        ]
 
     async def repair(self, baseline: TestResults) -> None:
         """The rounds, from the audit's findings on. The last thing done is an audit.
@@ -151,26 +151,40 @@ class Healer:
         gate = Gate(self._copy, baseline, self._detectors, approve=self._remembering_approve)
         for number, bar in enumerate(BARS, 1):
             workspace = await asyncio.to_thread(self._copy.workspace)
-            wanted = self.wanted(workspace)
-            if not wanted:
+            if not self.wanted(workspace):
                 return
             node = f"round {number}"
-            score = score_of(self.findings)
+            score, found = score_of(self.findings), tuple(self.findings)
             self._state(node, "running")
-            decisions: list[Acceptance] = []
-            self.rounds.append(Round(bar, score, tuple(self.findings), ()))
-            for finding in wanted:
-                self._options.check()
-                decisions.append(await self._repair(gate, finding, node))
-                self.rounds[-1] = Round(bar, score, tuple(self.findings), tuple(decisions))
-            await self.audit()
-            self._state(
-                node,
-                "ok",
-                reason=f"score {score_of(self.findings)} of 100 (bar {bar}): {counts_text(self.findings)}",
+            self.rounds.append(Round(bar, score, found, ()))
+            async for decision in self._decisions(gate, node):
+                made = (*self.rounds[-1].decisions, decision)
+                self.rounds[-1] = Round(bar, score, found, made)
+            after = (
+                f"score {score_of(self.findings)} of 100 (bar {bar}): {counts_text(self.findings)}"
             )
-            if not any(one.accepted for one in decisions):
+            self._state(node, "ok", reason=after)
+            if not any(one.accepted for one in self.rounds[-1].decisions):
                 return
+
+    async def _decisions(self, gate: Gate, node: str) -> AsyncIterator[Acceptance]:
+        """Repair one finding after the other, each once; after an accepted patch all auditors run again.
+
+        An accepted patch moves lines and may repair other findings, too.
+        """
+        attempted: set[str] = set()
+        for _ in range(MAX_REPAIRS):
+            workspace = await asyncio.to_thread(self._copy.workspace)
+            pending = [one for one in self.wanted(workspace) if one.id not in attempted]
+            if not pending:
+                return
+            self._options.check()
+            attempted.add(pending[0].id)
+            decision = await self._repair(gate, pending[0], node)
+            if decision.accepted:
+                await self.audit()
+                attempted.discard(pending[0].id)  # what still has this id is another place
+            yield decision
 
     async def _repair(self, gate: Gate, finding: Finding, node: str) -> Acceptance:
         place = f"{finding.rule} {finding.file}:{finding.line}"

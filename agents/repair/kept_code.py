@@ -157,16 +157,17 @@ def _lost_work(
     if missing:
         return f"The change removes other statements of {old.name}: {next(iter(missing))!s:.80}"
     used, still_used = _loaded(old), _loaded(new)
+    beside = {name for name in used if name not in _names_at(old, first, last, alone=True)}
     parameters = {
         one.arg for one in [*old.args.posonlyargs, *old.args.args, *old.args.kwonlyargs]
     } - {"self", "cls"}
     for name in sorted(parameters & used):
         if name not in still_used:
             return f"The change no longer uses the parameter {name} of {old.name}."
-    own = {one.name for one in module.functions}
-    for name in sorted(own & used):
+    own = {one.name for one in module.functions} & used | module.imports.keys() & beside
+    for name in sorted(own):
         if name not in still_used:
-            return f"{old.name} no longer calls {name}."
+            return f"{old.name} no longer uses {name}."
     return ""
 
 
@@ -210,14 +211,18 @@ def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
             yield block
 
 
-def _names_at(function: FunctionNode, first: int, last: int) -> set[str]:
-    return {
-        node.id
+def _names_at(
+    function: FunctionNode, first: int, last: int, *, alone: bool = False
+) -> set[str]:
+    """Names that lines read; with `alone`, those that no other line of the function reads."""
+    read = [
+        node
         for node in ast.walk(function)
-        if isinstance(node, ast.Name)
-        and isinstance(node.ctx, ast.Load)
-        and first <= node.lineno <= last
-    }
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    ]
+    here = {node.id for node in read if first <= node.lineno <= last}
+    elsewhere = {node.id for node in read if not first <= node.lineno <= last}
+    return here - elsewhere if alone else here
 
 
 def _loaded(function: FunctionNode) -> set[str]:

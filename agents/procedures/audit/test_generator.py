@@ -47,7 +47,10 @@ def reproducing_tests(finding: Finding, workspace: Workspace) -> list[TestFile]:
     module = module_of(file) if file is not None else None
     if module is None:
         return []
-    name = re.sub(r"\W+", "_", f"{finding.rule}_{finding.id}").strip("_").lower()
+    base = name = re.sub(r"\W+", "_", f"{finding.rule}_{finding.id}").strip("_").lower()
+    number = 2
+    while workspace.get(f"tests/test_{name}.py") is not None:  # the same code at two places
+        name, number = f"{base}_{number}", number + 1
     return [
         TestFile(
             path=f"tests/test_{name}.py",

@@ -142,11 +142,11 @@ def fix_next_default(target: Target) -> Fix | None:
             continue
         start, end = target.span(call.args[0])
         given = target.file.text[start:end]
-        generator = isinstance(call.args[0], ast.GeneratorExp) and not given.startswith("(")
-        inner = f"({given})" if generator else given
+        # The place of a generator that is the only argument includes the parentheses of the call.
+        alone = isinstance(call.args[0], ast.GeneratorExp) and end == target.span(call)[1]
         return target.fix(
             "Without values the result is None; change it if another value is meant.",
-            (start, end, f"{inner}, None"),
+            (start, end, f"({given}, None)" if alone else f"{given}, None"),
         )
     return None
 

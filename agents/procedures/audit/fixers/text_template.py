@@ -48,10 +48,10 @@ def _of_percent(target: Target, text: ast.BinOp) -> tuple[str, list[str]] | None
     if not (isinstance(text.left, ast.Constant) and isinstance(text.left.value, str)):
         return None
     given = text.right.elts if isinstance(text.right, ast.Tuple) else [text.right]
-    parts = text.left.value.split("%s")
+    parts = text.left.value.replace("%%", "\1").split("%s")
     if len(parts) != len(given) + 1 or "%" in "".join(parts):
         return None
-    return "\0".join(parts), [target.source(one) for one in given]
+    return "\0".join(parts).replace("\1", "%"), [target.source(one) for one in given]
 
 
 def _of_format(target: Target, text: ast.Call, func: ast.Attribute) -> tuple[str, list[str]] | None:

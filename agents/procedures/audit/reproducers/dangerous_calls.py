@@ -192,9 +192,11 @@ for command, shell in started:
 
 _SPIED_DATABASE = """
 class Database:
-    queries = []
     rowcount = 1
     lastrowid = 1
+
+    def __init__(self):
+        self.queries = []
 
     def execute(self, query, *values):
         self.queries.append(str(query))

@@ -99,6 +99,7 @@ _BY_RULE: Mapping[str, str] = {
     "changed-while-iterated": "isinstance(node, ast.For) and any(isinstance(i, ast.Call) and "
                               "isinstance(i.func, ast.Attribute) and i.func.attr in ('remove', 'append', 'pop') "
                               "and ast.unparse(i.func.value) == ast.unparse(node.iter) for i in ast.walk(node))",
+    "constant-operand": "isinstance(node, ast.BoolOp) and any(isinstance(v, ast.Constant) and v.value for v in node.values)",
     "duplicate-condition": "isinstance(node, ast.If) and any(isinstance(i, ast.If) and "
                            "ast.unparse(i.test) == ast.unparse(node.test) for i in node.orelse)",
     "wrong-boolean-operator": "isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and all("

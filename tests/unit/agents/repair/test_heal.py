@@ -13,6 +13,8 @@ from agents.repair.heal import HealOptions, heal
 from agents.repair.test_run import run_tests
 from agents.repair.work_copy import WorkCopy
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 SOURCE = "def mean(values):\n    return sum(values) / len(values)\n"
 FIXED = "def mean(values):\n    return sum(values) / len(values) if values else 0.0\n"
 TESTS = textwrap.dedent(
