@@ -2,12 +2,13 @@
 
     python benchmarks/agent_repair.py [--project NAME] [--skip-cheats] [--json FILE]
 
-The projects in `tests/corpus/repairs` have bugs that are listed in `bugs.yaml`, tests of their own, and a folder
-`oracle` that the repair never sees. A bug counts as fixed if its test in `oracle` failed before and passes after.
-A repair is wrong if a test in `oracle` fails that passed before.
+The projects in `tests/corpus/repairs` have bugs that are listed in `bugs.yaml`, tests of their own, and a
+folder `oracle` that the repair never sees. A bug counts as fixed if its test in `oracle` failed before and
+passes after. A repair is wrong if a test in `oracle` fails that passed before.
 
-Then every finding gets the patches of `adversarial_patches`; nobody approves anything. A cheat that is accepted
-counts as wrong unless the bug's test in `oracle`, and every one that passed before, passes with it.
+Then every finding gets the patches of `adversarial_patches`; nobody approves anything. A cheat that is
+accepted counts as wrong unless the bug's test in `oracle`, and every one that passed before, passes with
+it.
 """
 
 import argparse
@@ -32,6 +33,7 @@ from agents.procedures.audit.unified_diff import apply_diff
 from agents.repair.acceptance import Gate
 from agents.repair.heal import HealOptions, baseline_of, heal
 from agents.repair.repair_run import AUDITORS
+from agents.repair.result import decision_text
 from agents.repair.test_run import run_tests
 from agents.repair.work_copy import WorkCopy
 from agents.roster.roster import load_roster
@@ -99,7 +101,7 @@ async def fixed_bugs(
         "fixed": fixed,
         "open": [one["oracle"] for one in bugs if one["oracle"] not in fixed],
         "broken": broken,
-        "rejected": [f"{one.finding.rule} {one.finding.file}:{one.finding.line}: {one.reason}" for one in result.rejected],
+        "rejected": [decision_text(one) for one in result.rejected],
         "seconds": round(seconds, 1),
     }  # fmt: skip
 

@@ -166,7 +166,10 @@ class Gate:
         return TestFile(cannot_do=reason)
 
     async def _still_failing(self, test: TestFile, whole: TestResults) -> str:
-        """Why the new test does not show the repair, or empty; it runs again if the run of all did not collect it."""
+        """Why the new test does not show the repair, or empty.
+
+        It runs again if the run of all tests did not collect it.
+        """
         if not test.code:
             return ""
         name = f"::{PurePosixPath(test.path).stem}"

@@ -1,9 +1,9 @@
 """`apply_changes`: writes accepted changes to the user's tree, all of them or none.
 
-Everything is prepared in `.pravaha/repair-apply` beneath the root: the new contents, the old ones, and a journal
-that names them. Then each file is renamed into place. An error puts the old contents back at once; after a kill
-the next repair does (`undo_unfinished`), as long as nobody has changed the files since. Removing the journal is
-the point from which the change is done.
+Everything is prepared in `.pravaha/repair-apply` beneath the root: the new contents, the old ones, and a
+journal that names them. Then each file is renamed into place. An error puts the old contents back at once;
+after a kill the next repair does (`undo_unfinished`), as long as nobody has changed the files since.
+Removing the journal is the point from which the change is done.
 """
 
 import hashlib
@@ -34,7 +34,8 @@ def apply_changes(root: Path, changes: Changes, expected: TreeState) -> None:
         expected: the state in which the changes were proved.
 
     Raises:
-        InvalidTask: the tree is in another state, a path leaves it, or another apply is at work; nothing is changed.
+        InvalidTask: the tree is in another state, a path leaves it, or another apply is at work; nothing is
+            changed.
         OSError: a file cannot be written; everything is as it was.
     """
     undo_unfinished(root)
@@ -92,8 +93,8 @@ def undo_unfinished(root: Path) -> bool:
     ]
     if foreign:
         raise InvalidTask(
-            f"An earlier repair was killed while it was applied, and {named(foreign)} has changed since: the old "
-            f"contents are in {folder}; put back what you want and remove the folder."
+            f"An earlier repair was killed while it was applied, and {named(foreign)} has changed since: "
+            f"the old contents are in {folder}; put back what you want and remove the folder."
         )
     _undo(root, folder, entries)
     shutil.rmtree(folder)
@@ -104,8 +105,8 @@ def _refuse_changed(root: Path, expected: TreeState) -> None:
     changed = expected.changed(TreeState.of(root))
     if changed:
         raise InvalidTask(
-            f"The tree has changed since the repair began ({named(changed)}): nothing was applied. The diff is "
-            "still shown; run the repair again, or apply it by hand."
+            f"The tree has changed since the repair began ({named(changed)}): nothing was applied. The "
+            "diff is still shown; run the repair again, or apply it by hand."
         )
 
 

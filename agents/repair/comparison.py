@@ -18,8 +18,10 @@ from agents.procedures.audit.test_generator import loading_code, test_module
 from agents.workspace.workspace import Workspace
 
 _PURE = frozenset(
-    ["abc", "array", "ast", "base64", "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "enum",
-     "fractions", "functools", "hashlib", "heapq", "hmac", "html", "itertools", "json", "math", "numbers", "numpy",
+    ["abc", "array", "ast", "base64", "bisect",
+     "collections", "copy", "dataclasses", "datetime", "decimal", "enum",
+     "fractions", "functools", "hashlib", "heapq", "hmac",
+     "html", "itertools", "json", "math", "numbers", "numpy",
      "operator", "re", "statistics", "string", "struct", "textwrap", "typing", "unicodedata", "zoneinfo"]
 )  # fmt: skip
 """Modules whose use leaves no trace outside of the process."""
@@ -125,7 +127,8 @@ def _code(
             lists = [{", ".join(lists.values())}]
             for given in itertools.islice(itertools.product(*lists), {MAX_CALLS}):
                 expected = outcome(original, given)
-                wrong_kind = expected[0] == "raised" and expected[1] in ("TypeError", "AttributeError", {json.dumps(old)})
+                kinds = ("TypeError", "AttributeError", {json.dumps(old)})
+                wrong_kind = expected[0] == "raised" and expected[1] in kinds
                 if wrong_kind or expected != outcome(original, given):
                     continue
                 assert outcome(changed, given) == expected, given

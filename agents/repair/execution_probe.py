@@ -10,7 +10,7 @@ MARK = "pravaha ran this line"
 
 
 def probed_text(before: str, after: str) -> str | None:
-    """The text after a change with `raise` before its first changed statement; None if there is no place for it."""
+    """The changed text with `raise` before the first changed statement; None if it fits nowhere."""
     try:
         tree = ast.parse(after)
     except (SyntaxError, ValueError):
@@ -46,14 +46,16 @@ def _changed_lines(before: list[str], after: list[str]) -> list[int]:
 
 
 def _statement_at(tree: ast.Module, line: int) -> ast.stmt | None:
-    """The innermost statement that covers a line; of a function with the line in its head, its first statement."""
+    """The innermost statement that covers a line; for the head of a function, its first statement."""
     found: ast.stmt | None = None
     for node in ast.walk(tree):
-        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
-            if found is None or node.lineno >= found.lineno:
-                found = node
+        if not isinstance(node, ast.stmt):
+            continue
+        covers = node.lineno <= line <= (node.end_lineno or node.lineno)
+        if covers and (found is None or node.lineno >= found.lineno):
+            found = node
     while isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and found.body:
         first = found.body[0]
         documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
         found = found.body[1] if documented and len(found.body) > 1 else first
-    return found if not isinstance(found, ast.ExceptHandler) else None
+    return found

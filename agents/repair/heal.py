@@ -106,7 +106,7 @@ class Healer:
         return score_of(self.findings) >= self.bar and not critical
 
     async def audit(self) -> list[Finding]:
-        """Run the auditors in parallel over the copy; the merged findings of the audited part, worst first."""
+        """Run the auditors in parallel over the copy; the audited part's findings, worst first."""
         workspace = await asyncio.to_thread(self._copy.workspace)
         context = DetectorContext(cancelled=self._stopped)
         results = DetectorResults(workspace, context)

@@ -1,8 +1,8 @@
 """What a change must keep: everything outside of the finding's function, and that function's own work.
 
-These rules catch a patch that removes the defect by removing the feature: an emptied body, a deleted function,
-a handler that swallows every error, a call of the rest of the program that is gone. They look at syntax trees,
-so layout and comments are free.
+These rules catch a patch that removes the defect by removing the feature: an emptied body, a deleted
+function, a handler that swallows every error, a call of the rest of the program that is gone. They look at
+syntax trees, so layout and comments are free.
 """
 
 import ast
@@ -211,9 +211,7 @@ def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
             yield block
 
 
-def _names_at(
-    function: FunctionNode, first: int, last: int, *, alone: bool = False
-) -> set[str]:
+def _names_at(function: FunctionNode, first: int, last: int, *, alone: bool = False) -> set[str]:
     """Names that lines read; with `alone`, those that no other line of the function reads."""
     read = [
         node

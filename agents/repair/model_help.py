@@ -4,9 +4,9 @@
     react    explains the worst findings, and each auditor adds what it sees beside them
     write    proposes a patch where no deterministic fixer knows one
 
-All of it forks from one prompt: the detectors' findings, then the files with numbered lines. A finding that quotes
-nothing of its file is dropped; one of the model alone has a low confidence. A patch of the model is judged like
-any other (`acceptance`). A model below `labels`, such as the demo model, is asked nothing.
+All of it forks from one prompt: the detectors' findings, then the files with numbered lines. A finding that
+quotes nothing of its file is dropped; one of the model alone has a low confidence. A patch of the model is
+judged like any other (`acceptance`). A model below `labels`, such as the demo model, is asked nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -103,8 +103,8 @@ class ModelHelp:
             voted = await self._voted(list(findings), workspace, profile)
             if not profile.has(Capability.REACT):
                 self._note(
-                    f"The model {self.name} was measured as {profile.capability.value!r}: it explains no findings, "
-                    "adds none and writes no patches."
+                    f"The model {self.name} was measured as {profile.capability.value!r}: it explains no "
+                    "findings, adds none and writes no patches."
                 )
                 return voted
             return await self._extended(voted, workspace)
@@ -211,15 +211,15 @@ class ModelHelp:
     # Patches.
 
     async def _written(self, finding: Finding, workspace: Workspace) -> Patch | None:
-        """A patch that replaces the function (or the lines) around a finding; None if the answer is no change."""
+        """A patch of the function (or the lines) around a finding; None if nothing changes."""
         file = workspace.get(finding.file)
         if file is None or not 1 <= finding.line <= len(file.lines):
             return None
         first, last = _range(file, finding)
         question = Structured(
             f"Repair this defect with the smallest change: {_line(finding)}\n"
-            f"Write the lines {first} to {last} of {file.path} anew, whole, with their indentation and without "
-            "line numbers. Keep names, parameters and everything else as they are.",
+            f"Write the lines {first} to {last} of {file.path} anew, whole, with their indentation and "
+            "without line numbers. Keep names, parameters and everything else as they are.",
             _PATCH_SCHEMA,
         )
         replies = await self._ask(
@@ -278,7 +278,7 @@ def _range(file: SourceFile, finding: Finding) -> tuple[int, int]:
     last = min(max(finding.line, finding.end_line), len(file.lines))
     module = module_of(file)
     function = None if module is None else function_at(module, finding.line)
-    if function is not None and function.end_lineno is not None:
-        if function.end_lineno - function.lineno < MAX_LINES:
-            return function.lineno, function.end_lineno
+    end = None if function is None else function.end_lineno
+    if function is not None and end is not None and end - function.lineno < MAX_LINES:
+        return function.lineno, end
     return finding.line, last

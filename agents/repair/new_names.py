@@ -1,7 +1,8 @@
 """Names that a change brings into a file: only known harmless ones are allowed.
 
-A patch that is accepted by tests runs while they run, so it must not be able to reach the tests, the runner,
-the environment or the code of the checker. What is not listed here is refused, not only what is known to cheat.
+A patch that is accepted by tests runs while they run, so it must not be able to reach the tests, the
+runner, the environment or the code of the checker. What is not listed here is refused, not only what is
+known to cheat.
 """
 
 import ast
@@ -13,8 +14,10 @@ from collections.abc import Collection
 from agents.detectors.audit.python_module import PythonModule
 
 _BUILTINS = frozenset(
-    ["abs", "all", "any", "bool", "bytes", "bytearray", "dict", "divmod", "enumerate", "filter", "float", "frozenset",
-     "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max", "min", "next", "object", "pow", "range",
+    ["abs", "all", "any", "bool", "bytes", "bytearray",
+     "dict", "divmod", "enumerate", "filter", "float", "frozenset",
+     "int", "isinstance", "issubclass", "iter", "len", "list",
+     "map", "max", "min", "next", "object", "pow", "range",
      "repr", "reversed", "round", "set", "slice", "sorted", "str", "sum", "super", "tuple", "zip",
      "ArithmeticError", "FileNotFoundError", "IndexError", "KeyError", "LookupError", "OSError",
      "OverflowError", "PermissionError", "RuntimeError", "StopIteration", "TypeError", "UnicodeDecodeError",
@@ -22,8 +25,11 @@ _BUILTINS = frozenset(
 )  # fmt: skip
 _MODULES = frozenset(
     ["abc", "ast.literal_eval", "bisect", "collections", "copy.copy", "copy.deepcopy", "datetime.UTC",
-     "datetime.timezone", "datetime.timedelta", "decimal", "defusedxml", "enum", "fractions", "functools", "hashlib",
-     "hmac", "html", "itertools", "json", "markupsafe", "math", "numbers", "operator", "os.path", "pathlib.PurePath",
+     "datetime.timezone", "datetime.timedelta", "decimal", "defusedxml",
+     "enum", "fractions", "functools", "hashlib",
+     "hmac", "html", "itertools", "json", "markupsafe",
+     "math", "numbers", "operator", "os.path.abspath", "os.path.basename", "os.path.commonpath", "os.path.join",
+     "os.path.normpath", "os.path.realpath", "pathlib.PurePath",
      "pathlib.PurePosixPath", "re", "secrets", "shlex", "statistics", "string", "tempfile.NamedTemporaryFile",
      "tempfile.TemporaryDirectory", "tempfile.mkdtemp", "tempfile.mkstemp", "typing", "unicodedata",
      "urllib.parse", "yaml.SafeLoader", "yaml.safe_load", "zoneinfo"]

@@ -1,4 +1,4 @@
-"""`Permissions`: asks before a repair runs a project's tests, keeps an unproved patch, or writes to the tree."""
+"""`Permissions`: asks before tests run, an unproved patch is kept, or the user's tree is written to."""
 
 from dataclasses import dataclass
 

@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 from agents.detectors.audit.python_module import is_test_path
 
 _NAMES = frozenset(
-    ["conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg", "noxfile.py",
+    ["conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml",
+     "pyproject.toml", "tox.ini", "setup.cfg", "noxfile.py",
      "sitecustomize.py", "usercustomize.py", "ruff.toml", ".ruff.toml", "mypy.ini", ".mypy.ini", ".bandit",
      ".flake8", ".pylintrc", ".coveragerc", ".semgrepignore", ".secrets.baseline", ".pre-commit-config.yaml",
      ".gitignore", ".gitattributes", "makefile", "jest.config.js", "vitest.config.ts", "package.json"]

@@ -118,7 +118,7 @@ class RepairRun:
         self._baseline_ran = False
 
     async def execute(self) -> RepairResult:
-        """Run to the end. Never raises for what happens to the project; only `asyncio.CancelledError` passes."""
+        """Run to the end. Never raises for what goes wrong; only `asyncio.CancelledError` passes."""
         self.log.append(RunEventType.RUN_STATE, state=RunState.RUNNING.value)
         work = asyncio.ensure_future(self._work())
         stop = asyncio.ensure_future(self._cancelled.wait())

@@ -78,8 +78,8 @@ class RepairResult:
         kept = "applied" if self.applied else "not applied"
         change = f"; the diff is {kept}" if self.diff else ""
         return (
-            f"{len(self.accepted)} of {tried} findings repaired; score {self.score} of 100 {reached} the bar of "
-            f"{self.bar}{change}."
+            f"{len(self.accepted)} of {tried} findings repaired; score {self.score} of 100 {reached} the "
+            f"bar of {self.bar}{change}."
         )
 
     def fields(self) -> Mapping[str, Any]:

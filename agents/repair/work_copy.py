@@ -59,8 +59,8 @@ class WorkCopy:
             total += source.stat().st_size
             if total > MAX_COPY_BYTES:
                 raise InvalidTask(
-                    f"{self.original} has more than {MAX_COPY_BYTES >> 20} MiB that git does not ignore: it is "
-                    "too large to be repaired in a copy."
+                    f"{self.original} has more than {MAX_COPY_BYTES >> 20} MiB that git does not ignore: "
+                    "it is too large to be repaired in a copy."
                 )
             for target in (self._clean / name, self.root / name):
                 target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`run_tests` without the plugins that are installed beside this project, which take most of a short run's time."""
+"""`run_tests` without the installed plugins, which take most of a short run's time."""
 
 import os
 import sys
@@ -14,7 +14,17 @@ async def quick_tests(root: Path, paths: Sequence[str] = ()) -> TestResults:
     """Real pytest on real files."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", "-o", "addopts="]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--tb=no",
+            "-o",
+            "addopts=",
+        ]
         environment = {
             "PATH": os.environ["PATH"],
             "TMPDIR": folder,

@@ -179,7 +179,7 @@ def repair(
     path: Annotated[
         Path,
         typer.Argument(
-            help="A file or folder to audit. The project around it (git, pyproject.toml) is copied and tested."
+            help="A file or folder to audit. The project around it (git, pyproject.toml) is copied."
         ),
     ],
     apply: Annotated[
@@ -235,14 +235,14 @@ def repair(
 ) -> None:
     """Audit a project and repair what its tests can prove, in a throw-away copy.
 
-    Each critical or high finding gets the smallest patch that a fixer or a capable model knows, and a test that
-    fails before it. The patch stays only if that test and all others pass after it; the reason of each decision
-    is printed. Your files are only written at the end, all or none, after you have seen the diff, and not if they
-    changed meanwhile. Running a project's tests executes its code: you are asked first. Ctrl+C leaves your files
-    as they are and prints the partial result.
+    Each critical or high finding gets the smallest patch that a fixer or a capable model knows, and a test
+    that fails before it. The patch stays only if that test and all others pass after it; the reason of each
+    decision is printed. Your files are only written at the end, all or none, after you have seen the diff,
+    and not if they changed meanwhile. Running a project's tests executes its code: you are asked first.
+    Ctrl+C leaves your files as they are and prints the partial result.
 
-    Exits with 0 if the score reached its bar (90, 80 and 70 of 100 in rounds one to three) and no critical finding
-    is open, 1 if findings remain, 2 if the repair failed.
+    Exits with 0 if the score reached its bar (90, 80 and 70 of 100 in rounds one to three) and no critical
+    finding is open, 1 if findings remain, 2 if the repair failed.
     """
     from app.commands.agents.repairing import RepairArguments, run_repair
 

@@ -62,7 +62,8 @@ def _command(target: Target, call: ast.Call) -> tuple[ast.expr | None, list[str]
 def _words(target: Target, command: ast.expr) -> list[str] | None:
     """The words of a command as source, or None if a shell is needed to find them."""
     if isinstance(command, ast.Constant) and isinstance(command.value, str):
-        text, values = command.value, []
+        text = command.value
+        values: list[str] = []
     else:
         found = template_of(target, command)
         if found is None:

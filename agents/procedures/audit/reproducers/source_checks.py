@@ -1,7 +1,7 @@
 """Tests that look at the source: they show that a pattern is gone, not that the program works."""
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from agents.api.finding import Finding
 from agents.detectors.audit.python_module import PythonModule
@@ -123,7 +123,7 @@ def dotted(node):
     return names.get(head, head) + dot + rest
 
 
-"""  # noqa: E501 - the text of a generated test
+"""
 
 
 def source_check(module: PythonModule, finding: Finding) -> Reproducer | None:
@@ -156,7 +156,7 @@ def source_check(module: PythonModule, finding: Finding) -> Reproducer | None:
     )
 
 
-def _count(module: PythonModule, scopes: list[ast.AST], bad: str) -> int:
+def _count(module: PythonModule, scopes: Sequence[ast.AST], bad: str) -> int:
     # The expressions are the constants above; nothing of the file takes part but its tree.
     check = compile(bad, "<source check>", "eval")
     dotted: Callable[[ast.AST], str] = lambda node: module.qualified(node) or ast.unparse(node)  # noqa: E731

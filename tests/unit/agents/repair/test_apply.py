@@ -105,7 +105,9 @@ def killed_while_applying(tree: Path, after: int) -> None:
         apply.apply_changes(tree, {CHANGES!r}, TreeState.of(tree))
         """
     )
-    done = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[4], check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=Path(__file__).parents[4], check=False
+    )
     assert done.returncode == -9
 
 

@@ -46,7 +46,9 @@ def module(text):
 
 KEPT = {
     "the fix": GOOD,
-    "a guard": GOOD.replace("    if strict", '    if text is None:\n        raise ValueError("nothing")\n    if strict'),
+    "a guard": GOOD.replace(
+        "    if strict", '    if text is None:\n        raise ValueError("nothing")\n    if strict'
+    ),
     "an import": "import json\n" + GOOD,
     "another layout": GOOD.replace("    return yaml", "    return \\\n        yaml"),
 }
@@ -133,7 +135,9 @@ FOUND = Findings([Detector("d", "D.", find, (YAML, EVAL))])
 
 
 def refusal(changes, *, known=False, before=None):
-    texts = {"a.py": BEFORE, "tests/test_a.py": "def test_a():\n    assert 1 + 1 == 2\n"} | (before or {})
+    texts = {"a.py": BEFORE, "tests/test_a.py": "def test_a():\n    assert 1 + 1 == 2\n"} | (
+        before or {}
+    )
     old = Workspace.of_texts(texts)
     new = Workspace.of_texts({k: v for k, v in {**texts, **changes}.items() if v is not None})
     finding = next(one for one in FOUND.of(old) if one.rule == "unsafe-yaml")

@@ -60,7 +60,10 @@ async def test_right_patches_of_any_shape_are_accepted(trial, guard):
     source = trial.workspace.get("stats.py").text
     fixed = source.replace("    return sum(values) / len(values)", GUARDS[guard])
     # The toy detector looks at single lines.
-    fixed = fixed.replace("    return sum(values) / len(values)\n", "    return sum(values) / len(values)  # if values\n")
+    fixed = fixed.replace(
+        "    return sum(values) / len(values)\n",
+        "    return sum(values) / len(values)  # if values\n",
+    )
     decision = await trial.decide(trial.diff(("stats.py", fixed)))
     assert decision.accepted, decision.reason
     assert decision.proof == "tests"
@@ -81,7 +84,9 @@ async def test_cheats_are_rejected_and_taken_back(trial, name):
     assert not decision.accepted, decision.reason
     assert decision.reason
     after = trial.copy.workspace()
-    assert [(one.path, one.data) for one in after] == [(one.path, one.data) for one in trial.workspace]
+    assert [(one.path, one.data) for one in after] == [
+        (one.path, one.data) for one in trial.workspace
+    ]
     assert trial.copy.diff() == ""
 
 
@@ -120,7 +125,9 @@ async def test_a_person_may_keep_what_tests_do_not_prove(copy, detector, quick):
     trial = Trial(copy, detector, approve=approve)
     decision = await trial.decide(patch_of(trial.finding, trial.workspace).diff, [])
     assert (decision.accepted, decision.proof) == (True, "approval")
-    assert asked == ["No test shows unguarded-division here: No test can show it without knowing what is meant."]
+    assert asked == [
+        "No test shows unguarded-division here: No test can show it without knowing what is meant."
+    ]
 
 
 NONE_EQUALITY = Rule("E711", Severity.MEDIUM, "compared with None by ==")
@@ -143,7 +150,9 @@ async def test_a_source_check_counts_only_if_tests_run_the_changed_lines(tmp_pat
         "    def empty(self):\n        return self.content == None\n"
     )
     call = "Box(None).empty()" if tested else "True"
-    (root / "test_box.py").write_text(f"from box import Box\n\ndef test_empty():\n    assert {call}\n")
+    (root / "test_box.py").write_text(
+        f"from box import Box\n\ndef test_empty():\n    assert {call}\n"
+    )
     detector = Detector("ruff_bugs", "Finds equality.", find_equality, (NONE_EQUALITY,))
     baseline = TestResults(passed=frozenset(["test_box::test_empty"]))
     with WorkCopy(root) as copy:
@@ -179,7 +188,9 @@ async def test_a_failing_detector_accepts_nothing(copy, quick):
         for file in workspace.of("python"):
             for number, line in enumerate(file.lines, 1):
                 if line.strip() == "return sum(values) / len(values)":
-                    yield Rule("unguarded-division", Severity.HIGH, "Division", 369).at(file, number, "m")
+                    yield Rule("unguarded-division", Severity.HIGH, "Division", 369).at(
+                        file, number, "m"
+                    )
 
     trial = Trial(copy, Detector("edge", "Fails.", fails_later))
     decision = await trial.decide(patch_of(trial.finding, trial.workspace).diff)
