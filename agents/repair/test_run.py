@@ -67,7 +67,7 @@ async def run_tests(
         policy = SandboxPolicy(writable=(root, folder), limits=limits)
         try:
             runner = await open_sandbox(sandbox)
-            done = await runner.run(Command(words, root.resolve()), policy)
+            done = await runner.run(Command(words, root), policy)
         except (SandboxUnavailable, SandboxFailed) as error:
             return TestResults(problem=str(error))
         if done.ended_by == "the time limit":

@@ -1,4 +1,4 @@
-"""`BubblewrapSandbox`: bubblewrap mounts the visible files and makes the namespaces; our launcher does the rest.
+"""`BubblewrapSandbox`: bubblewrap makes the mounts and namespaces, our launcher does the rest.
 
 The new root has the visible files, a private `/tmp`, `/dev/shm` and `/proc`, and nothing else: what is not
 visible does not exist.

@@ -1,7 +1,7 @@
 """`open_sandbox`: the best sandbox that works on this machine, found by running a command in each.
 
-The order is bubblewrap, Landlock inside namespaces, Landlock alone. A sandbox is used only if all layers that it
-requires are active; otherwise there is one sentence that says what is missing.
+The order is bubblewrap, Landlock inside namespaces, Landlock alone. A sandbox is used only if all layers
+that it requires are active; otherwise there is one sentence that says what is missing.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""`LandlockSandbox`: the kernel checks every file access and system call; namespaces where they are permitted.
+"""`LandlockSandbox`: Landlock and seccomp, inside namespaces where they are permitted.
 
-Without namespaces the command sees the machine's `/proc`, `/tmp` and `/dev`, of which Landlock opens only what
-the policy names, signals reach only the command's own processes, and a supervisor ends what it leaves behind.
+Without namespaces the command sees the machine's `/proc`, `/tmp` and `/dev`, of which Landlock opens only
+what the policy names; signals reach only the command's own processes, and a supervisor ends what it leaves.
 """
 
 from collections.abc import Sequence
@@ -39,8 +39,8 @@ class LandlockSandbox:
         policy = policy.checked()
         if policy.network == "loopback" and not self._namespaces:
             raise SandboxUnavailable(
-                "A loopback network of the sandbox's own needs user namespaces, which are not permitted here: "
-                "use the network none or full, or install bubblewrap."
+                "A loopback network of the sandbox's own needs user namespaces, which are not permitted "
+                "here: use the network none or full, or install bubblewrap."
             )
         visible = visible_paths(policy.profile, policy.network)
         with (

@@ -1,8 +1,9 @@
 """The first program of every sandboxed command: restricts itself, then executes the command.
 
 Run as `python -I -S launcher.py EXTENSION STATUS_FD`, in a fresh single-threaded interpreter, because most
-restrictions cannot be applied safely between fork and exec of a threaded process. It imports nothing of Pravāha
-but the extension module, by its path. What to do is read from standard input as JSON (`agents.sandbox.order`).
+restrictions cannot be applied safely between fork and exec of a threaded process. It imports nothing of
+Pravāha but the extension module, by its path. The order is read from standard input as JSON
+(`agents.sandbox.order`).
 
     launcher ── namespaces, if the order says so ──► supervisor ──► command
                                                      │              Landlock, seccomp, limits

@@ -57,7 +57,7 @@ def order_of(
     """
     return {
         "command": list(command.words),
-        "folder": str(command.folder),
+        "folder": os.path.realpath(command.folder),
         "environment": environment,
         "limits": _limits(policy, means),
         "namespaces": enter,

@@ -7,8 +7,8 @@ from typing import Literal
 from agents.api.errors import InvalidTask
 
 Profile = Literal["restricted", "developer"]
-"""`restricted`: system folders, this interpreter and the given folders are visible. `developer`: the toolchains
-in the home folder are visible, too, address space is not limited, and processes may be traced."""
+"""`restricted`: system folders, this interpreter and the given folders are visible. `developer`: the
+toolchains in the home folder are visible, too, address space is not limited, and processes may be traced."""
 
 Network = Literal["none", "loopback", "full"]
 """`loopback` is a loopback interface of the sandbox's own, not the machine's."""

@@ -1,4 +1,4 @@
-"""`removing_new_protected`: a command cannot leave a new `.git` or `.pravaha` at the top of a writable folder.
+"""`removing_new_protected`: a command leaves no new `.git` or `.pravaha` at the top of a folder.
 
 Existing ones are read-only. A new `.git` could name programs that the user's next git command executes.
 """

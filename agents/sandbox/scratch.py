@@ -13,8 +13,8 @@ from pathlib import Path
 def scratch_folder(prefix: str = "pravaha-sandbox-") -> Iterator[Path]:
     """A new folder that only this user can open.
 
-    `tempfile.TemporaryDirectory` is not used: before Python 3.11.8 its clean-up follows symbolic links when it
-    repairs modes, so a command could have the modes of other files changed.
+    `tempfile.TemporaryDirectory` is not used: before Python 3.11.8 its clean-up follows symbolic links when
+    it repairs modes, so a command could have the modes of other files changed.
     """
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix=prefix)))
     try:

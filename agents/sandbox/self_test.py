@@ -2,7 +2,6 @@
 
 import os
 import sys
-from pathlib import Path
 
 import orjson
 
@@ -38,6 +37,10 @@ print(json.dumps({
 """
 
 
+def _words() -> list[str]:
+    return [os.path.realpath(sys.executable), "-I", "-S", "-c", _PROBE]
+
+
 async def self_test(sandbox: Sandbox, *, landlock: bool, cgroup: bool) -> tuple[Layer, ...]:
     """The layers that are active around a command of this sandbox.
 
@@ -52,11 +55,10 @@ async def self_test(sandbox: Sandbox, *, landlock: bool, cgroup: bool) -> tuple[
     with scratch_folder("pravaha-secret-") as outside, scratch_folder("pravaha-inside-") as inside:
         secret = outside / "secret"
         secret.write_text("secret")
-        words = [os.path.realpath(sys.executable), "-I", "-S", "-c", _PROBE]
-        command = Command([*words, str(secret), str(inside / "new")], folder=inside)
+        command = Command([*_words(), str(secret), str(inside / "new")], folder=inside)
         policy = SandboxPolicy(writable=(inside,), limits=Limits(wall_s=_SELF_TEST_S))
         done = await sandbox.run(command, policy)
-        leaked = Path(f"{secret}.new").exists()
+        leaked = os.listdir(outside) != [secret.name]
     try:
         seen = orjson.loads(done.output.text)
     except orjson.JSONDecodeError:
