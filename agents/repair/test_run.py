@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agents.sandbox.choice import SandboxMode, open_sandbox
-from agents.sandbox.policy import Limits, SandboxPolicy
+from agents.sandbox.choice import open_sandbox
+from agents.sandbox.policy import Limits, SandboxMode, SandboxPolicy
 from agents.sandbox.sandbox import Command, SandboxFailed, SandboxUnavailable
 from agents.sandbox.scratch import scratch_folder
 

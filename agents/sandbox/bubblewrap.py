@@ -25,6 +25,8 @@ _NAMESPACES = (
     "--unshare-uts",
     "--unshare-cgroup-try",
 )
+_TMP = Path("/tmp")  # noqa: S108 - private in the mount namespace, as is the next
+_SHM = Path("/dev/shm")  # noqa: S108
 
 
 def bubblewrap_program() -> str | None:
@@ -62,7 +64,6 @@ class BubblewrapSandbox:
             for name in ("home", "tmp", "shm"):
                 (scratch / name).mkdir()
             environment = base_environment(policy.profile, visible, scratch)
-            own = Path("/tmp"), Path("/dev/shm")  # noqa: S108 - private in the mount namespace
             order = order_of(
                 command,
                 policy,
@@ -75,7 +76,7 @@ class BubblewrapSandbox:
                     counts_processes=group is not None,
                 ),
                 readable=(*visible, *policy.readable),
-                writable=(*policy.writable, scratch, *own),
+                writable=(*policy.writable, scratch, _TMP, _SHM),
                 enter=None,
             )
             mounts = self._mounts(policy, visible, scratch)
@@ -96,11 +97,11 @@ class BubblewrapSandbox:
         words += [
             "--bind",
             str(scratch / "tmp"),
-            "/tmp",
+            str(_TMP),
             "--bind",
             str(scratch / "shm"),
-            "/dev/shm",
-        ]  # noqa: S108
+            str(_SHM),
+        ]
         changed = {*policy.writable, scratch}
         shown = {*visible, *policy.readable, LAUNCHER_FILE, extension_file()} - changed
         for path in sorted(shown | changed, key=lambda path: len(path.parts)):

@@ -1,5 +1,6 @@
 """`OutputCapture`: head and tail of a stream, however long it is, and the whole in a file up to a bound."""
 
+import contextlib
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,10 @@ class CapturedOutput:
 
 
 class OutputCapture:
-    """Collects a stream with bounded memory and disk. Close it before the artifact is read."""
+    """Collects a stream with bounded memory and disk. Close it before the artifact is read.
+
+    Without an artifact, or if it cannot be written, what lies between head and tail is dropped.
+    """
 
     def __init__(self, artifact: Path | None = None) -> None:
         """`artifact` is created when head and tail no longer hold everything."""
@@ -53,13 +57,10 @@ class OutputCapture:
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
         self._size = 0
+        self._spooled = 0
 
     def add(self, data: bytes) -> None:
-        """Take the next piece of the stream.
-
-        Raises:
-            OSError: the artifact cannot be written.
-        """
+        """Take the next piece of the stream."""
         self._size += len(data)
         if self._file is not None:
             self._spool(data)
@@ -71,20 +72,43 @@ class OutputCapture:
         self._tail.append(rest)
         self._tail_size += len(rest)
         if self._tail_size > TAIL_BYTES and self._file is None and self._artifact is not None:
-            self._file = self._artifact.open("wb")
-            self._spool(bytes(self._head) + b"".join(self._tail))
+            self._open(self._artifact)
         while self._tail_size - len(self._tail[0]) >= TAIL_BYTES:
             self._tail_size -= len(self._tail.popleft())
 
+    def _open(self, artifact: Path) -> None:
+        try:
+            self._file = artifact.open("wb")
+        except OSError:
+            self._artifact = None
+            return
+        self._spool(bytes(self._head) + b"".join(self._tail))
+
     def _spool(self, data: bytes) -> None:
-        if self._file is not None:
-            self._file.write(data[: max(0, MAX_ARTIFACT_BYTES - self._file.tell())])
+        if self._file is None:
+            return
+        try:
+            self._file.write(data[: max(0, MAX_ARTIFACT_BYTES - self._spooled)])
+            self._spooled += len(data)
+        except OSError:  # the disk is full: head and tail are kept
+            self._drop()
+
+    def _drop(self) -> None:
+        with contextlib.suppress(OSError):
+            if self._file is not None:
+                self._file.close()
+        if self._artifact is not None:
+            self._artifact.unlink(missing_ok=True)
+        self._file = self._artifact = None
 
     def close(self) -> CapturedOutput:
         """What was collected."""
+        try:
+            if self._file is not None:
+                self._file.close()
+        except OSError:
+            self._drop()
         spooled = self._file is not None
-        if self._file is not None:
-            self._file.close()
         return CapturedOutput(
             bytes(self._head),
             b"".join(self._tail)[-TAIL_BYTES:],

@@ -96,6 +96,15 @@ def control_group(limits: Limits) -> Iterator[ControlGroup | None]:
         group.remove()
 
 
+def _remove_abandoned(parent: Path) -> None:
+    """Remove groups of processes that were killed before they could; those in use cannot be removed."""
+    for folder in parent.glob("pravaha-*-*"):
+        owner = folder.name.split("-")[1]
+        if owner.isdigit() and not Path("/proc", owner).exists():
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
 @cache
 def parent_folders() -> tuple[Path, ...]:
     """Where groups can be made, as found by making one; empty if nowhere."""
@@ -105,6 +114,8 @@ def parent_folders() -> tuple[Path, ...]:
             ControlGroup(folders, Limits()).remove()
         except OSError:
             continue
+        for parent in parents:
+            _remove_abandoned(parent)
         return tuple(parents)
     return ()
 

@@ -5,17 +5,14 @@ that it requires are active; otherwise there is one sentence that says what is m
 """
 
 import os
-from typing import Literal
 
 from agents.sandbox.bubblewrap import BubblewrapSandbox, bubblewrap_program
 from agents.sandbox.cgroup import parent_folders
 from agents.sandbox.landlock import LandlockSandbox
+from agents.sandbox.policy import SandboxMode
 from agents.sandbox.sandbox import Layer, Sandbox, SandboxFailed, SandboxUnavailable
 from agents.sandbox.self_test import self_test
 from agents.sandbox.unconfined import Unconfined
-
-SandboxMode = Literal["auto", "bubblewrap", "landlock", "off"]
-"""`off` runs commands without a sandbox; every one of them then needs an approval."""
 
 SIGNALS_ABI = 6
 """From this version on Landlock keeps signals inside, which a process namespace does otherwise."""

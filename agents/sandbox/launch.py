@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from agents.sandbox import launcher
-from agents.sandbox.captured_output import OutputCapture
+from agents.sandbox.captured_output import HEAD_BYTES, OutputCapture
 from agents.sandbox.cgroup import ControlGroup
 from agents.sandbox.sandbox import Command, CommandResult, SandboxFailed
 
@@ -123,6 +123,8 @@ class _Launch:
 
     async def end(self) -> None:
         """Wait until the command and everything that it started have ended."""
+        # Cancelling this must not cancel the readers: asyncio sees a process end only when its pipes do.
+        await asyncio.wait(self._tasks)
         await asyncio.gather(*self._tasks)
         await self.process.wait()
 
@@ -136,19 +138,23 @@ class _Launch:
                     await self.process.wait()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        await self.process.wait()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_STOP_S):  # a descendant that survived holds the pipe
-                await asyncio.gather(*self._tasks, return_exceptions=True)
+            async with asyncio.timeout(_STOP_S):  # a descendant that survived would hold the pipes
+                await asyncio.wait(self._tasks)
+                await self.process.wait()
         for task in self._tasks:
             task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _read_output(self) -> None:
         stream = self.process.stdout
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        shown = 0
         while stream is not None and (chunk := await stream.read(_CHUNK)):
             self.capture.add(chunk)
-            self._progress(decoder.decode(chunk))
+            if shown < HEAD_BYTES:
+                shown += len(chunk)
+                self._progress(decoder.decode(chunk))
 
 
 @asynccontextmanager

@@ -13,6 +13,10 @@ toolchains in the home folder are visible, too, address space is not limited, an
 Network = Literal["none", "loopback", "full"]
 """`loopback` is a loopback interface of the sandbox's own, not the machine's."""
 
+SandboxMode = Literal["auto", "bubblewrap", "landlock", "off"]
+"""Which sandbox is used: `auto` takes the first that works. `off` runs commands without one; each of them
+then needs an approval."""
+
 PROTECTED = (".git", ".pravaha")
 """Entries of a writable folder that stay read-only: what they say is executed outside of the sandbox."""
 

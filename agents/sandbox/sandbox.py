@@ -68,7 +68,7 @@ class Command:
         folder: the working folder, visible by the policy.
         environment: variables beside those of every sandboxed command.
         artifact: file for the whole output if it is too long to be kept; None keeps head and tail only.
-        progress: called with pieces of output, from the event loop.
+        progress: called with pieces of the output's beginning, from the event loop.
     """
 
     words: Sequence[str]
