@@ -91,16 +91,23 @@ class ToolExecutor:
             return []
         mode = stricter(self.mode, self.spec.permission_mode)
         tainted = {Taint.UNTRUSTED, Taint.PRIVATE} <= self.taint
-        unasked = mode == "auto" and not tainted
-        allowed = unasked or (mode != "deny" and self.approvals.has_approver)
+        can_ask = mode != "deny" and self.approvals.has_approver
         ruled = {rule.tool for rule in self.rules if rule.mode == "auto" and mode != "deny"}
-        if tainted:
-            ruled.clear()
+
+        def unasked(tool: Tool) -> bool:
+            if tainted or self._asks_without_sandbox(tool):
+                return False
+            return mode == "auto" or tool.name in ruled
+
         return [
             tool
             for tool in self.tools.values()
-            if allowed or tool.name in ruled or not tool.effects & _SIDE_EFFECTS
+            if can_ask or not tool.effects & _SIDE_EFFECTS or unasked(tool)
         ]
+
+    def _asks_without_sandbox(self, tool: Tool) -> bool:
+        """Whether every call needs an approval because the user switched the sandbox off."""
+        return Effect.EXECUTE in tool.effects and self.context.sandbox == "off"
 
     def needs_approval(self, tool: Tool, arguments: BaseModel) -> str:
         """Why this call needs an approval; empty if it needs none.
@@ -121,7 +128,7 @@ class ToolExecutor:
             raise PermissionDenied(f"{tool.name} is denied: an approval rule denies this call.")
         if {Taint.UNTRUSTED, Taint.PRIVATE} <= self.taint:
             return "the run has read untrusted and private data"
-        if Effect.EXECUTE in tool.effects and self.context.sandbox == "off":
+        if self._asks_without_sandbox(tool):
             return "the sandbox is off"
         if ruled == "ask":
             return "an approval rule asks for it"

@@ -50,7 +50,7 @@ class OutputCapture:
     """
 
     def __init__(self, artifact: Path | None = None) -> None:
-        """`artifact` is created when head and tail no longer hold everything."""
+        """`artifact`, which must not exist, is created when head and tail no longer hold everything."""
         self._artifact = artifact
         self._file: BinaryIO | None = None
         self._head = bytearray()
@@ -78,7 +78,7 @@ class OutputCapture:
 
     def _open(self, artifact: Path) -> None:
         try:
-            self._file = artifact.open("wb")
+            self._file = artifact.open("xb")
         except OSError:
             self._artifact = None
             return

@@ -18,9 +18,9 @@ _INTERPRETED = frozenset(
     [
         "!", ".", ":", "alias", "bg", "bind", "break", "builtin", "case", "cd", "command", "continue",
         "declare", "do", "done", "elif", "else", "esac", "eval", "exec", "exit", "export", "fg", "fi", "for",
-        "function", "getopts", "hash", "if", "in", "jobs", "let", "local", "popd", "pushd", "read", "readonly",
-        "return", "select", "set", "shift", "shopt", "source", "then", "time", "times", "trap", "type",
-        "typeset", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
+        "function", "getopts", "hash", "if", "in", "jobs", "let", "local", "popd", "pushd", "read",
+        "readonly", "return", "select", "set", "shift", "shopt", "source", "then", "time", "times", "trap",
+        "type", "typeset", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
     ]
 )  # fmt: skip
 """Built-ins and reserved words that are no programs."""
