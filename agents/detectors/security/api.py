@@ -173,7 +173,7 @@ def _returned(module: PythonModule, node: ast.Return) -> Iterator[Finding]:
 
 
 _SCRIPT = (
-    (MASS_ASSIGNMENT, r"Object\.assign\(\s*\w+\s*,\s*req\.body\b|\.(create|update\w*|findByIdAndUpdate)\([^)]*\breq\.body\s*[,)]|new \w+\(\s*req\.body\s*\)|\{\s*\.\.\.\s*req\.body",
+    (MASS_ASSIGNMENT, r"Object\.assign\(\s*[\w.\[\]]+\s*,\s*(req|request|ctx\.request)\.body\b|\.(create|update\w*|findByIdAndUpdate)\([^)]*\breq\.body\s*[,)]|new \w+\(\s*req\.body\s*\)|\{\s*\.\.\.\s*req\.body",
      "The client sets any attribute: name the allowed ones."),
     (STACK_TRACE, r"res(\.status\(\d+\))?\.(send|json|end)\([^)]*\b(err|error|e)\.(stack|message)\b|\.(send|json)\(\s*(err|error)\s*\)",
      "Clients see the internals of the error."),

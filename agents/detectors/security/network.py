@@ -22,6 +22,7 @@ _HIGH, _MEDIUM, _LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
 NO_TLS_CHECK = Rule("tls-verification", _HIGH, "Certificate not checked", cwe=295)
 WEAK_TLS = Rule("weak-tls", _MEDIUM, "Old TLS version", cwe=327)
 WIDE_BIND = Rule("wide-bind", _MEDIUM, "Listens on every interface", cwe=668)
+BIND_NOTE = Rule("wide-bind", _LOW, "Listens on every interface", cwe=668)
 CORS = Rule("cors", _MEDIUM, "Every site may read answers", cwe=942)
 PLAIN_PROTOCOL = Rule("plain-protocol", _MEDIUM, "Unencrypted protocol", cwe=319)
 HOST_KEY = Rule("host-key", _HIGH, "Unknown hosts are trusted", cwe=322)
@@ -61,12 +62,19 @@ _CALLS = (
              arguments=r"origin\s*:\s*(true|['\"]\*['\"])"),
     CallRule(JAVASCRIPT, r"\b(setHeader|header|set)$", CORS, "Every site may read the answers.",
              arguments=r"['\"]Access-Control-Allow-Origin['\"]\s*,\s*(['\"]\*['\"]|req\.(headers|get)\b)"),
-    CallRule(JAVASCRIPT, r"\bnew https\.Agent$|\bhttps\.Agent$|\bAgent$|\b(get|post|request|fetch|create)$", NO_TLS_CHECK,
+    CallRule(JAVASCRIPT, r"\bAgent\)?$|\b(get|post|request|fetch|create|connect|createConnection|createTransport|Client|Pool)$", NO_TLS_CHECK,
              "The certificate is not checked.", arguments=r"rejectUnauthorized\s*:\s*false"),
     CallRule(JAVASCRIPT, r"\.listen$", WIDE_BIND, "The server listens on every interface.",
              arguments=r"['\"]0\.0\.0\.0['\"]"),
-    CallRule(("go",), r"\b(http\.ListenAndServe|net\.Listen|\w+\.Run)$", WIDE_BIND,
-             "The server listens on every interface.", arguments=r"\"(0\.0\.0\.0)?:\d+\""),
+    CallRule(("go",), r"\b(http\.ListenAndServe|net\.Listen|\w+\.(Run|Start|Listen))$", WIDE_BIND,
+             "The server listens on every interface.", arguments=r"\"0\.0\.0\.0:\d+\""),
+    # ":8080" is how every Go program listens: a note, not an alarm.
+    CallRule(("go",), r"\b(http\.ListenAndServe|net\.Listen|\w+\.Run)$", BIND_NOTE,
+             "The server listens on every interface.", arguments=r"\":\d+\""),
+    CallRule(("rust",), r"(\.bind|::bind|::from_str|\.parse)$", WIDE_BIND,
+             "The server listens on every interface.", arguments=r"\"(0\.0\.0\.0|\[::\]):\d+\"|^\(?\s*\"0\.0\.0\.0\""),
+    CallRule(("rust",), r"dangerous\(\)$|set_verify$|danger_accept_invalid_(certs|hostnames)$", NO_TLS_CHECK,
+             "The certificate is not checked.", arguments=r"NONE|true"),
 )  # fmt: skip
 _GO_TLS = re.compile(r"InsecureSkipVerify\s*:\s*true")
 _NODE_TLS = re.compile(r"NODE_TLS_REJECT_UNAUTHORIZED['\"\]]*\s*=\s*['\"]?0")
@@ -96,7 +104,9 @@ def _python(module: PythonModule) -> Iterator[Finding]:
     for call, name in module.calls:
         requests = _REQUESTS.search(name)
         if is_false(argument(call, None, "verify", "verify_ssl", "ssl_verify")) and requests:
-            yield NO_TLS_CHECK.at(file, call.lineno, "verify=False accepts any certificate.")
+            flag = argument(call, None, "verify", "verify_ssl", "ssl_verify")
+            line = call.lineno if flag is None else flag.lineno
+            yield NO_TLS_CHECK.at(file, line, "verify=False accepts any certificate.")
         if is_false(argument(call, None, "ssl")) and name.endswith(
             ("TCPConnector", ".get", ".post")
         ):
@@ -148,8 +158,6 @@ def _assignment(module: PythonModule, node: ast.Assign) -> Iterator[Finding]:
         target in ("CORS_ALLOW_ALL_ORIGINS", "CORS_ORIGIN_ALLOW_ALL") and is_true(node.value)
     ):
         yield CORS.at(module.file, node.lineno, "Every site may read the answers.")
-    elif target == "ALLOWED_HOSTS" and "'*'" in value:
-        yield WIDE_BIND.at(module.file, node.lineno, "Any Host header is accepted.", severity=_LOW)
     elif re.fullmatch(r"(\w+\.)*(HOST|host|BIND|bind|BIND_ADDRESS|LISTEN)", target):
         if constant(node.value) == _WIDE[0]:
             yield WIDE_BIND.at(module.file, node.lineno, "The server listens on every interface.")

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import PurePosixPath
 
 from agents.workspace.source_file import SourceFile
@@ -157,14 +158,36 @@ def is_false(node: ast.expr | None) -> bool:
 
 
 class PythonModule:
-    """A parsed Python file with its names."""
+    """A parsed Python file with its names. What is computed from it is computed once."""
 
     def __init__(self, file: SourceFile, tree: ast.Module) -> None:
         self.file = file
         self.tree = tree
         self.names = ImportedNames(tree, file.path)
 
-    @property
-    def calls(self) -> Iterator[tuple[ast.Call, str]]:
+    @cached_property
+    def calls(self) -> tuple[tuple[ast.Call, str], ...]:
         """All calls with the dotted name of what is called."""
-        return python_calls(self.tree, self.names)
+        return tuple(python_calls(self.tree, self.names))
+
+    @cached_property
+    def constants(self) -> dict[str, ast.expr]:
+        """What a name is assigned anywhere in the module; names with different values are left out."""
+        found: dict[str, ast.expr | None] = {}
+        for node in ast.walk(self.tree):
+            if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+                continue
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    known = found.setdefault(target.id, node.value)
+                    if known is not None and known is not node.value:
+                        same = ast.dump(known) == ast.dump(node.value)
+                        found[target.id] = known if same else None
+        return {name: value for name, value in found.items() if value is not None}
+
+    @cached_property
+    def functions(self) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
+        """All functions and methods, outer ones first."""
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+        return tuple(node for node in ast.walk(self.tree) if isinstance(node, kinds))

@@ -97,7 +97,7 @@ def _python(module: PythonModule) -> Iterator[Finding]:
                 yield at(PASSWORD_HASH, _M_PASSWORD)
             elif digest in ("md2", "md4", "md5", "sha1", "sha"):
                 yield at(HASH, _M_HASH)
-        yield from _ciphers(module, call, name, at)
+        yield from _ciphers(module, context, call, name, at)
         if name.startswith("random.") and last in (
             "random", "randint", "choice", "choices", "randrange", "getrandbits", "sample", "uniform", "randbytes", "shuffle",
         ) and _SECRET.search(context.assigned(call) + " " + context.function(call)):  # fmt: skip
@@ -121,9 +121,11 @@ def _python(module: PythonModule) -> Iterator[Finding]:
                 yield TLS.at(file, node.lineno, _M_TLS)
 
 
-def _ciphers(module: PythonModule, call: ast.Call, name: str, at: At) -> Iterator[Finding]:
+def _ciphers(
+    module: PythonModule, context: "_Contexts", call: ast.Call, name: str, at: At
+) -> Iterator[Finding]:
     last = name.rpartition(".")[2]
-    constants = _module_constants(module)
+    constants = context.constants(module, call)
 
     def fixed(node: ast.expr | None) -> bool:
         """Whether bytes or text are written down, directly or through a constant."""
@@ -220,33 +222,17 @@ def _ciphers(module: PythonModule, call: ast.Call, name: str, at: At) -> Iterato
             )
 
 
-def _module_constants(module: PythonModule) -> dict[str, ast.expr]:
-    found: dict[str, ast.expr] = {}
-    for node in ast.walk(module.tree):
-        if (
-            isinstance(node, ast.Assign)
-            and len(node.targets) == 1
-            and isinstance(node.targets[0], ast.Name)
-        ):
-            name = node.targets[0].id
-            if name in found and ast.dump(found[name]) != ast.dump(node.value):
-                found[name] = node.targets[0]  # several values: unknown
-            else:
-                found[name] = node.value
-    return found
-
-
 class _Contexts:
     """The names around a call: of its function and of what its result is assigned to."""
 
     def __init__(self, tree: ast.Module) -> None:
-        self._function: dict[int, str] = {}
+        self._function: dict[int, ast.FunctionDef | ast.AsyncFunctionDef] = {}
         self._assigned: dict[int, str] = {}
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 for inner in ast.walk(node):
                     if isinstance(inner, ast.Call):
-                        self._function[id(inner)] = node.name
+                        self._function[id(inner)] = node
             targets: list[ast.expr] = []
             if isinstance(node, ast.Assign):
                 targets = node.targets
@@ -262,7 +248,22 @@ class _Contexts:
 
     def function(self, call: ast.Call) -> str:
         """Name of the innermost function, or empty."""
-        return self._function.get(id(call), "")
+        function = self._function.get(id(call))
+        return "" if function is None else function.name
+
+    def constants(self, module: PythonModule, call: ast.Call) -> dict[str, ast.expr]:
+        """What names mean at a call: the only assignment of its function, or of the module."""
+        function = self._function.get(id(call))
+        if function is None:
+            return module.constants
+        own: dict[str, list[ast.expr]] = {}
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                if isinstance(node.targets[0], ast.Name):
+                    own.setdefault(node.targets[0].id, []).append(node.value)
+        taken = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)} | set(own)
+        found = {name: value for name, value in module.constants.items() if name not in taken}
+        return found | {name: values[0] for name, values in own.items() if len(values) == 1}
 
     def assigned(self, call: ast.Call) -> str:
         """Text of the targets that the call's result becomes part of."""
