@@ -55,9 +55,15 @@ class DetectorResults:
     async def _of_one(self, detector: Detector) -> list[Finding]:
         future = self._running.get(detector.name)
         if future is None:
-            future = asyncio.ensure_future(asyncio.to_thread(self._run, detector))
+            work = self._select(detector) if detector.parts else asyncio.to_thread(self._run, detector)
+            future = asyncio.ensure_future(work)
             self._running[detector.name] = future
         return await asyncio.shield(future)
+
+    async def _select(self, detector: Detector) -> list[Finding]:
+        wanted = {rule.id for rule in detector.rules}
+        found = [await self._of_one(part) for part in detector.parts]
+        return [one for many in found for one in many if one.rule in wanted]
 
     def _run(self, detector: Detector) -> list[Finding]:
         self._context.check_cancelled()

@@ -14,10 +14,12 @@ from agents.detectors.security.leaked_secrets import SECRETS
 from agents.detectors.security.network import NETWORK
 from agents.detectors.security.privileges import PRIVILEGES
 from agents.detectors.security.regex_backtracking import REGEX_BACKTRACKING
+from agents.detectors.security.selections import SELECTIONS
 from agents.detectors.security.source_to_sink import SOURCE_TO_SINK
 from agents.detectors.security.tree_injection import TREE_INJECTION
 from agents.detectors.security.unsafe_memory import UNSAFE_MEMORY
 from agents.detectors.security.weak_crypto import WEAK_CRYPTO
+from agents.detectors.security.xml_entities import XML_ENTITIES
 
 DETECTORS: tuple[Detector, ...] = (
     ACCESS,
@@ -40,4 +42,6 @@ DETECTORS: tuple[Detector, ...] = (
     UNSAFE_MEMORY,
     WEAK_CRYPTO,
     WORKFLOWS,
+    XML_ENTITIES,
+    *SELECTIONS,
 )

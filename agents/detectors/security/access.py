@@ -32,7 +32,7 @@ _CHECKS = re.compile(
     re.IGNORECASE,
 )
 _PUBLIC = re.compile(
-    r"log_?in|log_?out|sign_?in|sign_?up|regist(er|ration)|health|\bping\b|ready|status|metrics|static|favicon|index|"
+    r"log_?in|log_?out|sign_?in|sign_?up|regist(er|ration)|health|\bping\b|ready|status|metrics|static|favicon|\bindex|"
     r"forgot|reset|webhook|callback|oauth|\bdocs?\b|public|robots|about|version|contact|newsletter|token|csrf|graphql",
     re.IGNORECASE,
 )
@@ -94,7 +94,7 @@ def _mostly_checked(routes: list[_Route], file: SourceFile) -> bool:
 
 
 def _should_be_checked(route: _Route) -> bool:
-    if _PUBLIC.search(route.words):
+    if _PUBLIC.search(route.words) and not re.search(r"(?i)admin|internal|private", route.words):
         return False
     return bool(route.methods & _WRITES or _SENSITIVE.search(route.words))
 

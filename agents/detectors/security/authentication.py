@@ -159,6 +159,9 @@ def _comparisons(module: PythonModule) -> Iterator[Finding]:
             if literals:
                 text = "The password is part of the code."
                 yield DEFAULT_CREDENTIALS.at(module.file, node.lineno, text, evidence="…")
+            elif any(isinstance(side, ast.Call) and re.search(r"hash|digest|crypt|derive|pbkdf|scrypt", ast.unparse(side.func), re.I) for side in sides):
+                text = "Use hmac.compare_digest: == tells by its time how much was right."
+                yield TIMING.at(module.file, node.lineno, text, confidence=0.6)
             else:
                 text = "Passwords are compared as they are: store and check a slow hash."
                 yield PLAIN_PASSWORD.at(module.file, node.lineno, text, confidence=0.7)

@@ -54,7 +54,8 @@ _PLAIN_URL = re.compile(
     re.VERBOSE,
 )
 _SENSITIVE_URL = re.compile(
-    r"api|login|auth|token|pay|account|user|hook|upload|password|oauth", re.I
+    r"api|login|auth|token|pay|account|user|hook|upload|password|oauth|ingest|collect|submit|event|track|checkout|order|customer|patient|record|report",
+    re.I,
 )
 
 _CALLS = (

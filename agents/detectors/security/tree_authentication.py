@@ -70,14 +70,17 @@ def _signing_key(code: TreeCode, call: TreeCall) -> Iterator[Finding]:
         found = re.search(r"\bsecret\s*:\s*(['\"`][^'\"`]{4,}['\"`])", " ".join(code.text(one) for one in call.arguments))
         text = found[1] if found else code.text(call.arguments[0]) if call.name.endswith("cookieParser") and call.arguments else ""
     elif file.language == "go" and call.name.endswith(".SignedString") and call.arguments:
-        found = re.fullmatch(r"\[\]byte\((\"[^\"]*\")\)", code.text(call.arguments[0]))
+        found = re.fullmatch(r"\[\]byte\((\"[^\"]*\"|\w+)\)", code.text(call.arguments[0]))
         text = found[1] if found else ""
     elif file.language == "rust" and re.search(r"(EncodingKey|DecodingKey)::from_secret$", call.name) and call.arguments:
         found = re.search(r"b?(\"[^\"]+\")", code.text(call.arguments[0]))
         text = found[1] if found else ""
+    line = call.line
+    if re.fullmatch(r"[A-Za-z_]\w*", text) and (assigned := code.literal(text)) is not None:
+        text, line = assigned
     if len(text) > 4 and text[0] in "'\"`" and "${" not in text and "-----BEGIN PUBLIC" not in text:
         yield SIGNING_KEY.at(
-            file, call.line, "Whoever reads the source signs tokens: load the key from the environment.",
+            file, line, "Whoever reads the source signs tokens: load the key from the environment.",
             evidence=f"{call.name}(… {text[:3]}…)",
         )  # fmt: skip
 

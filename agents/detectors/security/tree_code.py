@@ -264,6 +264,16 @@ class TreeCode:
                 found.setdefault(name, []).append((scope, node.start_byte, right))
         return found
 
+    def literal(self, name: str) -> tuple[str, int] | None:
+        """The text and line of the string that a name is always assigned in this file, or None."""
+        found = [right for _, _, right in self._assigned.get(name, ())]
+        inner = found[0] if len(found) == 1 else None
+        while inner is not None and inner.type in ("expression_list", "parenthesized_expression"):
+            inner = inner.named_children[0] if inner.named_children else None
+        if inner is None or inner.type not in _STRINGS:
+            return None
+        return self.text(inner), self.line(inner)
+
     def function(self, node: "Node") -> "Node | None":
         """The innermost function around a node."""
         parent: Node | None = node

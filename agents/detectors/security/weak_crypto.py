@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.security.call_rules import JAVASCRIPT, CallRule, matching_calls
-from agents.detectors.security.python_files import python_modules
+from agents.detectors.security.predictable_random import RANDOM, predictable_secrets
+from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.python_names import PythonModule, argument, constant, is_false
+from agents.detectors.security.tree_code import LANGUAGES, tree_code
 from agents.workspace.workspace import Workspace
 
 HASH = Rule("weak-hash", Severity.MEDIUM, "broken hash function", 328)
@@ -22,7 +24,6 @@ SALT = Rule("fixed-salt", Severity.MEDIUM, "fixed salt", 760)
 KEY = Rule("hardcoded-key", Severity.HIGH, "encryption key in the source", 321)
 SIZE = Rule("short-key", Severity.HIGH, "key too short", 326)
 ITERATIONS = Rule("few-iterations", Severity.MEDIUM, "too few iterations of key derivation", 916)
-RANDOM = Rule("predictable-random", Severity.HIGH, "secret from a predictable generator", 338)
 TLS = Rule("weak-tls", Severity.HIGH, "outdated protocol version", 327)
 _RULES = (HASH, PASSWORD_HASH, CIPHER, MODE, IV, SALT, KEY, SIZE, ITERATIONS, RANDOM, TLS)
 
@@ -304,9 +305,6 @@ _CALLS = (
 _LINES = (
     (("go",), re.compile(r"(MinVersion|MaxVersion)\s*[:=]+\s*tls\.(VersionSSL30|VersionTLS10|VersionTLS11)"), TLS, _M_TLS),
     (JAVASCRIPT, re.compile(r"(minVersion|maxVersion|secureProtocol)\s*:\s*['\"](TLSv1(\.1)?|SSLv3_method|TLSv1_method|TLSv1_1_method)['\"]"), TLS, _M_TLS),
-    (JAVASCRIPT, re.compile(r"Math\.random\(\)"), RANDOM, "Math.random is predictable: use crypto.randomBytes."),
-    (("go",), re.compile(r"\brand\.(Intn?|Int63n?|Int31n?|Read|Uint64|Float64|Uint32|Perm)\("), RANDOM, "math/rand is predictable: use crypto/rand."),
-    (("java",), re.compile(r"\bnew Random\(|Math\.random\(|\.next(Int|Long|Bytes)\("), RANDOM, "java.util.Random is predictable: use SecureRandom."),
     (("nginx",), re.compile(r"^\s*ssl_protocols\b.*\b(SSLv[23]|TLSv1|TLSv1\.1)(\s|;)"), TLS, _M_TLS),
     (("nginx",), re.compile(r"^\s*ssl_ciphers\b.*(?<![!:-])\b(RC4|DES|MD5|NULL|EXPORT)\b"), CIPHER, _M_CIPHER),
 )  # fmt: skip
@@ -319,26 +317,20 @@ def _lines(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
         for languages, pattern, rule, message in _LINES:
             if language not in languages:
                 continue
-            if rule is RANDOM and (
-                ("crypto/rand" in file.text and "math/rand" not in file.text)
-                or "SecureRandom" in file.text
-            ):
-                continue
             for number, line in enumerate(file.lines, 1):
                 if len(line) > 1_000 or not pattern.search(line):
                     continue
-                around = " ".join(file.lines[max(0, number - 7) : number + 1])
-                if rule is RANDOM and not _SECRET.search(
-                    re.sub(r"([a-z])([A-Z])", r"\1_\2", around)
-                ):
-                    continue
-                yield rule.at(file, number, message, confidence=0.7 if rule is RANDOM else 0.9)
+                yield rule.at(file, number, message)
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
     for module in python_modules(workspace, context):
         yield from _python(module)
     yield from matching_calls(_CALLS, workspace, context)
+    for file in workspace.of(*LANGUAGES):
+        context.check_cancelled()
+        if not is_test_path(file.path):
+            yield from predictable_secrets(tree_code(file))
     yield from _lines(workspace, context)
 
 
