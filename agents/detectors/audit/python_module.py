@@ -176,7 +176,7 @@ def terminates(block: list[ast.stmt]) -> bool:
         if not current:
             return False
         last = current[-1]
-        if isinstance(last, TERMINATORS):
+        if any(isinstance(one, TERMINATORS) for one in current):
             continue
         if isinstance(last, ast.If) and last.orelse:
             work += [last.body, last.orelse]

@@ -3,6 +3,7 @@
 from agents.detectors.audit.consistency import CONSISTENCY
 from agents.detectors.audit.edge_cases import EDGE_CASES
 from agents.detectors.audit.hallucination import HALLUCINATION
+from agents.detectors.audit.logic import LOGIC
 from agents.detectors.audit.regression import REGRESSION
 from agents.detectors.detector import Detector, selected
 
@@ -19,5 +20,8 @@ SELECTIONS: tuple[Detector, ...] = (
     selected(
         "divisions", "Finds divisions by what may be zero.", ["unguarded-division"], EDGE_CASES
     ),
-    selected("slower_benchmarks", "Finds benchmarks that became slower.", ["slower"], REGRESSION),
+    selected(
+        "left_out_elements", "Finds ranges that leave out an element.", ["off-by-one"], LOGIC
+    ),
+    selected("slower_benchmarks", "Finds benchmarks that became slower.", ["benchmark-regression"], REGRESSION),
 )
