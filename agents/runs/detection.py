@@ -37,7 +37,8 @@ class DetectorResults:
         Raises:
             Cancelled: the run was cancelled.
         """
-        found = [await self._of_one(detector) for detector in detectors]
+        # Together, because external tools run as processes of their own beside the others.
+        found = await asyncio.gather(*(self._of_one(detector) for detector in detectors))
         return merge_findings([one for many in found for one in many])
 
     def finished(self, names: Iterable[str]) -> list[Finding]:

@@ -170,7 +170,9 @@ def _is_route(node: ast.expr) -> bool:
 
 def _python_roles(module: PythonModule) -> Iterator[Finding]:
     """`request.args.get("role") == "admin"`, `if request.json["is_admin"]:`."""
-    for node in ast.walk(module.tree):
+    if "request" not in module.file.text:
+        return
+    for node in module.of(ast.Compare, ast.If, ast.IfExp, ast.While, ast.BoolOp):
         tests: list[ast.expr] = []
         if isinstance(node, ast.Compare):
             tests = [node.left, *node.comparators]

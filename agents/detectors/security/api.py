@@ -213,7 +213,7 @@ def _python(module: PythonModule) -> Iterator[Finding]:
                 yield UNBOUNDED_PAGE.at(
                     file, call.lineno, "The client chooses how many rows are read."
                 )
-    for node in ast.walk(module.tree):
+    for node in module.of(ast.For, ast.Return):
         if isinstance(node, ast.For) and re.search(_BODY, ast.unparse(node.iter)):
             listed = {
                 id(inner)
@@ -272,10 +272,12 @@ def _unbounded_parameters(module: PythonModule) -> Iterator[Finding]:
 
 def _open_models(module: PythonModule) -> Iterator[Finding]:
     """pydantic models for requests that keep unknown fields."""
-    for node in ast.walk(module.tree):
-        if not isinstance(node, ast.ClassDef):
-            continue
+    if "allow" not in module.file.text:
+        return
+    for node in module.of(ast.ClassDef):
         for statement in node.body:
+            if not isinstance(statement, ast.ClassDef | ast.Assign | ast.AnnAssign):
+                continue
             text = ast.unparse(statement)
             nested = isinstance(statement, ast.ClassDef) and statement.name == "Config"
             if (nested or text.startswith("model_config")) and re.search(r"extra\s*[=:]\s*(['\"]allow['\"]|Extra\.allow)|['\"]extra['\"]: ['\"]allow['\"]", text):
@@ -285,6 +287,8 @@ def _open_models(module: PythonModule) -> Iterator[Finding]:
 
 
 def _returned(module: PythonModule, node: ast.Return) -> Iterator[Finding]:
+    if isinstance(node.value, ast.Constant | ast.Name):
+        return
     written = ast.unparse(node.value) if node.value else ""
     if re.search(r"traceback\.format_exc\(|traceback\.format_exception|sys\.exc_info\(", written):
         yield STACK_TRACE.at(module.file, node.lineno, "Clients see the stack trace.")

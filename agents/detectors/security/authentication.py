@@ -88,8 +88,8 @@ def _calls(module: PythonModule) -> Iterator[Finding]:
         elif name.endswith(".run") and is_true(argument(call, None, "debug")):
             text = "The debugger lets visitors run code: read debug from the environment."
             yield DEBUG.at(module.file, call.lineno, text)
-    for node in ast.walk(module.tree):
-        for one in getattr(node, "decorator_list", []):
+    for function in module.functions:
+        for one in function.decorator_list:
             if isinstance(one, ast.Name | ast.Attribute) and module.names.resolve(one).endswith(
                 "csrf_exempt"
             ):
@@ -143,8 +143,8 @@ def _name_of(node: ast.expr) -> str:
 
 
 def _comparisons(module: PythonModule) -> Iterator[Finding]:
-    for node in ast.walk(module.tree):
-        if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+    for node in module.of(ast.Compare):
+        if len(node.ops) != 1:
             continue
         if not isinstance(node.ops[0], ast.Eq | ast.NotEq):
             continue
@@ -208,7 +208,7 @@ def _settings(module: PythonModule) -> Iterator[Finding]:
 
 def _assigned_settings(module: PythonModule) -> Iterator[tuple[str, ast.expr | None, ast.expr]]:
     """Names of settings with what they are set to: assignments, `update(NAME=…)` and entries of dictionaries."""
-    for node in ast.walk(module.tree):
+    for node in module.of(ast.Assign, ast.AnnAssign, ast.keyword, ast.Dict):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             yield _name_of(node.targets[0]), node.targets[0], node.value
         elif isinstance(node, ast.AnnAssign) and node.value is not None:

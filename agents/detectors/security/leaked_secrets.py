@@ -98,6 +98,15 @@ _LOCK_FILES = re.compile(
 _EXAMPLE_FILES = re.compile(r"(?i)(^|[/._-])(example|sample|template|dist|tmpl)s?([/._-]|$)")
 
 
+_HINT = re.compile(
+    r"passw|pwd|passphrase|secret|key|token|credential|bearer|pepper|auth|-u\s|-p\S|-a\s|PGPASS|://[^\s/@]*:[^\s@]*@|(?:AKIA|ASIA|AGPA|AIDA|AROA|ANPA)[A-Z0-9]"
+    r"|gh[pousr]_|github_pat|gl(?:pat|dt|rt|ptt|soat)-|xox[abeoprs]-|hooks\.slack|webhooks|[rs]k_live|AIza|sk-|SG\.|SK[0-9a-f]{8}|npm_|pypi-|hf_"
+    r"|dop_v1|:AA|eyJ|sign",
+    re.IGNORECASE,
+)
+"""What every line with a secret has somewhere; most lines have none of it and are not looked at further."""
+
+
 def redacted(value: str) -> str:
     """The first four characters and an ellipsis."""
     return f"{value[:4]}…"
@@ -113,6 +122,8 @@ def secrets_in_line(line: str, language: str | None) -> Iterator[tuple[Rule, str
     """The secrets of one line: rule, what it is, and the value."""
     if len(line) > _MAX_LINE:
         line = line[:_MAX_LINE]
+    if not _HINT.search(line):
+        return
     if _KEY_HEADER.search(line) and not re.search(
         r"(startswith|in |contains|match|compile|\\n-----|includes)\W", line
     ):
@@ -279,18 +290,19 @@ def _in_history(root: Path, present: set[str], context: DetectorContext) -> Iter
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    present: set[str] = set()
     for file in workspace:
         context.check_cancelled()
-        for line in file.lines:
-            present.update(
-                value
-                for rule, _, value in secrets_in_line(line, None)
-                if rule in (TOKEN, CONNECTION)
-            )
         yield from _in_file(file)
     context.check_cancelled()
-    yield from _in_history(workspace.root, present, context)
+    if (workspace.root / ".git").exists():
+        present = {value for file in workspace for value in _known_formats(file)}
+        yield from _in_history(workspace.root, present, context)
+
+
+def _known_formats(file: SourceFile) -> Iterator[str]:
+    """The values of known formats in a file."""
+    for line in file.lines:
+        yield from (value for rule, _, value in secrets_in_line(line, None) if rule in (TOKEN, CONNECTION))
 
 
 SECRETS = Detector(

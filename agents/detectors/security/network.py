@@ -133,12 +133,15 @@ def _python(module: PythonModule) -> Iterator[Finding]:
                 k.arg is None for k in call.keywords
             ):
                 yield NO_TIMEOUT.at(file, call.lineno, "The request may wait forever: set timeout.")
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Attribute) and (found := _OLD_TLS.search(ast.unparse(node))):
-            yield WEAK_TLS.at(file, node.lineno, f"{found[1]} is broken: use TLS 1.2 or newer.")
-        if isinstance(node, ast.Assign):
-            yield from _assignment(module, node)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+    for attribute in module.of(ast.Attribute):
+        if attribute.attr.startswith(("PROTOCOL_", "SSLv", "TLSv")):
+            if found := _OLD_TLS.search(ast.unparse(attribute)):
+                text = f"{found[1]} is broken: use TLS 1.2 or newer."
+                yield WEAK_TLS.at(file, attribute.lineno, text)
+    for assignment in module.of(ast.Assign):
+        yield from _assignment(module, assignment)
+    for node in module.of(ast.Constant) if "http://" in file.text else ():
+        if isinstance(node.value, str) and "http://" in node.value:
             match = _PLAIN_URL.search(node.value)
             if match and _SENSITIVE_URL.search(node.value) and "\n" not in node.value:
                 yield PLAIN_PROTOCOL.at(
@@ -147,6 +150,8 @@ def _python(module: PythonModule) -> Iterator[Finding]:
 
 
 def _assignment(module: PythonModule, node: ast.Assign) -> Iterator[Finding]:
+    if not isinstance(node.value, ast.Constant | ast.Attribute | ast.Name):
+        return
     target = ast.unparse(node.targets[0])
     value = ast.unparse(node.value)
     if target.endswith(".verify_mode") and value.endswith("CERT_NONE"):

@@ -15,9 +15,7 @@ def code_in_queries(module: PythonModule) -> Iterator[Finding]:
     """The dictionaries whose code is not constant."""
     if "$where" not in module.file.text and "$function" not in module.file.text:
         return
-    for node in ast.walk(module.tree):
-        if not isinstance(node, ast.Dict):
-            continue
+    for node in module.of(ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):
             varies = isinstance(value, ast.JoinedStr | ast.BinOp | ast.Call | ast.Name | ast.Subscript)
             if key is not None and constant(key) in _CODE_KEYS and varies:

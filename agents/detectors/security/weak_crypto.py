@@ -61,11 +61,15 @@ _M_SIZE = "The key is too short: RSA and DSA need 2,048 bits, elliptic curves 25
 
 
 At = Callable[[Rule, str], Finding]
+_CRYPTO_CALLS = re.compile(
+    r"Cipher|ciphers|\.modes\.|Fernet$|AESGCM|ChaCha20|encrypt$|decrypt$|generate$|generate_private_key$|newkeys$"
+    r"|[pP][bB][kK][dD][fF]2|[sS]crypt$|hashpw$|hash_secret_raw$"
+)
 
 
 def _python(module: PythonModule) -> Iterator[Finding]:
     file = module.file
-    context = _Contexts(module.tree)
+    context = _Contexts(module)
     for call, name in module.calls:
         last = name.rpartition(".")[2]
         line, end = call.lineno, call.end_lineno
@@ -113,12 +117,10 @@ def _python(module: PythonModule) -> Iterator[Finding]:
             version = ast.unparse(call)
             if re.search(r"PROTOCOL_(SSLv2|SSLv3|SSLv23_METHOD|TLSv1|TLSv1_1)\b", version):
                 yield at(TLS, _M_TLS)
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
-            value = ast.unparse(node.value)
-            if node.targets[0].attr == "minimum_version" and re.search(
-                r"\.(SSLv3|TLSv1|TLSv1_1|MINIMUM_SUPPORTED)$", value
-            ):
+    for node in module.of(ast.Assign):
+        target = node.targets[0]
+        if isinstance(target, ast.Attribute) and target.attr == "minimum_version":
+            if re.search(r"\.(SSLv3|TLSv1|TLSv1_1|MINIMUM_SUPPORTED)$", ast.unparse(node.value)):
                 yield TLS.at(file, node.lineno, _M_TLS)
 
 
@@ -126,7 +128,9 @@ def _ciphers(
     module: PythonModule, context: "_Contexts", call: ast.Call, name: str, at: At
 ) -> Iterator[Finding]:
     last = name.rpartition(".")[2]
-    constants = context.constants(module, call)
+    if not _CRYPTO_CALLS.search(name):
+        return
+    constants = context.constants(call)
 
     def fixed(node: ast.expr | None) -> bool:
         """Whether bytes or text are written down, directly or through a constant."""
@@ -226,53 +230,53 @@ def _ciphers(
 class _Contexts:
     """The names around a call: of its function and of what its result is assigned to."""
 
-    def __init__(self, tree: ast.Module) -> None:
-        self._function: dict[int, ast.FunctionDef | ast.AsyncFunctionDef] = {}
-        self._assigned: dict[int, str] = {}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                for inner in ast.walk(node):
-                    if isinstance(inner, ast.Call):
-                        self._function[id(inner)] = node
-            targets: list[ast.expr] = []
-            if isinstance(node, ast.Assign):
-                targets = node.targets
-            elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
-                targets = [node.target]
-            if targets or isinstance(node, ast.keyword | ast.Dict):
-                text = " ".join(ast.unparse(one)[:100] for one in targets)
-                if isinstance(node, ast.keyword):
-                    text = node.arg or ""
-                for inner in ast.walk(node):
-                    if isinstance(inner, ast.Call):
-                        self._assigned[id(inner)] = f"{self._assigned.get(id(inner), '')} {text}"
+    def __init__(self, module: PythonModule) -> None:
+        self._module = module
+        self._constants: dict[ast.AST | None, dict[str, ast.expr]] = {None: {}}
 
     def function(self, call: ast.Call) -> str:
         """Name of the innermost function, or empty."""
-        function = self._function.get(id(call))
+        function = self._module.function_of(call)
         return "" if function is None else function.name
 
-    def constants(self, module: PythonModule, call: ast.Call) -> dict[str, ast.expr]:
+    def assigned(self, call: ast.Call) -> str:
+        """Text of the targets and keywords that the call's result becomes part of."""
+        texts: list[str] = []
+        node = self._module.parents.get(call)
+        while node is not None and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if isinstance(node, ast.Assign):
+                texts += [ast.unparse(one)[:100] for one in node.targets]
+            elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
+                texts.append(ast.unparse(node.target)[:100])
+            elif isinstance(node, ast.keyword):
+                texts.append(node.arg or "")
+            if isinstance(node, ast.stmt):
+                break
+            node = self._module.parents.get(node)
+        return " ".join(texts)
+
+    def names(self, call: ast.Call) -> str:
+        """All of it, with the call."""
+        return f"{self.function(call)} {self.assigned(call)} {ast.unparse(call)[:300]}"
+
+    def constants(self, call: ast.Call) -> dict[str, ast.expr]:
         """What names mean at a call: the only assignment of its function, or of the module."""
-        function = self._function.get(id(call))
+        function = self._module.function_of(call)
         if function is None:
-            return module.constants
+            return self._module.constants
+        if function not in self._constants:
+            self._constants[function] = self._of_function(function)
+        return self._constants[function]
+
+    def _of_function(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, ast.expr]:
         own: dict[str, list[ast.expr]] = {}
         for node in ast.walk(function):
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
                 if isinstance(node.targets[0], ast.Name):
                     own.setdefault(node.targets[0].id, []).append(node.value)
         taken = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)} | set(own)
-        found = {name: value for name, value in module.constants.items() if name not in taken}
+        found = {name: value for name, value in self._module.constants.items() if name not in taken}
         return found | {name: values[0] for name, values in own.items() if len(values) == 1}
-
-    def assigned(self, call: ast.Call) -> str:
-        """Text of the targets that the call's result becomes part of."""
-        return self._assigned.get(id(call), "")
-
-    def names(self, call: ast.Call) -> str:
-        """All of it, with the call."""
-        return f"{self.function(call)} {self.assigned(call)} {ast.unparse(call)[:300]}"
 
 
 _JAVA_RANDOM = r"(^|\.)(nextInt|nextLong|nextBytes|nextDouble)$"
