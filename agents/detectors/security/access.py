@@ -27,7 +27,7 @@ RULES = (MISSING_CHECK, CLIENT_ROLE, FOREIGN_RECORD)
 
 _CHECKS = re.compile(
     r"login_?(required|check)|logged_?in|signed_?in|is_?auth|auth|permission|require[sd]?_?(login|user|admin|role|token|scope)|"
-    r"_required|jwt|token|admin_only|protected|current_?user|verify|session|guard|\bscopes?\b|\broles?\b|api_?key|"
+    r"_required|\brequires?\b|\bneeds?\b|jwt|token|admin_only|protected|current_?user|verify|session|guard|\bscopes?\b|\broles?\b|api_?key|"
     r"security|principal|identity|ensure\w*|isAdmin|middleware|passport",
     re.IGNORECASE,
 )

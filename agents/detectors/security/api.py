@@ -9,7 +9,7 @@ import yaml
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.security.python_files import is_test_path, python_modules
-from agents.detectors.security.python_names import PythonModule, argument, is_true
+from agents.detectors.security.python_names import PythonModule, argument, constant, is_true
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -272,7 +272,11 @@ def _unbounded_parameters(module: PythonModule) -> Iterator[Finding]:
 
 def _open_models(module: PythonModule) -> Iterator[Finding]:
     """pydantic models for requests that keep unknown fields."""
-    if "allow" not in module.file.text:
+    if "allow" not in module.file.text or not any(
+        isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _METHODS | {"route"}
+        for function in module.functions
+        for one in function.decorator_list
+    ):
         return
     for node in module.of(ast.ClassDef):
         for statement in node.body:
@@ -281,22 +285,35 @@ def _open_models(module: PythonModule) -> Iterator[Finding]:
             text = ast.unparse(statement)
             nested = isinstance(statement, ast.ClassDef) and statement.name == "Config"
             if (nested or text.startswith("model_config")) and re.search(r"extra\s*[=:]\s*(['\"]allow['\"]|Extra\.allow)|['\"]extra['\"]: ['\"]allow['\"]", text):
-                if re.search(r"fastapi|flask|starlette|request|Body\(", module.file.text):
-                    message = "Fields that nobody declared are kept: use extra=\"forbid\"."
-                    yield MASS_ASSIGNMENT.at(module.file, statement.lineno, message, severity=_MEDIUM, confidence=0.7)
+                message = "Fields that nobody declared are kept: use extra=\"forbid\"."
+                yield MASS_ASSIGNMENT.at(module.file, statement.lineno, message, severity=_MEDIUM, confidence=0.7)
+
+
+_WEB = ("flask", "fastapi", "starlette", "django", "aiohttp", "sanic", "bottle", "falcon", "tornado", "quart", "rest_framework", "litestar")
+_EXCEPTION_TEXT = re.compile(r"\b(str|repr)\((e|err|error|ex|exc|exception)\)")
 
 
 def _returned(module: PythonModule, node: ast.Return) -> Iterator[Finding]:
-    if isinstance(node.value, ast.Constant | ast.Name):
+    if isinstance(node.value, ast.Constant | ast.Name) or node.value is None:
         return
-    written = ast.unparse(node.value) if node.value else ""
-    if re.search(r"traceback\.format_exc\(|traceback\.format_exception|sys\.exc_info\(", written):
+    if not any(module.names.imports(name) for name in _WEB):
+        return
+    written = ast.unparse(node.value)
+    if re.search(r"traceback\.format_exc\(|traceback\.format_exception|sys\.exc_info\(\)", written):
         yield STACK_TRACE.at(module.file, node.lineno, "Clients see the stack trace.")
-    elif re.search(r"\b(str|repr)\((e|err|error|ex|exc|exception)\)", written) and re.search(
-        r"jsonify|JSONResponse|Response|\b(500|400)\b|render|\{", written
-    ):
+    elif _EXCEPTION_TEXT.search(written) and _is_answer(module, node.value):
         text = "Clients see the text of the exception: log it and send a number."
         yield STACK_TRACE.at(module.file, node.lineno, text, confidence=0.7)
+
+
+def _is_answer(module: PythonModule, node: ast.expr) -> bool:
+    """Whether a returned value is an HTTP answer: a dictionary, a response, or a pair with a status."""
+    if isinstance(node, ast.Tuple):
+        last = constant(node.elts[-1]) if node.elts else None
+        return isinstance(last, int) and 400 <= last < 600
+    if isinstance(node, ast.Call):
+        return bool(re.search(r"jsonify|[rR]esponse|render", module.names.resolve(node.func)))
+    return isinstance(node, ast.Dict)
 
 
 _SCRIPT = (

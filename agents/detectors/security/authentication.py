@@ -156,6 +156,13 @@ def _comparisons(module: PythonModule) -> Iterator[Finding]:
         if any(_PASSWORD.search(name) for name in names):
             if any(re.search(r"confirm|repeat|again|2\b|new|old", name, re.I) for name in names):
                 continue
+            if literals and not (isinstance(literals[0], str) and re.search(r"\w{3}", literals[0])):
+                continue
+            if isinstance(node.left, ast.Attribute) and names[0] == names[1]:
+                continue  # two objects compared member by member
+            function = module.function_of(node)
+            if function is not None and function.name in ("__eq__", "__ne__"):
+                continue
             if literals:
                 text = "The password is part of the code."
                 yield DEFAULT_CREDENTIALS.at(module.file, node.lineno, text, evidence="…")

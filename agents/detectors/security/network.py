@@ -154,19 +154,39 @@ def _assignment(module: PythonModule, node: ast.Assign) -> Iterator[Finding]:
         return
     target = ast.unparse(node.targets[0])
     value = ast.unparse(node.value)
+    severity = _LOW if _is_asked_for(module, node) else None
     if target.endswith(".verify_mode") and value.endswith("CERT_NONE"):
-        yield NO_TLS_CHECK.at(module.file, node.lineno, "The context accepts any certificate.")
+        text = "The context accepts any certificate."
+        yield NO_TLS_CHECK.at(module.file, node.lineno, text, severity=severity)
     elif target.endswith((".check_hostname", ".verify")) and is_false(node.value):
-        yield NO_TLS_CHECK.at(module.file, node.lineno, f"{target} is off.")
+        yield NO_TLS_CHECK.at(module.file, node.lineno, f"{target} is off.", severity=severity)
     elif target.endswith("_create_default_https_context") and "unverified" in value:
         yield NO_TLS_CHECK.at(module.file, node.lineno, "All HTTPS requests go unchecked.")
     elif ("Access-Control-Allow-Origin" in target and constant(node.value) == "*") or (
         target in ("CORS_ALLOW_ALL_ORIGINS", "CORS_ORIGIN_ALLOW_ALL") and is_true(node.value)
     ):
-        yield CORS.at(module.file, node.lineno, "Every site may read the answers.")
+        text = "Every site may read the answers."
+        yield CORS.at(module.file, node.lineno, text, severity=severity)
     elif re.fullmatch(r"(\w+\.)*(HOST|host|BIND|bind|BIND_ADDRESS|LISTEN)", target):
         if constant(node.value) == _WIDE[0]:
             yield WIDE_BIND.at(module.file, node.lineno, "The server listens on every interface.")
+
+
+_OPTION = re.compile(r"(?i)verify|insecure|ssl|tls|cert|allow|check|origin")
+
+
+def _is_asked_for(module: PythonModule, node: ast.AST) -> bool:
+    """Whether the code runs only if an option says so: a library's switch, off unless its user turns it."""
+    function = module.function_of(node)
+    name = "" if function is None else function.name
+    if function is not None and re.search(r"(?i)insecure|unverified|no_?verify", name):
+        return True
+    parent = module.parents.get(node)
+    while parent is not None and parent is not function:
+        if isinstance(parent, ast.If) and _OPTION.search(ast.unparse(parent.test)):
+            return True
+        parent = module.parents.get(parent)
+    return False
 
 
 def _bind(file: SourceFile, call: ast.Call) -> Iterator[Finding]:

@@ -3,10 +3,11 @@
 import re
 
 _STRONG = re.compile(
-    r"(?i)(signature|(^|_)sign\b|^sign$|\bhmac\b|hmac|digest|api_?key|secret|csrf|(^|_)mac$|_sig$|^sig$|password_?hash|hashed_?password|checksum_?secret)"
+    r"(?i)(signature|(^|_)sign\b|^sign$|\bhmac\b|hmac|api_?key|secret|csrf|(^|_)mac$|_sig$|^sig$|password_?hash|hashed_?password|checksum_?secret)"
 )
+_DIGEST = re.compile(r"(?i)(^|_)(hex_?)?digest$|(^|_)expected(_|$)")
 _TOKEN = re.compile(r"(?i)(^|_)(token|otp|passcode|pin_?code|session_?id|session_?key)$")
-_HARMLESS = re.compile(r"(?i)type|kind|name|count|len|_id$|status|length|algorithm|alg$|size|version|header$|method|path|file|url")
+_HARMLESS = re.compile(r"(?i)type|kind|name|count|len|_id$|status|length|algorithm|alg$|size|version|header$|method|path|file|url|sha\d|md5|checksum|etag|version")
 _ABOUT_ACCESS = re.compile(r"(?i)auth|secret|hmac|session|api_?key|passw|jwt|csrf|login|credential|bearer")
 
 
@@ -29,5 +30,7 @@ def compares_secrets(left: str, right: str, text: str) -> bool:
     if any(_HARMLESS.search(name) for name in names):
         return False
     if any(_STRONG.search(name) for name in names):
+        return True
+    if all(_DIGEST.search(name) for name in names) and re.search(r"(?i)hmac|signature", text):
         return True
     return any(_TOKEN.search(name) for name in names) and bool(_ABOUT_ACCESS.search(text))

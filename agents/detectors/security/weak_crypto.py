@@ -11,6 +11,7 @@ from agents.detectors.security.predictable_random import RANDOM, predictable_sec
 from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.python_names import PythonModule, argument, constant, is_false
 from agents.detectors.security.tree_code import LANGUAGES, tree_code
+from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
 HASH = Rule("weak-hash", Severity.MEDIUM, "broken hash function", 328)
@@ -61,6 +62,20 @@ _M_SIZE = "The key is too short: RSA and DSA need 2,048 bits, elliptic curves 25
 
 
 At = Callable[[Rule, str], Finding]
+_NO_SECURITY = re.compile(
+    r"(?i)cache|etag|checksum|fingerprint|bucket|dedup|file_?hash|content_?hash|short_?id|colou?r|shard|ws_?key|websocket|template|\bname\b"
+)
+"""Names around hashes that protect nothing, or that a protocol prescribes."""
+
+
+def rule_for_hash(file: SourceFile, call: ast.Call, around: str) -> Finding:
+    """A broken hash function; a note only where its names say that it protects nothing."""
+    harmless = _NO_SECURITY.search(around)
+    return HASH.at(
+        file, call.lineno, _M_HASH, end_line=call.end_lineno, severity=Severity.LOW if harmless else None
+    )
+
+
 _CRYPTO_CALLS = re.compile(
     r"Cipher|ciphers|\.modes\.|Fernet$|AESGCM|ChaCha20|encrypt$|decrypt$|generate$|generate_private_key$|newkeys$"
     r"|[pP][bB][kK][dD][fF]2|[sS]crypt$|hashpw$|hash_secret_raw$"
@@ -101,7 +116,7 @@ def _python(module: PythonModule) -> Iterator[Finding]:
             ) and _PASSWORD.search(ast.unparse(call) + context.assigned(call) + context.function(call)):  # fmt: skip
                 yield at(PASSWORD_HASH, _M_PASSWORD)
             elif digest in ("md2", "md4", "md5", "sha1", "sha"):
-                yield at(HASH, _M_HASH)
+                yield rule_for_hash(file, call, around)
         yield from _ciphers(module, context, call, name, at)
         if name.startswith("random.") and last in (
             "random", "randint", "choice", "choices", "randrange", "getrandbits", "sample", "uniform", "randbytes", "shuffle",

@@ -113,7 +113,7 @@ def _mismatch(node: FunctionNode, given: int, keywords: list[str]) -> str:
 _GOOGLE = re.compile(r"^\s*(?:Args|Arguments|Parameters):\s*\n((?:(?:\s{2,}.*)?\n)+)", re.MULTILINE)
 _SPHINX = re.compile(r":param\s+(?:[\w\[\], |.]+\s+)?(\*{0,2}\w+):")
 _NUMPY = re.compile(
-    r"^\s*Parameters\n\s*-{3,}\n((?:.*\n?)+?)(?:\n\s*\w+\n\s*-{3,}|\Z)", re.MULTILINE
+    r"^\s*Parameters\n\s*-{3,}\n([\s\S]+?)(?:\n\s*\w+\n\s*-{3,}|\Z)", re.MULTILINE
 )
 _DEFAULT = re.compile(r"\b[Dd]efaults?\s*(?:to|is|:|=)\s*[`'\"]?(-?[\w.]+)")
 
