@@ -128,7 +128,17 @@ def tool_reports(half: str) -> dict[str, list[Place]]:
         for one in (run("bandit", "-r", ".", "-f", "json", "-q") or {}).get("results", []):
             line = one["line_number"]
             found["bandit"].append(Place(project, one["filename"].removeprefix("./"), line, line))
-        words = ("ruff", "check", "--isolated", "--select", "S", "--output-format", "json", ".")
+        words = (
+            "ruff",
+            "check",
+            "--no-cache",
+            "--isolated",
+            "--select",
+            "S",
+            "--output-format",
+            "json",
+            ".",
+        )
         for one in run(*words) or []:
             name = str(Path(one["filename"]).relative_to(folder))
             found["ruff S"].append(

@@ -1,7 +1,8 @@
 """`ToolExecutor`: calls a run's tools through permission, taint, budget, approval and timeout.
 
-Taint rule: once a run has read untrusted *and* private data, a tool that writes, executes or sends needs an
-approval whatever the mode is. Every call is logged.
+Taint rule, whatever the mode is. Once a run has read untrusted *and* private data, a tool that writes,
+executes or sends needs an approval. Once it has read untrusted data and anything that is not known to be
+public, which reading any file does, a tool that sends needs one. Every call is logged.
 """
 
 import asyncio
@@ -44,6 +45,7 @@ class ToolExecutor:
         approvals: the queue of pending approvals.
         mode: the run's permission mode; the agent's own may only tighten it.
         taint: labels of everything the run has read so far.
+        taint_rule: False only in `benchmarks/agent_attacks.py`, which measures what the rule prevents.
     """
 
     spec: AgentSpec
@@ -55,6 +57,11 @@ class ToolExecutor:
     mode: PermissionMode = "ask"
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
     clock: Callable[[], float] = time.monotonic
+    taint_rule: bool = True
+
+    def add_taint(self, labels: frozenset[Taint]) -> None:
+        """Note that the run reads data with these labels beside the outputs of its tools."""
+        self.taint |= labels
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         """Call a tool. A failure of the tool itself is an output with `failed` set.
@@ -82,10 +89,14 @@ class ToolExecutor:
         if self.meter.tools_left <= 0:
             return []
         mode = stricter(self.mode, self.spec.permission_mode)
-        tainted = {Taint.UNTRUSTED, Taint.PRIVATE} <= self.taint
-        unasked = mode == "auto" and not tainted
-        allowed = unasked or (mode != "deny" and self.approvals.has_approver)
-        return [tool for tool in self.tools.values() if allowed or not tool.effects & _SIDE_EFFECTS]
+        can_ask = mode != "deny" and self.approvals.has_approver
+        return [
+            tool
+            for tool in self.tools.values()
+            if can_ask
+            or not tool.effects & _SIDE_EFFECTS
+            or (mode == "auto" and not self._taint_reason(tool))
+        ]
 
     def needs_approval(self, tool: Tool, arguments: BaseModel) -> str:
         """Why this call needs an approval; empty if it needs none.
@@ -95,13 +106,27 @@ class ToolExecutor:
         """
         mode = stricter(self.mode, self.spec.permission_mode)
         side_effects = bool(tool.effects & _SIDE_EFFECTS) or tool.needs_approval(arguments)
+        reason = self._taint_reason(tool) if side_effects else ""
+        if not reason and self._has_read(Taint.UNTRUSTED) and tool.asks_when_untrusted(arguments):
+            side_effects, reason = True, "the run has read untrusted data"
         if not side_effects:
             return ""
         if mode == "deny":
             raise PermissionDenied(f"{tool.name} is denied: the permission mode is deny.")
-        if {Taint.UNTRUSTED, Taint.PRIVATE} <= self.taint:
+        return reason or ("" if mode == "auto" else "the tool has side effects")
+
+    def _taint_reason(self, tool: Tool) -> str:
+        """Why the taint rule asks for an approval of a tool with side effects; empty if it does not."""
+        if not self._has_read(Taint.UNTRUSTED):
+            return ""
+        if self._has_read(Taint.PRIVATE):
             return "the run has read untrusted and private data"
-        return "" if self.mode == "auto" else "the tool has side effects"
+        if Effect.EGRESS in tool.effects and self._has_read(Taint.LOCAL):
+            return "the run has read files or other data that is not known to be public"
+        return ""
+
+    def _has_read(self, label: Taint) -> bool:
+        return self.taint_rule and label in self.taint
 
     async def _permit(self, tool: Tool, arguments: BaseModel) -> None:
         reason = self.needs_approval(tool, arguments)
@@ -141,7 +166,7 @@ class ToolExecutor:
         shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
         self.log.append(RunEventType.TOOL_STARTED, agent=agent, tool=tool.name, arguments=shown)
         began = self.clock()
-        self.context.taint = self.taint
+        self.context.taint = self.taint if self.taint_rule else frozenset({Taint.TRUSTED})
         try:
             async with asyncio.timeout(tool.timeout_s):
                 output = await tool.call(arguments, self.context)

@@ -32,7 +32,7 @@ from agents.steps.prose import is_prose
 from agents.steps.questions import QUESTIONS
 from agents.steps.react import ReactLoop, StepRun
 from agents.steps.self_test import measured_profile
-from agents.steps.shared_document import shared_document
+from agents.steps.shared_document import shared_document, shared_taint
 from agents.tools.tool import Tool
 from engine.api.errors import EngineUnavailable, InvalidRequest
 from engine.api.generation_defaults import SamplingChoice
@@ -193,6 +193,7 @@ class StepsPhase:
         profile: CapabilityProfile,
     ) -> Output:
         """The output that the model reaches in steps with tools; the procedure's if it fails."""
+        run.tools.add_taint(shared_taint(task.document, task.workspace))
         form = ReportedFindings if isinstance(output, Findings) else type(output)
         loop = ReactLoop(
             self.session,

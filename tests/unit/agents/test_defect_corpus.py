@@ -24,8 +24,10 @@ def manifest(half: str) -> dict[str, Any]:
 
 def files_of(half: str) -> Iterator[str]:
     for path in (CORPUS / half).rglob("*"):
-        if path.is_file() and path.name != "defects.yaml" and "__pycache__" not in path.parts:
-            yield path.relative_to(CORPUS / half).as_posix()
+        name = path.relative_to(CORPUS / half)
+        made_by_tools = any(part.startswith((".", "__")) for part in name.parts[:-1])
+        if path.is_file() and not made_by_tools and path.name != "defects.yaml":
+            yield name.as_posix()
 
 
 @pytest.mark.parametrize("half", HALVES)
