@@ -48,7 +48,7 @@ class MemoryArguments(BaseModel):
     action: Literal["recall", "store", "list", "forget"]
     query: str = Field("", max_length=1000)
     text: str = Field("", max_length=4000)
-    path: str = Field("", max_length=MAX_PATH_CHARS)
+    path: str = Field("", max_length=MAX_PATH_CHARS, json_schema_extra={"format": "address"})
     id: str = Field("", pattern=r"^(?:[0-9a-f]{24})?$")
     scope: Literal["user", "project", "agent"] | None = None
     importance: float = Field(0.5, ge=0, le=1)
