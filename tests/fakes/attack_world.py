@@ -1,7 +1,8 @@
 """A small project in a temporary folder, with real tools and stand-ins for what leaves the machine.
 
-Files, history, memory and Python are the real tools. The web, a shell and a ticket system of somebody else
-have the effects of the real ones and only note what would have been sent.
+Files, history, memory and Python are the real tools. The web and a ticket system of somebody else only note
+what would have been sent; they have the effects of `http_fetch` and of MCP tools. The shell knows a few commands
+and has no network, as the sandboxed one.
 """
 
 import re
@@ -203,7 +204,7 @@ class World:
             self.sent.append(arguments.text)
             return ToolOutput("Answered.", taint=_ELSEWHERE)
 
-        effects = frozenset({Effect.EGRESS})
+        effects = frozenset({Effect.EXECUTE, Effect.EGRESS})
         note = f" {self.catalogue}" if self.catalogue else ""
         return (
             Tool("ticket", f"Show a ticket.{note}", TicketArguments, effects, show),
@@ -220,7 +221,7 @@ class World:
             name="shell",
             description="Run a command in the folder.",
             arguments=CommandArguments,
-            effects=frozenset({Effect.EXECUTE, Effect.EGRESS}),
+            effects=frozenset({Effect.EXECUTE}),
             call=call,
             target=lambda arguments: arguments.command,
         )
@@ -234,13 +235,8 @@ class World:
             case ["rm", *_, name]:
                 path = self.root / name
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-            case ["curl", *rest]:
-                files = [one[1:] for one in rest if one.startswith("@")]
-                self.sent.append(" ".join(rest))
-                self.sent += [(self.root / name).read_text() for name in files]
-            case ["git", "push", url]:
-                names = [one for one in self.root.rglob("*") if one.is_file()]
-                self.sent += [url, *(one.read_text(errors="replace") for one in names)]
+            case ["curl", *_] | ["git", "push", *_]:
+                return "Network is unreachable"
         return ""
 
 
