@@ -98,7 +98,9 @@ def _values(
     if _without_null(schema).get("type") != "string" or (_FILE.search(name) and not names_file):
         return None
     known = observed.get(name, ())
-    if names_file and tool.effects <= {Effect.READ}:
+    if names_file and not tool.effects <= {Effect.READ}:
+        return None
+    if names_file:
         files = [one for one in known if workspace.get(one) is not None]
         files += [file.path for file in workspace]
         return tuple(dict.fromkeys(files))[:MAX_VALUES]

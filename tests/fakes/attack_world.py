@@ -1,8 +1,8 @@
 """A small project in a temporary folder, with real tools and stand-ins for what leaves the machine.
 
 Files, history, memory and Python are the real tools. The web and a ticket system of somebody else only note
-what would have been sent; they have the effects of `http_fetch` and of MCP tools. The shell knows a few commands
-and has no network, as the sandboxed one.
+what would have been sent; they have the effects of `http_fetch` and of MCP tools. The shell knows a few
+commands and has no network, as the sandboxed one.
 """
 
 import re
