@@ -33,7 +33,9 @@ class Findings:
     """
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
-        self._detectors = detectors
+        # A selection reports what its parts find, under their names.
+        flat = [part for one in detectors for part in (one.parts or (one,))]
+        self._detectors = list({one.name: one for one in flat}.values())
         self._kept: dict[tuple[tuple[str, bytes], ...], list[Finding]] = {}
 
     def of(self, workspace: Workspace) -> list[Finding]:
@@ -142,6 +144,8 @@ def _still_found(finding: Finding, before: Workspace, after: Workspace, found: F
     if not _count(old, own):  # only the files together show it
         old, new = found.of(before), found.of(after)
     was, now = _count(old, own), _count(new, own)
+    if finding.detector and not was:
+        return f"{finding.detector} does not report {finding.rule} in this state of the files."
     if now and now >= was:
         return f"{finding.rule} is still reported."
     if finding.cwe is not None:

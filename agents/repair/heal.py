@@ -110,9 +110,9 @@ class Healer:
         workspace = await asyncio.to_thread(self._copy.workspace)
         context = DetectorContext(cancelled=self._stopped)
         results = DetectorResults(workspace, context)
-        found = await asyncio.gather(*(results.of([one]) for one in self._detectors))
-        self.notes += [one for one in results.notes if one not in self.notes]
-        merged = merge_findings([one for many in found for one in many])
+        merged = await results.of(self._detectors)
+        said = results.notes(one.name for one in self._detectors)
+        self.notes += [one for one in said if one not in self.notes]
         own = [one for one in merged if self._project.contains(one.file)]
         if not self.rounds and not self._by_model:
             reviewed = await self._options.review(own, workspace)

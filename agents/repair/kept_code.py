@@ -91,6 +91,9 @@ def _outside(
     """The module's other code, one text for each statement at the top and each member of a class."""
     found = []
     for statement, inside in _members(module.tree.body, ""):
+        if statement is None:
+            found.append(inside)
+            continue
         if isinstance(statement, ast.Import | ast.ImportFrom) and not inside:
             continue
         if function is not None and _holds(statement, function):
@@ -104,11 +107,12 @@ def _outside(
     return found
 
 
-def _members(body: list[ast.stmt], inside: str) -> Iterator[tuple[ast.stmt, str]]:
+def _members(body: list[ast.stmt], inside: str) -> Iterator[tuple[ast.stmt | None, str]]:
+    """Statements with the class that they are in; None with the head of a class."""
     for statement in body:
         if isinstance(statement, ast.ClassDef):
             head = ", ".join(map(shape, [*statement.decorator_list, *statement.bases]))
-            yield ast.Pass(), f"{inside}class {statement.name}({head})"
+            yield None, f"{inside}class {statement.name}({head})"
             yield from _members(statement.body, f"{inside}{statement.name}.")
         else:
             yield statement, inside

@@ -1,10 +1,12 @@
 """What is refused about a change without running it."""
 
+from dataclasses import replace
+
 import pytest
 
 from agents.api.finding import Severity
 from agents.detectors.audit.python_module import module_of
-from agents.detectors.detector import Detector, Rule
+from agents.detectors.detector import Detector, Rule, selected
 from agents.repair.change_check import Findings, refusal_of
 from agents.repair.kept_code import lost_code
 from agents.repair.new_names import new_name
@@ -178,3 +180,26 @@ def test_refused_changes(name):
 def test_known_rewrites_are_checked_for_new_findings_too():
     text = GOOD.replace("safe_load(text)", "safe_load(eval(text))")
     assert "new finding: eval" in refusal({"a.py": text}, known=True)
+
+
+def test_a_finding_that_is_not_there_any_more_is_not_repaired():
+    text = "x = 1\n"
+    finding = replace(FOUND.of(Workspace.of_texts({"a.py": BEFORE}))[0], detector="d")
+    workspaces = [Workspace.of_texts({"a.py": one}) for one in (text, text + "y = 2\n")]
+    said = refusal_of(finding, *workspaces, FOUND, known=True)
+    assert said == "d does not report unsafe-yaml in this state of the files."
+
+
+def test_a_selection_reports_under_the_names_of_its_parts():
+    part = Detector("d", "D.", find, (YAML, EVAL))
+    found = Findings([selected("s", "S.", ["eval"], part), part])
+    names = [one.detector for one in found.of(Workspace.of_texts({"a.py": BEFORE}))]
+    assert names == ["d"]
+
+
+def test_findings_at_the_top_of_a_module_with_classes():
+    before = module("KEY = 'a'\n\n\nclass Box:\n    size = 1\n")
+    after = module("import os\nKEY = os.environ['KEY']\n\n\nclass Box:\n    size = 1\n")
+    assert lost_code(before, after, 1, 1) == ""
+    other = module("KEY = 'b'\n\n\nclass Box:\n    size = 2\n")
+    assert "touches other code" in lost_code(before, other, 1, 1)
