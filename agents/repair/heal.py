@@ -18,7 +18,6 @@ from agents.procedures.audit.patch_applier import patch_of
 from agents.procedures.audit.score import counts_text, score_of
 from agents.procedures.audit.test_generator import reproducing_tests
 from agents.repair.acceptance import Acceptance, Approve, Gate, nobody
-from agents.repair.permissions import AGENT
 from agents.repair.project_root import Project
 from agents.repair.result import RepairResult, Round
 from agents.repair.test_run import TestResults, run_tests
@@ -189,7 +188,7 @@ class Healer:
     async def _repair(self, gate: Gate, finding: Finding, node: str) -> Acceptance:
         place = f"{finding.rule} {finding.file}:{finding.line}"
         self._log.append(
-            RunEventType.TOOL_STARTED, node=node, agent=AGENT, tool="repair", arguments=place
+            RunEventType.TOOL_STARTED, node=node, agent=node, tool="repair", arguments=place
         )
         workspace = await asyncio.to_thread(self._copy.workspace)
         self._tried.add((finding.id, _data(workspace, finding.file)))
@@ -206,7 +205,7 @@ class Healer:
         self._log.append(
             RunEventType.PATCH_PROPOSED,
             node=node,
-            agent=AGENT,
+            agent=node,
             **known,
             cannot_do=patch.cannot_do,
             reason=patch.reason,
@@ -216,7 +215,7 @@ class Healer:
         self._log.append(
             kind,
             node=node,
-            agent=AGENT,
+            agent=node,
             **known,
             reason=decision.reason,
             proof=decision.proof,
@@ -225,7 +224,7 @@ class Healer:
         self._log.append(
             RunEventType.TOOL_FINISHED,
             node=node,
-            agent=AGENT,
+            agent=node,
             tool="repair",
             failed=not decision.accepted,
             text=decision.reason,
@@ -237,7 +236,7 @@ class Healer:
         return await self._options.approve(finding, patch, doubt)
 
     def _state(self, node: str, state: str, **data: str) -> None:
-        self._log.append(RunEventType.NODE_STATE, node=node, agent=AGENT, state=state, **data)
+        self._log.append(RunEventType.NODE_STATE, node=node, agent=node, state=state, **data)
 
 
 def _still_quoted(findings: Sequence[Finding], workspace: Workspace) -> list[Finding]:

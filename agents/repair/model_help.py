@@ -26,7 +26,6 @@ from agents.outputs.patch import Patch
 from agents.procedures.audit.patch_applier import patch_of
 from agents.procedures.audit.reproducers.calls import function_at
 from agents.procedures.audit.unified_diff import make_diff
-from agents.repair.permissions import AGENT
 from agents.runs.event_log import EventLog
 from agents.steps.findings_answer import ReportedFindings, add_reported
 from agents.steps.model_phase import StepsPhase, with_votes
@@ -163,7 +162,7 @@ class ModelHelp:
                 self._log.append(
                     RunEventType.DECISION,
                     node=_NODE,
-                    agent=AGENT,
+                    agent=_NODE,
                     question=vote.question,
                     finding=record.id,
                     label=vote.label,

@@ -71,7 +71,7 @@ class Permissions:
             reason=reason,
         )
         fields = {"approval": request.id, "tool": tool, "target": target[:300]}
-        self.log.append(RunEventType.APPROVAL_REQUESTED, node=node, agent=AGENT, **fields)
+        self.log.append(RunEventType.APPROVAL_REQUESTED, node=node, agent=node, **fields)
         allowed, why = False, "The run has ended."
         try:
             await self.approvals.ask(request)
@@ -83,7 +83,7 @@ class Permissions:
             self.log.append(
                 RunEventType.APPROVAL_RESOLVED,
                 node=node,
-                agent=AGENT,
+                agent=node,
                 **fields,
                 allowed=allowed,
                 reason=why,

@@ -23,7 +23,7 @@ from agents.procedures.audit.score import score_of
 from agents.repair.apply import apply_changes, undo_unfinished
 from agents.repair.heal import Healer, HealOptions, as_found, baseline_of, fixers
 from agents.repair.model_help import ModelHelp
-from agents.repair.permissions import AGENT, Permissions
+from agents.repair.permissions import Permissions
 from agents.repair.project_root import Project
 from agents.repair.result import RepairResult
 from agents.repair.tree_state import TreeState
@@ -154,7 +154,7 @@ class RepairRun:
         findings = await healer.audit()
         for finding in findings:
             self.log.append(
-                RunEventType.FINDING, node="audit", agent=AGENT, **finding_fields(finding)
+                RunEventType.FINDING, node="audit", agent="audit", **finding_fields(finding)
             )
         self._row("audit", "ok", reason=f"{len(self._detectors)} detectors")
         if not healer.wanted(copy.workspace()):
@@ -203,7 +203,7 @@ class RepairRun:
                 target=f"{finding.rule} {finding.file}:{finding.line}",
                 arguments=f"{finding.message}\n{patch.reason}\n\n{patch.diff}",
                 reason=doubt,
-                node="approval",
+                node=f"round {len(self._healer.rounds) if self._healer is not None else 1}",
                 always=True,
             )
         except PermissionDenied:
@@ -227,6 +227,7 @@ class RepairRun:
             )
         except PermissionDenied as error:
             self._note(f"The diff was not applied. {error}")
+            self._row("apply", "denied", reason=str(error))
             return
         writing = asyncio.ensure_future(
             asyncio.to_thread(apply_changes, self._project.root, changes, state)
@@ -251,10 +252,10 @@ class RepairRun:
     def _note(self, text: str) -> None:
         if text not in self._notes:
             self._notes.append(text)
-            self.log.append(RunEventType.NOTE, agent=AGENT, text=text)
+            self.log.append(RunEventType.NOTE, text=text)
 
     def _row(self, node: str, state: str, **data: str) -> None:
-        self.log.append(RunEventType.NODE_STATE, node=node, agent=AGENT, state=state, **data)
+        self.log.append(RunEventType.NODE_STATE, node=node, agent=node, state=state, **data)
 
     def _outcome(self, work: "asyncio.Future[None]") -> tuple[RunState, str]:
         """How the run finished, and one sentence if it did not finish well."""
@@ -275,7 +276,7 @@ class RepairRun:
             case failure:  # a mistake of ours must not end the service
                 error = f"{type(failure).__name__}: {failure!s:.300}"
                 _LOG.error("repair of %s failed", self._project.root, exc_info=failure)
-                self.log.append(RunEventType.ERROR, agent=AGENT, text=error)
+                self.log.append(RunEventType.ERROR, text=error)
                 return RunState.FAILED, error
 
     def _finish(self, state: RunState, error: str) -> RepairResult:

@@ -261,7 +261,9 @@ def test_the_service_runs_a_repair_with_its_approvals(service, writer):
     assert [one.tool for one in asked] == ["run_tests", "apply_repair"]
     (view,) = service.runs()
     assert view.state is RunState.OK
-    assert {row.node: row.state for row in view.rows}["round 1"] is RunState.OK
+    assert [row.agent for row in view.rows] == ["audit", "tests", "round 1", "apply"]
+    assert {row.state for row in view.rows} == {RunState.OK}
+    assert not any(row.waits for row in view.rows)
     assert re.search(r"accepted \S+ writer.py:7", markdown_of("repair", result))
 
 
