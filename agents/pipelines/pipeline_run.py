@@ -29,6 +29,7 @@ from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
 from agents.runs.result import RunResult, result_from_fields
 from agents.runs.run_store import RunStore
+from agents.runs.tool_settings import ToolSettings
 from agents.tools.tool import Taint
 
 MAX_DEPTH = 2
@@ -90,6 +91,7 @@ class Means:
         mode: permission mode.
         model: the model phase, or None.
         store: where results are kept, or None to keep nothing.
+        settings: what the user decided about tools.
     """
 
     registry: Registry
@@ -99,6 +101,7 @@ class Means:
     mode: PermissionMode = "ask"
     model: ModelPhase | None = None
     store: RunStore | None = None
+    settings: ToolSettings = field(default_factory=ToolSettings)
 
 
 class PipelineRun:
@@ -264,6 +267,7 @@ class PipelineRun:
             model=self._means.model if tokens else None,
             log=self.log,
             node=node.name,
+            settings=self._means.settings,
             taint=taint,
             clock=self._clock,
         )

@@ -30,6 +30,7 @@ from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
 from agents.runs.result import RunResult
 from agents.runs.tool_executor import ToolExecutor
+from agents.runs.tool_settings import ToolSettings
 from agents.tools.sensitive import FILE_TAINT, taint_of
 from agents.tools.tool import Taint, Tool, ToolContext
 
@@ -76,6 +77,7 @@ class AgentRun:
         model: ModelPhase | None = None,
         log: EventLog | None = None,
         node: str = "",
+        settings: ToolSettings | None = None,
         taint: frozenset[Taint] = frozenset({Taint.TRUSTED}),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -93,10 +95,12 @@ class AgentRun:
             model: the model phase, or None to run without a model.
             log: where events go; None begins a log of its own.
             node: the pipeline's node, for events.
+            settings: what the user decided about tools; None takes the defaults.
             taint: labels of what the task's inputs were derived from, such as the results of earlier nodes.
             clock: monotonic seconds.
         """
         self.id = new_run_id()
+        decided = ToolSettings() if settings is None else settings
         self.task = task
         self.state = RunState.PENDING
         self.usage = Usage()
@@ -116,11 +120,18 @@ class AgentRun:
         self.tools = ToolExecutor(
             spec=spec,
             tools={name: registry.tools[name] for name in spec.tools},
-            context=ToolContext(root=task.workspace.root, run=self.id, agent=spec.key),
+            context=ToolContext(
+                root=task.workspace.root,
+                run=self.id,
+                agent=spec.key,
+                artifacts=decided.artifacts,
+                sandbox=decided.sandbox,
+            ),
             log=self.log,
             meter=self.meter,
             approvals=approvals,
             mode=mode,
+            rules=decided.rules,
             taint=taint | taint_of(task.text),
             clock=clock,
         )
