@@ -17,6 +17,7 @@ from agents.text.near import near_matches
 
 PROJECT_FOLDER = Path(".pravaha/agents")
 _STRICTNESS = {"auto": 0, "ask": 1, "deny": 2}
+_READING = ("read", "grep", "glob", "git")
 
 
 @dataclass(slots=True)
@@ -97,12 +98,12 @@ def _refuse_widening(spec: AgentSpec, earlier: AgentSpec | None) -> None:
     Raises:
         InvalidSpec: it would.
     """
-    if earlier is None:
-        wider = set(spec.tools) - {"read", "grep", "glob", "git"}
-        looser = spec.permission_mode == "auto"
-    else:
-        wider = set(spec.tools) - set(earlier.tools)
-        looser = _STRICTNESS[spec.permission_mode] < _STRICTNESS[earlier.permission_mode]
+    allowed = _READING if earlier is None else earlier.tools
+    wider = set(spec.tools) - set(allowed)
+    looser = (
+        earlier is not None
+        and _STRICTNESS[spec.permission_mode] < _STRICTNESS[earlier.permission_mode]
+    )
     if spec.mcp_servers and (earlier is None or set(spec.mcp_servers) - set(earlier.mcp_servers)):
         wider.add("MCP servers")
     if wider or looser:
