@@ -24,6 +24,7 @@ from agents.pipelines.pipeline_file import find_pipeline, load_pipelines, parse_
 from agents.pipelines.pipeline_run import Means, PipelineResult, PipelineRun
 from agents.plugins.registry import Registry, load_registry
 from agents.procedures.procedure import AgentTask
+from agents.roster.live_roster import LiveRoster
 from agents.roster.roster import Roster, load_roster
 from agents.runs.agent_run import AgentRun, ModelPhase, detector_results
 from agents.runs.approvals import Approvals
@@ -46,7 +47,7 @@ class Cluster:
         self,
         *,
         registry: Registry | None = None,
-        roster: Roster | None = None,
+        roster: Roster | LiveRoster | None = None,
         model: ModelPhase | None = None,
         client: "EngineClient | None" = None,
         approvals: Approvals | None = None,
@@ -58,7 +59,8 @@ class Cluster:
 
         Args:
             registry: what is registered; None loads the built-in parts and the installed plugins.
-            roster: the agents; None loads the built-in ones.
+            roster: the agents; None loads the built-in ones. Runs that start after a change of a live one
+                have the changed agents.
             model: the model phase; None runs all agents without a model.
             client: an engine, instead of a model phase: its model takes part by what it is measured to do.
             approvals: where tool calls wait for a decision; None denies them.
@@ -67,7 +69,7 @@ class Cluster:
             pipeline_folders: folders of the user's pipelines.
         """
         self.registry = load_registry() if registry is None else registry
-        self.roster = load_roster(self.registry) if roster is None else roster
+        self._roster = load_roster(self.registry) if roster is None else roster
         self.approvals = Approvals(has_approver=False) if approvals is None else approvals
         self.pipelines, self.pipeline_problems = load_pipelines(
             [*self.registry.pipeline_folders, *pipeline_folders]
@@ -85,6 +87,11 @@ class Cluster:
             model=model,
             store=store,
         )
+
+    @property
+    def roster(self) -> Roster:
+        """The agents as a new run would have them."""
+        return self._roster.current() if isinstance(self._roster, LiveRoster) else self._roster
 
     async def ask_all(
         self, document: str, questions: "Sequence[AnyQuestion]", *, max_tokens: int = 96
@@ -132,6 +139,7 @@ class Cluster:
         cancelled: asyncio.Event | None = None,
         use_model: bool = True,
         mode: PermissionMode = "auto",
+        conversation: str = "",
         on_start: Callable[[AgentRun], None] = lambda run: None,
     ) -> RunResult:
         """Run one agent to its end.
@@ -147,6 +155,7 @@ class Cluster:
             cancelled: set to stop the run, which then returns its partial result.
             use_model: whether the cluster's model takes part.
             mode: permission mode of this run; may only tighten the cluster's.
+            conversation: id of the conversation that asks; approvals given "always" hold within it.
             on_start: called with the run before it begins, to follow its events.
 
         Raises:
@@ -154,7 +163,14 @@ class Cluster:
             InvalidTask: a path does not exist or cannot be read.
         """
         spec = self.roster.get(key)
-        work = await open_task(paths, task=task, document=document, inputs=inputs, base=base)
+        work = await open_task(
+            paths,
+            task=task,
+            document=document,
+            inputs=inputs,
+            base=base,
+            conversation=conversation,
+        )
         stop = asyncio.Event() if cancelled is None else cancelled
         run = AgentRun(
             spec,
@@ -184,6 +200,7 @@ class Cluster:
         cancelled: asyncio.Event | None = None,
         use_model: bool = True,
         mode: PermissionMode = "auto",
+        conversation: str = "",
         on_start: Callable[[PipelineRun], None] = lambda run: None,
     ) -> PipelineResult:
         """Run a pipeline to its end. Arguments as `run`.
@@ -200,8 +217,11 @@ class Cluster:
                 tokens=min(pipeline.tokens, budget.tokens),
                 seconds=min(pipeline.seconds, budget.seconds),
             )
-        check_pipeline(pipeline, self.roster)
-        work = await open_task(paths, task=task, document=document, base=base)
+        roster = self.roster
+        check_pipeline(pipeline, roster)
+        work = await open_task(
+            paths, task=task, document=document, base=base, conversation=conversation
+        )
         request = {
             "paths": [_absolute(path) for path in paths],
             "task": task,
@@ -212,6 +232,7 @@ class Cluster:
         }
         means = replace(
             self._means,
+            roster=roster,
             mode=stricter(self._mode, mode),
             model=self._model if use_model else None,
         )
@@ -244,7 +265,8 @@ class Cluster:
             tokens=request["tokens"],
             seconds=request["seconds"],
         )
-        check_pipeline(pipeline, self.roster)
+        roster = self.roster
+        check_pipeline(pipeline, roster)
         base = request["base"]
         work = await open_task(
             request["paths"],
@@ -255,7 +277,7 @@ class Cluster:
         run = PipelineRun(
             pipeline,
             work,
-            self._means,
+            replace(self._means, roster=roster),
             cancelled=cancelled,
             run=run_id,
             request=request,
@@ -279,6 +301,7 @@ async def open_task(
     document: str = "",
     inputs: Mapping[str, Any] | None = None,
     base: Path | None = None,
+    conversation: str = "",
 ) -> AgentTask:
     """The task over files; a single file is also the document, unless there is another.
 
@@ -291,7 +314,7 @@ async def open_task(
         workspace = await asyncio.to_thread(open_workspace, given)
     if not document and len(given) == 1 and len(workspace) == 1 and given[0].is_file():
         document = workspace.files[0].text
-    return AgentTask(task, workspace, document, dict(inputs or {}), base)
+    return AgentTask(task, workspace, document, dict(inputs or {}), base, conversation)
 
 
 def _absolute(path: str | Path) -> str:

@@ -61,6 +61,16 @@ class PipelineResult:
         """The result of the output node, or None if it did not run."""
         return self.nodes.get(self.output)
 
+    @property
+    def notes(self) -> list[str]:
+        """Of nodes without a result why, and what the nodes had to say, each once."""
+        missing = [
+            f"{name}: {node.error}"
+            for name, node in self.nodes.items()
+            if node.state is not RunState.OK and node.error
+        ]
+        return list(dict.fromkeys([*missing, *(n for one in self.nodes.values() for n in one.notes)]))
+
     def fields(self) -> dict[str, Any]:
         """The result as JSON members: those of `pravaha pipelines run --json`."""
         found = merged_findings(self.nodes).model_dump(mode="json")["findings"]
@@ -72,6 +82,7 @@ class PipelineResult:
             "error": self.error or None,
             "findings": found,
             "output": None if output is None else output.fields()["output"],
+            "notes": self.notes,
             "nodes": {name: node.fields() for name, node in self.nodes.items()},
             "seconds": round(self.usage.seconds, 3),
         }
@@ -159,7 +170,15 @@ class PipelineRun:
             pipeline = self.pipeline
             store.begin(self.id, pipeline.name, pipeline.source, self._request, now=time.time())
         self._event(
-            RunEventType.RUN_STATE, state=RunState.RUNNING.value, pipeline=self.pipeline.name
+            RunEventType.RUN_STATE,
+            state=RunState.RUNNING.value,
+            pipeline=self.pipeline.name,
+            nodes={name: self.pipeline.nodes[name].agent for name in self.states},
+        )
+        self._event(
+            RunEventType.BUDGET,
+            max_tokens=self.pipeline.tokens,
+            max_seconds=self.pipeline.seconds,
         )
         state, error = RunState.OK, ""
         running: dict[asyncio.Task[RunResult], str] = {}

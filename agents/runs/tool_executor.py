@@ -43,6 +43,7 @@ class ToolExecutor:
         meter: the run's budget.
         approvals: the queue of pending approvals.
         mode: the run's permission mode; the agent's own may only tighten it.
+        conversation: what an "always" approval is limited to: a conversation's id, or the run's.
         taint: labels of everything the run has read so far.
     """
 
@@ -53,6 +54,7 @@ class ToolExecutor:
     meter: BudgetMeter
     approvals: Approvals
     mode: PermissionMode = "ask"
+    conversation: str = ""
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
     clock: Callable[[], float] = time.monotonic
 
@@ -109,7 +111,8 @@ class ToolExecutor:
             return
         request = ApprovalRequest(
             id=new_approval_id(),
-            run=self.context.run,
+            run=self.log.run,
+            conversation=self.conversation or self.log.run,
             agent=self.spec.key,
             tool=tool.name,
             arguments=orjson.dumps(arguments.model_dump(mode="json")).decode(),
