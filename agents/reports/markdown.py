@@ -19,7 +19,7 @@ def markdown_of(name: str, result: Mapping[str, Any]) -> str:
     parts = [f"**{name}**: {_summary(result)}"]
     output = result.get("output") or {}
     findings: Sequence[Mapping[str, Any]] = result.get("findings") or ()
-    parts += [_finding(one) for one in findings[:MAX_FINDINGS]]
+    parts += [finding_markdown(one) for one in findings[:MAX_FINDINGS]]
     if len(findings) > MAX_FINDINGS:
         parts.append(f"- and {len(findings) - MAX_FINDINGS} more findings")
     parts += [_member(member, value) for member, value in output.items() if _has(value)]
@@ -39,7 +39,8 @@ def _summary(result: Mapping[str, Any]) -> str:
     return f"{found} ({state}){error}"
 
 
-def _finding(one: Mapping[str, Any]) -> str:
+def finding_markdown(one: Mapping[str, Any]) -> str:
+    """A list item of a finding, given as its JSON members, with its quote."""
     place = f"{one['file']}:{one['line']}" if one["line"] else one["file"]
     cwe = f", CWE-{one['cwe']}" if one.get("cwe") else ""
     lines = [f"- **{one['severity']}** `{place}` {one['message']} ({one['rule']}{cwe})"]
