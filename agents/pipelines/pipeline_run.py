@@ -69,7 +69,9 @@ class PipelineResult:
             for name, node in self.nodes.items()
             if node.state is not RunState.OK and node.error
         ]
-        return list(dict.fromkeys([*missing, *(n for one in self.nodes.values() for n in one.notes)]))
+        return list(
+            dict.fromkeys([*missing, *(n for one in self.nodes.values() for n in one.notes)])
+        )
 
     def fields(self) -> dict[str, Any]:
         """The result as JSON members: those of `pravaha pipelines run --json`."""

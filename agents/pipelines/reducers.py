@@ -58,9 +58,11 @@ def report_of(results: Mapping[str, RunResult]) -> str:
     parts.append("\n\n".join(["## Findings", *map(finding_markdown, found)]))
     if not found:
         parts[-1] += "\n\nNone."
-    for patch in patches:
-        if patch.diff:
-            parts.append(f"## Proposed change\n\n{patch.reason}\n\n```diff\n{patch.diff}\n```")
+    parts += [
+        f"## Proposed change\n\n{patch.reason}\n\n```diff\n{patch.diff}\n```"
+        for patch in patches
+        if patch.diff
+    ]
     if notes:
         parts.append("\n".join(["## Notes", "", *(f"- {note}" for note in notes)]))
     text = "\n\n".join(parts) + "\n"

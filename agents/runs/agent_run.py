@@ -117,6 +117,7 @@ class AgentRun:
             meter=self.meter,
             approvals=approvals,
             mode=mode,
+            node=node,
             conversation=task.conversation or self.log.run,
             clock=clock,
         )

@@ -43,6 +43,7 @@ class ToolExecutor:
         meter: the run's budget.
         approvals: the queue of pending approvals.
         mode: the run's permission mode; the agent's own may only tighten it.
+        node: the pipeline's node, for events.
         conversation: what an "always" approval is limited to: a conversation's id, or the run's.
         taint: labels of everything the run has read so far.
     """
@@ -54,6 +55,7 @@ class ToolExecutor:
     meter: BudgetMeter
     approvals: Approvals
     mode: PermissionMode = "ask"
+    node: str = ""
     conversation: str = ""
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
     clock: Callable[[], float] = time.monotonic
@@ -122,7 +124,7 @@ class ToolExecutor:
             reason=reason,
         )
         fields = {"approval": request.id, "tool": tool.name, "target": request.target[:300]}
-        self.log.append(RunEventType.APPROVAL_REQUESTED, agent=self.spec.key, **fields)
+        self._record(RunEventType.APPROVAL_REQUESTED, **fields)
         try:
             await self.approvals.ask(request)
         except PermissionDenied as error:
@@ -131,18 +133,14 @@ class ToolExecutor:
         self._resolved(fields, allowed=True, reason="")
 
     def _resolved(self, fields: dict[str, str], *, allowed: bool, reason: str) -> None:
-        self.log.append(
-            RunEventType.APPROVAL_RESOLVED,
-            agent=self.spec.key,
-            **fields,
-            allowed=allowed,
-            reason=reason,
-        )
+        self._record(RunEventType.APPROVAL_RESOLVED, **fields, allowed=allowed, reason=reason)
+
+    def _record(self, kind: RunEventType, **data: Any) -> None:
+        self.log.append(kind, node=self.node, agent=self.spec.key, **data)
 
     async def _run(self, tool: Tool, arguments: BaseModel) -> ToolOutput:
-        agent = self.spec.key
         shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
-        self.log.append(RunEventType.TOOL_STARTED, agent=agent, tool=tool.name, arguments=shown)
+        self._record(RunEventType.TOOL_STARTED, tool=tool.name, arguments=shown)
         began = self.clock()
         self.context.taint = self.taint
         try:
@@ -155,9 +153,8 @@ class ToolExecutor:
         except Exception as error:  # a tool's mistake must not end the run
             output = _failure(f"{tool.name} failed: {type(error).__name__}: {error!s:.300}")
         self.taint |= output.taint
-        self.log.append(
+        self._record(
             RunEventType.TOOL_FINISHED,
-            agent=agent,
             tool=tool.name,
             failed=output.failed,
             seconds=round(self.clock() - began, 4),

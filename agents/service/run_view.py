@@ -115,6 +115,7 @@ class RunView:
         max_tokens: the run's budget of computed tokens; 0 while it is not known.
         max_seconds: its budget of wall time, likewise.
         severities: number of findings by severity.
+        finding_ids: of the findings that are counted: several agents may report the same one.
         error: one sentence, if it failed.
         num_events: how many events the view was folded from.
     """
@@ -129,6 +130,7 @@ class RunView:
     max_tokens: int = 0
     max_seconds: float = 0.0
     severities: Mapping[str, int] = field(default_factory=dict)
+    finding_ids: frozenset[str] = field(default=frozenset(), repr=False)
     error: str = ""
     num_events: int = 0
 
@@ -150,19 +152,22 @@ class RunView:
 def summary_of(rows: Iterable[AgentRow]) -> str:
     """Counts of agents by group, such as `13: 1 waiting for approval · 2 running · 10 done`."""
     groups = [row.group for row in rows]
-    counts = [
-        f"{number} {group.value}" for group in RowGroup if (number := groups.count(group))
-    ]
+    counts = [f"{number} {group.value}" for group in RowGroup if (number := groups.count(group))]
     return f"{len(groups)}: {' · '.join(counts)}" if counts else "0"
 
 
 def fold(view: RunView, events: Iterable[RunEvent]) -> RunView:
     """The view after more events. Events that were folded already are ignored."""
     rows = {(row.node, row.agent): row for row in view.rows}
+    found = set(view.finding_ids)
     for event in events:
         if event.sequence < view.num_events:
             continue
-        view = _fold_run(replace(view, num_events=event.sequence + 1), event)
+        view = replace(view, num_events=event.sequence + 1)
+        if event.type is RunEventType.FINDING:
+            view = _count(view, event.data, found)
+        else:
+            view = _fold_run(view, event)
         if not event.node and not event.agent:
             for node, agent in event.data.get("nodes", {}).items():
                 rows.setdefault((node, agent), AgentRow(node, agent, RunState.PENDING, 0.0))
@@ -170,7 +175,19 @@ def fold(view: RunView, events: Iterable[RunEvent]) -> RunView:
         key = (event.node, event.agent)
         row = rows.get(key) or AgentRow(*key, RunState.PENDING, event.time)
         rows[key] = _fold_row(replace(row, started=row.started or event.time), event)
-    return replace(view, rows=tuple(rows.values()))
+    return replace(view, rows=tuple(rows.values()), finding_ids=frozenset(found))
+
+
+def _count(view: RunView, finding: Mapping[str, Any], found: set[str]) -> RunView:
+    """The view with a finding counted, unless another agent has reported it; its id is added to `found`."""
+    if finding["id"] in found:
+        return view
+    found.add(finding["id"])
+    severity = finding["severity"]
+    counts = {**view.severities, severity: view.severities.get(severity, 0) + 1}
+    return replace(
+        view, severities={name: counts[name] for name in _FINDING_ORDER if name in counts}
+    )
 
 
 def _fold_run(view: RunView, event: RunEvent) -> RunView:
@@ -186,11 +203,6 @@ def _fold_run(view: RunView, event: RunEvent) -> RunView:
     if event.type is RunEventType.BUDGET and not event.node and "max_tokens" in event.data:
         limits = event.data["max_tokens"], event.data["max_seconds"]
         return replace(view, max_tokens=limits[0], max_seconds=limits[1])
-    if event.type is RunEventType.FINDING:
-        severity = event.data["severity"]
-        counts = {**view.severities, severity: view.severities.get(severity, 0) + 1}
-        ordered = {name: counts[name] for name in _FINDING_ORDER if name in counts}
-        return replace(view, severities=ordered)
     return view
 
 
@@ -220,7 +232,7 @@ def _fold_row(row: AgentRow, event: RunEvent) -> AgentRow:
                 reason=data.get("reason") or data.get("error") or row.reason,
             )
         case RunEventType.STEP_STARTED:
-            return replace(row, step=data.get("step", row.step + 1), action="thinks")
+            return replace(row, step=data.get("step", row.step + 1), action="generates a step")
         case RunEventType.STEP_FINISHED:
             seconds = data.get("end", 0.0) - data.get("start", 0.0)
             speed = data["n_gen"] / seconds if seconds > 0 and data.get("n_gen") else None
@@ -236,9 +248,10 @@ def _fold_row(row: AgentRow, event: RunEvent) -> AgentRow:
         case RunEventType.DECISION:
             return replace(row, action=f"{data.get('question')}: {data.get('label')}")
         case RunEventType.APPROVAL_REQUESTED:
-            return replace(row, waits=True)
+            action = f"{data.get('tool', '')} {data.get('target', '')}".strip()
+            return replace(row, waits=True, action=action or row.action)
         case RunEventType.APPROVAL_RESOLVED:
-            return replace(row, waits=False)
+            return replace(row, waits=False, action="")
         case RunEventType.FINDING:
             return replace(row, findings=row.findings + 1)
         case _:

@@ -77,9 +77,7 @@ class BackgroundServer:
                 api_key=self._api_key,
                 drain_s=0.0,  # who ends it, or quits, does not wait for the answers of others
             )
-            server = DrainingServer(
-                create_app(self._engine, config, run_service=self._run_service)
-            )
+            server = DrainingServer(create_app(self._engine, config, run_service=self._run_service))
             listener = listen(config)
             url = base_url(listener)
             thread = threading.Thread(

@@ -45,9 +45,7 @@ async def test_a_changed_file_holds_for_new_runs_only(registry, tmp_path):
         write(tmp_path, "mine", "Second.")
         assert cluster.roster.get("mine").description == "Second."
         run.log.follow(
-            lambda event: (
-                event.type is RunEventType.RUN_STATE and seen.append(run.spec.description)
-            )
+            lambda event: event.type is RunEventType.RUN_STATE and seen.append(run.spec.description)
         )
 
     await cluster.run("mine", on_start=change)

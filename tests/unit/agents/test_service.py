@@ -107,7 +107,8 @@ EVENTS = st.lists(
                 (RunEventType.TOOL_STARTED, {"tool": "read"}),
                 (RunEventType.TOOL_FINISHED, {"tool": "read"}),
                 (RunEventType.APPROVAL_REQUESTED, {}),
-                (RunEventType.FINDING, {"severity": "low"}),
+                (RunEventType.FINDING, {"severity": "low", "id": "f1"}),
+                (RunEventType.FINDING, {"severity": "high", "id": "f2"}),
             ]
         ),
     ),
