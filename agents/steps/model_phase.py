@@ -213,7 +213,8 @@ class StepsPhase:
                         f"{dropped} findings of the model quote nothing that is in their file."
                     )
                 return output
-            return type(output).model_validate(dict(answer))
+            detected = output.model_dump(include=set(_DETECTED))
+            return type(output).model_validate({**answer, **detected})
         except (BudgetExhausted, InvalidTask) as error:
             run.note(f"The model's steps ended without an answer: {error}")
         except ValidationError as error:
@@ -261,8 +262,8 @@ def _subject(record: FindingRecord) -> str:
     return f"{record.file}:{record.line} {record.rule}: {record.message}\nCode: {record.evidence}"
 
 
-_DETECTED = frozenset(["findings", "claims"])
-"""Members that detectors fill in; a model's answer has none of them."""
+_DETECTED = frozenset(["findings", "claims", "frames"])
+"""Members that detectors and parsers fill in: a model's answer has none of them, and changes none."""
 
 
 def _answer_schema(form: type[BaseModel]) -> dict[str, Any]:
