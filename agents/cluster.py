@@ -11,6 +11,7 @@ for finding in result.findings:
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ from agents.roster.roster import Roster, load_roster
 from agents.runs.agent_run import AgentRun, ModelPhase, detector_results
 from agents.runs.approvals import Approvals
 from agents.runs.result import RunResult
-from agents.runs.run_store import RunStore
+from agents.runs.run_store import RunStore, StoredRun
 from agents.runs.tool_executor import stricter
 from agents.workspace.workspace import Workspace, open_workspace
 
@@ -237,8 +238,10 @@ class Cluster:
             model=self._model if use_model else None,
         )
         run = PipelineRun(pipeline, work, means, cancelled=cancelled, request=request)
-        on_start(run)
-        return await run.execute()
+        store = means.store
+        with nullcontext() if store is None else store.hold(run.id):
+            on_start(run)
+            return await run.execute()
 
     async def resume(
         self,
@@ -252,11 +255,23 @@ class Cluster:
         The files are read anew: results of finished nodes are those of the files as they were.
 
         Raises:
-            InvalidTask: there is no such run, it has succeeded already, or nothing is stored.
+            InvalidTask: there is no such run, it has succeeded already, another process is at work on it, or
+                nothing is stored.
         """
-        if self._means.store is None:
+        store = self._means.store
+        if store is None:
             raise InvalidTask("No runs are stored here.")
-        stored = self._means.store.get(run_id)
+        store.get(run_id)  # refuses an unknown run before there is a lock for it
+        with store.hold(run_id):
+            return await self._go_on(store.get(run_id), cancelled, on_start)
+
+    async def _go_on(
+        self,
+        stored: StoredRun,
+        cancelled: asyncio.Event | None,
+        on_start: Callable[[PipelineRun], None],
+    ) -> PipelineResult:
+        run_id = stored.id
         if stored.state is RunState.OK:
             raise InvalidTask(f"The run {run_id} has finished; there is nothing to resume.")
         request = stored.request

@@ -2,10 +2,11 @@
 
 Every node ends in one state of `RunState`; nothing waits for a node that cannot run. A failed required node
 skips its dependants at once and fails the run; a failed optional node is a gap that its dependants mention.
-Each result is on disk before a dependant starts.
+Each result is on disk before a dependant starts; if the disk takes no more, the run goes on and says so.
 """
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -159,6 +160,7 @@ class PipelineRun:
         self._tokens_left = pipeline.tokens
         self._detection: DetectorResults = detector_results(task, self._cancelled)
         self._stored_events = 0
+        self._store = means.store
         self._reasons: dict[str, str] = {}
         for name, fields in (finished or {}).items():
             if name in self.states and fields["state"] == RunState.OK.value:
@@ -167,10 +169,12 @@ class PipelineRun:
 
     async def execute(self) -> PipelineResult:
         """Run to the end; what an agent does never raises here."""
-        store = self._means.store
-        if store is not None:
-            pipeline = self.pipeline
-            store.begin(self.id, pipeline.name, pipeline.source, self._request, now=time.time())
+        pipeline = self.pipeline
+        self._save(
+            lambda store: store.begin(
+                self.id, pipeline.name, pipeline.source, self._request, now=time.time()
+            )
+        )
         self._event(
             RunEventType.RUN_STATE,
             state=RunState.RUNNING.value,
@@ -347,9 +351,11 @@ class PipelineRun:
 
     def _settle(self, name: str, result: RunResult) -> None:
         self.results[name] = result
-        if self._means.store is not None and result.state is RunState.OK:
+        if result.state is RunState.OK:
             fields = dict(result.stored_fields())
-            self._means.store.put_node(self.id, name, result.state, fields, now=time.time())
+            self._save(
+                lambda store: store.put_node(self.id, name, result.state, fields, now=time.time())
+            )
         self._set_state(name, result.state, result.error)
 
     def _set_state(self, name: str, state: RunState, reason: str = "") -> None:
@@ -386,8 +392,7 @@ class PipelineRun:
 
     def _finish(self, state: RunState, error: str) -> PipelineResult:
         self._event(RunEventType.RUN_STATE, state=state.value, error=error)
-        if self._means.store is not None:
-            self._means.store.finish(self.id, state, now=time.time())
+        self._save(lambda store: store.finish(self.id, state, now=time.time()))
         self._store_events()
         usage = Usage()
         for result in self.results.values():
@@ -406,10 +411,23 @@ class PipelineRun:
         self.log.append(kind, **data)
 
     def _store_events(self) -> None:
-        if self._means.store is not None:
-            fresh = self.log.since(self._stored_events)
-            self._means.store.put_events(self.id, fresh)
-            self._stored_events += len(fresh)
+        fresh = self.log.since(self._stored_events)
+        self._save(lambda store: store.put_events(self.id, fresh))
+        self._stored_events += len(fresh)
+
+    def _save(self, write: Callable[[RunStore], None]) -> None:
+        """Write to the store, if there is one. After a failure nothing more is written."""
+        if self._store is None:
+            return
+        try:
+            write(self._store)
+        except sqlite3.Error as error:
+            self._store = None
+            self._event(
+                RunEventType.ERROR,
+                text=f"The run is not saved any more ({error}): resuming it would begin at the last node "
+                "that was.",
+            )
 
 
 def _asks(node: Node, need: str) -> bool:

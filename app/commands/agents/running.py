@@ -62,11 +62,11 @@ def run_agent(options: RunOptions, flags: dict[str, Any]) -> int:
     if options.approve not in get_args(PermissionMode):
         raise typer.BadParameter(f"--approve {options.approve}: use auto, ask or deny")
     try:
-        result = asyncio.run(_run(options, flags))
+        result, saved = asyncio.run(_run(options, flags))
     except (PravahaError, OSError) as error:
         print(f"pravaha: {error}", file=sys.stderr)
         return EXIT_FAILED
-    if result.state in (RunState.FAILED, RunState.DENIED):
+    if not saved or result.state in (RunState.FAILED, RunState.DENIED):
         return EXIT_FAILED
     found = threshold is not None and any(
         finding.severity.at_least(threshold) for finding in result.findings
@@ -89,7 +89,8 @@ def threshold_of(level: str) -> Severity | None:
         raise typer.BadParameter(f"--fail-on {level}: use {levels} or {NEVER}") from None
 
 
-async def _run(options: RunOptions, flags: dict[str, Any]) -> RunResult:
+async def _run(options: RunOptions, flags: dict[str, Any]) -> tuple[RunResult, bool]:
+    """The result, and whether it could be recorded if that was asked for."""
     registry = load_registry()
     paths = [path for path in options.paths if str(path) != "-"]
     document = _standard_input() if len(paths) < len(options.paths) else ""
@@ -139,26 +140,25 @@ async def _run(options: RunOptions, flags: dict[str, Any]) -> RunResult:
                 on_start=started,
             )
     root = runs[0].task.workspace.root
+    saved = True
     if options.record is not None:
-        write_recording(
-            options.record,
-            Recording(
-                key=options.key,
-                budget=runs[0].meter.budget,
-                paths=tuple(str(path.absolute()) for path in paths),
-                task=options.task,
-                document=document,
-                base="" if options.base is None else str(options.base.absolute()),
-                project=str(project.absolute()),
-                mode=cast(PermissionMode, options.approve),
-                has_approver=approvals.has_approver,
-                model="" if profile is None else profile.model,
-                profile=profile,
-                events=events,
-                answers=[] if session is None else session.answers,
-                result=dict(result.fields()),
-            ),
+        recording = Recording(
+            key=options.key,
+            budget=runs[0].meter.budget,
+            paths=tuple(str(path.absolute()) for path in paths),
+            task=options.task,
+            document=document,
+            base="" if options.base is None else str(options.base.absolute()),
+            project=str(project.absolute()),
+            mode=cast(PermissionMode, options.approve),
+            has_approver=approvals.has_approver,
+            model="" if profile is None else profile.model,
+            profile=profile,
+            events=events,
+            answers=[] if session is None else session.answers,
+            result=dict(result.fields()),
         )
+        saved = _record(options.record, recording)
     if options.sarif is not None:
         detectors = [registry.detector(name) for name in spec.detectors]
         log = sarif_log(result, detectors, root=root, version=metadata.version("pravaha"))
@@ -167,7 +167,17 @@ async def _run(options: RunOptions, flags: dict[str, Any]) -> RunResult:
         print(json.dumps(result.fields(), ensure_ascii=False, indent=2))
     elif options.sarif is None or str(options.sarif) != "-":
         print_result(result)
-    return result
+    return result, saved
+
+
+def _record(folder: Path, recording: Recording) -> bool:
+    """Write the recording; a full disk must not cost the result that is printed after it."""
+    try:
+        write_recording(folder, recording)
+    except OSError as error:
+        print(f"pravaha: the run was not recorded: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 def _standard_input() -> str:
