@@ -30,6 +30,7 @@ from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
 from agents.runs.result import RunResult, result_from_fields
 from agents.runs.run_store import RunStore
+from agents.runs.tool_settings import ToolSettings
 
 MAX_DEPTH = 2
 RETRY_DELAY_S = 0.5
@@ -103,6 +104,7 @@ class Means:
         mode: permission mode.
         model: the model phase, or None.
         store: where results are kept, or None to keep nothing.
+        settings: what the user decided about tools.
     """
 
     registry: Registry
@@ -112,6 +114,7 @@ class Means:
     mode: PermissionMode = "ask"
     model: ModelPhase | None = None
     store: RunStore | None = None
+    settings: ToolSettings = field(default_factory=ToolSettings)
 
 
 class PipelineRun:
@@ -282,6 +285,7 @@ class PipelineRun:
             model=self._means.model if tokens else None,
             log=self.log,
             node=node.name,
+            settings=self._means.settings,
             clock=self._clock,
         )
         if self._means.model is not None and not tokens:

@@ -30,6 +30,7 @@ from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
 from agents.runs.result import RunResult
 from agents.runs.tool_executor import ToolExecutor
+from agents.runs.tool_settings import ToolSettings
 from agents.tools.tool import Tool, ToolContext
 
 _LOG = logging.getLogger(__name__)
@@ -75,6 +76,7 @@ class AgentRun:
         model: ModelPhase | None = None,
         log: EventLog | None = None,
         node: str = "",
+        settings: ToolSettings | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare a run.
@@ -91,9 +93,11 @@ class AgentRun:
             model: the model phase, or None to run without a model.
             log: where events go; None begins a log of its own.
             node: the pipeline's node, for events.
+            settings: what the user decided about tools; None takes the defaults.
             clock: monotonic seconds.
         """
         self.id = new_run_id()
+        decided = ToolSettings() if settings is None else settings
         self.task = task
         self.state = RunState.PENDING
         self._usage = Usage()
@@ -113,13 +117,20 @@ class AgentRun:
         self.tools = ToolExecutor(
             spec=spec,
             tools={name: registry.tools[name] for name in spec.tools},
-            context=ToolContext(root=task.workspace.root, run=self.id, agent=spec.key),
+            context=ToolContext(
+                root=task.workspace.root,
+                run=self.id,
+                agent=spec.key,
+                artifacts=decided.artifacts,
+                sandbox=decided.sandbox,
+            ),
             log=self.log,
             meter=self.meter,
             approvals=approvals,
             mode=mode,
             node=node,
             conversation=task.conversation or self.log.run,
+            rules=decided.rules,
             clock=clock,
         )
 

@@ -1,5 +1,8 @@
 """`ToolExecutor`: calls a run's tools through permission, taint, budget, approval and timeout.
 
+The user's approval rules (`agents.runs.approval_rules`) decide calls that match them; they never lift the
+taint rule, nor a denial by mode.
+
 Taint rule: once a run has read untrusted *and* private data, a tool that writes, executes or sends needs an
 approval whatever the mode is. Every call is logged.
 """
@@ -17,6 +20,7 @@ from agents.api.agent_spec import AgentSpec, PermissionMode
 from agents.api.budget import BudgetMeter
 from agents.api.errors import InvalidTask, PermissionDenied
 from agents.api.events import RunEventType
+from agents.runs.approval_rules import ApprovalRule, mode_of
 from agents.runs.approvals import ApprovalRequest, Approvals, new_approval_id
 from agents.runs.event_log import EventLog
 from agents.tools.tool import MAX_OUTPUT_CHARS, Effect, Taint, Tool, ToolContext, ToolOutput
@@ -24,6 +28,8 @@ from agents.tools.tool import MAX_OUTPUT_CHARS, Effect, Taint, Tool, ToolContext
 _STRICTNESS: Mapping[PermissionMode, int] = {"auto": 0, "ask": 1, "deny": 2}
 _SIDE_EFFECTS = frozenset({Effect.WRITE, Effect.EXECUTE, Effect.EGRESS})
 MAX_LOGGED_CHARS = 2_000
+MAX_PROGRESS_CHARS = 8_000
+"""Of a call's output while it runs; the events of a run are kept in memory."""
 
 
 def stricter(one: PermissionMode, other: PermissionMode) -> PermissionMode:
@@ -46,6 +52,7 @@ class ToolExecutor:
         node: the pipeline's node, for events.
         conversation: what an "always" approval is limited to: a conversation's id, or the run's.
         taint: labels of everything the run has read so far.
+        rules: the user's approval rules.
     """
 
     spec: AgentSpec
@@ -58,6 +65,7 @@ class ToolExecutor:
     node: str = ""
     conversation: str = ""
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
+    rules: tuple[ApprovalRule, ...] = ()
     clock: Callable[[], float] = time.monotonic
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
@@ -87,15 +95,30 @@ class ToolExecutor:
             return []
         mode = stricter(self.mode, self.spec.permission_mode)
         tainted = {Taint.UNTRUSTED, Taint.PRIVATE} <= self.taint
-        unasked = mode == "auto" and not tainted
-        allowed = unasked or (mode != "deny" and self.approvals.has_approver)
-        return [tool for tool in self.tools.values() if allowed or not tool.effects & _SIDE_EFFECTS]
+        can_ask = mode != "deny" and self.approvals.has_approver
+        ruled = {rule.tool for rule in self.rules if rule.mode == "auto" and mode != "deny"}
+
+        def unasked(tool: Tool) -> bool:
+            if tainted or self._asks_without_sandbox(tool):
+                return False
+            return mode == "auto" or tool.name in ruled
+
+        return [
+            tool
+            for tool in self.tools.values()
+            if can_ask or not tool.effects & _SIDE_EFFECTS or unasked(tool)
+        ]
+
+    def _asks_without_sandbox(self, tool: Tool) -> bool:
+        """Whether every call needs an approval because the user switched the sandbox off."""
+        return Effect.EXECUTE in tool.effects and self.context.sandbox == "off"
 
     def needs_approval(self, tool: Tool, arguments: BaseModel) -> str:
         """Why this call needs an approval; empty if it needs none.
 
         Raises:
-            PermissionDenied: the mode denies it.
+            PermissionDenied: the mode or a rule denies it.
+            InvalidTask: the arguments have no parsed form, such as a command with an open quote.
         """
         mode = stricter(self.mode, self.spec.permission_mode)
         side_effects = bool(tool.effects & _SIDE_EFFECTS) or tool.needs_approval(arguments)
@@ -103,9 +126,17 @@ class ToolExecutor:
             return ""
         if mode == "deny":
             raise PermissionDenied(f"{tool.name} is denied: the permission mode is deny.")
+        words = (tool.target(arguments),) if tool.words is None else tool.words(arguments)
+        ruled = mode_of(self.rules, tool.name, words)
+        if ruled == "deny":
+            raise PermissionDenied(f"{tool.name} is denied: an approval rule denies this call.")
         if {Taint.UNTRUSTED, Taint.PRIVATE} <= self.taint:
             return "the run has read untrusted and private data"
-        return "" if self.mode == "auto" else "the tool has side effects"
+        if self._asks_without_sandbox(tool):
+            return "the sandbox is off"
+        if ruled == "ask":
+            return "an approval rule asks for it"
+        return "" if "auto" in (self.mode, ruled) else "the tool has side effects"
 
     async def _permit(self, tool: Tool, arguments: BaseModel) -> None:
         reason = self.needs_approval(tool, arguments)
@@ -132,6 +163,21 @@ class ToolExecutor:
             raise
         self._resolved(fields, allowed=True, reason="")
 
+    def _progress_of(self, tool: Tool) -> Callable[[str], None]:
+        """What appends a call's output to the log while it runs, up to a bound."""
+        left = MAX_PROGRESS_CHARS
+
+        def progress(text: str) -> None:
+            nonlocal left
+            shown = text[:left]
+            left -= len(shown)
+            if shown:
+                self.log.append(
+                    RunEventType.TOOL_OUTPUT, agent=self.spec.key, tool=tool.name, text=shown
+                )
+
+        return progress
+
     def _resolved(self, fields: dict[str, str], *, allowed: bool, reason: str) -> None:
         self._record(RunEventType.APPROVAL_RESOLVED, **fields, allowed=allowed, reason=reason)
 
@@ -143,6 +189,7 @@ class ToolExecutor:
         self._record(RunEventType.TOOL_STARTED, tool=tool.name, arguments=shown)
         began = self.clock()
         self.context.taint = self.taint
+        self.context.progress = self._progress_of(tool)
         try:
             async with asyncio.timeout(tool.timeout_s):
                 output = await tool.call(arguments, self.context)

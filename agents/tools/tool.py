@@ -10,6 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agents.sandbox.policy import SandboxMode
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -45,6 +47,7 @@ class ToolContext:
         artifacts: folder for outputs too long to return, or None.
         progress: called with pieces of output while the tool runs.
         taint: labels of everything the run has read before this call.
+        sandbox: where commands are executed.
     """
 
     root: Path
@@ -54,6 +57,7 @@ class ToolContext:
     artifacts: Path | None = None
     progress: Callable[[str], None] = lambda text: None
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
+    sandbox: SandboxMode = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,9 @@ class Tool:
         timeout_s: seconds after which the executor cancels the call.
         idempotent: whether a failed call may be repeated.
         needs_approval: whether this call needs an approval by its arguments, beside the effects.
-        target: the words an approval rule is matched against, such as `pytest -q`, from the arguments.
+        target: what an approver sees and may remember, such as `pytest -q`, from the arguments.
+        words: what the patterns of approval rules are matched against, from the arguments; None takes the
+            target as one word.
     """
 
     name: str
@@ -101,3 +107,4 @@ class Tool:
     idempotent: bool = True
     needs_approval: Callable[[Any], bool] = lambda arguments: False
     target: Callable[[Any], str] = lambda arguments: ""
+    words: Callable[[Any], tuple[str, ...]] | None = None

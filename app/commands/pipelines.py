@@ -98,7 +98,7 @@ def show(name: NameArgument, as_json: JsonOption = False) -> None:
 
 
 @pipelines_app.command()
-@setting_options("engine", "remote")
+@setting_options("engine", "agents", "remote")
 def run(
     context: typer.Context,
     name: NameArgument,
@@ -143,7 +143,7 @@ def run(
 
 
 @pipelines_app.command()
-@setting_options("engine", "remote")
+@setting_options("engine", "agents", "remote")
 def resume(
     context: typer.Context,
     run: Annotated[str, typer.Argument(help="The run's id.")],
@@ -300,7 +300,13 @@ async def _run(
     from app.commands.agents.asking import TerminalApprover, can_ask
     from app.commands.agents.findings_table import print_pipeline_result
     from app.commands.agents.progress import cancel_on_interrupt, show_nodes
-    from app.runtime.agents import open_model_client, open_roster, pipeline_folders
+    from app.runtime.agents import (
+        open_model_client,
+        open_roster,
+        pipeline_folders,
+        tool_settings,
+    )
+    from app.settings.sources import load_settings
 
     registry = load_registry()
     approvals = Approvals(has_approver=mode == "ask" and can_ask())
@@ -319,6 +325,7 @@ async def _run(
             mode=mode,
             store=store,
             pipeline_folders=pipeline_folders(),
+            settings=tool_settings(load_settings(flags)),
         )
         with TerminalApprover(approvals):
             result = await start(cluster, cancelled=cancelled, on_start=show_nodes)
