@@ -28,6 +28,8 @@ from agents.tools.tool import MAX_OUTPUT_CHARS, Effect, Taint, Tool, ToolContext
 _STRICTNESS: Mapping[PermissionMode, int] = {"auto": 0, "ask": 1, "deny": 2}
 _SIDE_EFFECTS = frozenset({Effect.WRITE, Effect.EXECUTE, Effect.EGRESS})
 MAX_LOGGED_CHARS = 2_000
+_LOGGED_DATA = ("status",)
+"""Members of an output beside its text that the log has: a replay needs them."""
 MAX_PROGRESS_CHARS = 8_000
 """Of a call's output while it runs; the events of a run are kept in memory."""
 
@@ -207,6 +209,7 @@ class ToolExecutor:
             seconds=round(self.clock() - began, 4),
             text=output.text[:MAX_LOGGED_CHARS],
             taint=sorted(self.taint),
+            **{name: output.data[name] for name in _LOGGED_DATA if name in output.data},
         )
         return output
 

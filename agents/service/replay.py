@@ -136,7 +136,8 @@ def _answering(tool: Tool, outputs: deque[Mapping[str, Any]]) -> Tool:
             return ToolOutput(f"The recording has no further call of {tool.name}.", failed=True)
         data = outputs.popleft()
         taint = frozenset(Taint(label) for label in data["taint"])
-        return ToolOutput(data["text"], failed=data["failed"], taint=taint)
+        more = {name: data[name] for name in ("status",) if name in data}
+        return ToolOutput(data["text"], more, failed=data["failed"], taint=taint)
 
     return replace(tool, call=call)
 
