@@ -140,16 +140,21 @@ async def narrow(screen: DrivenScreen) -> None:
     await screen.running(words=30)
 
 
+def write_shop(project: Path) -> None:
+    """The project that the agents review."""
+    project.mkdir()
+    (project / "app.py").write_text(SHOP, encoding="utf-8")
+    (project / "test_app.py").write_text("def test_x():\n    assert True\n", encoding="utf-8")
+
+
 async def agents(screen: DrivenScreen) -> None:
     """A security review whose next tool call waits for an approval."""
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder, "shop")
-        project.mkdir()
-        (project / "app.py").write_text(SHOP, encoding="utf-8")
-        (project / "test_app.py").write_text("def test_x():\n    assert True\n", encoding="utf-8")
+        write_shop(project)
         await screen.begin(f"/agents secure-code-review {project}: before the release")
         await screen.press("f4", "f4")
-        await screen.shows("call waits for approval")
+        await screen.shows("1 waiting for approval")
         await screen.gone("f4 shows it")
 
 

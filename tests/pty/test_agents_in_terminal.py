@@ -69,10 +69,12 @@ def test_a_person_reviews_a_project_denies_a_call_allows_one_and_finds_the_findi
     terminal.type(ENTER)
     terminal.wait_for("secure-code-review is running")
     terminal.type(F4)
+    terminal.wait_for("Agents  16")
+    terminal.type(F4)  # over the whole screen
     terminal.wait_for("security_audit", "injection_scanner", "secrets_scanner")
 
     # The first call runs the project's tests.
-    terminal.wait_for("1 call waits for approval", "output_verifier", "python -m pytest -q")
+    terminal.wait_for("1 waiting for approval", "output_verifier", "shell python -m pytest -q")
     answer(terminal, "n")
     terminal.wait_for("why not?")
     terminal.type("no tests now")
@@ -98,7 +100,7 @@ def test_a_person_reviews_a_project_denies_a_call_allows_one_and_finds_the_findi
 
     # The finding is in the conversation.
     terminal.type(F2)
-    terminal.wait_until(lambda text: "call waits" not in text and "reasons" in text, "the chat")
+    terminal.wait_until(lambda text: "Agents" not in text and "reasons" in text, "the chat")
     terminal.type(SHIFT_TAB)
     terminal.wait_for("NAVIGATE")
     terminal.type("g")

@@ -19,7 +19,7 @@ Order = Literal["group", "start", "tokens"]
 ORDERS: tuple[Order, ...] = ("group", "start", "tokens")
 _NAME_CELLS = 22
 _GROUP_CELLS = 9
-_ACTION_CELLS = 12
+_ACTION_CELLS = 26
 """Cells that are kept for what an agent does before a column of figures is shown."""
 _WORDS = {
     RowGroup.WAITING: "waiting",
@@ -116,8 +116,8 @@ def columns_for(cells: int) -> list[Column]:
     return sorted(kept, key=lambda one: _SHOWN_ORDER.index(one.title))
 
 
-def build_agents_head(views: Sequence[RunView], waiting: int, order: Order, cells: int) -> Line:
-    """The pane's title: all agents of active runs by group, what waits, and how rows are sorted."""
+def build_agents_head(views: Sequence[RunView], order: Order, cells: int) -> Line:
+    """The pane's title: all agents of active runs by group, and how rows are sorted."""
     active = [view for view in views if not view.state.finished]
     spans = [Span("Agents", "bold $primary")]
     if active:
@@ -125,9 +125,6 @@ def build_agents_head(views: Sequence[RunView], waiting: int, order: Order, cell
         spans.append(Span(f"  {summary}", "$foreground"))
     elif views:
         spans.append(Span(f"  no run is active, {len(views)} finished", "$muted"))
-    if waiting:
-        calls = "call waits" if waiting == 1 else "calls wait"
-        spans.append(Span(f"  {waiting} {calls} for approval", "bold $warning"))
     right = [Span(f"by {order}", "$faint")] if views else []
     return justify(spans, right, cells)
 

@@ -91,7 +91,7 @@ class AgentsPane(DrawnOnTicks, Vertical, can_focus=True):
             self._draw((Span("A replay runs no agents.", "$muted"),), [])
             return False
         self._views = list(self._service.runs())
-        head = build_agents_head(self._views, len(self._service.approvals()), self._order, cells)
+        head = build_agents_head(self._views, self._order, cells)
         opened = None if self._opened is None else self._view(self._opened.run)
         if opened is not None and self._opened is not None:
             events = self._service.events(opened.id, 0)
