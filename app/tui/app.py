@@ -234,7 +234,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.context = ContextActions(self)
         self.merge = MergeActions(self)
         self.archive = ArchiveActions(self)
-        self._listing = ListActions(self)
+        self.listing = ListActions(self)
         self.files = FileActions(self)
         self.scheduler = SchedulerActions(self)
         self.agents = AgentActions(self, run_service)
@@ -370,7 +370,6 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             animate=self.animation_level != "none",
         )
         await self.show_chat()
-        self.refresh_list()
         self._restore_on_signals()
         self.client.on_wake(self.frame_clock.wake)
         self._log_ring.listen(self._recorded)
@@ -438,10 +437,14 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.frame_clock.expect_first_token(self._presenter.awaits_first_text)
         return more
 
-    def _follow_others(self) -> None:
-        """Show what another process adds to the open conversation."""
+    async def _follow_others(self) -> None:
+        """Show what another process adds to the open conversation, and to the list."""
         if self.session.follow():
             self.frame_clock.wake()
+        if self.session.follow_branches():
+            await self.show_chat()
+        if self.session.others_changed_list():
+            self.refresh_list()
 
     def on_deferred(self) -> None:
         """Let the clock tick until it is drawn: the terminal may not answer."""
@@ -487,6 +490,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.screen.set_class(not path, "-empty")
         await self.screen_stack[0].query_one(Transcript).load(path)
         self._tree.leave_lost_edit()
+        self.refresh_list()
         self.draw_all()
 
     def _place_of(self, node_id: str) -> SiblingPlace:
@@ -514,7 +518,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     def refresh_list(self) -> None:
         """Reload the conversation list."""
-        self._listing.refresh()
+        self.listing.refresh()
 
     def notify_safely(self, text: str, severity: Severity = "information") -> None:
         """Show a notification, with control sequences removed."""
@@ -634,7 +638,6 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             self.pane = CHAT
         await self.show_chat()
         await self.query_one(Transcript).select("end")
-        self.refresh_list()
 
     async def open_chat(self, tree_id: str) -> None:
         """Open another conversation."""
@@ -648,7 +651,6 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.pane, self.maximised = CHAT, False
         self.screen.remove_class("-list")
         await self.show_chat()
-        self.refresh_list()
         self.query_one(Prompt).focus()
 
     @on(Conversations.Chosen)
@@ -673,7 +675,6 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
                 self.session.delete_tree(tree_id)
                 self.query_one(Prompt).show_draft(self._drafts.enter())
                 await self.show_chat()
-                self.refresh_list()
 
         self.open_dialog(ConfirmScreen("Archive this conversation?"), answered)
 
@@ -848,7 +849,6 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.query_one(Prompt).show_draft(self._drafts.enter())
         self.pane, self.maximised = CHAT, False
         await self.show_chat()
-        self.refresh_list()
         self.query_one(Prompt).focus()
 
     def action_theme(self) -> None:

@@ -77,7 +77,7 @@ class PravahaCommands(Provider):
             text = f"{command.name.capitalize()}: {command.help}"
             typed = f"/{command.name} {command.argument}".rstrip()
             yield Entry(text, typed, partial(_run_command, app, command))
-        for tree in app.session.trees():
+        for tree in app.listing.found:
             yield Entry(
                 f"Open: {safe_line(tree.title)}", "conversation", partial(app.open_chat, tree.id)
             )

@@ -1,9 +1,10 @@
-"""Reloading the conversation list; with a filter in the background, because its search may take long."""
+"""Reloading the conversation list, in the background: it waits for queued writes, and searches take long."""
 
 import asyncio
 from typing import TYPE_CHECKING
 
 from app.tui.widgets.conversations import Conversations
+from engine.conversations.tree import TreeSummary
 
 if TYPE_CHECKING:
     from app.tui.app import PravahaApp
@@ -16,19 +17,27 @@ class ListActions:
 
     def __init__(self, app: "PravahaApp") -> None:
         self._app = app
+        self.found: list[TreeSummary] = []
+        """All conversations that are not archived, newest first, as they were when last read."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether the list is being read."""
+        return any(one.group == _GROUP and not one.is_finished for one in self._app.workers)
 
     def refresh(self) -> None:
-        """Reload the list. With a filter the old rows stay until the matching ones are found."""
+        """Reload the list. The old rows stay until the new ones are found."""
         app = self._app
-        chats = app.query_one(Conversations)
-        query = chats.filter.strip()
+        chats = next(iter(app.screen_stack[0].query(Conversations)), None)
+        if chats is None:  # the app ends, and its widgets are removed
+            return
+        chats.mark(app.session.tree_id)
         app.workers.cancel_group(app, _GROUP)
-        if query:
-            app.run_worker(
-                self._find(chats, query, chats.archived), group=_GROUP, exit_on_error=False
-            )
-        else:
-            chats.show(app.session.trees(archived=chats.archived), app.session.tree_id)
+        app.run_worker(
+            self._find(chats, chats.filter.strip(), chats.archived),
+            group=_GROUP,
+            exit_on_error=False,
+        )
 
     async def _find(self, chats: Conversations, query: str, archived: bool) -> None:
         app = self._app
@@ -37,6 +46,8 @@ class ListActions:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            app.notify_safely(f"The conversations could not be searched: {error}.", "warning")
+            app.notify_safely(f"The conversations could not be read: {error}.", "warning")
             return
+        if not query and not archived:
+            self.found = found
         chats.show(found, app.session.tree_id, query)
