@@ -49,6 +49,7 @@ from app.tui.actions.serving import EngineServer, ServingActions
 from app.tui.actions.target import EMPTY
 from app.tui.actions.tokens import TokenActions
 from app.tui.actions.tree import TreeActions
+from app.tui.agent_names import AgentNames
 from app.tui.ascii_filter import AsciiFilter
 from app.tui.availability import disabled_reasons
 from app.tui.avatar import figures
@@ -239,6 +240,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.scheduler = SchedulerActions(self)
         self.agents = AgentActions(self, run_service)
         self._run_service = run_service
+        self.agent_names = AgentNames(run_service)
         self._actions: dict[str, object] = {
             "agents": self.agents,
             "tokens": self.tokens,

@@ -472,7 +472,7 @@ class TreeSession:
         return True
 
     def others_changed_list(self) -> bool:
-        """Whether conversations were added, continued, archived or erased since the last call, here or elsewhere.
+        """Whether conversations were added, continued, archived or erased since the last call.
 
         Costs microseconds if nothing was written.
         """

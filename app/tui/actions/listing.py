@@ -1,6 +1,7 @@
 """Reloading the conversation list, in the background: it waits for queued writes, and searches take long."""
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app.tui.widgets.conversations import Conversations
@@ -34,7 +35,7 @@ class ListActions:
         chats.mark(app.session.tree_id)
         app.workers.cancel_group(app, _GROUP)
         app.run_worker(
-            self._find(chats, chats.filter.strip(), chats.archived),
+            partial(self._find, chats, chats.filter.strip(), chats.archived),
             group=_GROUP,
             exit_on_error=False,
         )
