@@ -271,6 +271,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self._interrupted_at = float("-inf")
         self._escaped_at = float("-inf")
         self._focused_before: Widget | None = None
+        self._typed_before = True
 
     # -- composition ---------------------------------------------------------------------------
 
@@ -726,6 +727,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             answered=any(node.kind is NodeKind.ASSISTANT for node in session.path()),
             running=(selected or session.head) in session.running,
             stoppable=session.generating or selected in session.running,
+            token_cursor=self.tokens.cursor is not None,
         )
 
     async def action_perform(self, group: str, name: str, *arguments: str | int) -> None:
@@ -815,7 +817,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             case EscapeEffect.RETURN_TO_NOW:
                 self.go_in_time(None)
             case EscapeEffect.RESTORE_PANE:
-                self.action_pane(CHAT)
+                self.restore_chat()
             case EscapeEffect.DROP_SELECTION if chats.narrowed:
                 chats.widen()
             case EscapeEffect.DROP_SELECTION:
@@ -894,12 +896,20 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             self.query_one(Prompt).focus()
             return
         if self.pane == name and self.maximised:
-            self.action_pane(CHAT)
+            self.restore_chat()
             return
+        if self.pane == CHAT:
+            self._typed_before = self._typing
         beside = PANES[name].place == "center" or self.screen.has_class("-wide")
         self.maximised = self.pane == name or not beside
         self.pane = name
         self.call_after_refresh(lambda: self.query_one(PANES[name].focus).focus())
+
+    def restore_chat(self) -> None:
+        """Show the chat in place of a pane, in the keyboard mode in which the pane was opened."""
+        self.action_pane(CHAT)
+        if not self._typed_before:
+            self.action_navigate()
 
     def action_scroll_messages(self, pages: int) -> None:
         """Scroll the messages by pages, whichever widget has the focus."""

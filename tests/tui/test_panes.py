@@ -7,7 +7,7 @@ from textual.command import CommandPalette
 from textual.fuzzy import Matcher
 
 from app.slash import parse
-from app.tui.keys import ALL_KEYS, shown
+from app.tui.keys import ALL_KEYS, Group, shown
 from app.tui.palette import PravahaCommands, commands_without_keys, score, title_of
 from app.tui.widgets.help import HelpScreen, build_help
 from app.tui.widgets.kv_map import KvMap
@@ -70,6 +70,23 @@ def test_help_lists_every_key_and_command_within_its_width(cells):
     for command in parse.available("screen"):
         assert f"/{command.name}" in words
     assert "ctrl+q" not in words
+
+
+def test_help_says_a_reason_that_most_keys_share_once_in_the_heading():
+    why = "the conversation is empty"
+    keys = [key for key in ALL_KEYS if key.group is Group.NAVIGATE]
+    disabled = {key.id: why for key in keys[1:]} | {keys[1].id: "another reason"}
+    rows = ["".join(span.text for span in line) for line in build_help({}, disabled, 80)]
+    assert [row for row in rows if why in row] == [
+        row for row in rows if row.startswith("Navigate (")
+    ]
+    assert any("(another reason)" in row for row in rows)
+
+
+def test_help_puts_the_meaning_below_a_command_that_is_longer_than_its_column():
+    rows = ["".join(span.text for span in line) for line in build_help({}, {}, 80)]
+    at = rows.index("/shorten drop|summarise")
+    assert rows[at + 1].lstrip().startswith("leave earlier messages out")
 
 
 async def test_help_opens_on_f1_and_question_mark_and_scrolls(screen):
@@ -182,8 +199,12 @@ async def test_the_palette_lists_every_action_with_its_key(screen):
 async def test_the_palette_goes_to_a_branch(screen):
     async with screen(prepare=rivers) as ui:
         first = ui.session.head
-        ui.session.branches.rename_branch("ideas")
         ui.session.branches.edit(first, "Something else.")
+        other = ui.session.head
+        ui.session.branches.fork(first)
+        ui.session.branches.rename_branch("ideas")
+        ui.session.branches.adopt(other)
+        assert ui.session.tree.branches()["ideas"] == first != ui.session.head
         await ui.app.show_chat()
         await ui.press("ctrl+p")
         await ui.type("branch: ideas")

@@ -4,6 +4,8 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
+from textual.css.query import NoMatches
+
 from app.tui.widgets.conversations import Conversations
 from engine.conversations.tree import TreeSummary
 
@@ -29,13 +31,15 @@ class ListActions:
     def refresh(self) -> None:
         """Reload the list. The old rows stay until the new ones are found."""
         app = self._app
-        chats = next(iter(app.screen_stack[0].query(Conversations)), None)
-        if chats is None:  # the app ends, and its widgets are removed
+        try:
+            chats = app.screen_stack[0].query_one(Conversations)
+            query = chats.filter.strip()
+            chats.mark(app.session.tree_id)
+        except NoMatches:  # the app ends, and its widgets are removed
             return
-        chats.mark(app.session.tree_id)
         app.workers.cancel_group(app, _GROUP)
         app.run_worker(
-            partial(self._find, chats, chats.filter.strip(), chats.archived),
+            partial(self._find, chats, query, chats.archived),
             group=_GROUP,
             exit_on_error=False,
         )
