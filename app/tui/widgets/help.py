@@ -32,11 +32,8 @@ HOW_TO: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Mark messages, then see which KV blocks they share", ("mark", "kv.show")),
     ("Switch the model", ("/model",)),
     ("Switch the theme", ("theme",)),
-    ("Let other terminals use this engine", ("/serve",)),
-    (
-        "Use the engine of another terminal (/serve or `pravaha --serve` prints URL)",
-        ("pravaha --attach URL",),
-    ),
+    ("Serve this engine, as `pravaha --serve` does without a screen", ("/serve",)),
+    ("Use it from another terminal", ("pravaha --attach URL",)),
 )
 """What is to be done, with the actions that do it in order: ids of keys, or what is typed."""
 
