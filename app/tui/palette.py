@@ -121,7 +121,7 @@ class PravahaCommands(Provider):
     async def startup(self) -> None:
         """Have the agents read, for what is typed next."""
         app = cast("PravahaApp", self.app)
-        app.run_worker(app.agent_names.read, exit_on_error=False)
+        app.run_worker(app.agent_names.read(), exit_on_error=False)
 
     async def discover(self) -> Hits:
         """The entries for an empty query: those that help without a search."""

@@ -38,11 +38,9 @@ class ListActions:
         except NoMatches:  # the app ends, and its widgets are removed
             return
         app.workers.cancel_group(app, _GROUP)
-        app.run_worker(
-            partial(self._find, chats, query, chats.archived),
-            group=_GROUP,
-            exit_on_error=False,
-        )
+        # Cancelled before it begins, a coroutine would never be awaited: pass the function.
+        find = partial(self._find, chats, query, chats.archived)
+        app.run_worker(find, group=_GROUP, exit_on_error=False)
 
     async def _find(self, chats: Conversations, query: str, archived: bool) -> None:
         app = self._app
