@@ -52,7 +52,7 @@ def test_the_strictest_rule_decides():
 
 
 def executor(*rules, mode="ask", taint=(), sandbox="auto", has_approver=False):
-    spec = AgentSpec("t", "audit", "", "", ("shell",), (), "Answer")
+    spec = AgentSpec("t", "audit", "", "", ("shell",), (), "Answer", permission_mode="auto")
     return ToolExecutor(
         spec=spec,
         tools={"shell": SHELL},
