@@ -47,6 +47,8 @@ _POPULAR = {
     "rust": """serde serde_json tokio rand clap anyhow thiserror log env_logger regex reqwest hyper actix-web axum
     chrono futures lazy_static once_cell itertools rayon tracing bytes url uuid base64 sha2 syn quote libc bitflags""",
 }
+_SIMILAR = frozenset(["grequests", "preact", "asyncpg", "aiomysql", "mongo", "ruamel", "pyaml", "httpx2", "reacts", "koa", "redux", "pgx", "clip", "tinytext", "sequel", "knox"])
+"""Well-known packages whose names are close to those of others."""
 _ABANDONED = {
     "pycrypto": "pycryptodome", "python-jose": "pyjwt", "sklearn": "scikit-learn", "nose": "pytest",
     "mysql-python": "mysqlclient", "dgram": "", "request": "axios or fetch", "node-uuid": "uuid", "left-pad": "",
@@ -214,7 +216,7 @@ def _check(file: SourceFile, one: Dependency) -> Iterator[Finding]:
     ):
         yield UNPINNED.at(file, one.line, f"{label}: fix the version, or an upper bound.")
     known = _popular(one.ecosystem)
-    if one.name not in known and (near := _imitated(one.name, known)):
+    if one.name not in known and one.name not in _SIMILAR and (near := _imitated(one.name, known)):
         yield TYPOSQUAT.at(
             file, one.line, f"{one.name} looks like {near}: is it meant?", confidence=0.7
         )
