@@ -1,4 +1,7 @@
-"""Precision and recall of the agents' detectors on the seeded-defect corpus, with the model off.
+"""Precision and recall of the agents on the seeded-defect corpus, with the model off.
+
+Each agent runs over the folder of each project, without further words. An agent that found nothing has
+a row, too.
 
     python benchmarks/agent_defects.py [--half tuning] [--json FILE]
 
@@ -58,7 +61,7 @@ async def agents_reports(half: str, defects: list[dict[str, Any]]) -> dict[str, 
     for defect in defects:
         for key in defect["agents"]:
             wanted[key].add(defect["project"])
-    found: dict[str, list[Place]] = defaultdict(list)
+    found: dict[str, list[Place]] = defaultdict(list, {key: [] for key in wanted})
     for key in sorted(wanted):
         for project in sorted(wanted[key]):
             root = CORPUS / half / project

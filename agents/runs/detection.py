@@ -56,7 +56,9 @@ class DetectorResults:
     async def _of_one(self, detector: Detector) -> list[Finding]:
         future = self._running.get(detector.name)
         if future is None:
-            work = self._select(detector) if detector.parts else asyncio.to_thread(self._run, detector)
+            work = (
+                self._select(detector) if detector.parts else asyncio.to_thread(self._run, detector)
+            )
             future = asyncio.ensure_future(work)
             self._running[detector.name] = future
         return await asyncio.shield(future)

@@ -49,8 +49,7 @@ def matching_calls(
                 continue
             listed = ", ".join(code.text(one) for one in call.arguments)[:2_000]
             for rule in named:
-                if (
-                    (not rule.arguments or re.search(rule.arguments, listed))
-                    and not (rule.unless and re.search(rule.unless, listed))
+                if (not rule.arguments or re.search(rule.arguments, listed)) and not (
+                    rule.unless and re.search(rule.unless, listed)
                 ):
                     yield rule.rule.at(file, call.line, rule.message, end_line=call.end_line)

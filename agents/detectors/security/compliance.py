@@ -126,7 +126,10 @@ _FAMILIES = (
     ("GPL", re.compile(r"GNU GENERAL PUBLIC LICENSE|^GPL", re.I)),
     ("Apache", re.compile(r"Apache License,?\s+Version|^Apache", re.I)),
     ("MPL", re.compile(r"Mozilla Public License|^MPL", re.I)),
-    ("MIT", re.compile(r"\bMIT License\b|Permission is hereby granted, free of charge|^MIT$", re.I)),
+    (
+        "MIT",
+        re.compile(r"\bMIT License\b|Permission is hereby granted, free of charge|^MIT$", re.I),
+    ),
     ("BSD", re.compile(r"Redistribution and use in source and binary forms|^BSD|^[023]BSD", re.I)),
     ("ISC", re.compile(r"\bISC License\b|^ISC$", re.I)),
     ("Unlicense", re.compile(r"free and unencumbered software|^Unlicense", re.I)),
@@ -142,7 +145,14 @@ def _declared_otherwise(workspace: Workspace) -> Iterator[Finding]:
     """Manifests that declare another licence than the licence file beside them."""
     for file in workspace:
         folder, _, name = file.path.rpartition("/")
-        if name not in ("pyproject.toml", "package.json", "Cargo.toml", "setup.cfg", "setup.py", "composer.json"):
+        if name not in (
+            "pyproject.toml",
+            "package.json",
+            "Cargo.toml",
+            "setup.cfg",
+            "setup.py",
+            "composer.json",
+        ):
             continue
         match = _DECLARED.search(file.text)
         if match is None or re.search(r" (OR|AND|WITH) ", match[1]):
@@ -199,7 +209,11 @@ _CREDITS = re.compile(
 
 def _addresses(file: SourceFile) -> Iterator[Finding]:
     """Tables of people: several real e-mail addresses in a data file."""
-    if file.language not in _DATA_LANGUAGES or len(file.data) > 300_000 or _CREDITS.search(file.path):
+    if (
+        file.language not in _DATA_LANGUAGES
+        or len(file.data) > 300_000
+        or _CREDITS.search(file.path)
+    ):
         return
     found: dict[str, int] = {}
     for number, line in enumerate(file.lines, 1):

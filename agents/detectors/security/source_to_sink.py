@@ -53,7 +53,11 @@ def _rank(hit: Hit) -> tuple[int, bool, list[str]]:
 def _finding(workspace: Workspace, program: Program, hit: Hit) -> Finding | None:
     file = workspace.get(hit.path)
     trust = hit.trust
-    if file is None or is_test_path(hit.path) or (not hit.built and (hit.raw is None or trust < hit.raw)):
+    if (
+        file is None
+        or is_test_path(hit.path)
+        or (not hit.built and (hit.raw is None or trust < hit.raw))
+    ):
         return None
     if trust is Trust.LOCAL and hit.kind not in _LOCAL_KINDS:
         return None

@@ -507,11 +507,15 @@ _GENERATED_NAME = re.compile(
 )
 _GENERATED_LINE = 3_000
 """Characters in a line that nobody wrote."""
+_GENERATED_MEAN = 150
+"""Characters a line in a file that was packed."""
 
 
 def _is_generated(file: SourceFile) -> bool:
     if _GENERATED_NAME.search(file.path):
         return True
     if any(len(line) > _GENERATED_LINE for line in file.lines):
+        return True
+    if len(file.lines) > 10 and len(file.text) > _GENERATED_MEAN * len(file.lines):
         return True
     return bool(re.search(r"(?i)code generated .{0,60}do not edit|@generated\b", file.text[:2_000]))

@@ -161,7 +161,12 @@ def _statements(code: TreeCode) -> Iterator[Finding]:
         if value.built and code.line(node) not in lines:
             lines.add(code.line(node))
             yield _finding(
-                code, SinkKind.SQL, code.line(node), node.end_point[0] + 1, value, "an SQL statement"
+                code,
+                SinkKind.SQL,
+                code.line(node),
+                node.end_point[0] + 1,
+                value,
+                "an SQL statement",
             )
 
 
@@ -169,5 +174,7 @@ TREE_INJECTION = Detector(
     name="tree_injection",
     description="Finds injections in JavaScript, TypeScript, Go, Rust and Java, following data within a function.",
     detect=_detect,
-    rules=tuple(RULES[kind] for kind in dict.fromkeys([*(sink.kind for sink in SINKS), SinkKind.HTML])),
+    rules=tuple(
+        RULES[kind] for kind in dict.fromkeys([*(sink.kind for sink in SINKS), SinkKind.HTML])
+    ),
 )

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from agents.api.finding import Finding
 from agents.detectors.detector import Detector, DetectorContext
-from agents.detectors.security.python_files import is_test_path
 from agents.detectors.security.taint.rules import RULES
 from agents.detectors.security.taint.value import SinkKind
 from agents.detectors.security.tree_code import tree_code, tree_files
@@ -15,7 +14,9 @@ _FACTORIES = re.compile(
     r"(DocumentBuilderFactory|SAXParserFactory|XMLInputFactory|TransformerFactory|SchemaFactory|XPathFactory)\.(newInstance|newFactory|newDefaultInstance)$"
     r"|^(SAXReader|SAXBuilder|XMLReader|XMLReaderFactory\.createXMLReader)$"
 )
-_USES = re.compile(r"\.(parse|newSAXParser|createXMLStreamReader|createXMLEventReader|transform|newSchema|read|build)$")
+_USES = re.compile(
+    r"\.(parse|newSAXParser|createXMLStreamReader|createXMLEventReader|transform|newSchema|read|build)$"
+)
 _SAFE = re.compile(
     r"disallow-doctype-decl|external-general-entities|FEATURE_SECURE_PROCESSING|ACCESS_EXTERNAL|SUPPORT_DTD|IS_SUPPORTING_EXTERNAL"
     r"|setExpandEntityReferences\(\s*false|isSupportingExternalEntities"
@@ -31,7 +32,9 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
             if not _FACTORIES.search(call.name):
                 continue
             function = code.function(call.node)
-            if _SAFE.search(code.text_of_function(call.node) if function is not None else file.text):
+            if _SAFE.search(
+                code.text_of_function(call.node) if function is not None else file.text
+            ):
                 continue
             used = [
                 one

@@ -22,7 +22,9 @@ def test_a_specification_of_screens_is_compared_with_itself():
     ]
 
 
-@pytest.mark.parametrize("text", ["screens: 5\n", "screens: [a, {b: 1}]\n", "screens:\n  - name: a\n"])
+@pytest.mark.parametrize(
+    "text", ["screens: 5\n", "screens: [a, {b: 1}]\n", "screens:\n  - name: a\n"]
+)
 def test_other_screens_are_left_alone(text):
     assert rules_at(SCREENS, "a.yaml", text) == []
 

@@ -1,7 +1,7 @@
 """Detectors that report some of what others find."""
 
-from agents.detectors.detector import Detector, DetectorContext, Rule, selected
 from agents.api.finding import Severity
+from agents.detectors.detector import Detector, DetectorContext, Rule, selected
 from agents.plugins.registry import load_registry
 from agents.runs.detection import DetectorResults
 from agents.workspace.workspace import Workspace
@@ -30,7 +30,9 @@ async def test_a_run_computes_the_parts_once():
     calls: list[int] = []
     part = counting(calls)
     results = DetectorResults(FILES, DetectorContext())
-    found = await results.of([selected("a", "A.", ["bad"], part), selected("b", "B.", ["good"], part), part])
+    found = await results.of(
+        [selected("a", "A.", ["bad"], part), selected("b", "B.", ["good"], part), part]
+    )
     assert sorted(one.rule for one in found) == ["bad", "good"]
     assert {one.detector for one in found} == {"counting"}
     assert calls == [1]

@@ -8,7 +8,9 @@ from agents.workspace.workspace import Workspace
 
 def pairs(kind, *paths):
     found = pairs_by_name(Workspace.of_texts(dict.fromkeys(paths, "x\n")), kind)
-    return [([one.path for one in output], [one.path for one in source]) for output, source in found]
+    return [
+        ([one.path for one in output], [one.path for one in source]) for output, source in found
+    ]
 
 
 @pytest.mark.parametrize(
