@@ -132,7 +132,7 @@ def _refuse_for(command: str, flags: dict[str, Any]) -> None:
     reason = f"has no meaning for the command {command}"
     refuse_groups(flags, "server", "screen", reason=reason)
     if command not in _TAKE_SETTINGS:
-        refuse_groups(flags, "engine", "sampling", "remote", reason=reason)
+        refuse_groups(flags, "engine", "sampling", "agents", "remote", reason=reason)
 
 
 def _serve(flags: dict[str, Any]) -> int:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from agents.api.agent_spec import AgentSpec, PermissionMode
 from agents.api.budget import Budget, BudgetMeter
-from agents.api.errors import AgentError, BudgetExhausted, Cancelled
+from agents.api.errors import AgentError, BudgetExhausted, Cancelled, PermissionDenied
 from agents.api.events import RunEventType, RunState
 from agents.api.finding import Finding, finding_fields
 from agents.api.usage import Usage
@@ -30,7 +30,9 @@ from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
 from agents.runs.result import RunResult
 from agents.runs.tool_executor import ToolExecutor
-from agents.tools.tool import Tool, ToolContext
+from agents.runs.tool_settings import ToolSettings
+from agents.tools.sensitive import FILE_TAINT, taint_of
+from agents.tools.tool import Taint, Tool, ToolContext
 
 _LOG = logging.getLogger(__name__)
 
@@ -75,6 +77,8 @@ class AgentRun:
         model: ModelPhase | None = None,
         log: EventLog | None = None,
         node: str = "",
+        settings: ToolSettings | None = None,
+        taint: frozenset[Taint] = frozenset({Taint.TRUSTED}),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare a run.
@@ -91,12 +95,15 @@ class AgentRun:
             model: the model phase, or None to run without a model.
             log: where events go; None begins a log of its own.
             node: the pipeline's node, for events.
+            settings: what the user decided about tools; None takes the defaults.
+            taint: labels of what the task's inputs were derived from, such as the results of earlier nodes.
             clock: monotonic seconds.
         """
         self.id = new_run_id()
+        decided = ToolSettings() if settings is None else settings
         self.task = task
         self.state = RunState.PENDING
-        self.usage = Usage()
+        self._usage = Usage()
         self.log = EventLog(self.id) if log is None else log
         self._spec = spec
         self._registry = registry
@@ -106,17 +113,28 @@ class AgentRun:
         self._node = node
         self._clock = clock
         self._notes: list[str] = []
+        self._detected: dict[str, None] = {}
         self._output: Output | None = None
         self._began = clock()
         self.meter = BudgetMeter(budget or spec.budget, started=self._began)
         self.tools = ToolExecutor(
             spec=spec,
             tools={name: registry.tools[name] for name in spec.tools},
-            context=ToolContext(root=task.workspace.root, run=self.id, agent=spec.key),
+            context=ToolContext(
+                root=task.workspace.root,
+                run=self.id,
+                agent=spec.key,
+                artifacts=decided.artifacts,
+                sandbox=decided.sandbox,
+            ),
             log=self.log,
             meter=self.meter,
             approvals=approvals,
             mode=mode,
+            node=node,
+            conversation=task.conversation or self.log.run,
+            rules=decided.rules,
+            taint=taint | taint_of(task.text),
             clock=clock,
         )
 
@@ -129,7 +147,9 @@ class AgentRun:
 
     async def detect(self, *names: str) -> list[Finding]:
         """See `ProcedureContext.detect`."""
-        detectors = [self._registry.detector(name) for name in names or self._spec.detectors]
+        wanted = names or self._spec.detectors
+        self._detected |= dict.fromkeys(wanted)
+        detectors = [self._registry.detector(name) for name in wanted]
         return await self._results.of(detectors)
 
     async def in_thread(self, function: Callable[..., Result], *args: Any) -> Result:
@@ -161,11 +181,34 @@ class AgentRun:
         if self.meter.seconds_left(self._clock()) <= 0:
             raise BudgetExhausted(f"The budget of {self.meter.budget.seconds:g} s is used up.")
 
+    @property
+    def usage(self) -> Usage:
+        """What the model's part has used so far. Setting it appends a `budget` event."""
+        return self._usage
+
+    @usage.setter
+    def usage(self, usage: Usage) -> None:
+        self._usage = usage
+        self.record(
+            RunEventType.BUDGET,
+            computed_tokens=usage.computed_tokens,
+            cached_tokens=usage.cached_tokens,
+            generated_tokens=usage.generated_tokens,
+        )
+
     # The run.
 
     async def execute(self) -> RunResult:
         """Run to the end. Never raises for what an agent does; only `asyncio.CancelledError` passes."""
         self._set_state(RunState.RUNNING)
+        budget = self.meter.budget
+        self.record(
+            RunEventType.BUDGET,
+            max_tokens=budget.tokens,
+            max_seconds=budget.seconds,
+            max_tools=budget.tools,
+            max_steps=self._spec.max_turns,
+        )
         work = asyncio.ensure_future(self._work())
         stop = asyncio.ensure_future(self._cancelled.wait())
         try:
@@ -199,6 +242,8 @@ class AgentRun:
                 return RunState.CANCELLED, str(stopped)
             case BudgetExhausted() as ended:
                 return RunState.EXHAUSTED, str(ended)
+            case PermissionDenied() as denied:
+                return RunState.DENIED, str(denied)
             case AgentError() as failure:
                 return RunState.FAILED, str(failure)
             case failure:  # an agent's mistake must not end the cluster
@@ -215,7 +260,7 @@ class AgentRun:
         if output is None and self._procedure() is collect_findings:
             found = self._results.finished(self._spec.detectors)
             output = Findings(findings=[FindingRecord.of(finding) for finding in found])
-        for text in self._results.notes:
+        for text in self._results.notes(self._detected):
             self.note(text)
         seconds = self._clock() - self._began
         result = RunResult(
@@ -225,8 +270,9 @@ class AgentRun:
             output=output,
             model="" if self._model is None else self._model.model,
             notes=tuple(self._notes),
-            usage=replace(self.usage, tool_calls=self.meter.tools_used, seconds=seconds),
+            usage=replace(self._usage, tool_calls=self.meter.tools_used, seconds=seconds),
             error=error,
+            taint=self.tools.taint | result_taint(self.task, output),
         )
         for finding in result.findings:
             self.record(RunEventType.FINDING, **finding_fields(finding))
@@ -252,6 +298,12 @@ def detector_results(task: AgentTask, cancelled: asyncio.Event) -> DetectorResul
         inputs=task.inputs,
     )
     return DetectorResults(task.workspace, context)
+
+
+def result_taint(task: AgentTask, output: Output | None) -> frozenset[Taint]:
+    """Labels of an output by what it was made of and by what it says: procedures read files without tools."""
+    read = FILE_TAINT if task.document or len(task.workspace) else frozenset[Taint]()
+    return read if output is None else read | taint_of(output.model_dump_json())
 
 
 def inputs_of(results: Mapping[str, RunResult]) -> dict[str, Any]:

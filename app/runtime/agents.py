@@ -10,8 +10,10 @@ from app.settings.sources import load_settings
 if TYPE_CHECKING:
     from agents.cluster import Cluster
     from agents.plugins.registry import Registry
+    from agents.roster.live_roster import LiveRoster
     from agents.roster.roster import Roster
     from agents.runs.run_store import RunStore
+    from agents.runs.tool_settings import ToolSettings
     from agents.service.run_service import RunService
     from app.settings.settings import Settings
     from engine.clients.engine_client import EngineClient
@@ -30,9 +32,35 @@ def open_roster(registry: "Registry", project: Path | None = None) -> "Roster":
     return load_roster(registry, user_folder=user_agents_folder(), project=project or Path.cwd())
 
 
+def open_live_roster(registry: "Registry", project: Path | None = None) -> "LiveRoster":
+    """`open_roster` that follows changed files, for processes that live long."""
+    from agents.roster.live_roster import LiveRoster
+    from agents.roster.roster import PROJECT_FOLDER
+
+    root = project or Path.cwd()
+    folders = [*registry.agent_folders, user_agents_folder(), root / PROJECT_FOLDER]
+    return LiveRoster(lambda: open_roster(registry, root), folders)
+
+
 def pipeline_folders() -> list[Path]:
     """The folders of the user's own pipelines."""
     return [load_settings().config_dir / "pipelines"]
+
+
+def tool_settings(settings: "Settings") -> "ToolSettings":
+    """What the user decided about the tools of agents.
+
+    Raises:
+        InvalidTask: an approval rule cannot be parsed.
+    """
+    from agents.runs.approval_rules import parse_rule
+    from agents.runs.tool_settings import ToolSettings
+
+    return ToolSettings(
+        sandbox=settings.sandbox,
+        rules=tuple(parse_rule(rule) for rule in settings.allow),
+        artifacts=settings.artifacts,
+    )
 
 
 def open_run_store() -> "RunStore":
@@ -74,10 +102,11 @@ def _open_cluster(settings: "Settings", engine: "AsyncPravahaEngine") -> "Cluste
     registry = load_registry()
     return Cluster(
         registry=registry,
-        roster=open_roster(registry),
+        roster=open_live_roster(registry),
         client=InProcessClient(engine),
         approvals=Approvals(),
         pipeline_folders=pipeline_folders(),
+        settings=tool_settings(settings),
     )
 
 

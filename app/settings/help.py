@@ -52,6 +52,9 @@ HELP = {
     "max_body_bytes": "Largest request body, such as 4MiB.",
     "drain_seconds": "Time that running requests get after the first SIGTERM.",
     "agents_root": "Folder whose files agents may read for clients of --serve; by default none.",
+    "sandbox": "Where agents' commands run: auto (the first that works), bubblewrap, landlock, or off, which "
+    "asks before each.",
+    "allow": "Calls of tools that need no approval, separated by semicolons, such as 'shell: pytest *'.",
     "attach": "URL of a running `pravaha --serve` to use as the engine.",
     "theme": "Name of the theme.",
     "avatar": "The figure on the screen: bindu, kamal, the name of your own, or off.",

@@ -54,6 +54,12 @@ def _folder(value: object) -> object:
     return Path(value).expanduser() if isinstance(value, str) else value
 
 
+def _rules(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return tuple(rule for rule in (part.strip() for part in value.split(";")) if rule)
+
+
 def _names(value: object) -> object:
     return tuple(filter(None, value.replace(",", " ").split())) if isinstance(value, str) else value
 
@@ -82,6 +88,7 @@ ByteSize = Annotated[int, BeforeValidator(_size)]
 Folder = Annotated[Path, BeforeValidator(_folder)]
 KeyMap = Annotated[dict[str, str], BeforeValidator(_flattened)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+Rules = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_rules)]
 
 
 class Settings(BaseSettings):
@@ -141,6 +148,10 @@ class Settings(BaseSettings):
     drain_seconds: float = Field(30.0, ge=0, le=86400)
     agents_root: Folder | None = None
 
+    # The agents' tools. A project's pravaha.toml may set neither (`sources.USER_ONLY`).
+    sandbox: Literal["auto", "bubblewrap", "landlock", "off"] = "auto"
+    allow: Rules = ()
+
     # The screen.
     attach: str | None = None
     theme: str | None = None
@@ -190,6 +201,11 @@ class Settings(BaseSettings):
     def memory(self) -> Path:
         """The agents' memory."""
         return self.data_dir / "memory.db"
+
+    @property
+    def artifacts(self) -> Path:
+        """Outputs of agents' tools that are too long to be returned."""
+        return self.data_dir / "artifacts"
 
     @property
     def preferences(self) -> Path:
