@@ -15,6 +15,7 @@ import pluggy
 from agents.api.errors import UnknownAgent
 from agents.detectors.detector import Detector
 from agents.guardrails.builtin import RecognizerFactory
+from agents.mcp.servers import McpServers
 from agents.outputs.base import Output
 from agents.plugins.hooks import API_VERSION, GROUP, Hooks
 from agents.procedures.procedure import Procedure
@@ -43,7 +44,7 @@ class PluginInfo:
 
 @dataclass(slots=True)
 class Registry:
-    """Everything by name; folders of specifications and pipelines."""
+    """Everything by name; folders of specifications and pipelines; the configured MCP servers."""
 
     detectors: dict[str, Detector] = field(default_factory=dict)
     tools: dict[str, Tool] = field(default_factory=dict)
@@ -53,6 +54,7 @@ class Registry:
     agent_folders: list[Path] = field(default_factory=list)
     pipeline_folders: list[Path] = field(default_factory=list)
     plugins: list[PluginInfo] = field(default_factory=list)
+    mcp: McpServers = field(default_factory=McpServers)
 
     def detector(self, name: str) -> Detector:
         """The detector with this name.

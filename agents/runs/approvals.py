@@ -32,6 +32,7 @@ class ApprovalRequest:
         effects: what the tool may do.
         folder: the working folder.
         reason: why approval is needed, such as taint; may be empty.
+        detail: what an approver reads instead of the arguments, such as a diff; empty for the arguments.
     """
 
     id: str
@@ -43,6 +44,7 @@ class ApprovalRequest:
     effects: frozenset[Effect]
     folder: str
     reason: str = ""
+    detail: str = ""
 
 
 class Approvals:

@@ -73,19 +73,26 @@ class ToolExecutor:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "arguments"
             raise InvalidTask(f"{name}: {where}: {first['msg']}.") from error
+        refused = tool.unavailable or tool.refusal(checked)
+        if refused:
+            return self._refused(tool, checked, refused)
         self.meter.use_tool()
         await self._permit(tool, checked)
         return await self._run(tool, checked)
 
     def permitted(self) -> list[Tool]:
-        """The tools that may be called now: those whose every call would be denied are left out."""
+        """The tools that may be called now: those whose every call would fail or be denied are left out."""
         if self.meter.tools_left <= 0:
             return []
         mode = stricter(self.mode, self.spec.permission_mode)
         tainted = {Taint.UNTRUSTED, Taint.PRIVATE} <= self.taint
         unasked = mode == "auto" and not tainted
         allowed = unasked or (mode != "deny" and self.approvals.has_approver)
-        return [tool for tool in self.tools.values() if allowed or not tool.effects & _SIDE_EFFECTS]
+        return [
+            tool
+            for tool in self.tools.values()
+            if not tool.unavailable and (allowed or not tool.effects & _SIDE_EFFECTS)
+        ]
 
     def needs_approval(self, tool: Tool, arguments: BaseModel) -> str:
         """Why this call needs an approval; empty if it needs none.
@@ -102,6 +109,15 @@ class ToolExecutor:
         if {Taint.UNTRUSTED, Taint.PRIVATE} <= self.taint:
             return "the run has read untrusted and private data"
         return "" if self.mode == "auto" else "the tool has side effects"
+
+    def _refused(self, tool: Tool, arguments: BaseModel, reason: str) -> ToolOutput:
+        """A call that is not made, as the log shows it."""
+        shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
+        fields = {"agent": self.spec.key, "tool": tool.name}
+        self.log.append(RunEventType.TOOL_STARTED, arguments=shown, **fields)
+        text = reason[:MAX_LOGGED_CHARS]
+        self.log.append(RunEventType.TOOL_FINISHED, failed=True, seconds=0.0, text=text, **fields)
+        return _failure(reason)
 
     async def _permit(self, tool: Tool, arguments: BaseModel) -> None:
         reason = self.needs_approval(tool, arguments)

@@ -175,5 +175,6 @@ def _approval(fields: Mapping[str, Any]) -> ApprovalRequest:
     names = ("id", "run", "agent", "tool", "arguments", "target", "folder", "reason")
     return ApprovalRequest(
         **{name: fields[name] for name in names},
+        detail=fields.get("detail", ""),
         effects=frozenset(Effect(one) for one in fields["effects"]),
     )

@@ -90,6 +90,9 @@ class Tool:
         idempotent: whether a failed call may be repeated.
         needs_approval: whether this call needs an approval by its arguments, beside the effects.
         target: the words an approval rule is matched against, such as `pytest -q`, from the arguments.
+        unavailable: why it cannot be called at all and what to do about it; empty if it can. Such a tool is
+            offered to no model.
+        refusal: why a call with these arguments is refused whatever an approver says; empty if it is not.
     """
 
     name: str
@@ -101,3 +104,5 @@ class Tool:
     idempotent: bool = True
     needs_approval: Callable[[Any], bool] = lambda arguments: False
     target: Callable[[Any], str] = lambda arguments: ""
+    unavailable: str = ""
+    refusal: Callable[[Any], str] = lambda arguments: ""

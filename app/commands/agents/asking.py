@@ -55,9 +55,10 @@ class TerminalApprover:
 
 def _show(request: ApprovalRequest) -> None:
     effects = ", ".join(sorted(request.effects))
+    shown = safe_text(request.detail or request.arguments)
     print(
         f"\n{request.agent} wants to call {request.tool} ({effects}) in {safe_line(request.folder)}"
-        f"{': ' + request.reason if request.reason else ''}\n{safe_text(request.arguments)}\n"
+        f"{': ' + request.reason if request.reason else ''}\n{shown}\n"
         "Allow it? y once, a always for exactly this, n no: ",
         end="",
         file=sys.stderr,

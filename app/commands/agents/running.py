@@ -15,7 +15,6 @@ from agents.api.agent_spec import PermissionMode
 from agents.api.events import RunEvent, RunState, event_fields
 from agents.api.finding import Severity
 from agents.cluster import Cluster
-from agents.plugins.registry import load_registry
 from agents.reports.sarif import sarif_log
 from agents.runs.agent_run import AgentRun
 from agents.runs.approvals import Approvals
@@ -24,7 +23,8 @@ from app.commands.agents.asking import TerminalApprover, can_ask
 from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS
 from app.commands.agents.findings_table import print_result
 from app.commands.agents.progress import cancel_on_interrupt, show_steps
-from app.runtime.agents import open_model_client, open_roster
+from app.runtime.agents import open_model_client, open_registry, open_roster
+from app.settings.sources import load_settings
 from engine.api.errors import PravahaError
 
 NEVER = "never"
@@ -87,7 +87,7 @@ def threshold_of(level: str) -> Severity | None:
 
 
 async def _run(options: RunOptions, flags: dict[str, Any]) -> RunResult:
-    registry = load_registry()
+    registry = open_registry(load_settings(flags))
     paths = [path for path in options.paths if str(path) != "-"]
     document = _standard_input() if len(paths) < len(options.paths) else ""
     project = paths[0] if len(paths) == 1 and paths[0].is_dir() else Path.cwd()

@@ -380,7 +380,7 @@ def build_approvals(
 
 
 def build_approval(request: ApprovalRequest, cells: int) -> list[Line]:
-    """The text of the dialog: who wants to do what, where, why it is asked, and the exact arguments."""
+    """The text of the dialog: who wants to do what, where, why it is asked, and the arguments or a detail."""
     effects = ", ".join(sorted(request.effects))
     lines: list[Line] = [
         (
@@ -394,7 +394,7 @@ def build_approval(request: ApprovalRequest, cells: int) -> list[Line]:
     if request.reason:
         lines.append(cut((Span(f"asked because {safe_line(request.reason)}", "$muted"),), cells))
     lines.append(())
-    for line in safe_text(_pretty(request.arguments)).split("\n"):
+    for line in safe_text(request.detail or _pretty(request.arguments)).split("\n"):
         lines += [(Span(piece),) for piece in wrap_cells(line, max(1, cells))]
     return lines
 
