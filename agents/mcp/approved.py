@@ -1,5 +1,4 @@
-"""`ApprovedServers`: which servers may be started and which of their tools may be called, by digest, on
-disk.
+"""`ApprovedServers`: which servers may be started and which of their tools called, by digest, on disk.
 
 One JSON file with mode 0600, replaced atomically under a lock between processes. An approval belongs to a
 name and to a configuration: another program under the same name is another server.
@@ -62,33 +61,29 @@ class ApprovedServers:
     def approve_start(self, server: McpServer) -> None:
         """Let the server be started, configured as it is."""
         with self._changing() as data:
-            self._entry(data, server, create=True)
+            self._made(data, server)
 
     def approve_tools(self, server: McpServer, tools: Iterable[ToolDefinition]) -> None:
         """Let exactly these tools be called; earlier approvals of others end."""
         with self._changing() as data:
-            entry = self._entry(data, server, create=True)
-            assert entry is not None
-            entry["tools"] = [{"digest": one.digest, "definition": one.fields()} for one in tools]
+            self._made(data, server)["tools"] = [
+                {"digest": one.digest, "definition": one.fields()} for one in tools
+            ]
 
     def forget(self, name: str) -> bool:
         """Withdraw all approvals of servers of this name; whether there was one."""
         with self._changing() as data:
             return data["servers"].pop(name, None) is not None
 
-    def _entry(
-        self, data: dict[str, Any], server: McpServer, *, create: bool = False
-    ) -> dict[str, Any] | None:
-        if not create:
-            found: dict[str, Any] | None = (
-                data["servers"].get(server.name, {}).get(server.launch_digest)
-            )
-            return found
+    def _entry(self, data: dict[str, Any], server: McpServer) -> dict[str, Any] | None:
+        entries: dict[str, Any] = data["servers"].get(server.name, {})
+        return entries.get(server.launch_digest)
+
+    def _made(self, data: dict[str, Any], server: McpServer) -> dict[str, Any]:
+        """The entry of a server, added if there is none."""
+        entries: dict[str, dict[str, Any]] = data["servers"].setdefault(server.name, {})
         new = {"shown": server.shown(), "approved": self._clock(), "tools": []}
-        entry: dict[str, Any] = (
-            data["servers"].setdefault(server.name, {}).setdefault(server.launch_digest, new)
-        )
-        return entry
+        return entries.setdefault(server.launch_digest, new)
 
     def _read(self) -> dict[str, Any]:
         try:

@@ -40,8 +40,8 @@ class _BoundedTransport(httpx2.AsyncHTTPTransport):
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             raise httpx2.ReadError("the answer is compressed, which was not asked for")
-        assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _BoundedStream(response.stream)
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _BoundedStream(response.stream)
         return response
 
 

@@ -1,5 +1,4 @@
-"""Schemas of arguments from servers: checking values by them, and the part of them that a grammar can
-offer.
+"""Schemas of arguments from servers: checking values by them, and what of them a grammar can offer.
 
 A schema is data of a third party. References outside of it are not followed, and its patterns run in a
 regular expression engine that is linear in the text; one that this engine does not know is left to the
@@ -151,10 +150,8 @@ def _offered(schema: Any, depth: int) -> dict[str, Any]:
             return {"anyOf": [_offered(part, depth + 1) for part in kept]}
     kind = schema.get("type")
     if isinstance(kind, list):
-        return {
-            "anyOf": [_offered({**schema, "type": one}, depth + 1) for one in kind]
-            or [{"type": "string"}]
-        }
+        several = [_offered({**schema, "type": one}, depth + 1) for one in kind]
+        return {"anyOf": several} if several else {"type": "string"}
     found: dict[str, Any] = {"type": kind} if isinstance(kind, str) else {}
     found |= {name: schema[name] for name in _NUMBERS if _is_number(schema.get(name))}
     found |= {name: int(schema[name]) for name in _COUNTS if _is_number(schema.get(name))}

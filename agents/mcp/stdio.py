@@ -47,7 +47,14 @@ class StdioProcess:
     def __init__(
         self, process: asyncio.subprocess.Process, transport: asyncio.SubprocessTransport
     ) -> None:
+        if process.stdin is None or process.stdout is None or process.stderr is None:
+            raise ValueError("the program must have been started with pipes")
         self.process = process
+        self._input, self._output, self._error_output = (
+            process.stdin,
+            process.stdout,
+            process.stderr,
+        )
         self._transport = transport
         self.problem = ""
         self.ended = False
@@ -64,14 +71,11 @@ class StdioProcess:
 
     async def read_errors(self) -> None:
         """Keep the last lines of standard error. A full pipe would stop the program."""
-        assert self.process.stderr is not None
         rest = b""
-        while chunk := await self.process.stderr.read(_CHUNK):
+        while chunk := await self._error_output.read(_CHUNK):
             *lines, rest = (rest + chunk)[-_CHUNK:].split(b"\n")
-            self._errors.extend(
-                plain_line(line.decode("utf-8", "replace"), 300) for line in lines[-_KEPT_ERRORS:]
-            )
-        self._errors.append(plain_line(rest.decode("utf-8", "replace"), 300))
+            self._errors.extend(_error_line(line) for line in lines[-_KEPT_ERRORS:])
+        self._errors.append(_error_line(rest))
 
     async def read_messages(
         self, receiver: MemoryObjectSendStream[SessionMessage | Exception]
@@ -84,10 +88,9 @@ class StdioProcess:
                 self.ended = True  # before the session learns that there are no more messages
 
     async def _pass_on(self, receiver: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        assert self.process.stdout is not None
         buffer = bytearray()
         malformed = 0
-        while chunk := await self.process.stdout.read(_CHUNK):
+        while chunk := await self._output.read(_CHUNK):
             *lines, rest = chunk.split(b"\n")
             for line in lines:
                 buffer += line
@@ -107,18 +110,16 @@ class StdioProcess:
 
     async def write_messages(self, sender: MemoryObjectReceiveStream[SessionMessage]) -> None:
         """Write messages until there are no more."""
-        assert self.process.stdin is not None
         async with sender:
             async for message in sender:
                 text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                self.process.stdin.write(text.encode("utf-8", "replace") + b"\n")
+                self._input.write(text.encode("utf-8", "replace") + b"\n")
                 with contextlib.suppress(ConnectionError):
-                    await self.process.stdin.drain()
+                    await self._input.drain()
 
     async def stop(self) -> None:
-        """Close its input; then SIGTERM and SIGKILL to its group, which leaves none of its children either."""
-        if self.process.stdin is not None:
-            self.process.stdin.close()
+        """Close its input; then SIGTERM and SIGKILL to its group, which its children are in, too."""
+        self._input.close()
         if not await self._exits():
             self._signal(signal.SIGTERM)
             await self._exits()
@@ -208,6 +209,10 @@ async def _spawn(server: McpServer, environment: dict[str, str]) -> StdioProcess
         start_new_session=True,
     )
     return StdioProcess(asyncio.subprocess.Process(transport, protocol, loop), transport)
+
+
+def _error_line(line: bytes) -> str:
+    return plain_line(line.decode("utf-8", "replace"), 300)
 
 
 def _message(line: bytes) -> SessionMessage | Exception | None:

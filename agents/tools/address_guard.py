@@ -20,18 +20,20 @@ Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 
 RESOLVE_S = 5.0
 _DENIED_V4 = (
+    IPv4Network("192.0.0.0/24"),  # protocol assignments, which Python counts in parts as global
     IPv4Network("168.63.129.16/32"),  # the host of virtual machines at a cloud provider
     IPv4Network("192.88.99.0/24"),  # 6to4 relays
 )
 _NAT64 = IPv6Network("64:ff9b::/96")
-_CARRIERS = (
+_DENIED_V6 = (
     IPv6Network("::/96"),  # IPv4-compatible
     IPv6Network("64:ff9b:1::/48"),  # NAT64 of a local network
-    IPv6Network("2001::/32"),  # Teredo
+    IPv6Network("2001::/23"),  # protocol assignments, among them Teredo
     IPv6Network("2002::/16"),  # 6to4
+    IPv6Network("3fff::/20"),  # documentation
     IPv6Network("fec0::/10"),  # site-local
 )
-"""IPv6 ranges that lead elsewhere, and are not needed to reach anything public."""
+"""IPv6 ranges that lead elsewhere or nowhere, whatever Python's version says of them."""
 
 
 def is_public(address: Address) -> bool:
@@ -49,7 +51,7 @@ def is_public(address: Address) -> bool:
     return (
         address.is_global
         and not (address.is_multicast or address.is_reserved or address.is_unspecified)
-        and not any(address in network for network in _CARRIERS)
+        and not any(address in network for network in _DENIED_V6)
     )
 
 
