@@ -7,10 +7,10 @@ next call starts it anew, a few times.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import metadata
-from typing import Any
+from typing import Any, TypeVar
 
 from mcp import types
 from mcp.client.session import ClientSession, IncomingMessage
@@ -25,10 +25,15 @@ from agents.mcp.server import McpServer
 from agents.mcp.stdio import StdioProcess, stdio_streams
 from agents.text.plain import plain_line
 
+Answer = TypeVar("Answer")
 MAX_STARTS = 4
 """How often a server is started for one run."""
 _MAX_PAGES = 20
 _CLOSE_S = 5.0
+
+
+class _Ended(Exception):
+    """The session has ended; the text says why, if the process does not."""
 
 
 class _Session(ClientSession):
@@ -53,6 +58,7 @@ class McpConnection:
         self._session: _Session | None = None
         self._process: StdioProcess | None = None
         self._closing = asyncio.Event()
+        self._ending: asyncio.Task[None] | None = None
 
     async def list_tools(self) -> Listing:
         """The tools that are offered now; starts the server if it does not run.
@@ -60,14 +66,8 @@ class McpConnection:
         Raises:
             McpError: it cannot be started, has stopped, or takes longer than `connect_s`.
         """
-        try:
-            async with asyncio.timeout(self.server.connect_s):
-                session = await self._connected()
-                self.stale = False
-                self.listing = await self._listed(session)
-        except TimeoutError:
-            await self.close()
-            raise self._error(f"did not answer within {self.server.connect_s:g} s") from None
+        late = f"did not answer within {self.server.connect_s:g} s"
+        self.listing = await self._bounded(self._connect_and_list(), self.server.connect_s, late)
         return self.listing
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallResult:
@@ -79,12 +79,9 @@ class McpConnection:
         session = self._session
         if session is None:
             raise self._error("is not running")
-        try:
-            async with asyncio.timeout(self.server.call_s):
-                result = await self._requested(session.call_tool(tool, dict(arguments)))
-        except TimeoutError:
-            await self.close()  # whatever it is busy with, it is busy for nobody
-            raise self._error(f"took more than {self.server.call_s:g} s") from None
+        request = session.call_tool(tool, dict(arguments))
+        late = f"took more than {self.server.call_s:g} s"
+        result = await self._bounded(self._requested(request), self.server.call_s, late)
         return CallResult(_text_of(result.content), result.structured_content, result.is_error)
 
     @property
@@ -94,16 +91,13 @@ class McpConnection:
 
     async def close(self) -> None:
         """End the session and the program. It can be opened again."""
-        task, session = self._task, self._session
-        self._task = self._session = None
-        if task is None:
-            return
-        self._closing.set()
-        if session is not None:
-            await asyncio.wait({task}, timeout=_CLOSE_S)
-        if not task.done():
-            task.cancel()
-            await asyncio.wait({task}, timeout=_CLOSE_S)
+        if self._ending is None or self._ending.done():
+            task, session = self._task, self._session
+            self._task = self._session = None
+            if task is None:
+                return
+            self._ending = asyncio.ensure_future(_end(task, self._closing, session is not None))
+        await asyncio.shield(self._ending)  # it goes on if the caller is cancelled
 
     # The session's task.
 
@@ -174,6 +168,28 @@ class McpConnection:
 
     # Requests.
 
+    async def _bounded(self, work: Coroutine[Any, Any, Answer], seconds: float, late: str) -> Answer:
+        """The result of a request within its time; otherwise the server is stopped.
+
+        Raises:
+            McpError: it took longer, or the server has stopped.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                return await work
+        except TimeoutError:
+            await self.close()  # whatever it is busy with, it is busy for nobody
+            raise self._error(late) from None
+        except _Ended as error:
+            await self.close()
+            said = str(error) or (self._process.last_words() if self._process else "")
+            raise self._error(f"has stopped: {said or 'the connection was closed'}") from error
+
+    async def _connect_and_list(self) -> Listing:
+        session = await self._connected()
+        self.stale = False
+        return await self._listed(session)
+
     async def _listed(self, session: _Session) -> Listing:
         tools: dict[str, ToolDefinition] = {}
         refused: list[str] = []
@@ -201,25 +217,33 @@ class McpConnection:
         """The answer to a request.
 
         Raises:
-            McpError: it is an error or no answer. A session that has ended is closed.
+            McpError: it is an error or no answer.
+            _Ended: the session is of no more use.
         """
         try:
             return await request
         except MCPError as error:
             if self._process is not None and self._process.ended:
-                await self.close()
-                raise self._error(f"has stopped: {self._process.last_words()}") from error
-            raise self._error(
-                f"answered with an error: {plain_line(error.message, 300)}"
-            ) from error
+                raise _Ended from error
+            message = plain_line(error.message, 300)
+            raise self._error(f"answered with an error: {message}") from error
         except ValidationError as error:
             raise self._error("answered with what is no answer") from error
         except Exception as error:
-            await self.close()
-            raise self._error(f"failed: {_reason(error)}") from error
+            raise _Ended(_reason(error)) from error
 
     def _error(self, what: str) -> McpError:
         return McpError(f"The MCP server {self.server.name} {what}.")
+
+
+async def _end(task: asyncio.Task[None], closing: asyncio.Event, ready: bool) -> None:
+    """Let the session's task end by itself if it is at a point where it can, or cancel it."""
+    closing.set()
+    if ready:
+        await asyncio.wait({task}, timeout=_CLOSE_S)
+    if not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=_CLOSE_S)
 
 
 async def _negotiate(session: ClientSession) -> None:

@@ -31,6 +31,7 @@ EXIT_S = 0.5
 _CHUNK = 65_536
 _KEPT_ERRORS = 20
 _POLL_S = 0.005
+_LAST_OUTPUT_S = 0.2
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -120,12 +121,15 @@ class StdioProcess:
     async def stop(self) -> None:
         """Close its input; then SIGTERM and SIGKILL to its group, which its children are in, too."""
         self._input.close()
-        if not await self._exits():
+        if not self.problem and not await self._exits():
             self._signal(signal.SIGTERM)
             await self._exits()
         self._signal(signal.SIGKILL)
         await self._exits()
-        self._transport.close()  # a descendant that left the group may hold the pipes open
+
+    def close(self) -> None:
+        """Close its pipes, which a descendant that left the group may hold open."""
+        self._transport.close()
 
     async def _exits(self) -> bool:
         """Whether the program exits within `EXIT_S`.
@@ -166,17 +170,23 @@ async def stdio_streams(
     finally:
         for stream in (incoming, outgoing):
             stream.close()
-        stopping = asyncio.ensure_future(running.stop())
         try:
-            await asyncio.shield(
-                stopping
-            )  # a second cancellation must not leave the program running
+            # A second cancellation must not leave the program running.
+            await asyncio.shield(asyncio.ensure_future(_finish(running, tasks)))
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            for stream in (received, sent):
-                stream.close()
+            for end in (received, sent):
+                end.close()
+
+
+async def _finish(running: StdioProcess, tasks: list[asyncio.Future[None]]) -> None:
+    """Stop the program, then its readers, which first get what it wrote last."""
+    await running.stop()
+    if tasks:
+        await asyncio.wait(tasks, timeout=_LAST_OUTPUT_S)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    running.close()
 
 
 async def _start(server: McpServer) -> StdioProcess:
@@ -186,7 +196,7 @@ async def _start(server: McpServer) -> StdioProcess:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
         with contextlib.suppress(OSError, ValueError):
-            await (await starting).stop()
+            await _finish(await starting, [])
         raise
     except (OSError, ValueError) as error:
         raise McpError(

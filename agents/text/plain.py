@@ -7,6 +7,7 @@ approve. Newlines and tabs stay. Both are one pass over the text.
 import re
 import unicodedata
 
+_SEQUENCE = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]")
 _SUSPECT = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202f"
     "\u205f-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\ue000-\uf8ff"
@@ -16,8 +17,8 @@ _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 
 
 def plain(text: str) -> str:
-    """The text without invisible characters and private-use characters; line ends are LF."""
-    return _SUSPECT.sub("", _LINE_ENDS.sub("\n", text))
+    """The text without invisible and private-use characters and colour sequences; line ends are LF."""
+    return _SUSPECT.sub("", _LINE_ENDS.sub("\n", _SEQUENCE.sub("", text)))
 
 
 def plain_line(text: str, limit: int) -> str:
