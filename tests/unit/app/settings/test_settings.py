@@ -111,7 +111,7 @@ def test_folders_may_be_moved_one_by_one(folders, monkeypatch, tmp_path):
 def test_every_setting_is_explained_and_every_option_is_a_setting():
     assert set(HELP) == set(Settings.model_fields)
     options = {name for group in GROUPS.values() for name in group}
-    without_option = {"data_dir", "cache_dir", "config_dir", "keymap"}
+    without_option = {"data_dir", "cache_dir", "config_dir", "keymap", "mcp"}
     assert options == set(Settings.model_fields) - without_option
 
 
