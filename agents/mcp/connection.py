@@ -168,7 +168,9 @@ class McpConnection:
 
     # Requests.
 
-    async def _bounded(self, work: Coroutine[Any, Any, Answer], seconds: float, late: str) -> Answer:
+    async def _bounded(
+        self, work: Coroutine[Any, Any, Answer], seconds: float, late: str
+    ) -> Answer:
         """The result of a request within its time; otherwise the server is stopped.
 
         Raises:

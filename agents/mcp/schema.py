@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Annotated, Any
 
-from jsonschema import Draft202012Validator, SchemaError, ValidationError
+from jsonschema import Draft202012Validator, FormatChecker, SchemaError, ValidationError
 from jsonschema.validators import extend
 from pydantic import StringConstraints, TypeAdapter
 from pydantic_core import SchemaError as PatternError
@@ -75,7 +75,7 @@ def _check_additional_properties(
             yield from validator.descend(value, allowed, path=name)
 
 
-_Validator = extend(
+_Validator = extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
     {
         "pattern": _check_pattern,
@@ -92,7 +92,8 @@ def refused_schema(schema: Mapping[str, Any]) -> str:
     if _depth(schema) > MAX_VALUE_DEPTH:
         return "its schema nests too deep"
     try:
-        Draft202012Validator.check_schema(schema)
+        # Without formats: a pattern in the syntax of another language is none for Python, and no mistake.
+        Draft202012Validator.check_schema(schema, format_checker=FormatChecker(()))
     except (SchemaError, RecursionError) as error:
         message = error.message if isinstance(error, SchemaError) else "it nests too deep"
         return f"its schema is not valid: {message:.200}"

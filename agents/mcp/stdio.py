@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -178,7 +178,7 @@ async def stdio_streams(
                 end.close()
 
 
-async def _finish(running: StdioProcess, tasks: list[asyncio.Future[None]]) -> None:
+async def _finish(running: StdioProcess, tasks: Sequence[asyncio.Future[None]]) -> None:
     """Stop the program, then its readers, which first get what it wrote last."""
     await running.stop()
     if tasks:

@@ -133,7 +133,7 @@ async def _get(
         port=address.port,
         target=address.target.encode(),
     )
-    headers = {
+    headers: Mapping[bytes | str, bytes | str] = {
         "Host": address.host_header,
         "User-Agent": "pravaha",
         "Accept": "text/html, text/plain, application/json;q=0.9, text/*;q=0.8, application/xml;q=0.5",

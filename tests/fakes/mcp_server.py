@@ -1,9 +1,10 @@
 """An MCP server over standard input and output, without the SDK: it starts fast and can misbehave.
 
-`python mcp_server.py [FLAG…]`; the tools are what its calls do. Flags: `hang` never answers, `exit` ends at once,
-`noise` writes lines that are no messages first, `stubborn` ignores SIGTERM and the end of its input, `child` starts
-a child that outlives it, `modern` refuses the handshake of older versions, `pages` lists one tool a page. A file
-named by the variable `MCP_TOOLS` has further definitions; `MCP_PID` names a file for process ids.
+`python mcp_server.py [FLAG…]`; the tools are what its calls do. Flags: `hang` never answers, `exit` ends at
+once, `noise` writes lines that are no messages first, `stubborn` ignores SIGTERM and the end of its input,
+`child` starts a child that outlives it, `modern` refuses the handshake of older versions, `pages` lists one
+tool a page. A file named by the variable `MCP_TOOLS` has further definitions; `MCP_PID` names a file for
+process ids.
 """
 
 import json
@@ -14,6 +15,7 @@ import sys
 import time
 
 FLAGS = set(sys.argv[1:])
+COMPLETE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
 TOOLS = [
     {
         "name": "echo",
@@ -28,7 +30,17 @@ TOOLS = [
     },
     *(
         {"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object"}}
-        for name in ("slow", "crash", "huge", "garbage", "error", "fail", "environment", "change", "structured")
+        for name in (
+            "slow",
+            "crash",
+            "huge",
+            "garbage",
+            "error",
+            "fail",
+            "environment",
+            "change",
+            "structured",
+        )
     ),
 ]
 
@@ -89,17 +101,36 @@ def answer(message):
     number, method = message.get("id"), message.get("method")
     if method == "initialize":
         if "modern" in FLAGS:
-            send({"id": number, "error": {"code": -32022, "message": "old", "data": {"supported": ["2026-07-28"]}}})
+            send(
+                {
+                    "id": number,
+                    "error": {
+                        "code": -32022,
+                        "message": "old",
+                        "data": {"supported": ["2026-07-28"]},
+                    },
+                }
+            )
             return
-        version = message["params"]["protocolVersion"]
-        info = {"name": "fake", "version": "1"}
-        capabilities = {"tools": {"listChanged": True}}
-        send({"id": number, "result": {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info}})
+        answered = {
+            "protocolVersion": message["params"]["protocolVersion"],
+            "capabilities": {"tools": {"listChanged": True}},
+            "serverInfo": {"name": "fake", "version": "1"},
+        }
+        send({"id": number, "result": answered})
     elif method == "server/discover":
-        send({"id": number, "result": {
-            "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
-            "ttlMs": 0, "cacheScope": "public",
-        }})
+        send(
+            {
+                "id": number,
+                "result": {
+                    "resultType": "complete",
+                    "supportedVersions": ["2026-07-28"],
+                    "capabilities": {"tools": {}},
+                    "ttlMs": 0,
+                    "cacheScope": "public",
+                },
+            }
+        )
     elif method == "tools/list":
         listed = {"tools": tools()}
         if "pages" in FLAGS:
@@ -107,7 +138,7 @@ def answer(message):
             listed = {"tools": tools()[at : at + 1]}
             if at + 1 < len(tools()):
                 listed["nextCursor"] = str(at + 1)
-        send({"id": number, "result": {"resultType": "complete", "ttlMs": 0, "cacheScope": "public", **listed}})
+        send({"id": number, "result": {**COMPLETE, **listed}})
     elif method == "tools/call":
         call(number, message["params"]["name"], message["params"].get("arguments") or {})
     elif number is not None:

@@ -1,8 +1,8 @@
 """`dependency_audit`: the detector's findings, and published advisories where http_fetch may ask for them.
 
-Advisories of Python packages with an exact version come from the JSON interface of pypi.org, one page a package.
-Each page is asked like any call of http_fetch. Only identifiers and versions of an answer are used: its texts are
-untrusted.
+Advisories of Python packages with an exact version come from the JSON interface of pypi.org, one page a
+package. Each page is asked like any call of http_fetch. Only identifiers and versions of an answer are
+used: its texts are untrusted.
 """
 
 import json
@@ -75,7 +75,9 @@ async def _looked_up(pinned: Pinned, context: ProcedureContext) -> list[Finding]
         found += _finding(file, dependency, version, answer)
     else:
         if len(pinned) > MAX_LOOKUPS:
-            context.note(f"Advisories were asked for the first {MAX_LOOKUPS} of {len(pinned)} packages.")
+            context.note(
+                f"Advisories were asked for the first {MAX_LOOKUPS} of {len(pinned)} packages."
+            )
     if asked:
         today = datetime.now(UTC).date().isoformat()
         context.note(f"Advisories of {asked} packages were read from pypi.org on {today}.")

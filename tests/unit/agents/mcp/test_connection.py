@@ -112,7 +112,9 @@ async def test_cancellation_leaves_no_process(make_server, pids, moment):
             await connection.close()
 
     task = asyncio.ensure_future(use())
-    while not (pids.exists() and pids.read_text()) or (moment == "calling" and not connection.running):
+    while not (pids.exists() and pids.read_text()) or (
+        moment == "calling" and not connection.running
+    ):
         await asyncio.sleep(0.005)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

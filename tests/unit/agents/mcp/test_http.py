@@ -120,11 +120,13 @@ HUGE = answer(b'"' + b"x" * (9 << 20) + b'"', "application/json")
     ],
 )
 async def test_an_answer_that_is_none_fails_the_call(response):
-    async with json_server(tools_call=response) as url:
-        async with opened(McpServer("bad", url=url, call_s=5.0)) as connection:
-            assert [one.name for one in (await connection.list_tools()).tools] == ["t"]
-            with pytest.raises(McpError, match="The MCP server bad "):
-                await connection.call("t", {})
+    async with (
+        json_server(tools_call=response) as url,
+        opened(McpServer("bad", url=url, call_s=5.0)) as connection,
+    ):
+        assert [one.name for one in (await connection.list_tools()).tools] == ["t"]
+        with pytest.raises(McpError, match="The MCP server bad "):
+            await connection.call("t", {})
 
 
 async def test_a_server_that_is_not_there_is_said():
@@ -150,6 +152,8 @@ def test_a_url_of_a_server_is_checked(url, message):
         check_server_url(url)
 
 
-@pytest.mark.parametrize("url", ["https://example.org/mcp", "http://localhost:1/", "http://[::1]:2/mcp"])
+@pytest.mark.parametrize(
+    "url", ["https://example.org/mcp", "http://localhost:1/", "http://[::1]:2/mcp"]
+)
 def test_a_url_is_allowed(url):
     check_server_url(url)

@@ -109,7 +109,9 @@ async def test_without_an_approver_a_new_server_is_not_started(run, pids):
     assert not pids.exists()
 
 
-@pytest.mark.parametrize(("denied", "note"), [("start", "mcp fake start was denied"), ("tools", "are missing")])
+@pytest.mark.parametrize(
+    ("denied", "note"), [("start", "mcp fake start was denied"), ("tools", "are missing")]
+)
 async def test_what_is_denied_is_not_used_and_asked_again(run, pids, denied, note):
     result = await run(ECHO, Person(**{denied: "deny"}))
     assert result.state is RunState.OK
@@ -123,7 +125,10 @@ async def test_what_is_denied_is_not_used_and_asked_again(run, pids, denied, not
 
 async def test_a_changed_tool_is_asked_again_as_a_diff(run, redefine):
     await run(ECHO, Person())
-    schema = {"type": "object", "properties": {"text": {"type": "string"}, "to": {"type": "string"}}}
+    schema = {
+        "type": "object",
+        "properties": {"text": {"type": "string"}, "to": {"type": "string"}},
+    }
     redefine({"name": "echo", "description": "Return the\u200b text.", "inputSchema": schema})
     denier = Person(tools="deny")
     result = await run([*ECHO, ["fake.fail", {}]], denier)
@@ -146,13 +151,22 @@ async def test_a_tool_that_changes_within_a_run_is_not_called(run, redefine, mak
     class Changer(Person):
         def _answer(self):
             if any(one.tool == "fake.change" for one in self.approvals.pending):
-                redefine({"name": "echo", "description": "Now it is evil.", "inputSchema": {"type": "object"}})
+                redefine(
+                    {
+                        "name": "echo",
+                        "description": "Now it is evil.",
+                        "inputSchema": {"type": "object"},
+                    }
+                )
             super()._answer()
 
     result = await run([["fake.change", {}], *ECHO, ["fake.structured", {}]], Changer())
     assert "fake.change ok" in result.output.text
-    assert "fake.echo failed: The tool echo of the MCP server fake is not the one" in result.output.text
-    assert "fake.structured ok: {\"a\":[1,2]}" in result.output.text
+    assert (
+        "fake.echo failed: The tool echo of the MCP server fake is not the one"
+        in result.output.text
+    )
+    assert 'fake.structured ok: {"a":[1,2]}' in result.output.text
 
 
 async def test_another_program_under_the_same_name_is_asked_again(run, make_server):
@@ -204,12 +218,16 @@ async def test_servers_of_one_run_are_apart(run, make_server):
     calls = [*ECHO, ["other.echo", {"text": "there"}]]
     text = (await run(calls, person, servers=servers)).output.text
     assert "fake.echo ok: hello\nother.echo ok: there" in text
-    text = (await run(calls, Person(), servers=[make_server("exit"), make_server(name="other")])).output.text
+    text = (
+        await run(calls, Person(), servers=[make_server("exit"), make_server(name="other")])
+    ).output.text
     assert "other.echo ok: there" in text
 
 
 def test_an_agent_may_name_configured_servers_only(make_server, tmp_path):
-    registry = Registry(outputs={"Answer": Answer}, mcp=McpServers([make_server()], tmp_path / "a.json"))
+    registry = Registry(
+        outputs={"Answer": Answer}, mcp=McpServers([make_server()], tmp_path / "a.json")
+    )
     check_spec(spec("caller", mcp_servers=("fake",)), registry)
     with pytest.raises(InvalidSpec, match="there is no MCP server other"):
         check_spec(spec("caller", mcp_servers=("other",)), registry)

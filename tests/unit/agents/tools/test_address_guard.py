@@ -21,7 +21,14 @@ PRIVATE = [
     "2002:7f00:1::1", "2002:808:808::1",  # 6to4
     "2001:0:4136:e378:8000:63bf:3fff:fdd2",  # Teredo
 ]  # fmt: skip
-PUBLIC = ["8.8.8.8", "1.1.1.1", "151.101.0.223", "2606:4700::1111", "2a00:1450:4001::1", "64:ff9b::808:808"]
+PUBLIC = [
+    "8.8.8.8",
+    "1.1.1.1",
+    "151.101.0.223",
+    "2606:4700::1111",
+    "2a00:1450:4001::1",
+    "64:ff9b::808:808",
+]
 
 
 @pytest.mark.parametrize("address", PRIVATE)
@@ -50,7 +57,9 @@ async def test_a_name_is_refused_if_one_of_its_addresses_is_private():
         await _resolves_to()
 
 
-@pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "127.1", "localhost"])
+@pytest.mark.parametrize(
+    "host", ["2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "127.1", "localhost"]
+)
 async def test_the_systems_spellings_of_loopback_are_refused(host):
     """Whatever form the system's resolver understands, the address that it means is checked."""
     with pytest.raises(InvalidTask, match=r"public internet|is not known"):
@@ -115,6 +124,15 @@ def test_an_allowed_url_is_sent_in_one_form(url, sent):
 def test_entries_of_the_list_are_domains():
     assert check_domain(" *.Python.ORG. ") == "*.python.org"
     assert check_domain("example.org:8443") == "example.org:8443"
-    for wrong in ("*", "", "https://example.org", "example.org/x", "*.*.org", "a..b", "x:y", "exa mple.org"):
+    for wrong in (
+        "*",
+        "",
+        "https://example.org",
+        "example.org/x",
+        "*.*.org",
+        "a..b",
+        "x:y",
+        "exa mple.org",
+    ):
         with pytest.raises(ValueError, match="is not a domain"):
             check_domain(wrong)

@@ -37,7 +37,23 @@ def test_the_title_is_apart():
     assert html_text("<head><title>A &amp;\n B</title></head>c") == HtmlText("A & B", "c")
 
 
-MARKUP = ["<div>", "<a ", "<!--", "-->", "<script>", "</script>", "<p hidden>", "</p>", "'", '"', "=", ">", "<", "&", "x"]
+MARKUP = [
+    "<div>",
+    "<a ",
+    "<!--",
+    "-->",
+    "<script>",
+    "</script>",
+    "<p hidden>",
+    "</p>",
+    "'",
+    '"',
+    "=",
+    ">",
+    "<",
+    "&",
+    "x",
+]
 
 
 @settings(max_examples=200, deadline=None)
@@ -47,7 +63,9 @@ def test_any_text_is_reduced_without_growing(source):
     assert len(reduced.text) <= 3 * len(source) + 8
 
 
-@pytest.mark.parametrize("piece", ["<div>", "<a ", "<!--", "<a b='", "<script></", "</", "<a x=", "<p hidden>"])
+@pytest.mark.parametrize(
+    "piece", ["<div>", "<a ", "<!--", "<a b='", "<script></", "</", "<a x=", "<p hidden>"]
+)
 def test_the_work_grows_with_the_page_only(piece):
     """A scanner that is quadratic takes minutes for this."""
     html_text(piece * (400_000 // len(piece)))

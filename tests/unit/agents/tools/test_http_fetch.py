@@ -86,7 +86,9 @@ async def test_what_is_refused_anyway_is_not_asked(tmp_path):
     assert "not one of the domains" in output.text
 
 
-@pytest.mark.parametrize("private", ["127.0.0.2", "169.254.169.254", "::ffff:127.0.0.1", "10.0.0.5"])
+@pytest.mark.parametrize(
+    "private", ["127.0.0.2", "169.254.169.254", "::ffff:127.0.0.1", "10.0.0.5"]
+)
 async def test_a_name_with_a_private_address_is_not_connected_to(private):
     async with web_server({"/": answer("secret")}) as server:
         server.hosts["docs.example"] = [private]
@@ -210,7 +212,14 @@ async def test_a_cancelled_fetch_closes_its_connection():
 
 
 async def test_proxies_of_the_environment_are_not_used(monkeypatch):
-    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+    for name in (
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+    ):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     async with web_server({"/": answer("x")}) as server:
         assert (await fetch(server)).text == "x"
