@@ -56,7 +56,7 @@ MARKUP = [
 ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.sampled_from(MARKUP), max_size=40).map("".join) | st.text(max_size=200))
 def test_any_text_is_reduced_without_growing(source):
     reduced = html_text(source)
