@@ -30,6 +30,7 @@ from agents.runs.approvals import Approvals
 from agents.runs.result import RunResult
 from agents.runs.run_store import RunStore
 from agents.runs.tool_executor import stricter
+from agents.runs.tool_settings import ToolSettings, remove_old_artifacts
 from agents.workspace.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Cluster:
         mode: PermissionMode = "ask",
         store: RunStore | None = None,
         pipeline_folders: Sequence[Path] = (),
+        settings: ToolSettings | None = None,
     ) -> None:
         """Open the roster.
 
@@ -65,7 +67,11 @@ class Cluster:
             mode: permission mode of all runs.
             store: where pipelines' results are kept, so that a run can be resumed; None keeps nothing.
             pipeline_folders: folders of the user's pipelines.
+            settings: what the user decided about tools; None takes the defaults.
         """
+        self._settings = ToolSettings() if settings is None else settings
+        if self._settings.artifacts is not None:
+            remove_old_artifacts(self._settings.artifacts)
         self.registry = load_registry() if registry is None else registry
         self.roster = load_roster(self.registry) if roster is None else roster
         self.approvals = Approvals(has_approver=False) if approvals is None else approvals
@@ -84,6 +90,7 @@ class Cluster:
             mode=mode,
             model=model,
             store=store,
+            settings=self._settings,
         )
 
     async def ask_all(
@@ -166,6 +173,7 @@ class Cluster:
             mode=stricter(self._mode, mode),
             budget=budget,
             model=self._model if use_model else None,
+            settings=self._settings,
         )
         on_start(run)
         for skipped in work.workspace.skipped[:MAX_SKIPPED_NOTES]:

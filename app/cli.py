@@ -35,7 +35,7 @@ cli = typer.Typer(
 )
 
 
-_RUN_AGENTS = {"agents", "pipelines"}
+_USE_TOOLS = {"agents", "pipelines", "doctor"}
 _TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "chat", "doctor", "web"}
 
 
@@ -142,7 +142,7 @@ def _refuse_for(command: str, flags: dict[str, Any]) -> None:
     """Refuse options before a command's name that the command does not take."""
     reason = f"has no meaning for the command {command}"
     refuse_groups(flags, "server", "screen", reason=reason)
-    if command not in _RUN_AGENTS:
+    if command not in _USE_TOOLS:
         refuse_groups(flags, "agents", reason=reason)
     if command not in _TAKE_SETTINGS:
         refuse_groups(flags, "engine", "sampling", "remote", reason=reason)

@@ -31,7 +31,9 @@ from agents.runs.event_log import EventLog
 from agents.runs.mcp_tools import RunMcp
 from agents.runs.result import RunResult
 from agents.runs.tool_executor import ToolExecutor, stricter
-from agents.tools.tool import Tool, ToolContext
+from agents.runs.tool_settings import ToolSettings
+from agents.tools.sensitive import FILE_TAINT, taint_of
+from agents.tools.tool import Taint, Tool, ToolContext
 
 _LOG = logging.getLogger(__name__)
 
@@ -76,6 +78,8 @@ class AgentRun:
         model: ModelPhase | None = None,
         log: EventLog | None = None,
         node: str = "",
+        settings: ToolSettings | None = None,
+        taint: frozenset[Taint] = frozenset({Taint.TRUSTED}),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare a run.
@@ -92,9 +96,12 @@ class AgentRun:
             model: the model phase, or None to run without a model.
             log: where events go; None begins a log of its own.
             node: the pipeline's node, for events.
+            settings: what the user decided about tools; None takes the defaults.
+            taint: labels of what the task's inputs were derived from, such as the results of earlier nodes.
             clock: monotonic seconds.
         """
         self.id = new_run_id()
+        decided = ToolSettings() if settings is None else settings
         self.task = task
         self.state = RunState.PENDING
         self.usage = Usage()
@@ -107,17 +114,26 @@ class AgentRun:
         self._node = node
         self._clock = clock
         self._notes: list[str] = []
+        self._detected: dict[str, None] = {}
         self._output: Output | None = None
         self._began = clock()
         self.meter = BudgetMeter(budget or spec.budget, started=self._began)
         self.tools = ToolExecutor(
             spec=spec,
             tools={name: registry.tools[name] for name in spec.tools},
-            context=ToolContext(root=task.workspace.root, run=self.id, agent=spec.key),
+            context=ToolContext(
+                root=task.workspace.root,
+                run=self.id,
+                agent=spec.key,
+                artifacts=decided.artifacts,
+                sandbox=decided.sandbox,
+            ),
             log=self.log,
             meter=self.meter,
             approvals=approvals,
             mode=mode,
+            rules=decided.rules,
+            taint=taint | taint_of(task.text),
             clock=clock,
         )
         self._mcp = RunMcp(
@@ -133,7 +149,9 @@ class AgentRun:
 
     async def detect(self, *names: str) -> list[Finding]:
         """See `ProcedureContext.detect`."""
-        detectors = [self._registry.detector(name) for name in names or self._spec.detectors]
+        wanted = names or self._spec.detectors
+        self._detected |= dict.fromkeys(wanted)
+        detectors = [self._registry.detector(name) for name in wanted]
         return await self._results.of(detectors)
 
     async def in_thread(self, function: Callable[..., Result], *args: Any) -> Result:
@@ -234,7 +252,7 @@ class AgentRun:
         if output is None and self._procedure() is collect_findings:
             found = self._results.finished(self._spec.detectors)
             output = Findings(findings=[FindingRecord.of(finding) for finding in found])
-        for text in self._results.notes:
+        for text in self._results.notes(self._detected):
             self.note(text)
         seconds = self._clock() - self._began
         result = RunResult(
@@ -246,6 +264,7 @@ class AgentRun:
             notes=tuple(self._notes),
             usage=replace(self.usage, tool_calls=self.meter.tools_used, seconds=seconds),
             error=error,
+            taint=self.tools.taint | result_taint(self.task, output),
         )
         for finding in result.findings:
             self.record(RunEventType.FINDING, **finding_fields(finding))
@@ -271,6 +290,12 @@ def detector_results(task: AgentTask, cancelled: asyncio.Event) -> DetectorResul
         inputs=task.inputs,
     )
     return DetectorResults(task.workspace, context)
+
+
+def result_taint(task: AgentTask, output: Output | None) -> frozenset[Taint]:
+    """Labels of an output by what it was made of and by what it says: procedures read files without tools."""
+    read = FILE_TAINT if task.document or len(task.workspace) else frozenset[Taint]()
+    return read if output is None else read | taint_of(output.model_dump_json())
 
 
 def inputs_of(results: Mapping[str, RunResult]) -> dict[str, Any]:

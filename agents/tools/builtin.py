@@ -7,8 +7,20 @@ from agents.tools.grep import GREP
 from agents.tools.http_fetch import http_fetch_tool
 from agents.tools.python import PYTHON
 from agents.tools.read import READ
+from agents.tools.shell import SHELL
 from agents.tools.todo import TODO
 from agents.tools.tool import Tool
 from agents.tools.write import WRITE
 
-TOOLS: tuple[Tool, ...] = (READ, GREP, GLOB, GIT, EDIT, WRITE, TODO, PYTHON, http_fetch_tool())
+TOOLS: tuple[Tool, ...] = (
+    READ,
+    GREP,
+    GLOB,
+    GIT,
+    EDIT,
+    WRITE,
+    TODO,
+    PYTHON,
+    SHELL,
+    http_fetch_tool(),
+)

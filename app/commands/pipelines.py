@@ -97,7 +97,7 @@ def show(name: NameArgument, as_json: JsonOption = False) -> None:
 
 
 @pipelines_app.command()
-@setting_options("engine", "remote", "agents")
+@setting_options("engine", "agents", "remote")
 def run(
     context: typer.Context,
     name: NameArgument,
@@ -142,7 +142,7 @@ def run(
 
 
 @pipelines_app.command()
-@setting_options("engine", "remote", "agents")
+@setting_options("engine", "agents", "remote")
 def resume(
     context: typer.Context,
     run: Annotated[str, typer.Argument(help="The run's id.")],
@@ -290,6 +290,7 @@ async def _run(
         open_roster,
         open_run_store,
         pipeline_folders,
+        tool_settings,
     )
     from app.settings.sources import load_settings
 
@@ -311,6 +312,7 @@ async def _run(
             mode=mode,
             store=store,
             pipeline_folders=pipeline_folders(),
+            settings=tool_settings(load_settings(flags)),
         )
         with TerminalApprover(approvals):
             result = await start(cluster, cancelled=cancelled, on_start=show_nodes)

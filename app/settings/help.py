@@ -52,6 +52,9 @@ HELP = {
     "max_body_bytes": "Largest request body, such as 4MiB.",
     "drain_seconds": "Time that running requests get after the first SIGTERM.",
     "agents_root": "Folder whose files agents may read for clients of --serve; by default none.",
+    "sandbox": "Where agents' commands run: auto (the first that works), bubblewrap, landlock, or off, which "
+    "asks before each.",
+    "allow": "Calls of tools that need no approval, separated by semicolons, such as 'shell: pytest *'.",
     "http_domains": "Domains that the tool http_fetch may ask, separated by commas, such as "
     "docs.python.org or *.pypi.org; by default none, which turns it off.",
     "mcp": "MCP servers whose tools agents may call, as tables [mcp.servers.NAME] of pravaha.toml.",

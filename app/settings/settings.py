@@ -56,6 +56,12 @@ def _folder(value: object) -> object:
     return Path(value).expanduser() if isinstance(value, str) else value
 
 
+def _rules(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return tuple(rule for rule in (part.strip() for part in value.split(";")) if rule)
+
+
 def _names(value: object) -> object:
     return tuple(filter(None, value.replace(",", " ").split())) if isinstance(value, str) else value
 
@@ -84,6 +90,7 @@ ByteSize = Annotated[int, BeforeValidator(_size)]
 Folder = Annotated[Path, BeforeValidator(_folder)]
 KeyMap = Annotated[dict[str, str], BeforeValidator(_flattened)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+Rules = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_rules)]
 
 
 class Settings(BaseSettings):
@@ -143,7 +150,9 @@ class Settings(BaseSettings):
     drain_seconds: float = Field(30.0, ge=0, le=86400)
     agents_root: Folder | None = None
 
-    # Agents.
+    # The agents' tools. A project's pravaha.toml may not set those of `sources.USER_ONLY`.
+    sandbox: Literal["auto", "bubblewrap", "landlock", "off"] = "auto"
+    allow: Rules = ()
     http_domains: Names = ()
     mcp: McpSettings = Field(default_factory=McpSettings)
 
@@ -201,6 +210,11 @@ class Settings(BaseSettings):
     def memory(self) -> Path:
         """The agents' memory."""
         return self.data_dir / "memory.db"
+
+    @property
+    def artifacts(self) -> Path:
+        """Outputs of agents' tools that are too long to be returned."""
+        return self.data_dir / "artifacts"
 
     @property
     def mcp_approved(self) -> Path:

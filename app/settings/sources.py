@@ -20,9 +20,10 @@ from app.settings.settings import ENV_PREFIX, Settings
 
 FILE_NAME = "pravaha.toml"
 
+USER_ONLY = frozenset({"sandbox", "allow", "http_domains"})
+"""Settings that let agents do more: the `pravaha.toml` of a project, which others wrote, cannot set them."""
+
 _ENVIRONMENT_ONLY = "config_dir"  # the folder of the file, which the file itself cannot set
-_USER_ONLY = {"http_domains"}
-"""Settings that widen what agents may do, which the `pravaha.toml` of a project cannot set."""
 _SECRET = {"api_key", "mcp"}
 """Settings whose values are not shown in messages."""
 
@@ -55,8 +56,7 @@ def load_settings(
     from_environment = _read_environment(environ)
     for path in toml_files(environ, folder):
         found = _read_toml(path)
-        if path.parent != _user_folder(environ):
-            _refuse_user_only(path, found)
+        _refuse_widening(found, path, environ)
         merge(found, {name: f"{path}: {name}" for name in found})
     merge(from_environment, {name: ENV_PREFIX + name.upper() for name in from_environment})
     given = {name: value for name, value in (flags or {}).items() if value is not None}
@@ -70,21 +70,25 @@ def load_settings(
 
 def toml_files(environ: Mapping[str, str], folder: Path | None = None) -> list[Path]:
     """The configuration files that exist, in increasing order of precedence."""
-    candidates = [_user_folder(environ) / FILE_NAME, (folder or Path.cwd()) / FILE_NAME]
+    candidates = [user_folder(environ) / FILE_NAME, (folder or Path.cwd()) / FILE_NAME]
     return [path for path in dict.fromkeys(candidates) if path.is_file()]
 
 
-def _user_folder(environ: Mapping[str, str]) -> Path:
-    user = environ.get(ENV_PREFIX + _ENVIRONMENT_ONLY.upper())
-    return Path(user).expanduser() if user else Settings().config_dir
-
-
-def _refuse_user_only(path: Path, found: Mapping[str, Any]) -> None:
-    for name in sorted(_USER_ONLY & set(found)):
+def _refuse_widening(found: Mapping[str, Any], path: Path, environ: Mapping[str, str]) -> None:
+    """Raises ConfigurationError if a project's file has a setting that only the user may set."""
+    if path.parent == user_folder(environ):
+        return
+    for name in sorted(USER_ONLY & found.keys()):
         raise ConfigurationError(
-            f"{path}: {name} cannot be set for a project: set it in your own {FILE_NAME}, "
-            f"{ENV_PREFIX}{name.upper()} or {flag_of(name)}."
+            f"{path}: {name} lets agents do more than a project may decide: set it in "
+            f"{user_folder(environ) / FILE_NAME}, by {ENV_PREFIX}{name.upper()} or by {flag_of(name)}."
         )
+
+
+def user_folder(environ: Mapping[str, str]) -> Path:
+    """The folder of the user's own configuration."""
+    named = environ.get(ENV_PREFIX + _ENVIRONMENT_ONLY.upper())
+    return Path(named).expanduser() if named else Settings().config_dir
 
 
 def _with_servers(earlier: Any, table: Any) -> Any:

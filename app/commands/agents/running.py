@@ -23,7 +23,7 @@ from app.commands.agents.asking import TerminalApprover, can_ask
 from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS
 from app.commands.agents.findings_table import print_result
 from app.commands.agents.progress import cancel_on_interrupt, show_steps
-from app.runtime.agents import open_model_client, open_registry, open_roster
+from app.runtime.agents import open_model_client, open_registry, open_roster, tool_settings
 from app.settings.sources import load_settings
 from engine.api.errors import PravahaError
 
@@ -115,6 +115,7 @@ async def _run(options: RunOptions, flags: dict[str, Any]) -> RunResult:
             client=client,
             approvals=approvals,
             mode=cast(PermissionMode, options.approve),
+            settings=tool_settings(load_settings(flags)),
         )
         with approver:
             result = await cluster.run(
