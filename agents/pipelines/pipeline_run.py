@@ -2,10 +2,11 @@
 
 Every node ends in one state of `RunState`; nothing waits for a node that cannot run. A failed required node
 skips its dependants at once and fails the run; a failed optional node is a gap that its dependants mention.
-Each result is on disk before a dependant starts.
+Each result is on disk before a dependant starts; if the disk takes no more, the run goes on and says so.
 """
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -63,6 +64,18 @@ class PipelineResult:
         """The result of the output node, or None if it did not run."""
         return self.nodes.get(self.output)
 
+    @property
+    def notes(self) -> list[str]:
+        """Of nodes without a result why, and what the nodes had to say, each once."""
+        missing = [
+            f"{name}: {node.error}"
+            for name, node in self.nodes.items()
+            if node.state is not RunState.OK and node.error
+        ]
+        return list(
+            dict.fromkeys([*missing, *(n for one in self.nodes.values() for n in one.notes)])
+        )
+
     def fields(self) -> dict[str, Any]:
         """The result as JSON members: those of `pravaha pipelines run --json`."""
         found = merged_findings(self.nodes).model_dump(mode="json")["findings"]
@@ -74,6 +87,7 @@ class PipelineResult:
             "error": self.error or None,
             "findings": found,
             "output": None if output is None else output.fields()["output"],
+            "notes": self.notes,
             "nodes": {name: node.fields() for name, node in self.nodes.items()},
             "seconds": round(self.usage.seconds, 3),
         }
@@ -153,6 +167,7 @@ class PipelineRun:
         self._tokens_left = pipeline.tokens
         self._detection: DetectorResults = detector_results(task, self._cancelled)
         self._stored_events = 0
+        self._store = means.store
         self._reasons: dict[str, str] = {}
         for name, fields in (finished or {}).items():
             if name in self.states and fields["state"] == RunState.OK.value:
@@ -161,12 +176,22 @@ class PipelineRun:
 
     async def execute(self) -> PipelineResult:
         """Run to the end; what an agent does never raises here."""
-        store = self._means.store
-        if store is not None:
-            pipeline = self.pipeline
-            store.begin(self.id, pipeline.name, pipeline.source, self._request, now=time.time())
+        pipeline = self.pipeline
+        self._save(
+            lambda store: store.begin(
+                self.id, pipeline.name, pipeline.source, self._request, now=time.time()
+            )
+        )
         self._event(
-            RunEventType.RUN_STATE, state=RunState.RUNNING.value, pipeline=self.pipeline.name
+            RunEventType.RUN_STATE,
+            state=RunState.RUNNING.value,
+            pipeline=self.pipeline.name,
+            nodes={name: self.pipeline.nodes[name].agent for name in self.states},
+        )
+        self._event(
+            RunEventType.BUDGET,
+            max_tokens=self.pipeline.tokens,
+            max_seconds=self.pipeline.seconds,
         )
         state, error = RunState.OK, ""
         running: dict[asyncio.Task[RunResult], str] = {}
@@ -344,9 +369,11 @@ class PipelineRun:
 
     def _settle(self, name: str, result: RunResult) -> None:
         self.results[name] = result
-        if self._means.store is not None and result.state is RunState.OK:
+        if result.state is RunState.OK:
             fields = dict(result.stored_fields())
-            self._means.store.put_node(self.id, name, result.state, fields, now=time.time())
+            self._save(
+                lambda store: store.put_node(self.id, name, result.state, fields, now=time.time())
+            )
         self._set_state(name, result.state, result.error)
 
     def _set_state(self, name: str, state: RunState, reason: str = "") -> None:
@@ -383,8 +410,7 @@ class PipelineRun:
 
     def _finish(self, state: RunState, error: str) -> PipelineResult:
         self._event(RunEventType.RUN_STATE, state=state.value, error=error)
-        if self._means.store is not None:
-            self._means.store.finish(self.id, state, now=time.time())
+        self._save(lambda store: store.finish(self.id, state, now=time.time()))
         self._store_events()
         usage = Usage()
         for result in self.results.values():
@@ -403,10 +429,23 @@ class PipelineRun:
         self.log.append(kind, **data)
 
     def _store_events(self) -> None:
-        if self._means.store is not None:
-            fresh = self.log.since(self._stored_events)
-            self._means.store.put_events(self.id, fresh)
-            self._stored_events += len(fresh)
+        fresh = self.log.since(self._stored_events)
+        self._save(lambda store: store.put_events(self.id, fresh))
+        self._stored_events += len(fresh)
+
+    def _save(self, write: Callable[[RunStore], None]) -> None:
+        """Write to the store, if there is one. After a failure nothing more is written."""
+        if self._store is None:
+            return
+        try:
+            write(self._store)
+        except sqlite3.Error as error:
+            self._store = None
+            self._event(
+                RunEventType.ERROR,
+                text=f"The run is not saved any more ({error}): resuming it would begin at the last node "
+                "that was.",
+            )
 
 
 def _asks(node: Node, need: str) -> bool:

@@ -4,7 +4,7 @@ A plugin that cannot be loaded or that raises is listed with its error and left 
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -66,6 +66,10 @@ class Registry:
             return self.detectors[name]
         except KeyError:
             raise UnknownAgent(f"There is no detector {name}.") from None
+
+    def catalogue(self) -> Sequence[Tool]:
+        """All tools that prompts may name: those registered, and the approved ones of MCP servers."""
+        return (*self.tools.values(), *self.mcp.catalogue())
 
     def tool(self, name: str) -> Tool:
         """The tool with this name.

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from agents.api.agent_spec import AgentSpec, PermissionMode
 from agents.api.budget import Budget, BudgetMeter
-from agents.api.errors import AgentError, BudgetExhausted, Cancelled
+from agents.api.errors import AgentError, BudgetExhausted, Cancelled, PermissionDenied
 from agents.api.events import RunEventType, RunState
 from agents.api.finding import Finding, finding_fields
 from agents.api.usage import Usage
@@ -104,7 +104,7 @@ class AgentRun:
         decided = ToolSettings() if settings is None else settings
         self.task = task
         self.state = RunState.PENDING
-        self.usage = Usage()
+        self._usage = Usage()
         self.log = EventLog(self.id) if log is None else log
         self._spec = spec
         self._registry = registry
@@ -132,12 +132,20 @@ class AgentRun:
             meter=self.meter,
             approvals=approvals,
             mode=mode,
+            node=node,
+            conversation=task.conversation or self.log.run,
             rules=decided.rules,
             taint=taint | taint_of(task.text),
             clock=clock,
         )
         self._mcp = RunMcp(
-            spec, registry.mcp, approvals, self.record, self.id, str(task.workspace.root), self.note
+            spec,
+            registry.mcp,
+            approvals,
+            self.record,
+            self.log.run,
+            str(task.workspace.root),
+            self.note,
         )
 
     # ProcedureContext.
@@ -183,11 +191,34 @@ class AgentRun:
         if self.meter.seconds_left(self._clock()) <= 0:
             raise BudgetExhausted(f"The budget of {self.meter.budget.seconds:g} s is used up.")
 
+    @property
+    def usage(self) -> Usage:
+        """What the model's part has used so far. Setting it appends a `budget` event."""
+        return self._usage
+
+    @usage.setter
+    def usage(self, usage: Usage) -> None:
+        self._usage = usage
+        self.record(
+            RunEventType.BUDGET,
+            computed_tokens=usage.computed_tokens,
+            cached_tokens=usage.cached_tokens,
+            generated_tokens=usage.generated_tokens,
+        )
+
     # The run.
 
     async def execute(self) -> RunResult:
         """Run to the end. Never raises for what an agent does; only `asyncio.CancelledError` passes."""
         self._set_state(RunState.RUNNING)
+        budget = self.meter.budget
+        self.record(
+            RunEventType.BUDGET,
+            max_tokens=budget.tokens,
+            max_seconds=budget.seconds,
+            max_tools=budget.tools,
+            max_steps=self._spec.max_turns,
+        )
         work = asyncio.ensure_future(self._work())
         stop = asyncio.ensure_future(self._cancelled.wait())
         try:
@@ -236,6 +267,8 @@ class AgentRun:
                 return RunState.CANCELLED, str(stopped)
             case BudgetExhausted() as ended:
                 return RunState.EXHAUSTED, str(ended)
+            case PermissionDenied() as denied:
+                return RunState.DENIED, str(denied)
             case AgentError() as failure:
                 return RunState.FAILED, str(failure)
             case failure:  # an agent's mistake must not end the cluster
@@ -262,7 +295,7 @@ class AgentRun:
             output=output,
             model="" if self._model is None else self._model.model,
             notes=tuple(self._notes),
-            usage=replace(self.usage, tool_calls=self.meter.tools_used, seconds=seconds),
+            usage=replace(self._usage, tool_calls=self.meter.tools_used, seconds=seconds),
             error=error,
             taint=self.tools.taint | result_taint(self.task, output),
         )

@@ -7,6 +7,7 @@ missing and a note says so.
 """
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -128,13 +129,10 @@ class RunMcp:
     async def _ask_tools(self, server: McpServer, changes: Changes) -> None:
         known = bool(changes.changed) or bool(self.servers.approved.tools(server))
         reason = "its tools have changed" if known else "its tools were never approved"
-        target = " ".join(
-            sorted(one.digest for one in (*changes.added, *(b for _, b in changes.changed)))
-        )
-        members = {
-            "tools": [one.name for one in changes.added] + [b.name for _, b in changes.changed]
-        }
-        await self._ask(server, "tools", members, target, reason, detail=changes.shown())
+        offered = (*changes.added, *(after for _, after in changes.changed))
+        digests = "".join(sorted(one.digest for one in offered))
+        target = hashlib.sha256(digests.encode()).hexdigest()
+        await self._ask(server, "tools", {"tools": changes.shown()}, target, reason)
 
     async def _ask(
         self,
@@ -143,7 +141,6 @@ class RunMcp:
         members: Mapping[str, Any],
         target: str,
         reason: str,
-        detail: str = "",
     ) -> None:
         """Ask like a tool call.
 
@@ -166,7 +163,6 @@ class RunMcp:
             effects=_STARTING,
             folder=self.folder,
             reason=reason,
-            detail=detail,
         )
         fields = {"approval": request.id, "tool": tool, "target": reason}
         self.record(RunEventType.APPROVAL_REQUESTED, **fields)

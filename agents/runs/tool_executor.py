@@ -29,6 +29,8 @@ from agents.tools.tool import MAX_OUTPUT_CHARS, Effect, Taint, Tool, ToolContext
 _STRICTNESS: Mapping[PermissionMode, int] = {"auto": 0, "ask": 1, "deny": 2}
 _SIDE_EFFECTS = frozenset({Effect.WRITE, Effect.EXECUTE, Effect.EGRESS})
 MAX_LOGGED_CHARS = 2_000
+_LOGGED_DATA = ("status",)
+"""Members of an output beside its text that the log has: a replay needs them."""
 MAX_PROGRESS_CHARS = 8_000
 """Of a call's output while it runs; the events of a run are kept in memory."""
 
@@ -50,6 +52,8 @@ class ToolExecutor:
         meter: the run's budget.
         approvals: the queue of pending approvals.
         mode: the run's permission mode; the agent's own may only tighten it.
+        node: the pipeline's node, for events.
+        conversation: what an "always" approval is limited to: a conversation's id, or the run's.
         taint: labels of everything the run has read so far.
         rules: the user's approval rules.
         taint_rule: False only in `benchmarks/agent_attacks.py`, which measures what the rule prevents.
@@ -62,6 +66,8 @@ class ToolExecutor:
     meter: BudgetMeter
     approvals: Approvals
     mode: PermissionMode = "ask"
+    node: str = ""
+    conversation: str = ""
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
     rules: tuple[ApprovalRule, ...] = ()
     clock: Callable[[], float] = time.monotonic
@@ -163,10 +169,14 @@ class ToolExecutor:
     def _refused(self, tool: Tool, arguments: BaseModel, reason: str) -> ToolOutput:
         """A call that is not made, as the log shows it."""
         shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
-        fields = {"agent": self.spec.key, "tool": tool.name}
-        self.log.append(RunEventType.TOOL_STARTED, arguments=shown, **fields)
-        text = reason[:MAX_LOGGED_CHARS]
-        self.log.append(RunEventType.TOOL_FINISHED, failed=True, seconds=0.0, text=text, **fields)
+        self._record(RunEventType.TOOL_STARTED, tool=tool.name, arguments=shown)
+        self._record(
+            RunEventType.TOOL_FINISHED,
+            tool=tool.name,
+            failed=True,
+            seconds=0.0,
+            text=reason[:MAX_LOGGED_CHARS],
+        )
         return _failure(reason)
 
     async def _permit(self, tool: Tool, arguments: BaseModel) -> None:
@@ -175,7 +185,8 @@ class ToolExecutor:
             return
         request = ApprovalRequest(
             id=new_approval_id(),
-            run=self.context.run,
+            run=self.log.run,
+            conversation=self.conversation or self.log.run,
             agent=self.spec.key,
             tool=tool.name,
             arguments=orjson.dumps(arguments.model_dump(mode="json")).decode(),
@@ -185,7 +196,7 @@ class ToolExecutor:
             reason=reason,
         )
         fields = {"approval": request.id, "tool": tool.name, "target": request.target[:300]}
-        self.log.append(RunEventType.APPROVAL_REQUESTED, agent=self.spec.key, **fields)
+        self._record(RunEventType.APPROVAL_REQUESTED, **fields)
         try:
             await self.approvals.ask(request)
         except PermissionDenied as error:
@@ -209,18 +220,14 @@ class ToolExecutor:
         return progress
 
     def _resolved(self, fields: dict[str, str], *, allowed: bool, reason: str) -> None:
-        self.log.append(
-            RunEventType.APPROVAL_RESOLVED,
-            agent=self.spec.key,
-            **fields,
-            allowed=allowed,
-            reason=reason,
-        )
+        self._record(RunEventType.APPROVAL_RESOLVED, **fields, allowed=allowed, reason=reason)
+
+    def _record(self, kind: RunEventType, **data: Any) -> None:
+        self.log.append(kind, node=self.node, agent=self.spec.key, **data)
 
     async def _run(self, tool: Tool, arguments: BaseModel) -> ToolOutput:
-        agent = self.spec.key
         shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
-        self.log.append(RunEventType.TOOL_STARTED, agent=agent, tool=tool.name, arguments=shown)
+        self._record(RunEventType.TOOL_STARTED, tool=tool.name, arguments=shown)
         began = self.clock()
         self.context.taint = self.taint if self.taint_rule else frozenset({Taint.TRUSTED})
         self.context.progress = self._progress_of(tool)
@@ -234,14 +241,14 @@ class ToolExecutor:
         except Exception as error:  # a tool's mistake must not end the run
             output = _failure(f"{tool.name} failed: {type(error).__name__}: {error!s:.300}")
         self.taint |= output.taint
-        self.log.append(
+        self._record(
             RunEventType.TOOL_FINISHED,
-            agent=agent,
             tool=tool.name,
             failed=output.failed,
             seconds=round(self.clock() - began, 4),
             text=output.text[:MAX_LOGGED_CHARS],
             taint=sorted(self.taint),
+            **{name: output.data[name] for name in _LOGGED_DATA if name in output.data},
         )
         return output
 

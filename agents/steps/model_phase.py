@@ -264,13 +264,13 @@ def _subject(record: FindingRecord) -> str:
     return f"{record.file}:{record.line} {record.rule}: {record.message}\nCode: {record.evidence}"
 
 
-_DETECTED = frozenset(["findings", "claims"])
+_DETECTED = frozenset(["findings", "claims", "frames"])
 _DECIDED = frozenset(["score", "passed", "reasons", "cannot_do"])
 """Members of a verdict, which checks decide."""
 
 
 def _kept(form: type[BaseModel]) -> frozenset[str]:
-    """Members that detectors and checks fill in; a model's answer has none of them."""
+    """Members that detectors, parsers and checks fill in; a model's answer has none of them."""
     return _DETECTED | _DECIDED if issubclass(form, Verdict) else _DETECTED
 
 

@@ -10,6 +10,7 @@ from app.settings.sources import load_settings
 if TYPE_CHECKING:
     from agents.cluster import Cluster
     from agents.plugins.registry import Registry
+    from agents.roster.live_roster import LiveRoster
     from agents.roster.roster import Roster
     from agents.runs.run_store import RunStore
     from agents.runs.tool_settings import ToolSettings
@@ -42,6 +43,16 @@ def open_roster(registry: "Registry", project: Path | None = None) -> "Roster":
     from agents.roster.roster import load_roster
 
     return load_roster(registry, user_folder=user_agents_folder(), project=project or Path.cwd())
+
+
+def open_live_roster(registry: "Registry", project: Path | None = None) -> "LiveRoster":
+    """`open_roster` that follows changed files, for processes that live long."""
+    from agents.roster.live_roster import LiveRoster
+    from agents.roster.roster import PROJECT_FOLDER
+
+    root = project or Path.cwd()
+    folders = [*registry.agent_folders, user_agents_folder(), root / PROJECT_FOLDER]
+    return LiveRoster(lambda: open_roster(registry, root), folders)
 
 
 def pipeline_folders() -> list[Path]:
@@ -103,7 +114,7 @@ def _open_cluster(settings: "Settings", engine: "AsyncPravahaEngine") -> "Cluste
     registry = open_registry(settings)
     return Cluster(
         registry=registry,
-        roster=open_roster(registry),
+        roster=open_live_roster(registry),
         client=InProcessClient(engine),
         approvals=Approvals(),
         pipeline_folders=pipeline_folders(),

@@ -138,7 +138,7 @@ def run(
     record: Annotated[
         Path | None,
         typer.Option(
-            "--record", metavar="DIR", help="Write trajectory.jsonl and result.json to a folder."
+            "--record", metavar="DIR", help="Write the run to a folder, for `agents replay`."
         ),
     ] = None,
     *,
@@ -170,6 +170,27 @@ def run(
         record=record,
     )
     raise typer.Exit(run_agent(options, given))
+
+
+@agents_app.command()
+@setting_options("engine", "remote")
+def replay(
+    context: typer.Context,
+    folder: Annotated[Path, typer.Argument(help="The folder of `agents run --record`.")],
+    as_json: JsonOption = False,
+    *,
+    flags: dict[str, Any],
+) -> None:
+    """Run a recorded agent again with the recorded answers, and compare the events.
+
+    Files are read again; the model, approvals and tools with side effects answer from the recording. Exits
+    with 0 if the events are the same but for times and ids, with 1 if they differ.
+    """
+    from app.commands.agents.replaying import replay_run
+
+    given = {**(context.obj or {}), **flags}
+    refuse_remote_contradictions(given)
+    raise typer.Exit(replay_run(folder, given, as_json=as_json))
 
 
 def _roster() -> "Roster":

@@ -91,8 +91,9 @@ async def test_start_tools_and_each_call_are_asked_once(run, pids):
     assert person.tools == ["mcp fake start", "mcp fake tools", "fake.echo"]
     start, tools, call = person.asked
     assert "mcp_server.py" in start.arguments
-    assert "new tool echo" in tools.detail
-    assert '"readOnlyHint": true' in tools.detail
+    offered = json.loads(tools.arguments)["tools"]
+    assert "new tool echo" in offered
+    assert '"readOnlyHint": true' in offered
     assert call.effects == {Effect.EXECUTE, Effect.EGRESS}
     assert call.target == '{"text":"hello"}'
     assert running(pids) == []
@@ -133,7 +134,7 @@ async def test_a_changed_tool_is_asked_again_as_a_diff(run, redefine):
     denier = Person(tools="deny")
     result = await run([*ECHO, ["fake.fail", {}]], denier)
     assert denier.tools == ["mcp fake tools", "fake.fail"]
-    detail = denier.asked[0].detail
+    detail = json.loads(denier.asked[0].arguments)["tools"]
     assert "changed tool echo" in detail
     assert '-  "description": "Return the text."' in detail
     assert '+  "description": "Return the⟨U+200B⟩ text."' in detail

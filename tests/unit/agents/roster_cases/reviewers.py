@@ -90,6 +90,7 @@ BEFORE = {"before/shop.py": "def price(item, tax):\n    return item * tax\n", "b
           "from shop import price\n\ndef test_price():\n    assert price(2, 3) == 6\n"}  # fmt: skip
 AFTER = {"after/shop.py": "def price(item):\n    return item\n", "after/test_shop.py":
          "from shop import price\n\ndef test_price():\n    assert True\n"}  # fmt: skip
+SAME = {path.replace("before/", "after/"): text for path, text in BEFORE.items()}
 
 
 def reports(*expected: tuple[str, int]):
@@ -119,6 +120,11 @@ def writes_a_failing_test(result: RunResult) -> None:
 
 def draws_a_lesson(result: RunResult) -> None:
     assert result.output.model_dump()
+
+
+def passes(result: RunResult) -> None:
+    assert result.output.passed
+    assert result.findings == []
 
 
 def refuses(result: RunResult) -> None:
@@ -227,4 +233,6 @@ SCENARIOS += [
     ("output_verifier", Case(refuses)),
     ("patch_applier", Case(refuses, files={"a.py": "x = 1\n"})),
     ("test_generator", Case(refuses, files={"a.py": "x = 1\n"})),
+    ("self_reflection", Case(refuses)),
+    ("regression_guard", Case(passes, files=BEFORE | SAME)),
 ]

@@ -272,7 +272,7 @@ def test_the_domains_of_http_fetch_are_the_users_to_set(folders):
         "*.b.org",
     )
     assert load(folders, http_domains="a.org b.org:81").http_domains == ("a.org", "b.org:81")
-    with pytest.raises(ConfigurationError, match="cannot be set for a project"):
+    with pytest.raises(ConfigurationError, match="lets agents do more than a project may decide"):
         load(folders, here="http_domains = ['a.org']")
     with pytest.raises(ConfigurationError, match="'\\*' is not a domain"):
         load(folders, http_domains="*")
