@@ -31,6 +31,7 @@ from agents.runs.event_log import EventLog
 from agents.runs.result import RunResult, result_from_fields
 from agents.runs.run_store import RunStore
 from agents.runs.tool_settings import ToolSettings
+from agents.tools.tool import Taint
 
 MAX_DEPTH = 2
 RETRY_DELAY_S = 0.5
@@ -132,6 +133,7 @@ class PipelineRun:
         finished: Mapping[str, Mapping[str, Any]] | None = None,
         parent: str = "",
         depth: int = 1,
+        taint: frozenset[Taint] = frozenset({Taint.TRUSTED}),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare a run.
@@ -146,6 +148,7 @@ class PipelineRun:
             finished: stored results of a resumed run.
             parent: id of the run that started this one.
             depth: 1, or 2 for a pipeline inside a pipeline.
+            taint: labels of what the task's inputs were derived from.
             clock: monotonic seconds.
         """
         self.id = run or new_run_id()
@@ -158,6 +161,7 @@ class PipelineRun:
         self._cancelled = cancelled or asyncio.Event()
         self._request = dict(request or {})
         self._depth = depth
+        self._taint = taint
         self._clock = clock
         self._began = clock()
         self._tokens_left = pipeline.tokens
@@ -262,13 +266,16 @@ class PipelineRun:
 
     async def _attempt(self, node: Node) -> RunResult:
         needed = {name: self.results[name] for name in node.needs if name in self.results}
+        taint = self._taint.union(*(result.taint for result in needed.values()))
         if node.reduce is not None:
             return replace(
-                self._result(node, RunState.OK, ""), output=reduce_outputs(node.reduce, needed)
+                self._result(node, RunState.OK, ""),
+                output=reduce_outputs(node.reduce, needed),
+                taint=taint,
             )
         task = self._node_task(node, needed)
         if node.pipeline:
-            return await self._run_pipeline(node, task, needed)
+            return await self._run_pipeline(node, task, needed, taint)
         spec = self._means.roster.get(node.agent)
         tokens = min(spec.budget.tokens, self._tokens_left)
         self._tokens_left -= tokens
@@ -286,6 +293,7 @@ class PipelineRun:
             log=self.log,
             node=node.name,
             settings=self._means.settings,
+            taint=taint,
             clock=self._clock,
         )
         if self._means.model is not None and not tokens:
@@ -318,7 +326,11 @@ class PipelineRun:
         )
 
     async def _run_pipeline(
-        self, node: Node, task: AgentTask, needed: Mapping[str, RunResult]
+        self,
+        node: Node,
+        task: AgentTask,
+        needed: Mapping[str, RunResult],
+        taint: frozenset[Taint],
     ) -> RunResult:
         if self._depth >= MAX_DEPTH:
             raise InvalidTask(f"Pipelines may be nested {MAX_DEPTH} deep.")
@@ -331,6 +343,7 @@ class PipelineRun:
             cancelled=self._cancelled,
             parent=self.id,
             depth=self._depth + 1,
+            taint=taint,
             clock=self._clock,
         )
         inner.log.follow(lambda event: self._relay(node, event))
@@ -344,6 +357,7 @@ class PipelineRun:
             agent=name,
             output=output,
             usage=result.usage,
+            taint=taint.union(*(one.taint for one in result.nodes.values())),
         )
 
     def _relay(self, node: Node, event: RunEvent) -> None:

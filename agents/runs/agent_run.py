@@ -31,7 +31,8 @@ from agents.runs.event_log import EventLog
 from agents.runs.result import RunResult
 from agents.runs.tool_executor import ToolExecutor
 from agents.runs.tool_settings import ToolSettings
-from agents.tools.tool import Tool, ToolContext
+from agents.tools.sensitive import FILE_TAINT, taint_of
+from agents.tools.tool import Taint, Tool, ToolContext
 
 _LOG = logging.getLogger(__name__)
 
@@ -77,6 +78,7 @@ class AgentRun:
         log: EventLog | None = None,
         node: str = "",
         settings: ToolSettings | None = None,
+        taint: frozenset[Taint] = frozenset({Taint.TRUSTED}),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare a run.
@@ -94,6 +96,7 @@ class AgentRun:
             log: where events go; None begins a log of its own.
             node: the pipeline's node, for events.
             settings: what the user decided about tools; None takes the defaults.
+            taint: labels of what the task's inputs were derived from, such as the results of earlier nodes.
             clock: monotonic seconds.
         """
         self.id = new_run_id()
@@ -131,6 +134,7 @@ class AgentRun:
             node=node,
             conversation=task.conversation or self.log.run,
             rules=decided.rules,
+            taint=taint | taint_of(task.text),
             clock=clock,
         )
 
@@ -268,6 +272,7 @@ class AgentRun:
             notes=tuple(self._notes),
             usage=replace(self._usage, tool_calls=self.meter.tools_used, seconds=seconds),
             error=error,
+            taint=self.tools.taint | result_taint(self.task, output),
         )
         for finding in result.findings:
             self.record(RunEventType.FINDING, **finding_fields(finding))
@@ -293,6 +298,12 @@ def detector_results(task: AgentTask, cancelled: asyncio.Event) -> DetectorResul
         inputs=task.inputs,
     )
     return DetectorResults(task.workspace, context)
+
+
+def result_taint(task: AgentTask, output: Output | None) -> frozenset[Taint]:
+    """Labels of an output by what it was made of and by what it says: procedures read files without tools."""
+    read = FILE_TAINT if task.document or len(task.workspace) else frozenset[Taint]()
+    return read if output is None else read | taint_of(output.model_dump_json())
 
 
 def inputs_of(results: Mapping[str, RunResult]) -> dict[str, Any]:

@@ -57,7 +57,10 @@ class ApprovalRequest:
 
 
 class Approvals:
-    """The pending requests, and what was allowed always."""
+    """The pending requests, and what was allowed always in a conversation, by pattern and reason.
+
+    What was allowed always before a run read untrusted and private data is asked again afterwards.
+    """
 
     def __init__(
         self,
@@ -71,7 +74,7 @@ class Approvals:
         self._wall = wall_clock
         self.has_approver = has_approver
         self._waiting: dict[str, tuple[ApprovalRequest, asyncio.Future[tuple[Decision, str]]]] = {}
-        self._allowed: set[tuple[str, str, str, str]] = set()
+        self._allowed: set[tuple[str, ...]] = set()
         self._listeners: list[Callable[[], None]] = []
 
     @property
@@ -129,9 +132,9 @@ class Approvals:
             listener()
 
 
-def _rule(request: ApprovalRequest) -> tuple[str, str, str, str]:
+def _rule(request: ApprovalRequest) -> tuple[str, ...]:
     scope = request.conversation or request.run
-    return scope, request.agent, request.tool, request.pattern
+    return scope, request.agent, request.tool, request.pattern, request.reason
 
 
 def new_approval_id() -> str:

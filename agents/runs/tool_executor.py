@@ -3,8 +3,9 @@
 The user's approval rules (`agents.runs.approval_rules`) decide calls that match them; they never lift the
 taint rule, nor a denial by mode.
 
-Taint rule: once a run has read untrusted *and* private data, a tool that writes, executes or sends needs an
-approval whatever the mode is. Every call is logged.
+Taint rule, whatever the mode is. Once a run has read untrusted *and* private data, a tool that writes,
+executes or sends needs an approval. Once it has read untrusted data and anything that is not known to be
+public, which reading any file does, a tool that sends needs one. Every call is logged.
 """
 
 import asyncio
@@ -55,6 +56,7 @@ class ToolExecutor:
         conversation: what an "always" approval is limited to: a conversation's id, or the run's.
         taint: labels of everything the run has read so far.
         rules: the user's approval rules.
+        taint_rule: False only in `benchmarks/agent_attacks.py`, which measures what the rule prevents.
     """
 
     spec: AgentSpec
@@ -69,6 +71,11 @@ class ToolExecutor:
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
     rules: tuple[ApprovalRule, ...] = ()
     clock: Callable[[], float] = time.monotonic
+    taint_rule: bool = True
+
+    def add_taint(self, labels: frozenset[Taint]) -> None:
+        """Note that the run reads data with these labels beside the outputs of its tools."""
+        self.taint |= labels
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         """Call a tool. A failure of the tool itself is an output with `failed` set.
@@ -96,12 +103,11 @@ class ToolExecutor:
         if self.meter.tools_left <= 0:
             return []
         mode = stricter(self.mode, self.spec.permission_mode)
-        tainted = {Taint.UNTRUSTED, Taint.PRIVATE} <= self.taint
         can_ask = mode != "deny" and self.approvals.has_approver
         ruled = {rule.tool for rule in self.rules if rule.mode == "auto" and mode != "deny"}
 
         def unasked(tool: Tool) -> bool:
-            if tainted or self._asks_without_sandbox(tool):
+            if self._taint_reason(tool) or self._asks_without_sandbox(tool):
                 return False
             return mode == "auto" or tool.name in ruled
 
@@ -124,6 +130,9 @@ class ToolExecutor:
         """
         mode = stricter(self.mode, self.spec.permission_mode)
         side_effects = bool(tool.effects & _SIDE_EFFECTS) or tool.needs_approval(arguments)
+        reason = self._taint_reason(tool) if side_effects else ""
+        if not reason and self._has_read(Taint.UNTRUSTED) and tool.asks_when_untrusted(arguments):
+            side_effects, reason = True, "the run has read untrusted data"
         if not side_effects:
             return ""
         if mode == "deny":
@@ -132,13 +141,26 @@ class ToolExecutor:
         ruled = mode_of(self.rules, tool.name, words)
         if ruled == "deny":
             raise PermissionDenied(f"{tool.name} is denied: an approval rule denies this call.")
-        if {Taint.UNTRUSTED, Taint.PRIVATE} <= self.taint:
-            return "the run has read untrusted and private data"
+        if reason:
+            return reason
         if self._asks_without_sandbox(tool):
             return "the sandbox is off"
         if ruled == "ask":
             return "an approval rule asks for it"
-        return "" if "auto" in (self.mode, ruled) else "the tool has side effects"
+        return "" if "auto" in (mode, ruled) else "the tool has side effects"
+
+    def _taint_reason(self, tool: Tool) -> str:
+        """Why the taint rule asks for an approval of a tool with side effects; empty if it does not."""
+        if not self._has_read(Taint.UNTRUSTED):
+            return ""
+        if self._has_read(Taint.PRIVATE):
+            return "the run has read untrusted and private data"
+        if Effect.EGRESS in tool.effects and self._has_read(Taint.LOCAL):
+            return "the run has read files or other data that is not known to be public"
+        return ""
+
+    def _has_read(self, label: Taint) -> bool:
+        return self.taint_rule and label in self.taint
 
     async def _permit(self, tool: Tool, arguments: BaseModel) -> None:
         reason = self.needs_approval(tool, arguments)
@@ -190,7 +212,7 @@ class ToolExecutor:
         shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
         self._record(RunEventType.TOOL_STARTED, tool=tool.name, arguments=shown)
         began = self.clock()
-        self.context.taint = self.taint
+        self.context.taint = self.taint if self.taint_rule else frozenset({Taint.TRUSTED})
         self.context.progress = self._progress_of(tool)
         try:
             async with asyncio.timeout(tool.timeout_s):

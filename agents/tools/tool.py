@@ -28,9 +28,15 @@ class Effect(StrEnum):
 
 
 class Taint(StrEnum):
-    """Label of data. A derived value carries all labels of its inputs."""
+    """Label of data. A derived value carries all labels of its inputs.
+
+    `PRIVATE` is for secrets and personal data, `LOCAL` for everything else that is the user's and not known
+    to be public: files, history, documents. `UNTRUSTED` is text that somebody else may have written, which
+    files are, too.
+    """
 
     TRUSTED = "trusted"
+    LOCAL = "local"
     PRIVATE = "private"
     UNTRUSTED = "untrusted"
 
@@ -93,6 +99,8 @@ class Tool:
         timeout_s: seconds after which the executor cancels the call.
         idempotent: whether a failed call may be repeated.
         needs_approval: whether this call needs an approval by its arguments, beside the effects.
+        asks_when_untrusted: whether this call needs an approval, whatever the mode is, once the run has read
+            untrusted data; for calls that could make an injected text last.
         target: what an approver sees and may remember, such as `pytest -q`, from the arguments.
         words: what the patterns of approval rules are matched against, from the arguments; None takes the
             target as one word.
@@ -106,5 +114,6 @@ class Tool:
     timeout_s: float = 30.0
     idempotent: bool = True
     needs_approval: Callable[[Any], bool] = lambda arguments: False
+    asks_when_untrusted: Callable[[Any], bool] = lambda arguments: False
     target: Callable[[Any], str] = lambda arguments: ""
     words: Callable[[Any], tuple[str, ...]] | None = None

@@ -17,6 +17,7 @@ MESSAGES: tuple[Hint, ...] = (
     ("prompt", "type"),
     ("fork", "fork"),
     ("regen", "again"),
+    ("expand", "expand"),
     ("edit", "edit"),
     ("msg.prev", "select"),
     ("copy", "copy"),
@@ -24,6 +25,7 @@ MESSAGES: tuple[Hint, ...] = (
 SELECTED: tuple[Hint, ...] = (
     ("fork", "fork"),
     ("regen", "again"),
+    ("expand", "expand"),
     ("edit", "edit"),
     ("prune", "prune"),
     ("undo", "undo"),

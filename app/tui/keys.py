@@ -100,6 +100,7 @@ APP_KEYS: tuple[Key, ...] = (
     Key("surprise.prev", "left_curly_bracket", "perform('tokens','surprise_previous')", "surprising", "Move the token cursor to the previous unlikely token", Group.NAVIGATE, False, False),
     Key("surprise.next", "right_curly_bracket", "perform('tokens','surprise_next')", "surprising", "Move the token cursor to the next unlikely token", Group.NAVIGATE),
     Key("expand", "x", "perform('compare','ask_count')", "expand", "Generate 2 to 9 answers side by side: x, then their number", Group.NAVIGATE),
+    Key("expand.deep", "X", "perform('compare','ask_count_at_token')", "continue", "Generate 2 to 9 continuations side by side from the token cursor: X, then their number", Group.NAVIGATE),
     Key("mark", "space", "perform('compare','mark')", "mark", "Mark the selected message, else the last one, to compare messages (c) or their KV blocks (v)", Group.NAVIGATE),
     Key("compare", "c", "perform('compare','compare')", "compare", "Compare the marked messages, else an answer with the one before it", Group.NAVIGATE),
     Key("search", "slash", "perform('search','find')", "find", "Find words in the messages of the open branch", Group.NAVIGATE),
