@@ -70,7 +70,7 @@ class AgentSpec:
     score_questions: tuple[str, ...] = ()
     few_shots: tuple[str, ...] = ()
     model: str = "inherit"
-    permission_mode: PermissionMode = "ask"
+    permission_mode: PermissionMode = "auto"
     max_turns: int = 5
     skills: tuple[str, ...] = ()
     mcp_servers: tuple[str, ...] = ()

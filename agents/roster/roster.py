@@ -99,7 +99,7 @@ def _refuse_widening(spec: AgentSpec, earlier: AgentSpec | None) -> None:
     """
     if earlier is None:
         wider = set(spec.tools) - {"read", "grep", "glob", "git"}
-        looser = spec.permission_mode == "auto"
+        looser = False  # a specification only tightens the mode of a run
     else:
         wider = set(spec.tools) - set(earlier.tools)
         looser = _STRICTNESS[spec.permission_mode] < _STRICTNESS[earlier.permission_mode]

@@ -210,3 +210,17 @@ def test_the_swap_tier_needs_prefix_caching(folders):
     assert load(folders, swap_bytes="0").swap_bytes == 0
     with pytest.raises(ConfigurationError, match="--swap-bytes is '1GiB' but should be 0 without"):
         load(folders, flags={"swap_bytes": "1GiB", "prefix_caching": False})
+
+
+@pytest.mark.parametrize(("name", "value"), [("sandbox", "off"), ("allow", "shell: *")])
+def test_a_project_cannot_let_agents_do_more(folders, name, value):
+    setting = f'{name} = "{value}"'
+    assert load(folders, user=setting).is_set(name)
+    with pytest.raises(ConfigurationError, match=f"{name} lets agents do more than a project"):
+        load(folders, here=setting)
+
+
+def test_approval_rules_are_separated_by_semicolons_or_listed(folders):
+    rules = ("shell: pytest *", "shell: ruff check *")
+    assert load(folders, flags={"allow": "shell: pytest *; shell: ruff check *;"}).allow == rules
+    assert load(folders, user='allow = ["shell: pytest *", "shell: ruff check *"]').allow == rules
