@@ -314,7 +314,7 @@ def _phase(client: "EngineClient", registry: Registry) -> ModelPhase:
     from agents.model.session import ModelSession
     from agents.steps.model_phase import StepsPhase
 
-    return StepsPhase(ModelSession(client), tuple(registry.tools.values()))
+    return StepsPhase(ModelSession(client), registry.catalogue)
 
 
 async def open_task(

@@ -17,7 +17,6 @@ from agents.text.near import near_matches
 
 PROJECT_FOLDER = Path(".pravaha/agents")
 _STRICTNESS = {"auto": 0, "ask": 1, "deny": 2}
-_READING = ("read", "grep", "glob", "git")
 
 
 @dataclass(slots=True)
@@ -98,12 +97,13 @@ def _refuse_widening(spec: AgentSpec, earlier: AgentSpec | None) -> None:
     Raises:
         InvalidSpec: it would.
     """
-    allowed = _READING if earlier is None else earlier.tools
-    wider = set(spec.tools) - set(allowed)
-    looser = (
-        earlier is not None
-        and _STRICTNESS[spec.permission_mode] < _STRICTNESS[earlier.permission_mode]
-    )
+    if earlier is None:
+        wider = set(spec.tools) - {"read", "grep", "glob", "git"}
+        looser = False  # a specification only tightens the mode of a run
+    else:
+        wider = set(spec.tools) - set(earlier.tools)
+        wider |= set(earlier.disallowed_tools) - set(spec.disallowed_tools)
+        looser = _STRICTNESS[spec.permission_mode] < _STRICTNESS[earlier.permission_mode]
     if spec.mcp_servers and (earlier is None or set(spec.mcp_servers) - set(earlier.mcp_servers)):
         wider.add("MCP servers")
     if wider or looser:

@@ -108,6 +108,7 @@ def parse_spec(text: str, path: Path) -> AgentSpec:
         max_turns=fields.maxTurns,
         skills=tuple(fields.skills),
         mcp_servers=tuple(fields.mcpServers),
+        disallowed_tools=tuple(fields.disallowedTools),
         memory=fields.memory,
         background=fields.background,
         isolation=fields.isolation,

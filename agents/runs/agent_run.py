@@ -28,8 +28,9 @@ from agents.procedures.procedure import AgentTask, Result
 from agents.runs.approvals import Approvals
 from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
+from agents.runs.mcp_tools import RunMcp
 from agents.runs.result import RunResult
-from agents.runs.tool_executor import ToolExecutor
+from agents.runs.tool_executor import ToolExecutor, stricter
 from agents.runs.tool_settings import ToolSettings
 from agents.tools.sensitive import FILE_TAINT, taint_of
 from agents.tools.tool import Taint, Tool, ToolContext
@@ -137,6 +138,15 @@ class AgentRun:
             taint=taint | taint_of(task.text),
             clock=clock,
         )
+        self._mcp = RunMcp(
+            spec,
+            registry.mcp,
+            approvals,
+            self.record,
+            self.log.run,
+            str(task.workspace.root),
+            self.note,
+        )
 
     # ProcedureContext.
 
@@ -221,13 +231,31 @@ class AgentRun:
             stop.cancel()
             if not work.done():
                 work.cancel()
+            try:
                 await asyncio.gather(work, return_exceptions=True)
+            finally:
+                await self._mcp.close()
         return self._finish(*self._outcome(work))
 
     async def _work(self) -> None:
+        await self._open_mcp()
         self._output = await self._procedure()(self.task, self)
         if self._model is not None:
             self._output = await self._model(self.task, self._output, self)
+
+    async def _open_mcp(self) -> None:
+        """Add the tools of the agent's MCP servers, if anything in this run calls tools."""
+        if self._model is None and self._procedure() is collect_findings:
+            return
+        if not self._spec.mcp_servers:
+            return
+        if stricter(self.tools.mode, self._spec.permission_mode) == "deny":
+            self.note("MCP servers were not used: the permission mode is deny.")
+            return
+        opened = await self._mcp.open()
+        if opened:  # what their servers say about them is read with the tools
+            self.tools.add_taint(frozenset({Taint.UNTRUSTED}))
+        self.tools.tools = {**self.tools.tools, **opened}
 
     def _outcome(self, work: "asyncio.Future[None]") -> tuple[RunState, str]:
         """How the run finished, and one sentence if it did not finish well."""

@@ -94,12 +94,15 @@ class ToolExecutor:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "arguments"
             raise InvalidTask(f"{name}: {where}: {first['msg']}.") from error
+        refused = tool.unavailable or tool.refusal(checked)
+        if refused:
+            return self._refused(tool, checked, refused)
         self.meter.use_tool()
         await self._permit(tool, checked)
         return await self._run(tool, checked)
 
     def permitted(self) -> list[Tool]:
-        """The tools that may be called now: those whose every call would be denied are left out."""
+        """The tools that may be called now: those whose every call would fail or be denied are left out."""
         if self.meter.tools_left <= 0:
             return []
         mode = stricter(self.mode, self.spec.permission_mode)
@@ -114,7 +117,8 @@ class ToolExecutor:
         return [
             tool
             for tool in self.tools.values()
-            if can_ask or not tool.effects & _SIDE_EFFECTS or unasked(tool)
+            if not tool.unavailable
+            and (can_ask or not tool.effects & _SIDE_EFFECTS or unasked(tool))
         ]
 
     def _asks_without_sandbox(self, tool: Tool) -> bool:
@@ -161,6 +165,19 @@ class ToolExecutor:
 
     def _has_read(self, label: Taint) -> bool:
         return self.taint_rule and label in self.taint
+
+    def _refused(self, tool: Tool, arguments: BaseModel, reason: str) -> ToolOutput:
+        """A call that is not made, as the log shows it."""
+        shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
+        self._record(RunEventType.TOOL_STARTED, tool=tool.name, arguments=shown)
+        self._record(
+            RunEventType.TOOL_FINISHED,
+            tool=tool.name,
+            failed=True,
+            seconds=0.0,
+            text=reason[:MAX_LOGGED_CHARS],
+        )
+        return _failure(reason)
 
     async def _permit(self, tool: Tool, arguments: BaseModel) -> None:
         reason = self.needs_approval(tool, arguments)

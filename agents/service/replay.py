@@ -77,7 +77,7 @@ async def replay(
 
     Raises:
         UnknownAgent: there is no such agent any more.
-        InvalidTask: a path does not exist, or another model is loaded.
+        InvalidTask: a path does not exist, another model is loaded, or the agent uses MCP servers.
     """
     outputs = _recorded_outputs(recording.events)
     tools = {
@@ -91,7 +91,10 @@ async def replay(
         session = ReplayedSession(client, recording.answers)
         if session.identity() != recording.model:
             raise InvalidTask("The recording was made with another model: load that one.")
-        phase = StepsPhase(session, tuple(registry.tools.values()), profile=recording.profile)
+        phase = StepsPhase(session, registry.catalogue, profile=recording.profile)
+    if roster.get(recording.key).mcp_servers:
+        # Its approvals would be recorded ones, and nobody has seen what the servers offer today.
+        raise InvalidTask(f"A run of {recording.key} cannot be replayed: it uses MCP servers.")
     cluster = Cluster(
         registry=replace(registry, tools=tools),
         roster=roster,

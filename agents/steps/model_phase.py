@@ -8,7 +8,7 @@ An agent below its required capability keeps its procedure's output, and a note 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -54,7 +54,7 @@ class StepsPhase:
     def __init__(
         self,
         session: ModelSession,
-        tools: Sequence[Tool] = (),
+        tools: Sequence[Tool] | Callable[[], Sequence[Tool]] = (),
         *,
         profile: CapabilityProfile | None = None,
     ) -> None:
@@ -62,11 +62,11 @@ class StepsPhase:
 
         Args:
             session: the engine.
-            tools: all registered tools, for the shared catalogue.
+            tools: all registered tools, for the shared catalogue; a function if they may change.
             profile: what the model can do; None measures it when the first agent runs.
         """
         self.session = session
-        self._tools = tuple(tools)
+        self._tools = tools if callable(tools) else lambda: tools
         self._given = profile
         self._profiles: dict[str, CapabilityProfile] = {}
         self._measuring = asyncio.Lock()
@@ -147,7 +147,7 @@ class StepsPhase:
             return layout.shared(
                 task=f"Task: {task.text}" if task.text else "",
                 document=shared_document(task.document, task.workspace),
-                system=system_text(self._tools),
+                system=system_text(self._tools()),
                 max_tokens=min(MAX_SHARED_TOKENS, context // 2),
             )
         except InvalidRequest as error:

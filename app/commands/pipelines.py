@@ -295,20 +295,20 @@ async def _run(
     as_json: bool,
 ) -> "PipelineResult":
     from agents.cluster import Cluster
-    from agents.plugins.registry import load_registry
     from agents.runs.approvals import Approvals
     from app.commands.agents.asking import TerminalApprover, can_ask
     from app.commands.agents.findings_table import print_pipeline_result
     from app.commands.agents.progress import cancel_on_interrupt, show_nodes
     from app.runtime.agents import (
         open_model_client,
+        open_registry,
         open_roster,
         pipeline_folders,
         tool_settings,
     )
     from app.settings.sources import load_settings
 
-    registry = load_registry()
+    registry = open_registry(load_settings(flags))
     approvals = Approvals(has_approver=mode == "ask" and can_ask())
     cancelled = asyncio.Event()
     with ExitStack() as stack:

@@ -66,7 +66,7 @@ GROUPS: dict[str, dict[str, type]] = {
         "drain_seconds": float,
         "agents_root": str,
     },
-    "agents": {"sandbox": str, "allow": str},
+    "agents": {"sandbox": str, "allow": str, "http_domains": str},
     "remote": {"attach": str, "api_key": str},
     "screen": {"theme": str, "avatar": str, "charset": str, "notify": str, "mouse": bool},
 }

@@ -20,6 +20,19 @@ if TYPE_CHECKING:
     from engine.runtime.engine import AsyncPravahaEngine
 
 
+def open_registry(settings: "Settings | None" = None) -> "Registry":
+    """Everything that is registered, with the tools and MCP servers that the settings turn on."""
+    from agents.mcp.servers import McpServers
+    from agents.plugins.registry import load_registry
+    from agents.tools.http_fetch import http_fetch_tool
+
+    settings = load_settings() if settings is None else settings
+    registry = load_registry()
+    registry.tools["http_fetch"] = http_fetch_tool(settings.http_domains)
+    registry.mcp = McpServers(settings.mcp.configured(), settings.mcp_approved)
+    return registry
+
+
 def user_agents_folder() -> Path:
     """The folder of the user's own agents."""
     return load_settings().config_dir / "agents"
@@ -95,11 +108,10 @@ def open_run_service(
 
 def _open_cluster(settings: "Settings", engine: "AsyncPravahaEngine") -> "Cluster":
     from agents.cluster import Cluster
-    from agents.plugins.registry import load_registry
     from agents.runs.approvals import Approvals
     from engine.clients.in_process import InProcessClient
 
-    registry = load_registry()
+    registry = open_registry(settings)
     return Cluster(
         registry=registry,
         roster=open_live_roster(registry),

@@ -19,8 +19,8 @@ _NOISE = frozenset(
 )  # fmt: skip
 """Tests that report imports, assertions or every process: true of most programs, and no defect."""
 _FOLLOWED = frozenset(
-    ["B102", "B104", "B301", "B302", "B306", "B307", "B310", "B313", "B314", "B315", "B316", "B317", "B318",
-     "B319", "B320", "B324", "B506", "B602", "B604", "B605", "B608", "B609", "B614", "B615", "B703", "B704"]
+    ["B102", "B104", "B108", "B301", "B302", "B306", "B307", "B310", "B313", "B314", "B315", "B316", "B317", "B318",
+     "B319", "B320", "B324", "B506", "B602", "B604", "B605", "B608", "B609", "B614", "B615", "B701", "B703", "B704"]
 )  # fmt: skip
 """Tests whose answer depends on where the data comes from: other detectors follow it, so these are notes only."""
 _SEVERITY = {

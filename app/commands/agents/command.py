@@ -39,12 +39,12 @@ def list_agents(as_json: JsonOption = False) -> None:
 @agents_app.command()
 def show(key: KeyArgument, as_json: JsonOption = False) -> None:
     """Show what an agent does, its tools, its detectors and their rules."""
-    from agents.plugins.registry import load_registry
     from app.commands.agents.listing import agent_details, print_agent
+    from app.runtime.agents import open_registry, open_roster
 
     with one_sentence_errors():
-        registry = load_registry()
-        spec = _roster().get(key)
+        registry = open_registry()
+        spec = open_roster(registry).get(key)
         if as_json:
             print(json.dumps(agent_details(spec, registry), indent=2))
         else:
@@ -62,14 +62,14 @@ def lint(
 ) -> None:
     """Check specification files: fields, tools, detectors, output schema, length of the role card."""
     from agents.api.errors import InvalidSpec
-    from agents.plugins.registry import load_registry
     from agents.roster.lint import check_spec
     from agents.roster.spec_file import read_spec
+    from app.runtime.agents import open_registry
 
     with one_sentence_errors():
         problems = []
         if files:
-            registry = load_registry()
+            registry = open_registry()
             for path in files:
                 try:
                     check_spec(read_spec(path), registry)
@@ -194,7 +194,6 @@ def replay(
 
 
 def _roster() -> "Roster":
-    from agents.plugins.registry import load_registry
-    from app.runtime.agents import open_roster
+    from app.runtime.agents import open_registry, open_roster
 
-    return open_roster(load_registry())
+    return open_roster(open_registry())

@@ -16,7 +16,6 @@ from agents.api.events import RunEvent, RunState
 from agents.api.finding import Severity
 from agents.cluster import Cluster
 from agents.model.recorded_session import RecordedSession
-from agents.plugins.registry import load_registry
 from agents.reports.sarif import sarif_log
 from agents.runs.agent_run import AgentRun
 from agents.runs.approvals import Approvals
@@ -27,7 +26,7 @@ from app.commands.agents.asking import TerminalApprover, can_ask
 from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS
 from app.commands.agents.findings_table import print_result
 from app.commands.agents.progress import cancel_on_interrupt, show_steps
-from app.runtime.agents import open_model_client, open_roster, tool_settings
+from app.runtime.agents import open_model_client, open_registry, open_roster, tool_settings
 from app.settings.sources import load_settings
 from engine.api.errors import PravahaError
 
@@ -92,7 +91,7 @@ def threshold_of(level: str) -> Severity | None:
 
 async def _run(options: RunOptions, flags: dict[str, Any]) -> tuple[RunResult, bool]:
     """The result, and whether it could be recorded if that was asked for."""
-    registry = load_registry()
+    registry = open_registry(load_settings(flags))
     paths = [path for path in options.paths if str(path) != "-"]
     document = _standard_input() if len(paths) < len(options.paths) else ""
     project = paths[0] if len(paths) == 1 and paths[0].is_dir() else Path.cwd()
@@ -115,7 +114,7 @@ async def _run(options: RunOptions, flags: dict[str, Any]) -> tuple[RunResult, b
         if options.use_model:
             client = await asyncio.to_thread(stack.enter_context, open_model_client(flags))
             session = RecordedSession(client)
-            phase = StepsPhase(session, tuple(registry.tools.values()))
+            phase = StepsPhase(session, registry.catalogue)
         profile = None
         if phase is not None and session is not None and options.record is not None:
             profile = await phase.profile()  # measured before, so that it is not recorded

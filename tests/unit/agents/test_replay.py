@@ -149,3 +149,10 @@ async def test_what_is_no_recording_is_refused(registry, tmp_path):
     with_model = Recording("x", BUDGET, model="another")
     with pytest.raises(InvalidTask, match="another model"):
         await replay(with_model, registry, Roster({}), ScriptedClient())
+
+
+async def test_a_run_with_mcp_servers_is_not_replayed(registry):
+    """A recording must not approve what a server offers today."""
+    spec = AgentSpec("caller", "audit", "", "", (), (), "Answer", mcp_servers=("any",))
+    with pytest.raises(InvalidTask, match="it uses MCP servers"):
+        await replay(Recording("caller", BUDGET), registry, Roster({"caller": spec}), None)

@@ -136,7 +136,7 @@ CASES: dict[str, Case] = {
     "type_safety": Case(reports(("wrong-return-type", 10)), files={"app/code.py": CODE}),
     "logic_flaw": Case(reports(("self-comparison", 14)), files={"app/code.py": CODE}),
     "consistency_guard": Case(
-        reports(("wrong-call", 38), ("docstring-parameter", 29)), files={"app/code.py": CODE}
+        reports(("wrong-call", 38), ("docstring-parameter", 33)), files={"app/code.py": CODE}
     ),
     "hallucination_hunter": Case(reports(("unknown-import", 1)), files={"app/code.py": CODE}),
     "edge_case_hunter": Case(reports(("unguarded-division", 6)), files={"app/code.py": CODE}),
@@ -154,7 +154,7 @@ CASES: dict[str, Case] = {
     "security_audit": Case(reports(("sql-injection", 17), ("leaked-token", 11)), files=FILES),
     "injection_scanner": Case(reports(("sql-injection", 17)), files=FILES),
     "auth_audit": Case(
-        reports(("missing-authentication", 15), ("unverified-token", 28)), files=FILES
+        reports(("missing-authentication", 14), ("unverified-token", 28)), files=FILES
     ),
     "crypto_audit": Case(reports(("fast-password-hash", 32)), files=FILES),
     "dependency_audit": Case(
