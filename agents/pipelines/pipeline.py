@@ -9,8 +9,8 @@ from agents.api.errors import InvalidSpec, UnknownAgent
 from agents.api.finding import Severity
 from agents.roster.roster import Roster
 
-Reducer = Literal["findings", "vote", "concatenate"]
-REDUCERS: tuple[Reducer, ...] = ("findings", "vote", "concatenate")
+Reducer = Literal["findings", "vote", "concatenate", "report"]
+REDUCERS: tuple[Reducer, ...] = ("findings", "vote", "concatenate", "report")
 MANDATORY_GATES = ("syntax_audit", "security_audit", "output_verifier")
 """Agents that a pipeline chosen by a router cannot leave out."""
 

@@ -2,10 +2,11 @@
 
 Every node ends in one state of `RunState`; nothing waits for a node that cannot run. A failed required node
 skips its dependants at once and fails the run; a failed optional node is a gap that its dependants mention.
-Each result is on disk before a dependant starts.
+Each result is on disk before a dependant starts; if the disk takes no more, the run goes on and says so.
 """
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,8 @@ from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
 from agents.runs.result import RunResult, result_from_fields
 from agents.runs.run_store import RunStore
+from agents.runs.tool_settings import ToolSettings
+from agents.tools.tool import Taint
 
 MAX_DEPTH = 2
 RETRY_DELAY_S = 0.5
@@ -61,6 +64,18 @@ class PipelineResult:
         """The result of the output node, or None if it did not run."""
         return self.nodes.get(self.output)
 
+    @property
+    def notes(self) -> list[str]:
+        """Of nodes without a result why, and what the nodes had to say, each once."""
+        missing = [
+            f"{name}: {node.error}"
+            for name, node in self.nodes.items()
+            if node.state is not RunState.OK and node.error
+        ]
+        return list(
+            dict.fromkeys([*missing, *(n for one in self.nodes.values() for n in one.notes)])
+        )
+
     def fields(self) -> dict[str, Any]:
         """The result as JSON members: those of `pravaha pipelines run --json`."""
         found = merged_findings(self.nodes).model_dump(mode="json")["findings"]
@@ -72,6 +87,7 @@ class PipelineResult:
             "error": self.error or None,
             "findings": found,
             "output": None if output is None else output.fields()["output"],
+            "notes": self.notes,
             "nodes": {name: node.fields() for name, node in self.nodes.items()},
             "seconds": round(self.usage.seconds, 3),
         }
@@ -89,6 +105,7 @@ class Means:
         mode: permission mode.
         model: the model phase, or None.
         store: where results are kept, or None to keep nothing.
+        settings: what the user decided about tools.
     """
 
     registry: Registry
@@ -98,6 +115,7 @@ class Means:
     mode: PermissionMode = "ask"
     model: ModelPhase | None = None
     store: RunStore | None = None
+    settings: ToolSettings = field(default_factory=ToolSettings)
 
 
 class PipelineRun:
@@ -115,6 +133,7 @@ class PipelineRun:
         finished: Mapping[str, Mapping[str, Any]] | None = None,
         parent: str = "",
         depth: int = 1,
+        taint: frozenset[Taint] = frozenset({Taint.TRUSTED}),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare a run.
@@ -129,6 +148,7 @@ class PipelineRun:
             finished: stored results of a resumed run.
             parent: id of the run that started this one.
             depth: 1, or 2 for a pipeline inside a pipeline.
+            taint: labels of what the task's inputs were derived from.
             clock: monotonic seconds.
         """
         self.id = run or new_run_id()
@@ -141,11 +161,13 @@ class PipelineRun:
         self._cancelled = cancelled or asyncio.Event()
         self._request = dict(request or {})
         self._depth = depth
+        self._taint = taint
         self._clock = clock
         self._began = clock()
         self._tokens_left = pipeline.tokens
         self._detection: DetectorResults = detector_results(task, self._cancelled)
         self._stored_events = 0
+        self._store = means.store
         self._reasons: dict[str, str] = {}
         for name, fields in (finished or {}).items():
             if name in self.states and fields["state"] == RunState.OK.value:
@@ -154,12 +176,22 @@ class PipelineRun:
 
     async def execute(self) -> PipelineResult:
         """Run to the end; what an agent does never raises here."""
-        store = self._means.store
-        if store is not None:
-            pipeline = self.pipeline
-            store.begin(self.id, pipeline.name, pipeline.source, self._request, now=time.time())
+        pipeline = self.pipeline
+        self._save(
+            lambda store: store.begin(
+                self.id, pipeline.name, pipeline.source, self._request, now=time.time()
+            )
+        )
         self._event(
-            RunEventType.RUN_STATE, state=RunState.RUNNING.value, pipeline=self.pipeline.name
+            RunEventType.RUN_STATE,
+            state=RunState.RUNNING.value,
+            pipeline=self.pipeline.name,
+            nodes={name: self.pipeline.nodes[name].agent for name in self.states},
+        )
+        self._event(
+            RunEventType.BUDGET,
+            max_tokens=self.pipeline.tokens,
+            max_seconds=self.pipeline.seconds,
         )
         state, error = RunState.OK, ""
         running: dict[asyncio.Task[RunResult], str] = {}
@@ -234,13 +266,16 @@ class PipelineRun:
 
     async def _attempt(self, node: Node) -> RunResult:
         needed = {name: self.results[name] for name in node.needs if name in self.results}
+        taint = self._taint.union(*(result.taint for result in needed.values()))
         if node.reduce is not None:
             return replace(
-                self._result(node, RunState.OK, ""), output=reduce_outputs(node.reduce, needed)
+                self._result(node, RunState.OK, ""),
+                output=reduce_outputs(node.reduce, needed),
+                taint=taint,
             )
         task = self._node_task(node, needed)
         if node.pipeline:
-            return await self._run_pipeline(node, task, needed)
+            return await self._run_pipeline(node, task, needed, taint)
         spec = self._means.roster.get(node.agent)
         tokens = min(spec.budget.tokens, self._tokens_left)
         self._tokens_left -= tokens
@@ -257,6 +292,8 @@ class PipelineRun:
             model=self._means.model if tokens else None,
             log=self.log,
             node=node.name,
+            settings=self._means.settings,
+            taint=taint,
             clock=self._clock,
         )
         if self._means.model is not None and not tokens:
@@ -289,7 +326,11 @@ class PipelineRun:
         )
 
     async def _run_pipeline(
-        self, node: Node, task: AgentTask, needed: Mapping[str, RunResult]
+        self,
+        node: Node,
+        task: AgentTask,
+        needed: Mapping[str, RunResult],
+        taint: frozenset[Taint],
     ) -> RunResult:
         if self._depth >= MAX_DEPTH:
             raise InvalidTask(f"Pipelines may be nested {MAX_DEPTH} deep.")
@@ -302,6 +343,7 @@ class PipelineRun:
             cancelled=self._cancelled,
             parent=self.id,
             depth=self._depth + 1,
+            taint=taint,
             clock=self._clock,
         )
         inner.log.follow(lambda event: self._relay(node, event))
@@ -315,6 +357,7 @@ class PipelineRun:
             agent=name,
             output=output,
             usage=result.usage,
+            taint=taint.union(*(one.taint for one in result.nodes.values())),
         )
 
     def _relay(self, node: Node, event: RunEvent) -> None:
@@ -326,9 +369,11 @@ class PipelineRun:
 
     def _settle(self, name: str, result: RunResult) -> None:
         self.results[name] = result
-        if self._means.store is not None and result.state is RunState.OK:
+        if result.state is RunState.OK:
             fields = dict(result.stored_fields())
-            self._means.store.put_node(self.id, name, result.state, fields, now=time.time())
+            self._save(
+                lambda store: store.put_node(self.id, name, result.state, fields, now=time.time())
+            )
         self._set_state(name, result.state, result.error)
 
     def _set_state(self, name: str, state: RunState, reason: str = "") -> None:
@@ -365,8 +410,7 @@ class PipelineRun:
 
     def _finish(self, state: RunState, error: str) -> PipelineResult:
         self._event(RunEventType.RUN_STATE, state=state.value, error=error)
-        if self._means.store is not None:
-            self._means.store.finish(self.id, state, now=time.time())
+        self._save(lambda store: store.finish(self.id, state, now=time.time()))
         self._store_events()
         usage = Usage()
         for result in self.results.values():
@@ -385,10 +429,23 @@ class PipelineRun:
         self.log.append(kind, **data)
 
     def _store_events(self) -> None:
-        if self._means.store is not None:
-            fresh = self.log.since(self._stored_events)
-            self._means.store.put_events(self.id, fresh)
-            self._stored_events += len(fresh)
+        fresh = self.log.since(self._stored_events)
+        self._save(lambda store: store.put_events(self.id, fresh))
+        self._stored_events += len(fresh)
+
+    def _save(self, write: Callable[[RunStore], None]) -> None:
+        """Write to the store, if there is one. After a failure nothing more is written."""
+        if self._store is None:
+            return
+        try:
+            write(self._store)
+        except sqlite3.Error as error:
+            self._store = None
+            self._event(
+                RunEventType.ERROR,
+                text=f"The run is not saved any more ({error}): resuming it would begin at the last node "
+                "that was.",
+            )
 
 
 def _asks(node: Node, need: str) -> bool:

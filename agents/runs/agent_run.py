@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from agents.api.agent_spec import AgentSpec, PermissionMode
 from agents.api.budget import Budget, BudgetMeter
-from agents.api.errors import AgentError, BudgetExhausted, Cancelled
+from agents.api.errors import AgentError, BudgetExhausted, Cancelled, PermissionDenied
 from agents.api.events import RunEventType, RunState
 from agents.api.finding import Finding, finding_fields
 from agents.api.usage import Usage
@@ -28,9 +28,12 @@ from agents.procedures.procedure import AgentTask, Result
 from agents.runs.approvals import Approvals
 from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
+from agents.runs.mcp_tools import RunMcp
 from agents.runs.result import RunResult
-from agents.runs.tool_executor import ToolExecutor
-from agents.tools.tool import Tool, ToolContext
+from agents.runs.tool_executor import ToolExecutor, stricter
+from agents.runs.tool_settings import ToolSettings
+from agents.tools.sensitive import FILE_TAINT, taint_of
+from agents.tools.tool import Taint, Tool, ToolContext
 
 _LOG = logging.getLogger(__name__)
 
@@ -75,6 +78,8 @@ class AgentRun:
         model: ModelPhase | None = None,
         log: EventLog | None = None,
         node: str = "",
+        settings: ToolSettings | None = None,
+        taint: frozenset[Taint] = frozenset({Taint.TRUSTED}),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare a run.
@@ -91,12 +96,15 @@ class AgentRun:
             model: the model phase, or None to run without a model.
             log: where events go; None begins a log of its own.
             node: the pipeline's node, for events.
+            settings: what the user decided about tools; None takes the defaults.
+            taint: labels of what the task's inputs were derived from, such as the results of earlier nodes.
             clock: monotonic seconds.
         """
         self.id = new_run_id()
+        decided = ToolSettings() if settings is None else settings
         self.task = task
         self.state = RunState.PENDING
-        self.usage = Usage()
+        self._usage = Usage()
         self.log = EventLog(self.id) if log is None else log
         self._spec = spec
         self._registry = registry
@@ -113,12 +121,31 @@ class AgentRun:
         self.tools = ToolExecutor(
             spec=spec,
             tools={name: registry.tools[name] for name in spec.tools},
-            context=ToolContext(root=task.workspace.root, run=self.id, agent=spec.key),
+            context=ToolContext(
+                root=task.workspace.root,
+                run=self.id,
+                agent=spec.key,
+                artifacts=decided.artifacts,
+                sandbox=decided.sandbox,
+            ),
             log=self.log,
             meter=self.meter,
             approvals=approvals,
             mode=mode,
+            node=node,
+            conversation=task.conversation or self.log.run,
+            rules=decided.rules,
+            taint=taint | taint_of(task.text),
             clock=clock,
+        )
+        self._mcp = RunMcp(
+            spec,
+            registry.mcp,
+            approvals,
+            self.record,
+            self.log.run,
+            str(task.workspace.root),
+            self.note,
         )
 
     # ProcedureContext.
@@ -164,11 +191,34 @@ class AgentRun:
         if self.meter.seconds_left(self._clock()) <= 0:
             raise BudgetExhausted(f"The budget of {self.meter.budget.seconds:g} s is used up.")
 
+    @property
+    def usage(self) -> Usage:
+        """What the model's part has used so far. Setting it appends a `budget` event."""
+        return self._usage
+
+    @usage.setter
+    def usage(self, usage: Usage) -> None:
+        self._usage = usage
+        self.record(
+            RunEventType.BUDGET,
+            computed_tokens=usage.computed_tokens,
+            cached_tokens=usage.cached_tokens,
+            generated_tokens=usage.generated_tokens,
+        )
+
     # The run.
 
     async def execute(self) -> RunResult:
         """Run to the end. Never raises for what an agent does; only `asyncio.CancelledError` passes."""
         self._set_state(RunState.RUNNING)
+        budget = self.meter.budget
+        self.record(
+            RunEventType.BUDGET,
+            max_tokens=budget.tokens,
+            max_seconds=budget.seconds,
+            max_tools=budget.tools,
+            max_steps=self._spec.max_turns,
+        )
         work = asyncio.ensure_future(self._work())
         stop = asyncio.ensure_future(self._cancelled.wait())
         try:
@@ -181,13 +231,28 @@ class AgentRun:
             stop.cancel()
             if not work.done():
                 work.cancel()
+            try:
                 await asyncio.gather(work, return_exceptions=True)
+            finally:
+                await self._mcp.close()
         return self._finish(*self._outcome(work))
 
     async def _work(self) -> None:
+        await self._open_mcp()
         self._output = await self._procedure()(self.task, self)
         if self._model is not None:
             self._output = await self._model(self.task, self._output, self)
+
+    async def _open_mcp(self) -> None:
+        """Add the tools of the agent's MCP servers, if anything in this run calls tools."""
+        if self._model is None and self._procedure() is collect_findings:
+            return
+        if not self._spec.mcp_servers:
+            return
+        if stricter(self.tools.mode, self._spec.permission_mode) == "deny":
+            self.note("MCP servers were not used: the permission mode is deny.")
+            return
+        self.tools.tools = {**self.tools.tools, **await self._mcp.open()}
 
     def _outcome(self, work: "asyncio.Future[None]") -> tuple[RunState, str]:
         """How the run finished, and one sentence if it did not finish well."""
@@ -202,6 +267,8 @@ class AgentRun:
                 return RunState.CANCELLED, str(stopped)
             case BudgetExhausted() as ended:
                 return RunState.EXHAUSTED, str(ended)
+            case PermissionDenied() as denied:
+                return RunState.DENIED, str(denied)
             case AgentError() as failure:
                 return RunState.FAILED, str(failure)
             case failure:  # an agent's mistake must not end the cluster
@@ -228,8 +295,9 @@ class AgentRun:
             output=output,
             model="" if self._model is None else self._model.model,
             notes=tuple(self._notes),
-            usage=replace(self.usage, tool_calls=self.meter.tools_used, seconds=seconds),
+            usage=replace(self._usage, tool_calls=self.meter.tools_used, seconds=seconds),
             error=error,
+            taint=self.tools.taint | result_taint(self.task, output),
         )
         for finding in result.findings:
             self.record(RunEventType.FINDING, **finding_fields(finding))
@@ -255,6 +323,12 @@ def detector_results(task: AgentTask, cancelled: asyncio.Event) -> DetectorResul
         inputs=task.inputs,
     )
     return DetectorResults(task.workspace, context)
+
+
+def result_taint(task: AgentTask, output: Output | None) -> frozenset[Taint]:
+    """Labels of an output by what it was made of and by what it says: procedures read files without tools."""
+    read = FILE_TAINT if task.document or len(task.workspace) else frozenset[Taint]()
+    return read if output is None else read | taint_of(output.model_dump_json())
 
 
 def inputs_of(results: Mapping[str, RunResult]) -> dict[str, Any]:

@@ -1,7 +1,11 @@
 """`ToolExecutor`: calls a run's tools through permission, taint, budget, approval and timeout.
 
-Taint rule: once a run has read untrusted *and* private data, a tool that writes, executes or sends needs an
-approval whatever the mode is. Every call is logged.
+The user's approval rules (`agents.runs.approval_rules`) decide calls that match them; they never lift the
+taint rule, nor a denial by mode.
+
+Taint rule, whatever the mode is. Once a run has read untrusted *and* private data, a tool that writes,
+executes or sends needs an approval. Once it has read untrusted data and anything that is not known to be
+public, which reading any file does, a tool that sends needs one. Every call is logged.
 """
 
 import asyncio
@@ -17,6 +21,7 @@ from agents.api.agent_spec import AgentSpec, PermissionMode
 from agents.api.budget import BudgetMeter
 from agents.api.errors import InvalidTask, PermissionDenied
 from agents.api.events import RunEventType
+from agents.runs.approval_rules import ApprovalRule, mode_of
 from agents.runs.approvals import ApprovalRequest, Approvals, new_approval_id
 from agents.runs.event_log import EventLog
 from agents.tools.tool import MAX_OUTPUT_CHARS, Effect, Taint, Tool, ToolContext, ToolOutput
@@ -24,6 +29,10 @@ from agents.tools.tool import MAX_OUTPUT_CHARS, Effect, Taint, Tool, ToolContext
 _STRICTNESS: Mapping[PermissionMode, int] = {"auto": 0, "ask": 1, "deny": 2}
 _SIDE_EFFECTS = frozenset({Effect.WRITE, Effect.EXECUTE, Effect.EGRESS})
 MAX_LOGGED_CHARS = 2_000
+_LOGGED_DATA = ("status",)
+"""Members of an output beside its text that the log has: a replay needs them."""
+MAX_PROGRESS_CHARS = 8_000
+"""Of a call's output while it runs; the events of a run are kept in memory."""
 
 
 def stricter(one: PermissionMode, other: PermissionMode) -> PermissionMode:
@@ -43,7 +52,11 @@ class ToolExecutor:
         meter: the run's budget.
         approvals: the queue of pending approvals.
         mode: the run's permission mode; the agent's own may only tighten it.
+        node: the pipeline's node, for events.
+        conversation: what an "always" approval is limited to: a conversation's id, or the run's.
         taint: labels of everything the run has read so far.
+        rules: the user's approval rules.
+        taint_rule: False only in `benchmarks/agent_attacks.py`, which measures what the rule prevents.
     """
 
     spec: AgentSpec
@@ -53,8 +66,16 @@ class ToolExecutor:
     meter: BudgetMeter
     approvals: Approvals
     mode: PermissionMode = "ask"
+    node: str = ""
+    conversation: str = ""
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
+    rules: tuple[ApprovalRule, ...] = ()
     clock: Callable[[], float] = time.monotonic
+    taint_rule: bool = True
+
+    def add_taint(self, labels: frozenset[Taint]) -> None:
+        """Note that the run reads data with these labels beside the outputs of its tools."""
+        self.taint |= labels
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         """Call a tool. A failure of the tool itself is an output with `failed` set.
@@ -73,35 +94,90 @@ class ToolExecutor:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "arguments"
             raise InvalidTask(f"{name}: {where}: {first['msg']}.") from error
+        refused = tool.unavailable or tool.refusal(checked)
+        if refused:
+            return self._refused(tool, checked, refused)
         self.meter.use_tool()
         await self._permit(tool, checked)
         return await self._run(tool, checked)
 
     def permitted(self) -> list[Tool]:
-        """The tools that may be called now: those whose every call would be denied are left out."""
+        """The tools that may be called now: those whose every call would fail or be denied are left out."""
         if self.meter.tools_left <= 0:
             return []
         mode = stricter(self.mode, self.spec.permission_mode)
-        tainted = {Taint.UNTRUSTED, Taint.PRIVATE} <= self.taint
-        unasked = mode == "auto" and not tainted
-        allowed = unasked or (mode != "deny" and self.approvals.has_approver)
-        return [tool for tool in self.tools.values() if allowed or not tool.effects & _SIDE_EFFECTS]
+        can_ask = mode != "deny" and self.approvals.has_approver
+        ruled = {rule.tool for rule in self.rules if rule.mode == "auto" and mode != "deny"}
+
+        def unasked(tool: Tool) -> bool:
+            if self._taint_reason(tool) or self._asks_without_sandbox(tool):
+                return False
+            return mode == "auto" or tool.name in ruled
+
+        return [
+            tool
+            for tool in self.tools.values()
+            if not tool.unavailable
+            and (can_ask or not tool.effects & _SIDE_EFFECTS or unasked(tool))
+        ]
+
+    def _asks_without_sandbox(self, tool: Tool) -> bool:
+        """Whether every call needs an approval because the user switched the sandbox off."""
+        return Effect.EXECUTE in tool.effects and self.context.sandbox == "off"
 
     def needs_approval(self, tool: Tool, arguments: BaseModel) -> str:
         """Why this call needs an approval; empty if it needs none.
 
         Raises:
-            PermissionDenied: the mode denies it.
+            PermissionDenied: the mode or a rule denies it.
+            InvalidTask: the arguments have no parsed form, such as a command with an open quote.
         """
         mode = stricter(self.mode, self.spec.permission_mode)
         side_effects = bool(tool.effects & _SIDE_EFFECTS) or tool.needs_approval(arguments)
+        reason = self._taint_reason(tool) if side_effects else ""
+        if not reason and self._has_read(Taint.UNTRUSTED) and tool.asks_when_untrusted(arguments):
+            side_effects, reason = True, "the run has read untrusted data"
         if not side_effects:
             return ""
         if mode == "deny":
             raise PermissionDenied(f"{tool.name} is denied: the permission mode is deny.")
-        if {Taint.UNTRUSTED, Taint.PRIVATE} <= self.taint:
+        words = (tool.target(arguments),) if tool.words is None else tool.words(arguments)
+        ruled = mode_of(self.rules, tool.name, words)
+        if ruled == "deny":
+            raise PermissionDenied(f"{tool.name} is denied: an approval rule denies this call.")
+        if reason:
+            return reason
+        if self._asks_without_sandbox(tool):
+            return "the sandbox is off"
+        if ruled == "ask":
+            return "an approval rule asks for it"
+        return "" if "auto" in (mode, ruled) else "the tool has side effects"
+
+    def _taint_reason(self, tool: Tool) -> str:
+        """Why the taint rule asks for an approval of a tool with side effects; empty if it does not."""
+        if not self._has_read(Taint.UNTRUSTED):
+            return ""
+        if self._has_read(Taint.PRIVATE):
             return "the run has read untrusted and private data"
-        return "" if self.mode == "auto" else "the tool has side effects"
+        if Effect.EGRESS in tool.effects and self._has_read(Taint.LOCAL):
+            return "the run has read files or other data that is not known to be public"
+        return ""
+
+    def _has_read(self, label: Taint) -> bool:
+        return self.taint_rule and label in self.taint
+
+    def _refused(self, tool: Tool, arguments: BaseModel, reason: str) -> ToolOutput:
+        """A call that is not made, as the log shows it."""
+        shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
+        self._record(RunEventType.TOOL_STARTED, tool=tool.name, arguments=shown)
+        self._record(
+            RunEventType.TOOL_FINISHED,
+            tool=tool.name,
+            failed=True,
+            seconds=0.0,
+            text=reason[:MAX_LOGGED_CHARS],
+        )
+        return _failure(reason)
 
     async def _permit(self, tool: Tool, arguments: BaseModel) -> None:
         reason = self.needs_approval(tool, arguments)
@@ -109,7 +185,8 @@ class ToolExecutor:
             return
         request = ApprovalRequest(
             id=new_approval_id(),
-            run=self.context.run,
+            run=self.log.run,
+            conversation=self.conversation or self.log.run,
             agent=self.spec.key,
             tool=tool.name,
             arguments=orjson.dumps(arguments.model_dump(mode="json")).decode(),
@@ -119,7 +196,7 @@ class ToolExecutor:
             reason=reason,
         )
         fields = {"approval": request.id, "tool": tool.name, "target": request.target[:300]}
-        self.log.append(RunEventType.APPROVAL_REQUESTED, agent=self.spec.key, **fields)
+        self._record(RunEventType.APPROVAL_REQUESTED, **fields)
         try:
             await self.approvals.ask(request)
         except PermissionDenied as error:
@@ -127,21 +204,33 @@ class ToolExecutor:
             raise
         self._resolved(fields, allowed=True, reason="")
 
+    def _progress_of(self, tool: Tool) -> Callable[[str], None]:
+        """What appends a call's output to the log while it runs, up to a bound."""
+        left = MAX_PROGRESS_CHARS
+
+        def progress(text: str) -> None:
+            nonlocal left
+            shown = text[:left]
+            left -= len(shown)
+            if shown:
+                self.log.append(
+                    RunEventType.TOOL_OUTPUT, agent=self.spec.key, tool=tool.name, text=shown
+                )
+
+        return progress
+
     def _resolved(self, fields: dict[str, str], *, allowed: bool, reason: str) -> None:
-        self.log.append(
-            RunEventType.APPROVAL_RESOLVED,
-            agent=self.spec.key,
-            **fields,
-            allowed=allowed,
-            reason=reason,
-        )
+        self._record(RunEventType.APPROVAL_RESOLVED, **fields, allowed=allowed, reason=reason)
+
+    def _record(self, kind: RunEventType, **data: Any) -> None:
+        self.log.append(kind, node=self.node, agent=self.spec.key, **data)
 
     async def _run(self, tool: Tool, arguments: BaseModel) -> ToolOutput:
-        agent = self.spec.key
         shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
-        self.log.append(RunEventType.TOOL_STARTED, agent=agent, tool=tool.name, arguments=shown)
+        self._record(RunEventType.TOOL_STARTED, tool=tool.name, arguments=shown)
         began = self.clock()
-        self.context.taint = self.taint
+        self.context.taint = self.taint if self.taint_rule else frozenset({Taint.TRUSTED})
+        self.context.progress = self._progress_of(tool)
         try:
             async with asyncio.timeout(tool.timeout_s):
                 output = await tool.call(arguments, self.context)
@@ -152,14 +241,14 @@ class ToolExecutor:
         except Exception as error:  # a tool's mistake must not end the run
             output = _failure(f"{tool.name} failed: {type(error).__name__}: {error!s:.300}")
         self.taint |= output.taint
-        self.log.append(
+        self._record(
             RunEventType.TOOL_FINISHED,
-            agent=agent,
             tool=tool.name,
             failed=output.failed,
             seconds=round(self.clock() - began, 4),
             text=output.text[:MAX_LOGGED_CHARS],
             taint=sorted(self.taint),
+            **{name: output.data[name] for name in _LOGGED_DATA if name in output.data},
         )
         return output
 

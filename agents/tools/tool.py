@@ -10,6 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agents.sandbox.policy import SandboxMode
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -26,9 +28,15 @@ class Effect(StrEnum):
 
 
 class Taint(StrEnum):
-    """Label of data. A derived value carries all labels of its inputs."""
+    """Label of data. A derived value carries all labels of its inputs.
+
+    `PRIVATE` is for secrets and personal data, `LOCAL` for everything else that is the user's and not known
+    to be public: files, history, documents. `UNTRUSTED` is text that somebody else may have written, which
+    files are, too.
+    """
 
     TRUSTED = "trusted"
+    LOCAL = "local"
     PRIVATE = "private"
     UNTRUSTED = "untrusted"
 
@@ -45,6 +53,7 @@ class ToolContext:
         artifacts: folder for outputs too long to return, or None.
         progress: called with pieces of output while the tool runs.
         taint: labels of everything the run has read before this call.
+        sandbox: where commands are executed.
     """
 
     root: Path
@@ -54,6 +63,7 @@ class ToolContext:
     artifacts: Path | None = None
     progress: Callable[[str], None] = lambda text: None
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
+    sandbox: SandboxMode = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +99,14 @@ class Tool:
         timeout_s: seconds after which the executor cancels the call.
         idempotent: whether a failed call may be repeated.
         needs_approval: whether this call needs an approval by its arguments, beside the effects.
-        target: the words an approval rule is matched against, such as `pytest -q`, from the arguments.
+        asks_when_untrusted: whether this call needs an approval, whatever the mode is, once the run has read
+            untrusted data; for calls that could make an injected text last.
+        target: what an approver sees and may remember, such as `pytest -q`, from the arguments.
+        words: what the patterns of approval rules are matched against, from the arguments; None takes the
+            target as one word.
+        unavailable: why it cannot be called at all and what to do about it; empty if it can. Such a tool is
+            offered to no model.
+        refusal: why a call with these arguments is refused whatever an approver says; empty if it is not.
     """
 
     name: str
@@ -100,4 +117,8 @@ class Tool:
     timeout_s: float = 30.0
     idempotent: bool = True
     needs_approval: Callable[[Any], bool] = lambda arguments: False
+    asks_when_untrusted: Callable[[Any], bool] = lambda arguments: False
     target: Callable[[Any], str] = lambda arguments: ""
+    words: Callable[[Any], tuple[str, ...]] | None = None
+    unavailable: str = ""
+    refusal: Callable[[Any], str] = lambda arguments: ""

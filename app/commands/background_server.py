@@ -1,4 +1,4 @@
-"""`BackgroundServer`: the HTTP API over a screen's engine, switched on and off while the screen runs."""
+"""`BackgroundServer`: the HTTP API over a screen's engine and agents, switched on and off while it runs."""
 
 import threading
 from typing import TYPE_CHECKING, NamedTuple
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.api.errors import InvalidRequest
 
 if TYPE_CHECKING:
+    from agents.service.run_service import RunService
     from app.server.process.server import DrainingServer
     from engine.runtime.engine import AsyncPravahaEngine
 
@@ -17,23 +18,34 @@ class _Running(NamedTuple):
 
 
 class BackgroundServer:
-    """Serves one engine on 127.0.0.1, on a thread with its own event loop. The caller owns the engine.
+    """Serves one engine on 127.0.0.1, on a thread with its own event loop.
+
+    The caller owns the engine and the service of agents; a client sees and approves the screen's own runs.
 
     All methods may be called from any thread. The modules of the server are imported by the first `start`,
     because that takes a third of a second.
     """
 
-    def __init__(self, engine: "AsyncPravahaEngine", *, port: int, api_key: str | None) -> None:
+    def __init__(
+        self,
+        engine: "AsyncPravahaEngine",
+        *,
+        port: int,
+        api_key: str | None,
+        run_service: "RunService | None" = None,
+    ) -> None:
         """Nothing is opened before `start`.
 
         Args:
             engine: the engine.
             port: TCP port for a `start` without one.
             api_key: the key that clients must send; None for none.
+            run_service: the agents that are served; None for none.
         """
         self._engine = engine
         self._port = port
         self._api_key = api_key
+        self._run_service = run_service
         self._lock = threading.Lock()  # held by `start` and `stop`
         self._running: _Running | None = None
 
@@ -65,7 +77,7 @@ class BackgroundServer:
                 api_key=self._api_key,
                 drain_s=0.0,  # who ends it, or quits, does not wait for the answers of others
             )
-            server = DrainingServer(create_app(self._engine, config))
+            server = DrainingServer(create_app(self._engine, config, run_service=self._run_service))
             listener = listen(config)
             url = base_url(listener)
             thread = threading.Thread(

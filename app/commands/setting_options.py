@@ -66,6 +66,7 @@ GROUPS: dict[str, dict[str, type]] = {
         "drain_seconds": float,
         "agents_root": str,
     },
+    "agents": {"sandbox": str, "allow": str, "http_domains": str},
     "remote": {"attach": str, "api_key": str},
     "screen": {"theme": str, "avatar": str, "charset": str, "notify": str, "mouse": bool},
 }
@@ -75,6 +76,7 @@ _PANELS = {
     "engine": "Model and engine",
     "sampling": "Sampling",
     "server": "Server",
+    "agents": "Agents",
     "remote": "Remote engine",
     "screen": "Screen",
 }

@@ -10,12 +10,27 @@ from app.settings.sources import load_settings
 if TYPE_CHECKING:
     from agents.cluster import Cluster
     from agents.plugins.registry import Registry
+    from agents.roster.live_roster import LiveRoster
     from agents.roster.roster import Roster
     from agents.runs.run_store import RunStore
+    from agents.runs.tool_settings import ToolSettings
     from agents.service.run_service import RunService
     from app.settings.settings import Settings
     from engine.clients.engine_client import EngineClient
     from engine.runtime.engine import AsyncPravahaEngine
+
+
+def open_registry(settings: "Settings | None" = None) -> "Registry":
+    """Everything that is registered, with the tools and MCP servers that the settings turn on."""
+    from agents.mcp.servers import McpServers
+    from agents.plugins.registry import load_registry
+    from agents.tools.http_fetch import http_fetch_tool
+
+    settings = load_settings() if settings is None else settings
+    registry = load_registry()
+    registry.tools["http_fetch"] = http_fetch_tool(settings.http_domains)
+    registry.mcp = McpServers(settings.mcp.configured(), settings.mcp_approved)
+    return registry
 
 
 def user_agents_folder() -> Path:
@@ -30,9 +45,35 @@ def open_roster(registry: "Registry", project: Path | None = None) -> "Roster":
     return load_roster(registry, user_folder=user_agents_folder(), project=project or Path.cwd())
 
 
+def open_live_roster(registry: "Registry", project: Path | None = None) -> "LiveRoster":
+    """`open_roster` that follows changed files, for processes that live long."""
+    from agents.roster.live_roster import LiveRoster
+    from agents.roster.roster import PROJECT_FOLDER
+
+    root = project or Path.cwd()
+    folders = [*registry.agent_folders, user_agents_folder(), root / PROJECT_FOLDER]
+    return LiveRoster(lambda: open_roster(registry, root), folders)
+
+
 def pipeline_folders() -> list[Path]:
     """The folders of the user's own pipelines."""
     return [load_settings().config_dir / "pipelines"]
+
+
+def tool_settings(settings: "Settings") -> "ToolSettings":
+    """What the user decided about the tools of agents.
+
+    Raises:
+        InvalidTask: an approval rule cannot be parsed.
+    """
+    from agents.runs.approval_rules import parse_rule
+    from agents.runs.tool_settings import ToolSettings
+
+    return ToolSettings(
+        sandbox=settings.sandbox,
+        rules=tuple(parse_rule(rule) for rule in settings.allow),
+        artifacts=settings.artifacts,
+    )
 
 
 def open_run_store() -> "RunStore":
@@ -67,17 +108,17 @@ def open_run_service(
 
 def _open_cluster(settings: "Settings", engine: "AsyncPravahaEngine") -> "Cluster":
     from agents.cluster import Cluster
-    from agents.plugins.registry import load_registry
     from agents.runs.approvals import Approvals
     from engine.clients.in_process import InProcessClient
 
-    registry = load_registry()
+    registry = open_registry(settings)
     return Cluster(
         registry=registry,
-        roster=open_roster(registry),
+        roster=open_live_roster(registry),
         client=InProcessClient(engine),
         approvals=Approvals(),
         pipeline_folders=pipeline_folders(),
+        settings=tool_settings(settings),
     )
 
 

@@ -17,6 +17,8 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from agents.tools.web_domains import check_domain
+from app.settings.mcp import McpSettings
 from app.text.byte_size import parse_size
 from engine.api.config import (
     AttentionBackend,
@@ -54,6 +56,12 @@ def _folder(value: object) -> object:
     return Path(value).expanduser() if isinstance(value, str) else value
 
 
+def _rules(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return tuple(rule for rule in (part.strip() for part in value.split(";")) if rule)
+
+
 def _names(value: object) -> object:
     return tuple(filter(None, value.replace(",", " ").split())) if isinstance(value, str) else value
 
@@ -82,6 +90,7 @@ ByteSize = Annotated[int, BeforeValidator(_size)]
 Folder = Annotated[Path, BeforeValidator(_folder)]
 KeyMap = Annotated[dict[str, str], BeforeValidator(_flattened)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+Rules = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_rules)]
 
 
 class Settings(BaseSettings):
@@ -141,6 +150,12 @@ class Settings(BaseSettings):
     drain_seconds: float = Field(30.0, ge=0, le=86400)
     agents_root: Folder | None = None
 
+    # The agents' tools. A project's pravaha.toml may not set those of `sources.USER_ONLY`.
+    sandbox: Literal["auto", "bubblewrap", "landlock", "off"] = "auto"
+    allow: Rules = ()
+    http_domains: Names = ()
+    mcp: McpSettings = Field(default_factory=McpSettings)
+
     # The screen.
     attach: str | None = None
     theme: str | None = None
@@ -174,6 +189,11 @@ class Settings(BaseSettings):
             raise ValueError("should be a URL such as http://127.0.0.1:8000")
         return value
 
+    @field_validator("http_domains")
+    @classmethod
+    def _domains_are_domains(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(check_domain(domain) for domain in value)
+
     @field_validator("swap_bytes")
     @classmethod
     def _swap_needs_prefix_caching(cls, value: int | None, info: ValidationInfo) -> int | None:
@@ -190,6 +210,19 @@ class Settings(BaseSettings):
     def memory(self) -> Path:
         """The agents' memory."""
         return self.data_dir / "memory.db"
+
+    @property
+    def artifacts(self) -> Path:
+        """Outputs of agents' tools that are too long to be returned."""
+        return self.data_dir / "artifacts"
+
+    @property
+    def mcp_approved(self) -> Path:
+        """The file of approved MCP servers.
+
+        In the folder that no `pravaha.toml` can name: a project that could name it would approve its own.
+        """
+        return self.config_dir / "mcp-approved.json"
 
     @property
     def preferences(self) -> Path:

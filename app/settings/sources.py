@@ -20,7 +20,12 @@ from app.settings.settings import ENV_PREFIX, Settings
 
 FILE_NAME = "pravaha.toml"
 
+USER_ONLY = frozenset({"sandbox", "allow", "http_domains"})
+"""Settings that let agents do more: the `pravaha.toml` of a project, which others wrote, cannot set them."""
+
 _ENVIRONMENT_ONLY = "config_dir"  # the folder of the file, which the file itself cannot set
+_SECRET = {"api_key", "mcp"}
+"""Settings whose values are not shown in messages."""
 
 
 def load_settings(
@@ -44,12 +49,14 @@ def load_settings(
     origins: dict[str, str] = {}
 
     def merge(found: Mapping[str, Any], origin: dict[str, str]) -> None:
-        values.update(found)
+        for name, value in found.items():
+            values[name] = _with_servers(values.get(name), value) if name == "mcp" else value
         origins.update(origin)
 
     from_environment = _read_environment(environ)
     for path in toml_files(environ, folder):
         found = _read_toml(path)
+        _refuse_widening(found, path, environ)
         merge(found, {name: f"{path}: {name}" for name in found})
     merge(from_environment, {name: ENV_PREFIX + name.upper() for name in from_environment})
     given = {name: value for name, value in (flags or {}).items() if value is not None}
@@ -63,10 +70,35 @@ def load_settings(
 
 def toml_files(environ: Mapping[str, str], folder: Path | None = None) -> list[Path]:
     """The configuration files that exist, in increasing order of precedence."""
-    user = environ.get(ENV_PREFIX + _ENVIRONMENT_ONLY.upper())
-    user_folder = Path(user).expanduser() if user else Settings().config_dir
-    candidates = [user_folder / FILE_NAME, (folder or Path.cwd()) / FILE_NAME]
+    candidates = [user_folder(environ) / FILE_NAME, (folder or Path.cwd()) / FILE_NAME]
     return [path for path in dict.fromkeys(candidates) if path.is_file()]
+
+
+def _refuse_widening(found: Mapping[str, Any], path: Path, environ: Mapping[str, str]) -> None:
+    """Raises ConfigurationError if a project's file has a setting that only the user may set."""
+    if path.parent == user_folder(environ):
+        return
+    for name in sorted(USER_ONLY & found.keys()):
+        raise ConfigurationError(
+            f"{path}: {name} lets agents do more than a project may decide: set it in "
+            f"{user_folder(environ) / FILE_NAME}, by {ENV_PREFIX}{name.upper()} or by {flag_of(name)}."
+        )
+
+
+def user_folder(environ: Mapping[str, str]) -> Path:
+    """The folder of the user's own configuration."""
+    named = environ.get(ENV_PREFIX + _ENVIRONMENT_ONLY.upper())
+    return Path(named).expanduser() if named else Settings().config_dir
+
+
+def _with_servers(earlier: Any, table: Any) -> Any:
+    """The table `mcp` with the servers of a source of lower precedence beside its own."""
+    if not isinstance(earlier, dict) or not isinstance(table, dict):
+        return table
+    before, own = earlier.get("servers", {}), table.get("servers", {})
+    if not isinstance(before, dict) or not isinstance(own, dict):
+        return table
+    return {**earlier, **table, "servers": {**before, **own}}
 
 
 def flag_of(field: str) -> str:
@@ -123,5 +155,6 @@ def _sentence(problem: ErrorDetails, origins: Mapping[str, str]) -> str:
     message = problem["msg"]
     for prefix in ("Value error, ", "Input "):
         message = message.removeprefix(prefix)
-    shown = "what was given" if field == "api_key" else repr(problem["input"])
-    return f"{origins.get(field, field)} is {shown} but {message[:1].lower()}{message[1:]}"
+    shown = "what was given" if field in _SECRET else repr(problem["input"])
+    where = ".".join([origins.get(field, field), *(str(part) for part in problem["loc"][1:])])
+    return f"{where} is {shown} but {message[:1].lower()}{message[1:]}"

@@ -314,7 +314,13 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
                     )
                 )
                 yield self._joined(
-                    ApprovalsPane(self._run_service, glyphs, id="approvals", classes="center-pane")
+                    ApprovalsPane(
+                        self._run_service,
+                        glyphs,
+                        wall_clock=self.wall_clock,
+                        id="approvals",
+                        classes="center-pane",
+                    )
                 )
                 yield Lines(id="token-bar")
                 yield ComparePane(glyphs, id="compare", classes="center-pane")
@@ -591,6 +597,8 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             generating=self.session.generating,
             in_past=self._presenter is not None and self._presenter.in_past,
             marked=len(self.marks),
+            waiting=self.agents.num_waiting,
+            running=self.agents.num_active,
             prices=prices,
         )
 

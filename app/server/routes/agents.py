@@ -34,10 +34,11 @@ _FALLBACK_S = 5.0
 @router.get("/v1/agents")
 @requires("agents")
 async def catalogue(request: Request) -> Response:
-    """The agents and pipelines that can be run."""
+    """The agents and pipelines that can be run, and the layers around the commands that they execute."""
     service = _service(request)
     listed = await asyncio.to_thread(service.catalogue)
-    return json_response({"object": "list", "data": listed})
+    layers = server_context(request).config.sandbox_layers
+    return json_response({"object": "list", "data": listed, "sandbox_layers": layers})
 
 
 @router.post("/v1/agents/runs")
@@ -144,7 +145,9 @@ def _view(service: RunService, run_id: str) -> RunView:
 
 
 def _run_fields(view: RunView, result: dict[str, Any] | None) -> dict[str, Any]:
-    return {"object": "agent.run", **asdict(view), "summary": view.summary(), "result": result}
+    fields = asdict(view)
+    del fields["finding_ids"]
+    return {"object": "agent.run", **fields, "summary": view.summary(), "result": result}
 
 
 def _approval_fields(approval: ApprovalRequest) -> dict[str, Any]:

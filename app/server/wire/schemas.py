@@ -430,6 +430,7 @@ class AgentRunRequest(Body):
     mode: Literal["auto", "ask", "deny"] = "ask"
     tokens: int | None = None
     seconds: float | None = None
+    conversation: str = ""
 
 
 class ApprovalDecision(Body):
