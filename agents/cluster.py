@@ -200,7 +200,7 @@ class Cluster:
                 tokens=min(pipeline.tokens, budget.tokens),
                 seconds=min(pipeline.seconds, budget.seconds),
             )
-        check_pipeline(pipeline, self.roster)
+        check_pipeline(pipeline, self.roster, self.registry.reducers)
         work = await open_task(paths, task=task, document=document, base=base)
         request = {
             "paths": [_absolute(path) for path in paths],
@@ -244,7 +244,7 @@ class Cluster:
             tokens=request["tokens"],
             seconds=request["seconds"],
         )
-        check_pipeline(pipeline, self.roster)
+        check_pipeline(pipeline, self.roster, self.registry.reducers)
         base = request["base"]
         work = await open_task(
             request["paths"],

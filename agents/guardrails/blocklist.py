@@ -18,6 +18,12 @@ def blocklist(entries: Sequence[str]) -> tuple[Recognizer, ...]:
     return tuple(_entry(entry.strip()) for entry in entries)
 
 
+def _opening(entry: str) -> str:
+    """The entry, or at the end of the text any beginning of it."""
+    ends = "|".join(re.escape(entry[:length]) for length in range(len(entry), 0, -1))
+    return rf"(?<!\w)(?:{re.escape(entry)}|(?:{ends})\Z)"
+
+
 def _entry(entry: str) -> Recognizer:
     if not 0 < len(entry) <= MAX_ENTRY_CHARS:
         raise ValueError(f"An entry of the blocklist has 1 to {MAX_ENTRY_CHARS} characters.")
@@ -29,4 +35,5 @@ def _entry(entry: str) -> Recognizer:
         alphabet=f"[{characters}]",
         max_chars=len(entry),
         flags=re.IGNORECASE,
+        opening=_opening(entry),
     )

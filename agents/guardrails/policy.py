@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Literal
 
 from agents.guardrails.detection import Action, Kind
 
@@ -37,6 +38,27 @@ OUTPUT_ACTIONS: Mapping[Kind, Action] = MappingProxyType(
 )
 """Defaults for what a model writes."""
 
+_CHECKED_INPUT = {
+    Kind.HIDDEN_TEXT: Action.FLAG,
+    Kind.SPECIAL_TOKEN: Action.FLAG,
+    Kind.BLOCKLIST: Action.BLOCK,
+    Kind.SIZE: Action.BLOCK,
+}
+_CHECKED_OUTPUT = {
+    **_CHECKED_INPUT,
+    Kind.HIDDEN_TEXT: Action.REDACT,
+    Kind.EXFILTRATION: Action.REDACT,
+    Kind.LINK_WITH_DATA: Action.FLAG,
+}
+
+Mode = Literal["off", "check", "redact"]
+"""How much of the guardrails conversations have.
+
+off     nothing is looked for
+check   what a reader cannot see or does not expect: hidden characters, links that send data, control tokens
+redact  that, and personal data and secrets: the actions of `INPUT_ACTIONS` and `OUTPUT_ACTIONS`
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -59,3 +81,12 @@ class Policy:
     phone_regions: tuple[str, ...] = ("US", "GB", "IN", "DE")
     max_input_chars: int = 2_000_000
     max_output_chars: int = 2_000_000
+
+
+def mode_actions(mode: Mode) -> tuple[Mapping[Kind, Action], Mapping[Kind, Action]]:
+    """The actions of a mode, on input and on output."""
+    if mode == "redact":
+        return INPUT_ACTIONS, OUTPUT_ACTIONS
+    given = (_CHECKED_INPUT, _CHECKED_OUTPUT) if mode == "check" else ({}, {})
+    allowed = dict.fromkeys(Kind, Action.ALLOW)
+    return {**allowed, **given[0]}, {**allowed, **given[1]}

@@ -56,6 +56,8 @@ class StreamRestore:
 
     def feed(self, piece: str) -> str:
         """The restored text that is certain now."""
+        if not self._held and "⟦" not in piece:
+            return piece
         text = self._held + piece
         unfinished = _UNFINISHED.search(text)
         end = len(text) if unfinished is None else unfinished.start()

@@ -16,12 +16,13 @@ from agents.api.budget import Budget
 from agents.api.errors import AgentError, InvalidTask
 from agents.api.events import RunEvent, RunEventType, RunState
 from agents.api.usage import Usage
+from agents.outputs.findings import Findings
 from agents.pipelines.pipeline import Condition, Node, Pipeline
 from agents.pipelines.pipeline_file import find_pipeline
-from agents.pipelines.reducers import merged_findings, reduce_outputs
 from agents.pipelines.templates import fill
 from agents.plugins.registry import Registry
 from agents.procedures.procedure import AgentTask
+from agents.procedures.reducers import joined_findings
 from agents.roster.roster import Roster
 from agents.runs.agent_run import AgentRun, ModelPhase, detector_results, inputs_of, new_run_id
 from agents.runs.approvals import Approvals
@@ -63,7 +64,7 @@ class PipelineResult:
 
     def fields(self) -> dict[str, Any]:
         """The result as JSON members: those of `pravaha pipelines run --json`."""
-        found = merged_findings(self.nodes).model_dump(mode="json")["findings"]
+        found = _all_findings(self.nodes).model_dump(mode="json")["findings"]
         output = self.result
         return {
             "run": self.run,
@@ -235,9 +236,7 @@ class PipelineRun:
     async def _attempt(self, node: Node) -> RunResult:
         needed = {name: self.results[name] for name in node.needs if name in self.results}
         if node.reduce is not None:
-            return replace(
-                self._result(node, RunState.OK, ""), output=reduce_outputs(node.reduce, needed)
-            )
+            return self._reduced(node, node.reduce, needed)
         task = self._node_task(node, needed)
         if node.pipeline:
             return await self._run_pipeline(node, task, needed)
@@ -268,6 +267,21 @@ class PipelineRun:
             return replace(result, state=_node_state(result))
         finally:
             self._tokens_left += tokens - min(tokens, run.meter.tokens_used)
+
+    def _reduced(self, node: Node, name: str, needed: Mapping[str, RunResult]) -> RunResult:
+        """The result of a node that joins others.
+
+        Raises:
+            AgentError: the reducer is not registered any more, or it raised.
+        """
+        outputs = {one: result.output for one, result in needed.items() if result.output}
+        try:
+            output = self._means.registry.reducers[name](outputs)
+        except Exception as error:  # a plugin's code: anything may be raised
+            raise AgentError(
+                f"The reducer {name} failed: {type(error).__name__}: {error!s:.200}."
+            ) from error
+        return replace(self._result(node, RunState.OK, ""), output=output)
 
     def _gaps(self, node: Node) -> list[str]:
         return [
@@ -308,7 +322,7 @@ class PipelineRun:
         result = await inner.execute()
         output = None if result.result is None else result.result.output
         if output is None or not hasattr(output, "findings"):
-            output = merged_findings(result.nodes) if output is None else output
+            output = _all_findings(result.nodes) if output is None else output
         self._tokens_left -= min(self._tokens_left, result.usage.computed_tokens)
         return replace(
             self._result(node, result.state, result.error),
@@ -389,6 +403,11 @@ class PipelineRun:
             fresh = self.log.since(self._stored_events)
             self._means.store.put_events(self.id, fresh)
             self._stored_events += len(fresh)
+
+
+def _all_findings(results: Mapping[str, RunResult]) -> Findings:
+    """The findings of several results, without duplicates, worst first."""
+    return joined_findings(one for result in results.values() for one in result.findings)
 
 
 def _asks(node: Node, need: str) -> bool:
