@@ -34,6 +34,8 @@ cli = typer.Typer(
 )
 
 
+_TAKE_GUARDRAILS = {"run", "chat", "web"}
+_TAKE_AGENTS = {"agents", "pipelines"}
 _TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "chat", "doctor", "web"}
 
 
@@ -106,18 +108,27 @@ def pravaha(
         refuse_groups(flags, "sampling", "screen", reason="has no meaning with --serve")
     else:
         refuse_groups(flags, "server", reason="needs --serve")
+        if "attach" in flags:
+            refuse_groups(flags, "agents", reason="is decided by the server of --attach")
     with one_sentence_errors():
         if serve:
             status = _serve(flags)
         elif plain:
             from app.commands.chat import chat_plain
 
+            refuse_groups(flags, "agents", reason="has no meaning with --plain")
             status = chat_plain(flags)
         elif replay:
             from app.commands.screen import replay_screen
 
             refuse_groups(
-                flags, "engine", "sampling", "remote", reason="has no meaning with --replay"
+                flags,
+                "engine",
+                "sampling",
+                "remote",
+                "guardrails",
+                "agents",
+                reason="has no meaning with --replay",
             )
             status = replay_screen(flags, replay, speed=replay_speed)
         else:
@@ -133,6 +144,10 @@ def _refuse_for(command: str, flags: dict[str, Any]) -> None:
     refuse_groups(flags, "server", "screen", reason=reason)
     if command not in _TAKE_SETTINGS:
         refuse_groups(flags, "engine", "sampling", "remote", reason=reason)
+    if command not in _TAKE_GUARDRAILS:
+        refuse_groups(flags, "guardrails", reason=reason)
+    if command not in _TAKE_AGENTS:
+        refuse_groups(flags, "agents", reason=reason)
 
 
 def _serve(flags: dict[str, Any]) -> int:

@@ -4,9 +4,8 @@ import re
 from collections.abc import Sequence
 
 from agents.guardrails.detection import Kind
+from agents.guardrails.policy import MAX_ENTRY_CHARS
 from agents.guardrails.recognizer import Recognizer, recognizer
-
-MAX_ENTRY_CHARS = 200
 
 
 def blocklist(entries: Sequence[str]) -> tuple[Recognizer, ...]:

@@ -51,6 +51,9 @@ _CHECKED_OUTPUT = {
     Kind.LINK_WITH_DATA: Action.FLAG,
 }
 
+MAX_ENTRY_CHARS = 200
+"""Length of the longest entry of a blocklist."""
+
 Mode = Literal["off", "check", "redact"]
 """How much of the guardrails conversations have.
 

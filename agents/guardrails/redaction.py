@@ -41,6 +41,14 @@ class RedactionMap:
         self._placeholders[name, value] = placeholder
         return placeholder
 
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def kinds_in(self, text: str) -> list[Kind]:
+        """The kinds of the placeholders of this conversation in a text, in order."""
+        found = (match for match in _PLACEHOLDER.finditer(text) if match[0] in self._values)
+        return [Kind(match[1].lower()) for match in found]
+
     def restore(self, text: str) -> str:
         """The text with the placeholders that this conversation issued replaced by their values."""
         return _PLACEHOLDER.sub(lambda match: self._values.get(match[0], match[0]), text)

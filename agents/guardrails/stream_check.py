@@ -42,7 +42,7 @@ def _any_opening(openings: tuple[re.Pattern[str] | None, ...]) -> re.Pattern[str
             return None
         flags = "i" if one.flags & re.IGNORECASE else ""
         sources.append(f"(?{flags}:{one.pattern})")
-    return re.compile("|".join(sources)) if sources else None
+    return re.compile("|".join(sources) or "(?!)")
 
 
 class StreamCheck:

@@ -10,7 +10,7 @@ from app.commands.outcome import EXIT_ERROR, EXIT_INTERRUPTED, one_sentence_erro
 from app.commands.setting_options import refuse_remote_contradictions, setting_options
 
 
-@setting_options("engine", "sampling", "remote")
+@setting_options("engine", "sampling", "guardrails", "remote")
 def chat(
     context: typer.Context,
     plain: Annotated[

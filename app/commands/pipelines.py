@@ -97,7 +97,7 @@ def show(name: NameArgument, as_json: JsonOption = False) -> None:
 
 
 @pipelines_app.command()
-@setting_options("engine", "remote")
+@setting_options("engine", "agents", "remote")
 def run(
     context: typer.Context,
     name: NameArgument,
@@ -142,7 +142,7 @@ def run(
 
 
 @pipelines_app.command()
-@setting_options("engine", "remote")
+@setting_options("engine", "agents", "remote")
 def resume(
     context: typer.Context,
     run: Annotated[str, typer.Argument(help="The run's id.")],

@@ -66,6 +66,8 @@ GROUPS: dict[str, dict[str, type]] = {
         "drain_seconds": float,
         "agents_root": str,
     },
+    "guardrails": {"guardrails_mode": str},
+    "agents": {"guardrails_agents": bool, "guardrails_judge": bool, "memory_episodes": str},
     "remote": {"attach": str, "api_key": str},
     "screen": {"theme": str, "avatar": str, "charset": str, "notify": str, "mouse": bool},
 }
@@ -75,10 +77,12 @@ _PANELS = {
     "engine": "Model and engine",
     "sampling": "Sampling",
     "server": "Server",
+    "guardrails": "Guardrails",
+    "agents": "Agents",
     "remote": "Remote engine",
     "screen": "Screen",
 }
-_SWITCHES = {"prefix_caching", "speculation", "stop_repetition", "mouse"}
+_SWITCHES = {"prefix_caching", "speculation", "stop_repetition", "mouse", "guardrails_agents"}
 """Options that are on by default and therefore also have a `--no-` form."""
 _LIST_SHORT = {"model": "-m"}
 

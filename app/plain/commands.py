@@ -132,6 +132,8 @@ class PlainCommands:
             self._say("This conversation is empty.")
         for node in path:
             self._say(f"{ROLES[node.kind]}: {safe_text(node.text)}{_status_remark(node)}")
+            for remark in node.remarks:
+                self._say(f"(guardrails: {remark})")
 
     def attach(self, argument: str) -> None:
         """Add a file to the next message."""

@@ -20,6 +20,9 @@ from app.settings.settings import ENV_PREFIX, Settings
 
 FILE_NAME = "pravaha.toml"
 
+TABLES = frozenset({"guardrails", "memory"})
+"""Tables of `pravaha.toml`: `mode` in `[guardrails]` is the setting `guardrails_mode`."""
+
 _ENVIRONMENT_ONLY = "config_dir"  # the folder of the file, which the file itself cannot set
 
 
@@ -100,6 +103,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"{path} can't be read: {error}.") from error
+    found = _flattened(found, path)
     for name in found:
         if name == _ENVIRONMENT_ONLY:
             raise ConfigurationError(
@@ -108,6 +112,21 @@ def _read_toml(path: Path) -> dict[str, Any]:
         if name not in Settings.model_fields:
             raise ConfigurationError(f"{path}: {name} is not a setting{_near(name)}")
     return found
+
+
+def _flattened(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The members of the tables of several settings, such as `[guardrails]`, by the settings' names."""
+    flat: dict[str, Any] = {}
+    for name, value in found.items():
+        if name not in TABLES or not isinstance(value, dict):
+            flat[name] = value
+            continue
+        for member, inner in value.items():
+            if f"{name}_{member}" not in Settings.model_fields:
+                near = _near(f"{name}_{member}").replace(f"{name}_", f"{name}.")
+                raise ConfigurationError(f"{path}: {name}.{member} is not a setting{near}")
+            flat[f"{name}_{member}"] = inner
+    return flat
 
 
 def _near(name: str, *, upper: bool = False) -> str:
