@@ -27,7 +27,9 @@ _REVERSIBLE = frozenset(
 
 
 class Classifier(Protocol):
-    """A guardrail that needs a model."""
+    """A guardrail that needs a model. `kinds` are those of its detections."""
+
+    kinds: frozenset[Kind]
 
     async def detect(self, text: str) -> list[Detection]:
         """Detections in a text, with offsets in it."""
@@ -114,6 +116,15 @@ class Guardrails:
     def failures(self) -> Mapping[str, str]:
         """What raised so far, by the name of the family, `family.recognizer` or the classifier."""
         return dict(self._failures)
+
+    @property
+    def examined_kinds(self) -> frozenset[Kind]:
+        """The kinds that are looked for in input."""
+        kinds = {one.kind for one in self._recognizers} | {Kind.SIZE}
+        kinds |= {kind for one in self._classifiers for kind in one.kinds}
+        return frozenset(
+            kind for kind in kinds if self.policy.input_actions[kind] is not Action.ALLOW
+        )
 
     def _made(self, name: str, family: RecognizerFactory) -> list[Recognizer]:
         """The recognizers of a family; none if it raises, unless it is a built-in one."""

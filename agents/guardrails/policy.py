@@ -1,7 +1,7 @@
 """`Policy`: which action each kind of detection asks for, on input and on output, and the limits of size."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -93,3 +93,15 @@ def mode_actions(mode: Mode) -> tuple[Mapping[Kind, Action], Mapping[Kind, Actio
     given = (_CHECKED_INPUT, _CHECKED_OUTPUT) if mode == "check" else ({}, {})
     allowed = dict.fromkeys(Kind, Action.ALLOW)
     return {**allowed, **given[0]}, {**allowed, **given[1]}
+
+
+def moderation_policy(policy: Policy) -> Policy:
+    """The policy that reports, and changes nothing, of whatever a policy acts on in input or output."""
+    reported = {
+        kind: Action.ALLOW
+        if policy.input_actions[kind] is policy.output_actions[kind] is Action.ALLOW
+        else Action.FLAG
+        for kind in Kind
+    }
+    # Longer texts are reported by the check itself, which has to end there.
+    return replace(policy, input_actions={**reported, Kind.SIZE: Action.BLOCK})

@@ -26,6 +26,7 @@ FLUSH_S = 0.5
 _STATUS = {
     FinishReason.STOP: NodeStatus.DONE,
     FinishReason.LENGTH: NodeStatus.DONE,
+    FinishReason.CONTENT_FILTER: NodeStatus.STOPPED,
     FinishReason.ABORT: NodeStatus.STOPPED,
     FinishReason.ERROR: NodeStatus.ERROR,
 }

@@ -261,7 +261,7 @@ class MetricsCollector(Collector):
                 "Finished requests by reason.",
                 labels=["model_name", "finished_reason"],
             )
-            for reason in FinishReason:
+            for reason in set(FinishReason) - {FinishReason.CONTENT_FILTER}:
                 count = totals.finished.get(reason.value, 0)
                 family.add_metric([self._model_name, reason.value], count)
             yield family
