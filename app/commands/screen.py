@@ -118,6 +118,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         write_start,
     )
     from app.runtime.agents import open_run_service
+    from app.runtime.guardrails import open_guardrails
     from app.runtime.opening import open_client, open_session
     from app.settings.preferences import Preferences
     from app.settings.sources import load_settings
@@ -149,7 +150,12 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         engine_server = None
         if opened.engine is not None:
             key = settings.api_key.get_secret_value() if settings.api_key else None
-            engine_server = BackgroundServer(opened.engine, port=settings.port, api_key=key)
+            engine_server = BackgroundServer(
+                opened.engine,
+                port=settings.port,
+                api_key=key,
+                guardrails=partial(open_guardrails, settings),
+            )
             stack.callback(engine_server.stop)
         run_service = open_run_service(settings, opened.engine)
         stack.callback(run_service.close)

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from agents.guardrails.guardrails import Guardrails
+from agents.guardrails.policy import Policy, moderation_policy
 from agents.service.run_service import RunService
 from app.server.middleware.auth import ApiKeyAuth, public_paths
 from app.server.middleware.body_limit import BodyLimit
@@ -79,7 +80,7 @@ def create_app(
         config or ServerConfig(),
         agents=run_service,
         guardrails=guardrails,
-        **({} if moderation is None else {"moderation": moderation}),
+        moderation=moderation or Guardrails(moderation_policy(Policy())),
     )
     app = FastAPI(
         title="Pravāha",

@@ -7,7 +7,7 @@ removed is reported, and a block still ends the answer.
 Cost: nothing without guardrails; else one check of the messages, and of each piece of an answer.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -104,7 +104,8 @@ class CallGuard:
         async for index, batch in choices.batches():
             if index in self._blocked:
                 continue
-            batch = self._checked(index, batch, finished=batch.finish_reason is not None)
+            finished = batch.finish_reason is not None
+            batch = self._checked(self._guardrails, index, batch, finished=finished)
             if index in self._blocked:
                 choices.abort_choice(index)
             yield index, batch
@@ -113,7 +114,10 @@ class CallGuard:
         """Complete answers, checked, in the order of the choices."""
         if self._guardrails is None:
             return list(outputs)
-        return [self._checked(index, output, finished=True) for index, output in enumerate(outputs)]
+        return [
+            self._checked(self._guardrails, index, output, finished=True)
+            for index, output in enumerate(outputs)
+        ]
 
     def found(self, index: int) -> dict[str, Any]:
         """The member `guardrails` of a choice, with what was found since the last call; or nothing."""
@@ -128,16 +132,18 @@ class CallGuard:
         actions = self._guardrails.policy.output_actions
         return {"guardrails": [_fields(one, actions[one.kind]) for one in fresh[:MAX_REPORTED]]}
 
-    def _checked(self, index: int, part: Part, *, finished: bool) -> Part:
+    def _checked(self, guardrails: Guardrails, index: int, part: Part, *, finished: bool) -> Part:
         """A part of a choice with the text that can be shown."""
         if part.finish_reason in (FinishReason.ERROR, FinishReason.ABORT):
             return part
-        check = self._check(index)
+        if index not in self._checks:
+            self._checks[index] = guardrails.output_check(self._redactions)
+        check = self._checks[index]
         known = len(check.detections)
         text = check.feed(part.text)
         if finished:
             text += check.finish()
-        self._count(check.detections[known:])
+        self._count(guardrails.policy.output_actions, check.detections[known:])
         if self._keeps_text:
             text = part.text
         if check.blocked is None:
@@ -145,16 +151,7 @@ class CallGuard:
         self._blocked.add(index)
         return replace(part, text=text, finish_reason=FinishReason.CONTENT_FILTER)
 
-    def _check(self, index: int) -> OutputCheck:
-        if index not in self._checks:
-            assert self._guardrails is not None
-            self._checks[index] = self._guardrails.output_check(self._redactions)
-        return self._checks[index]
-
-    def _count(self, detections: Sequence[Detection]) -> None:
-        if not detections or self._guardrails is None:
-            return
-        actions = self._guardrails.policy.output_actions
+    def _count(self, actions: Mapping[Kind, Action], detections: Sequence[Detection]) -> None:
         for one in detections:
             self._counters.guarded("output", one.kind.value, actions[one.kind].value)
 

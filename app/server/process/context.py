@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 
 from agents.guardrails.guardrails import Guardrails
-from agents.guardrails.policy import Policy, moderation_policy
 from agents.service.run_service import RunService
 from app.server.process.block_history import BlockHistory
 from app.server.process.config import ServerConfig
@@ -34,7 +33,7 @@ class ServerContext:
     block_history: BlockHistory = field(default_factory=BlockHistory)
     agents: RunService | None = None
     guardrails: Guardrails | None = None
-    moderation: Guardrails = field(default_factory=lambda: Guardrails(moderation_policy(Policy())))
+    moderation: Guardrails = field(default_factory=Guardrails)
     created: int = field(default_factory=lambda: int(time.time()))
 
     def __post_init__(self) -> None:
