@@ -106,6 +106,7 @@ class AgentRun:
         self._node = node
         self._clock = clock
         self._notes: list[str] = []
+        self._detected: dict[str, None] = {}
         self._output: Output | None = None
         self._began = clock()
         self.meter = BudgetMeter(budget or spec.budget, started=self._began)
@@ -129,7 +130,9 @@ class AgentRun:
 
     async def detect(self, *names: str) -> list[Finding]:
         """See `ProcedureContext.detect`."""
-        detectors = [self._registry.detector(name) for name in names or self._spec.detectors]
+        wanted = names or self._spec.detectors
+        self._detected |= dict.fromkeys(wanted)
+        detectors = [self._registry.detector(name) for name in wanted]
         return await self._results.of(detectors)
 
     async def in_thread(self, function: Callable[..., Result], *args: Any) -> Result:
@@ -215,7 +218,7 @@ class AgentRun:
         if output is None and self._procedure() is collect_findings:
             found = self._results.finished(self._spec.detectors)
             output = Findings(findings=[FindingRecord.of(finding) for finding in found])
-        for text in self._results.notes:
+        for text in self._results.notes(self._detected):
             self.note(text)
         seconds = self._clock() - self._began
         result = RunResult(

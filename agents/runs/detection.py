@@ -25,11 +25,12 @@ class DetectorResults:
         self._workspace = workspace
         self._context = context
         self._running: dict[str, asyncio.Future[list[Finding]]] = {}
+        self._contexts: dict[str, DetectorContext] = {}
 
-    @property
-    def notes(self) -> list[str]:
-        """What detectors had to say."""
-        return self._context.notes
+    def notes(self, names: Iterable[str]) -> list[str]:
+        """What the named detectors had to say."""
+        contexts = [self._contexts[name] for name in names if name in self._contexts]
+        return list(dict.fromkeys(note for context in contexts for note in context.notes))
 
     async def of(self, detectors: Iterable[Detector]) -> list[Finding]:
         """Merged findings of several detectors.
@@ -55,28 +56,30 @@ class DetectorResults:
     async def _of_one(self, detector: Detector) -> list[Finding]:
         future = self._running.get(detector.name)
         if future is None:
-            future = asyncio.ensure_future(asyncio.to_thread(self._run, detector))
+            context = replace(self._context, notes=[])
+            self._contexts[detector.name] = context
+            future = asyncio.ensure_future(asyncio.to_thread(self._run, detector, context))
             self._running[detector.name] = future
         return await asyncio.shield(future)
 
-    def _run(self, detector: Detector) -> list[Finding]:
-        self._context.check_cancelled()
+    def _run(self, detector: Detector, context: DetectorContext) -> list[Finding]:
+        context.check_cancelled()
         try:
             found = [
                 replace(finding, detector=detector.name)
-                for finding in detector.detect(self._workspace, self._context)
+                for finding in detector.detect(self._workspace, context)
             ]
         except Cancelled:
             raise
         except Exception as error:  # one detector's mistake must not hide what the others find
             _LOG.exception("detector %s failed", detector.name)
-            self._context.note(
+            context.note(
                 f"The detector {detector.name} failed ({type(error).__name__}: {error!s:.200}): its "
                 "findings are missing."
             )
             return []
         if len(found) > MAX_FINDINGS:
-            self._context.note(
+            context.note(
                 f"{detector.name} found {len(found):,} defects; the worst {MAX_FINDINGS:,} are kept."
             )
             found = sorted(found, key=lambda one: -one.severity.rank)[:MAX_FINDINGS]

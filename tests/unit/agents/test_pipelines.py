@@ -71,6 +71,18 @@ async def test_an_optional_failure_is_a_gap_that_the_dependant_mentions(run):
     assert result.result.notes == ("The result of first is missing: There is nothing to do.",)
 
 
+async def test_a_node_notes_what_its_own_detectors_said(run):
+    graph = pipeline(
+        "  first: {agent: unlucky}\n  beside: {agent: words, needs: [first]}\n"
+        "  last: {agent: echo, needs: [beside]}\n"
+    )
+    started = run(graph, AgentTask("hello", Workspace.of_texts({"a.txt": "bad\n"})))
+    await started.execute()
+    notes = {name: result.notes for name, result in started.results.items()}
+    assert len(notes["first"]) == 1
+    assert notes["beside"] == notes["last"] == ()
+
+
 async def test_conditions_decide_by_findings(run):
     text = (
         "  check: {agent: words}\n"
