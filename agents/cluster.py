@@ -19,6 +19,8 @@ from agents.api.agent_spec import PermissionMode
 from agents.api.budget import Budget
 from agents.api.errors import InvalidTask
 from agents.api.events import RunState
+from agents.guardrails.guardrails import Guardrails
+from agents.guardrails.policy import agent_policy
 from agents.pipelines.pipeline import check_pipeline
 from agents.pipelines.pipeline_file import find_pipeline, load_pipelines, parse_pipeline
 from agents.pipelines.pipeline_run import Means, PipelineResult, PipelineRun
@@ -28,6 +30,8 @@ from agents.roster.roster import Roster, load_roster
 from agents.runs.agent_run import AgentRun, ModelPhase, detector_results
 from agents.runs.approvals import Approvals
 from agents.runs.result import RunResult
+from agents.runs.run_guard import RunGuard
+from agents.runs.run_memory import RunMemory
 from agents.runs.run_store import RunStore
 from agents.runs.tool_executor import stricter
 from agents.workspace.workspace import Workspace, open_workspace
@@ -53,6 +57,8 @@ class Cluster:
         mode: PermissionMode = "ask",
         store: RunStore | None = None,
         pipeline_folders: Sequence[Path] = (),
+        guard: RunGuard | None = None,
+        memory: RunMemory | None = None,
     ) -> None:
         """Open the roster.
 
@@ -65,6 +71,9 @@ class Cluster:
             mode: permission mode of all runs.
             store: where pipelines' results are kept, so that a run can be resumed; None keeps nothing.
             pipeline_folders: folders of the user's pipelines.
+            guard: checks what the model reads and writes; None takes the recognizers of the registry with
+                the defaults for agents.
+            memory: where runs recall from and leave episodes; None has neither.
         """
         self.registry = load_registry() if registry is None else registry
         self.roster = load_roster(self.registry) if roster is None else roster
@@ -74,7 +83,11 @@ class Cluster:
         )
         if model is None and client is not None:
             model = _phase(client, self.registry)
+        if guard is None:
+            guard = RunGuard(Guardrails(agent_policy(), recognizers=self.registry.guardrails))
         self._model = model
+        self._guard = guard
+        self._memory = memory
         self._mode = mode
         self._means = Means(
             self.registry,
@@ -84,6 +97,8 @@ class Cluster:
             mode=mode,
             model=model,
             store=store,
+            guard=guard,
+            memory=memory,
         )
 
     async def ask_all(
@@ -117,6 +132,7 @@ class Cluster:
             raise InvalidTask("There is no model to ask: give the cluster a client.")
         layout, decider = self._model.parts()
         session = self._model.session
+        document = (await asyncio.to_thread(self._guard.admit, document)).text
         return await ask_all(session, layout, decider, document, questions, max_tokens=max_tokens)
 
     async def run(
@@ -166,6 +182,8 @@ class Cluster:
             mode=stricter(self._mode, mode),
             budget=budget,
             model=self._model if use_model else None,
+            guard=self._guard,
+            memory=self._memory,
         )
         on_start(run)
         for skipped in work.workspace.skipped[:MAX_SKIPPED_NOTES]:

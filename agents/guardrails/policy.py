@@ -105,3 +105,28 @@ def moderation_policy(policy: Policy) -> Policy:
     }
     # Longer texts are reported by the check itself, which has to end there.
     return replace(policy, input_actions={**reported, Kind.SIZE: Action.BLOCK})
+
+
+def agent_policy(policy: Policy | None = None) -> Policy:
+    """The policy of agents' runs: that of `redact`, without reports of ordinary addresses and numbers.
+
+    Args:
+        policy: the configured policy; its actions for `email` and `phone` stay if they are not the defaults.
+    """
+    given = Policy() if policy is None else policy
+
+    def quiet(
+        actions: Mapping[Kind, Action], defaults: Mapping[Kind, Action]
+    ) -> dict[Kind, Action]:
+        return {
+            kind: Action.ALLOW
+            if kind in (Kind.EMAIL, Kind.PHONE) and action is defaults[kind]
+            else action
+            for kind, action in actions.items()
+        }
+
+    return replace(
+        given,
+        input_actions=quiet(given.input_actions, INPUT_ACTIONS),
+        output_actions=quiet(given.output_actions, OUTPUT_ACTIONS),
+    )

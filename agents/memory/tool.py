@@ -6,7 +6,6 @@ that a text from the web stays untrusted after a detour through the memory. Forg
 
 import asyncio
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +20,6 @@ from agents.memory.entry import (
     ScopeKind,
     entry_fields,
 )
-from agents.memory.location import memory_path
 from agents.memory.recall import recall
 from agents.memory.render import render_memories
 from agents.memory.store import MemoryStore
@@ -68,11 +66,13 @@ def project_scope(folder: Path) -> Scope:
     return Scope(ScopeKind.PROJECT, str(folder.resolve()))
 
 
-def memory_tool(path: Callable[[], Path] = memory_path) -> Tool:
-    """The tool over the database at `path()`, which is opened for each call."""
+def memory_tool() -> Tool:
+    """The tool over the run's memory, which is opened for each call."""
 
     async def call(arguments: MemoryArguments, context: ToolContext) -> ToolOutput:
-        return await asyncio.to_thread(_act, path(), arguments, context)
+        if context.memory is None:
+            return ToolOutput("There is no memory in this run.", failed=True)
+        return await asyncio.to_thread(_act, context.memory, arguments, context)
 
     return Tool(
         name="memory",

@@ -15,7 +15,9 @@ from agents.api.agent_spec import PermissionMode
 from agents.api.budget import Budget
 from agents.api.errors import AgentError, InvalidTask
 from agents.api.events import RunEvent, RunEventType, RunState
+from agents.api.finding import finding_from_fields
 from agents.api.usage import Usage
+from agents.memory.entry import TRUSTED
 from agents.outputs.findings import Findings
 from agents.pipelines.pipeline import Condition, Node, Pipeline
 from agents.pipelines.pipeline_file import find_pipeline
@@ -29,7 +31,10 @@ from agents.runs.approvals import Approvals
 from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
 from agents.runs.result import RunResult, result_from_fields
+from agents.runs.run_guard import RunGuard
+from agents.runs.run_memory import FinishedRun, RunMemory, remembered
 from agents.runs.run_store import RunStore
+from agents.tools.tool import Taint
 
 MAX_DEPTH = 2
 RETRY_DELAY_S = 0.5
@@ -90,6 +95,8 @@ class Means:
         mode: permission mode.
         model: the model phase, or None.
         store: where results are kept, or None to keep nothing.
+        guard: checks what the model reads and writes, or None.
+        memory: where runs recall from and leave an episode, or None.
     """
 
     registry: Registry
@@ -99,6 +106,8 @@ class Means:
     mode: PermissionMode = "ask"
     model: ModelPhase | None = None
     store: RunStore | None = None
+    guard: RunGuard | None = None
+    memory: RunMemory | None = None
 
 
 class PipelineRun:
@@ -147,6 +156,7 @@ class PipelineRun:
         self._tokens_left = pipeline.tokens
         self._detection: DetectorResults = detector_results(task, self._cancelled)
         self._stored_events = 0
+        self._taint = TRUSTED
         self._reasons: dict[str, str] = {}
         for name, fields in (finished or {}).items():
             if name in self.states and fields["state"] == RunState.OK.value:
@@ -180,7 +190,30 @@ class PipelineRun:
         if state is RunState.OK and failed:
             reason = self.results[failed].error if failed in self.results else self._reasons[failed]
             state, error = RunState.FAILED, f"{failed}: {reason}"
-        return self._finish(state, error)
+        result = self._result_of(state, error)
+        await self._remember(result)
+        self._finish(result)
+        return result
+
+    async def _remember(self, result: PipelineResult) -> None:
+        """Leave the episode of the run."""
+        if self._means.memory is None:
+            return
+        found = _all_findings(result.nodes).findings
+        finished = FinishedRun(
+            run=self.id,
+            origin=self.pipeline.name,
+            task=self._task,
+            state=result.state,
+            error=result.error,
+            findings=[finding_from_fields(one.model_dump()) for one in found],
+            usage=result.usage,
+            events=self.log.since(0),
+            taint=self._taint,
+        )
+        data = await asyncio.to_thread(remembered, self._means.memory, finished)
+        if data is not None:
+            self._event(RunEventType.MEMORY, **data)
 
     def _seconds_left(self) -> float:
         return self._began + self.pipeline.seconds - self._clock()
@@ -254,6 +287,9 @@ class PipelineRun:
             mode=self._means.mode,
             budget=Budget(tokens, min(spec.budget.seconds, node.timeout_s), spec.budget.tools),
             model=self._means.model if tokens else None,
+            guard=self._means.guard,
+            memory=self._means.memory,
+            records_episode=False,
             log=self.log,
             node=node.name,
             clock=self._clock,
@@ -267,6 +303,7 @@ class PipelineRun:
             return replace(result, state=_node_state(result))
         finally:
             self._tokens_left += tokens - min(tokens, run.meter.tokens_used)
+            self._taint |= run.tools.taint
 
     def _reduced(self, node: Node, name: str, needed: Mapping[str, RunResult]) -> RunResult:
         """The result of a node that joins others.
@@ -312,7 +349,7 @@ class PipelineRun:
         inner = PipelineRun(
             replace(pipeline, tokens=min(pipeline.tokens, self._tokens_left)),
             task,
-            replace(self._means, store=None),
+            replace(self._means, store=None, memory=self._inner_memory()),
             cancelled=self._cancelled,
             parent=self.id,
             depth=self._depth + 1,
@@ -324,12 +361,23 @@ class PipelineRun:
         if output is None or not hasattr(output, "findings"):
             output = _all_findings(result.nodes) if output is None else output
         self._tokens_left -= min(self._tokens_left, result.usage.computed_tokens)
+        self._taint |= inner.taint
         return replace(
             self._result(node, result.state, result.error),
             agent=name,
             output=output,
             usage=result.usage,
         )
+
+    def _inner_memory(self) -> RunMemory | None:
+        """The memory of a pipeline inside of this one, whose episode is this one's."""
+        memory = self._means.memory
+        return None if memory is None else replace(memory, records=False)
+
+    @property
+    def taint(self) -> frozenset[Taint]:
+        """Labels of everything that the nodes have read."""
+        return self._taint
 
     def _relay(self, node: Node, event: RunEvent) -> None:
         name = f"{node.name}/{event.node}" if event.node else node.name
@@ -377,11 +425,13 @@ class PipelineRun:
             if state is RunState.PENDING:
                 self._set_state(name, RunState.SKIPPED, "the run ended")
 
-    def _finish(self, state: RunState, error: str) -> PipelineResult:
-        self._event(RunEventType.RUN_STATE, state=state.value, error=error)
+    def _finish(self, result: PipelineResult) -> None:
+        self._event(RunEventType.RUN_STATE, state=result.state.value, error=result.error)
         if self._means.store is not None:
-            self._means.store.finish(self.id, state, now=time.time())
+            self._means.store.finish(self.id, result.state, now=time.time())
         self._store_events()
+
+    def _result_of(self, state: RunState, error: str) -> PipelineResult:
         usage = Usage()
         for result in self.results.values():
             usage = usage.plus(result.usage)

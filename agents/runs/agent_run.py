@@ -20,6 +20,7 @@ from agents.api.events import RunEventType, RunState
 from agents.api.finding import Finding, finding_fields
 from agents.api.usage import Usage
 from agents.detectors.detector import DetectorContext
+from agents.memory.render import render_memories
 from agents.outputs.base import Output
 from agents.outputs.findings import FindingRecord, Findings
 from agents.plugins.registry import Registry
@@ -29,6 +30,8 @@ from agents.runs.approvals import Approvals
 from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
 from agents.runs.result import RunResult
+from agents.runs.run_guard import GuardedText, RunGuard
+from agents.runs.run_memory import FinishedRun, RunMemory, remembered
 from agents.runs.tool_executor import ToolExecutor
 from agents.tools.tool import Tool, ToolContext
 
@@ -73,6 +76,9 @@ class AgentRun:
         mode: PermissionMode = "ask",
         budget: Budget | None = None,
         model: ModelPhase | None = None,
+        guard: RunGuard | None = None,
+        memory: RunMemory | None = None,
+        records_episode: bool = True,
         log: EventLog | None = None,
         node: str = "",
         clock: Callable[[], float] = time.monotonic,
@@ -89,6 +95,9 @@ class AgentRun:
             mode: permission mode; the agent's own may only tighten it.
             budget: bounds; None takes the agent's.
             model: the model phase, or None to run without a model.
+            guard: checks what the model reads and writes; None checks nothing.
+            memory: where the run recalls from and leaves its episode; None has neither.
+            records_episode: whether it leaves one; a pipeline's node does not.
             log: where events go; None begins a log of its own.
             node: the pipeline's node, for events.
             clock: monotonic seconds.
@@ -103,6 +112,9 @@ class AgentRun:
         self._results = results
         self._cancelled = cancelled
         self._model = model
+        self._guard = guard
+        self._memory = memory
+        self._records_episode = records_episode
         self._node = node
         self._clock = clock
         self._notes: list[str] = []
@@ -113,13 +125,21 @@ class AgentRun:
         self.tools = ToolExecutor(
             spec=spec,
             tools={name: registry.tools[name] for name in spec.tools},
-            context=ToolContext(root=task.workspace.root, run=self.id, agent=spec.key),
+            context=ToolContext(
+                root=task.workspace.root,
+                run=self.id,
+                agent=spec.key,
+                memory=None if memory is None else memory.path,
+            ),
             log=self.log,
             meter=self.meter,
             approvals=approvals,
             mode=mode,
             clock=clock,
+            guard=guard,
+            report=lambda name, found: self._report(f"the output of {name}", found),
         )
+        self.card = spec.card
 
     # ProcedureContext.
 
@@ -148,7 +168,7 @@ class AgentRun:
     async def tool(self, name: str, **arguments: Any) -> dict[str, Any]:
         """See `ProcedureContext.tool`."""
         self.check_cancelled()
-        output = await self.tools.call(name, arguments)
+        output = await self.tools.call(name, arguments, as_read=True)
         return {**output.data, "text": output.text, "failed": output.failed}
 
     def note(self, text: str) -> None:
@@ -156,6 +176,23 @@ class AgentRun:
         if text not in self._notes:
             self._notes.append(text)
             self.record(RunEventType.NOTE, text=text)
+
+    def admit(self, where: str, text: str) -> str:
+        """A text as the model may read it; what is found becomes an event that names `where`."""
+        if self._guard is None or not text:
+            return text
+        admitted = self._guard.admit(text)
+        self._report(where, admitted)
+        return admitted.text
+
+    def _report(self, where: str, checked: GuardedText) -> None:
+        if checked.found:
+            self.record(
+                RunEventType.GUARDRAIL,
+                where=where,
+                found=dict(checked.found),
+                action=checked.action.value,
+            )
 
     def check_cancelled(self) -> None:
         """Raises `Cancelled` if the run was cancelled, `BudgetExhausted` if its time is over."""
@@ -182,12 +219,55 @@ class AgentRun:
             if not work.done():
                 work.cancel()
                 await asyncio.gather(work, return_exceptions=True)
-        return self._finish(*self._outcome(work))
+        state, error = self._outcome(work)
+        result = self._result(state, error)
+        await self._remember(result)
+        self._set_state(state, error=error)
+        return result
 
     async def _work(self) -> None:
         self._output = await self._procedure()(self.task, self)
-        if self._model is not None:
-            self._output = await self._model(self.task, self._output, self)
+        if self._model is None:
+            return
+        await self._recall()
+        output = await self._model(self.task, self._output, self)
+        if self._guard is not None and output is not self._output:
+            output, found = self._guard.output(self._output, output)
+            self._report("what the model wrote", found)
+        self._output = output
+
+    async def _recall(self) -> None:
+        """Put the memories that matter before the role card, as quoted data."""
+        if self._memory is None:
+            return
+        entries = await asyncio.to_thread(self._memory.recalled, self._spec, self.task)
+        if not entries:
+            return
+        self.tools.taint = self.tools.taint.union(*(entry.taint for entry in entries))
+        self.card = f"{render_memories(entries)}\n\n{self._spec.card}"
+        ids = [entry.id for entry in entries]
+        self.record(
+            RunEventType.MEMORY, action="recalled", entries=ids, taint=sorted(self.tools.taint)
+        )
+
+    async def _remember(self, result: RunResult) -> None:
+        """Leave the run's episode. A memory that cannot be written is an event, not a failure of the run."""
+        if self._memory is None or not self._records_episode:
+            return
+        finished = FinishedRun(
+            run=self.id,
+            origin=self._spec.key,
+            task=self.task,
+            state=result.state,
+            error=result.error,
+            findings=result.findings,
+            usage=result.usage,
+            events=self.log.since(0),
+            taint=self.tools.taint,
+        )
+        data = await asyncio.to_thread(remembered, self._memory, finished)
+        if data is not None:
+            self.record(RunEventType.MEMORY, **data)
 
     def _outcome(self, work: "asyncio.Future[None]") -> tuple[RunState, str]:
         """How the run finished, and one sentence if it did not finish well."""
@@ -214,12 +294,20 @@ class AgentRun:
         return self._registry.procedures.get(self._spec.key, collect_findings)
 
     def _finish(self, state: RunState, error: str) -> RunResult:
+        result = self._result(state, error)
+        self._set_state(state, error=error)
+        return result
+
+    def _result(self, state: RunState, error: str) -> RunResult:
+        """The result, with an event for each of its findings."""
         output = self._output
         if output is None and self._procedure() is collect_findings:
             found = self._results.finished(self._spec.detectors)
             output = Findings(findings=[FindingRecord.of(finding) for finding in found])
         for text in self._results.notes(self._detected):
             self.note(text)
+        for name, reason in ({} if self._guard is None else self._guard.failures).items():
+            self.note(f"The guardrail {name} failed and was left out: {reason}.")
         seconds = self._clock() - self._began
         result = RunResult(
             run=self.id,
@@ -233,7 +321,6 @@ class AgentRun:
         )
         for finding in result.findings:
             self.record(RunEventType.FINDING, **finding_fields(finding))
-        self._set_state(state, error=error)
         return result
 
     def _set_state(self, state: RunState, **data: Any) -> None:

@@ -7,7 +7,7 @@ approval whatever the mode is. Every call is logged.
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -19,6 +19,7 @@ from agents.api.errors import InvalidTask, PermissionDenied
 from agents.api.events import RunEventType
 from agents.runs.approvals import ApprovalRequest, Approvals, new_approval_id
 from agents.runs.event_log import EventLog
+from agents.runs.run_guard import GuardedText, RunGuard
 from agents.tools.tool import MAX_OUTPUT_CHARS, Effect, Taint, Tool, ToolContext, ToolOutput
 
 _STRICTNESS: Mapping[PermissionMode, int] = {"auto": 0, "ask": 1, "deny": 2}
@@ -44,6 +45,8 @@ class ToolExecutor:
         approvals: the queue of pending approvals.
         mode: the run's permission mode; the agent's own may only tighten it.
         taint: labels of everything the run has read so far.
+        guard: checks what the tools return; None lets it pass.
+        report: called with the tool's name and the result of its check.
     """
 
     spec: AgentSpec
@@ -55,9 +58,19 @@ class ToolExecutor:
     mode: PermissionMode = "ask"
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
     clock: Callable[[], float] = time.monotonic
+    guard: RunGuard | None = None
+    report: Callable[[str, GuardedText], None] = lambda name, guarded: None
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], *, as_read: bool = False
+    ) -> ToolOutput:
         """Call a tool. A failure of the tool itself is an output with `failed` set.
+
+        Args:
+            name: the tool.
+            arguments: its input.
+            as_read: return the text as the tool read it, for procedures, which look for what the guard
+                redacts; labels and events are the same.
 
         Raises:
             PermissionDenied: the agent may not call it, or an approver denied it.
@@ -75,7 +88,7 @@ class ToolExecutor:
             raise InvalidTask(f"{name}: {where}: {first['msg']}.") from error
         self.meter.use_tool()
         await self._permit(tool, checked)
-        return await self._run(tool, checked)
+        return await self._run(tool, checked, as_read=as_read)
 
     def permitted(self) -> list[Tool]:
         """The tools that may be called now: those whose every call would be denied are left out."""
@@ -136,7 +149,7 @@ class ToolExecutor:
             reason=reason,
         )
 
-    async def _run(self, tool: Tool, arguments: BaseModel) -> ToolOutput:
+    async def _run(self, tool: Tool, arguments: BaseModel, *, as_read: bool) -> ToolOutput:
         agent = self.spec.key
         shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
         self.log.append(RunEventType.TOOL_STARTED, agent=agent, tool=tool.name, arguments=shown)
@@ -151,17 +164,27 @@ class ToolExecutor:
             output = _failure(str(error))
         except Exception as error:  # a tool's mistake must not end the run
             output = _failure(f"{tool.name} failed: {type(error).__name__}: {error!s:.300}")
-        self.taint |= output.taint
+        guarded = await self._guarded(tool, output)
+        self.taint |= guarded.taint
         self.log.append(
             RunEventType.TOOL_FINISHED,
             agent=agent,
             tool=tool.name,
             failed=output.failed,
             seconds=round(self.clock() - began, 4),
-            text=output.text[:MAX_LOGGED_CHARS],
+            text=guarded.text[:MAX_LOGGED_CHARS],
             taint=sorted(self.taint),
         )
-        return output
+        return replace(guarded, text=output.text) if as_read else guarded
+
+    async def _guarded(self, tool: Tool, output: ToolOutput) -> ToolOutput:
+        """The output as the model may read it, with the labels of what was found in it."""
+        if self.guard is None or not output.text:
+            return output
+        checked = await self.guard.tool_output(output.text)
+        if checked.found:
+            self.report(tool.name, checked)
+        return replace(output, text=checked.text, taint=output.taint | checked.labels)
 
 
 def _failure(text: str) -> ToolOutput:

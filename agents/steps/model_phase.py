@@ -130,7 +130,7 @@ class StepsPhase:
         if not (scores or steps or words):
             return output
         layout, decider = self.parts()
-        shared = self._shared(layout, task)
+        shared = self._shared(layout, task, run)
         if isinstance(output, Findings) and scores:
             output = await self._scored(output, wanted, shared, decider, run)
         if steps:
@@ -139,12 +139,15 @@ class StepsPhase:
             output = await self._worded(output, shared, layout, run)
         return output
 
-    def _shared(self, layout: SharedLayout, task: AgentTask) -> SharedPrompt:
+    def _shared(self, layout: SharedLayout, task: AgentTask, run: StepRun) -> SharedPrompt:
         context = self.session.model().context_length
+        # Checked as a whole, so that the shared part stays the same for all agents.
+        document = run.admit("the document", shared_document(task.document, task.workspace))
+        asked = run.admit("the task", task.text)
         try:
             return layout.shared(
-                task=f"Task: {task.text}" if task.text else "",
-                document=shared_document(task.document, task.workspace),
+                task=f"Task: {asked}" if asked else "",
+                document=document,
                 system=system_text(self._tools),
                 max_tokens=min(MAX_SHARED_TOKENS, context // 2),
             )
@@ -205,7 +208,7 @@ class StepsPhase:
             max_text=2000 if profile.has(Capability.WRITE) else 400,
         )
         try:
-            answer = await loop.answer_of(shared, run.spec.card)
+            answer = await loop.answer_of(shared, run.card)
             if isinstance(output, Findings):
                 output, dropped = add_reported(output, answer, task.workspace)
                 if dropped:
@@ -227,7 +230,7 @@ class StepsPhase:
         choice = SamplingChoice(_sampling(run), frozenset(run.spec.sampling))
         defaults = self.session.model().generation_defaults
         sampling = replace(choice.for_model(defaults), seed=0, max_tokens=MAX_ANSWER_TOKENS)
-        ids = (*shared.token_ids, *layout.tail(shared, run.spec.card))
+        ids = (*shared.token_ids, *layout.tail(shared, run.card))
         try:
             generation = await self.session.generate(Request(ids, sampling), run.meter)
         except BudgetExhausted as error:

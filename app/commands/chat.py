@@ -55,7 +55,12 @@ def chat_plain(flags: dict[str, Any]) -> int:
         opened.start()
         with open_session(settings, opened.client, resume=typed) as session:
             plain = PlainChat(
-                session, opened.client, read=_read_line, out=sys.stdout, show_prompts=typed
+                session,
+                opened.client,
+                read=_read_line,
+                out=sys.stdout,
+                show_prompts=typed,
+                memory_file=settings.memory,
             )
 
             def on_interrupt(*_: object) -> None:

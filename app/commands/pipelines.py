@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
@@ -288,9 +288,13 @@ async def _run(
     from app.runtime.agents import (
         open_model_client,
         open_roster,
+        open_run_guard,
+        open_run_memory,
         open_run_store,
         pipeline_folders,
     )
+    from app.runtime.opening import embedder
+    from app.settings.sources import load_settings
 
     registry = load_registry()
     approvals = Approvals(has_approver=mode == "ask" and can_ask())
@@ -302,8 +306,12 @@ async def _run(
         client = None
         if use_model:
             client = await asyncio.to_thread(stack.enter_context, open_model_client(flags))
+        settings = load_settings(flags)
+        encoder = stack.enter_context(closing(embedder(settings)))
         cluster = Cluster(
             registry=registry,
+            guard=open_run_guard(settings, registry, encoder, client),
+            memory=open_run_memory(settings, encoder, records=use_model),
             roster=open_roster(registry),
             client=client,
             approvals=approvals,

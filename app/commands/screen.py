@@ -197,6 +197,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 server=settings.attach,
                 engine_server=engine_server,
                 run_service=run_service,
+                memory_file=settings.memory,
                 on_first_frame=first_frame,
                 inputs=inputs,
             )

@@ -75,7 +75,9 @@ def run_server(
 
     judge = open_judge(settings, InProcessClient(engine))
     root = settings.agents_root
-    service = open_run_service(settings, engine, roots=() if root is None else [root])
+    service = open_run_service(
+        settings, engine, roots=() if root is None else [root], remembers=False
+    )
     try:
         return serve_engine(
             engine,

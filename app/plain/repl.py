@@ -6,6 +6,7 @@ passes through `SafeStream`, which removes escape sequences.
 
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TextIO
 
 from app.plain.commands import PlainCommands
@@ -34,6 +35,7 @@ class PlainChat:
         read: shows the prompt and returns the next line without its newline; raises EOFError at the end.
         out: the stream that answers are written to.
         show_prompts: whether input is interactive: then prompts and remarks are printed.
+        memory_file: what the agents remember; None for none.
 
     Attributes:
         session: the conversations.
@@ -48,9 +50,11 @@ class PlainChat:
         read: Callable[[str], str],
         out: TextIO,
         show_prompts: bool,
+        memory_file: Path | None = None,
     ) -> None:
         self.session = session
         self.client = client
+        self.memory_file = memory_file
         self._read = read
         self._out = out
         self._show_prompts = show_prompts

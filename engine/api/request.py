@@ -24,6 +24,10 @@ class FinishReason(StrEnum):
     ERROR = "error"
 
 
+ENGINE_REASONS = (FinishReason.STOP, FinishReason.LENGTH, FinishReason.ABORT, FinishReason.ERROR)
+"""The reasons of an engine's requests."""
+
+
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
     """Sampling parameters. `SamplingValidator.validate` rejects values outside the ranges given here.

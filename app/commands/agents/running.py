@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -24,7 +24,14 @@ from app.commands.agents.asking import TerminalApprover, can_ask
 from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS
 from app.commands.agents.findings_table import print_result
 from app.commands.agents.progress import cancel_on_interrupt, show_steps
-from app.runtime.agents import open_model_client, open_roster
+from app.runtime.agents import (
+    open_model_client,
+    open_roster,
+    open_run_guard,
+    open_run_memory,
+)
+from app.runtime.opening import embedder
+from app.settings.sources import load_settings
 from engine.api.errors import PravahaError
 
 NEVER = "never"
@@ -109,12 +116,16 @@ async def _run(options: RunOptions, flags: dict[str, Any]) -> RunResult:
         client = None
         if options.use_model:
             client = await asyncio.to_thread(stack.enter_context, open_model_client(flags))
+        settings = load_settings(flags)
+        encoder = stack.enter_context(closing(embedder(settings)))
         cluster = Cluster(
             registry=registry,
             roster=roster,
             client=client,
             approvals=approvals,
             mode=cast(PermissionMode, options.approve),
+            guard=open_run_guard(settings, registry, encoder, client),
+            memory=open_run_memory(settings, encoder, records=options.use_model),
         )
         with approver:
             result = await cluster.run(
