@@ -10,7 +10,7 @@ from tests.unit.agents.roster_cases.case import run_case
 from tests.unit.agents.roster_cases.execution import CASES, SCENARIOS
 
 KEYS = BUILTIN_KEYS["execution"]
-TOOLS = {"read", "grep", "glob", "git", "edit", "write", "todo", "python", "shell"}
+TOOLS = {"read", "grep", "glob", "git", "edit", "write", "todo", "python", "shell", "memory"}
 
 
 @pytest.fixture(scope="module")

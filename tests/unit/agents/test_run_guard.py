@@ -125,7 +125,7 @@ async def test_the_model_reads_no_card_number_and_the_finding_is_an_event(regist
 
 
 async def test_what_the_model_writes_is_checked_and_what_it_copies_is_not(registry):
-    text = f"Look at this picture of the result: {LEAK} and be happy."
+    text = f"Look at this: {LEAK} now."
     _, phase = model(text)
     over = cluster(registry, procedure=empty, phase=phase, run_guard=guard())
     result, done = await run(over, task="Sum up.", document="A text.")

@@ -9,6 +9,8 @@ from agents.guardrails.conversation_guard import ConversationGuard
 from agents.guardrails.guardrails import Guardrails
 from agents.guardrails.policy import Policy, mode_actions
 from agents.guardrails.redaction_store import RedactionStore
+from agents.memory.entry import USER
+from agents.memory.store import MemoryStore
 from app.plain.repl import PlainChat
 from app.slash.parse import available
 from engine.api.errors import EngineUnavailable, ModelNotFound
@@ -40,6 +42,7 @@ class Chat:
 
     def __init__(self, folder, guard=None):
         self.guard = guard
+        self.memory_file = None
         self.store = Store.open(folder / "c.db")
         self.client = Answering()
         self.resume = False
@@ -56,7 +59,14 @@ class Chat:
 
         out = io.StringIO()
         session = TreeSession(self.store, self.client, resume=self.resume, guard=self.guard)
-        chat = PlainChat(session, self.client, read=read, out=out, show_prompts=typed)
+        chat = PlainChat(
+            session,
+            self.client,
+            read=read,
+            out=out,
+            show_prompts=typed,
+            memory_file=self.memory_file,
+        )
         self.succeeded = chat.run()
         session.close()
         return out.getvalue()
@@ -422,4 +432,14 @@ def test_a_blocked_answer_says_so(tmp_path):
     chat.client.replies = [("the secret plan", FinishReason.STOP)]
     assert chat("hello") == "the \n(ended by the guardrails)\n"
     assert "not sent: it contains a blocked phrase" in chat("a secret plan")
+    chat.store.close()
+
+
+def test_memory_is_listed_and_forgotten(tmp_path):
+    chat = Chat(tmp_path)
+    with MemoryStore(tmp_path / "memory.db") as store:
+        key = store.store_fact("build", "make amber", scope=USER, origin="user").entry.id
+    chat.memory_file = tmp_path / "memory.db"
+    printed = chat("/memory", f"/memory forget {key}", "/memory search amber")
+    assert "  make amber\nForgot 1.\nNothing is remembered about that.\n" in printed
     chat.store.close()
