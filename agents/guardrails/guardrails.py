@@ -67,6 +67,11 @@ class OutputCheck:
         return tuple(self._check.detections)
 
     @property
+    def num_detections(self) -> int:
+        """How many `detections` there are."""
+        return len(self._check.detections)
+
+    @property
     def action(self) -> Action:
         """The strongest action so far."""
         return self._check.action
@@ -116,6 +121,12 @@ class Guardrails:
     def failures(self) -> Mapping[str, str]:
         """What raised so far, by the name of the family, `family.recognizer` or the classifier."""
         return dict(self._failures)
+
+    @property
+    def acts(self) -> bool:
+        """Whether the policy asks for anything at all."""
+        actions = (*self.policy.input_actions.values(), *self.policy.output_actions.values())
+        return any(action is not Action.ALLOW for action in actions)
 
     @property
     def examined_kinds(self) -> frozenset[Kind]:

@@ -3,10 +3,10 @@
 Invariant: the released text, the detections and whether it is blocked do not depend on how the text is
 divided; checking the whole text at once is one piece. Text is held back while more of it
 could change its fate: the last word, a run of digits, an unfinished key, at most the longest
-`Recognizer.max_chars`.
+`Recognizer.max_chars` and `_MIN_CHARS`.
 
 Cost: one search of the piece while every recognizer has an `opening` and none is in the text; else one
-for each recognizer, over the piece and what is held back.
+for each recognizer, over at least `_MIN_CHARS` characters and what is held back.
 
 A recognizer that raises is left out from there on, and reported: the others go on.
 """
@@ -24,6 +24,10 @@ Replace = Callable[[Detection], str]
 
 Report = Callable[[str, Exception], None]
 """Called with the name of a recognizer that raised, and with what it raised."""
+
+_MIN_CHARS = 16
+"""Shorter pieces are joined before they are searched by recognizers without an `opening`: what a search costs
+depends little on the length of the piece."""
 
 _KEPT = 4 * CONTEXT
 """Length of the released text from which on all but its last `CONTEXT` characters are forgotten."""
@@ -75,6 +79,7 @@ class StreamCheck:
         self._replacement = replacement
         self._max_chars = max_chars
         self._text = ""  # the whole text's [_base, _base + len)
+        self._waiting = ""  # behind it, not looked at yet
         self._base = 0
         self._released = 0  # offset in the whole text
         self._pending: list[
@@ -93,8 +98,17 @@ class StreamCheck:
         """The checked text that is certain now; empty after a block."""
         if self.blocked is not None:
             return ""
-        if self._passes(piece):
+        if self._opening is None:
+            self._waiting += piece
+            if len(self._waiting) < _MIN_CHARS:
+                return ""
+            piece, self._waiting = self._waiting, ""
+        elif self._passes(piece):
             return piece
+        return self._take(piece)
+
+    def _take(self, piece: str) -> str:
+        """The checked text that is certain after this piece."""
         self._text += piece
         excess = self._base + len(self._text) - self._max_chars
         if excess > 0:
@@ -107,7 +121,11 @@ class StreamCheck:
 
     def finish(self) -> str:
         """The rest of the text."""
-        return "" if self.blocked is not None else self._advance(finished=True)
+        if self.blocked is not None:
+            return ""
+        waiting, self._waiting = self._waiting, ""
+        released = self._take(waiting)
+        return released if self.blocked is not None else released + self._advance(finished=True)
 
     def _passes(self, piece: str) -> bool:
         """Whether nothing is held back and nothing begins in the piece, which is then released."""

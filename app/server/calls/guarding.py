@@ -38,7 +38,8 @@ class CallGuard:
             context: the server; without guardrails everything passes.
             body: the request body.
         """
-        self._guardrails: Guardrails | None = context.guardrails
+        given = context.guardrails
+        self._guardrails = given if given is not None and given.acts else None
         self._counters: ServerCounters = context.counters
         self._keeps_text = bool(body.return_token_ids)
         self._redactions = RedactionMap()
@@ -139,11 +140,12 @@ class CallGuard:
         if index not in self._checks:
             self._checks[index] = guardrails.output_check(self._redactions)
         check = self._checks[index]
-        known = len(check.detections)
+        known = check.num_detections
         text = check.feed(part.text)
         if finished:
             text += check.finish()
-        self._count(guardrails.policy.output_actions, check.detections[known:])
+        if check.num_detections > known:
+            self._count(guardrails.policy.output_actions, check.detections[known:])
         if self._keeps_text:
             text = part.text
         if check.blocked is None:

