@@ -34,6 +34,7 @@ from agents.runs.run_guard import RunGuard
 from agents.runs.run_memory import RunMemory
 from agents.runs.run_store import RunStore
 from agents.runs.tool_executor import stricter
+from agents.runs.tool_settings import ToolSettings, remove_old_artifacts
 from agents.workspace.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Cluster:
         pipeline_folders: Sequence[Path] = (),
         guard: RunGuard | None = None,
         memory: RunMemory | None = None,
+        settings: ToolSettings | None = None,
     ) -> None:
         """Open the roster.
 
@@ -74,7 +76,11 @@ class Cluster:
             guard: checks what the model reads and writes; None takes the recognizers of the registry with
                 the defaults for agents.
             memory: where runs recall from and leave episodes; None has neither.
+            settings: what the user decided about tools; None takes the defaults.
         """
+        self._settings = ToolSettings() if settings is None else settings
+        if self._settings.artifacts is not None:
+            remove_old_artifacts(self._settings.artifacts)
         self.registry = load_registry() if registry is None else registry
         self.roster = load_roster(self.registry) if roster is None else roster
         self.approvals = Approvals(has_approver=False) if approvals is None else approvals
@@ -99,6 +105,7 @@ class Cluster:
             store=store,
             guard=guard,
             memory=memory,
+            settings=self._settings,
         )
 
     async def ask_all(
@@ -184,6 +191,7 @@ class Cluster:
             model=self._model if use_model else None,
             guard=self._guard,
             memory=self._memory,
+            settings=self._settings,
         )
         on_start(run)
         for skipped in work.workspace.skipped[:MAX_SKIPPED_NOTES]:

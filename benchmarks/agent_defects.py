@@ -1,11 +1,16 @@
-"""Precision and recall of the agents' detectors on the seeded-defect corpus, with the model off.
+"""Precision and recall of the agents on the seeded-defect corpus, with the model off and on.
 
-    python benchmarks/agent_defects.py [--half tuning] [--json FILE]
+    python benchmarks/agent_defects.py [--half tuning] [--model [FILE_OR_DIR]] [--json FILE]
 
-A defect counts as found by an agent that should find it if the agent reports a finding in its file at its
-lines, one line more or less. A finding of at least medium severity that is at no seeded defect of its file is
-a false alarm, also if the corpus' author overlooked a real defect there. The same counts are given for
-bandit, ruff (its security rules) and detect-secrets alone, over the defects of security agents.
+Every agent that the manifest names runs over each project in which it should find something, and on the cases
+of the manifest, which give it an output to check and its source. A defect counts as found by an agent if the
+agent reports a finding in its file at its lines, one line more or less. A finding of at least medium severity
+that is at no seeded defect of its file is a false alarm, also if the corpus' author overlooked a real defect
+there. The same counts are given for bandit, ruff (its security rules) and detect-secrets alone, over the
+defects of security agents.
+
+`--model` repeats all runs with a model (without a value the demo model) and counts the findings that differ
+in anything: place, rule, severity, confidence or message.
 """
 
 import argparse
@@ -22,11 +27,17 @@ import yaml
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from agents import Cluster
-from agents.api.finding import Severity
+from agents.api.finding import Severity, finding_fields
 from agents.roster.keys import BUILTIN_KEYS
 from benchmarks.machine import write_result
+from engine.api.config import EngineConfig
+from engine.clients.in_process import InProcessClient
+from engine.models.demo import SMOLLM2
+from engine.models.store import ModelStore
+from engine.runtime.engine import AsyncPravahaEngine
 
 CORPUS = Path(__file__).resolve().parents[1] / "tests" / "corpus"
+TOOLS = ("bandit", "ruff S", "detect-secrets")
 
 
 class Place(NamedTuple):
@@ -38,9 +49,23 @@ class Place(NamedTuple):
     end_line: int
 
 
-def read_defects(half: str) -> list[dict[str, Any]]:
-    """The defects of a half."""
-    return yaml.safe_load((CORPUS / half / "defects.yaml").read_text())["defects"]
+class Reports(NamedTuple):
+    """What one pass over the corpus reported.
+
+    Attributes:
+        places: of all findings, by agent.
+        alarms: of the findings of at least medium severity, by agent.
+        findings: everything that a finding says, by agent, to compare passes.
+    """
+
+    places: dict[str, list[Place]]
+    alarms: dict[str, list[Place]]
+    findings: dict[str, set[str]]
+
+
+def read_manifest(half: str) -> dict[str, Any]:
+    """Defects, clean files and cases of a half."""
+    return yaml.safe_load((CORPUS / half / "defects.yaml").read_text())
 
 
 def at(place: Place, defect: dict[str, Any]) -> bool:
@@ -51,23 +76,35 @@ def at(place: Place, defect: dict[str, Any]) -> bool:
     return place.line <= last + 1 and place.end_line >= first - 1
 
 
-async def agents_reports(half: str, defects: list[dict[str, Any]]) -> dict[str, list[Place]]:
-    """Findings of at least medium severity, and all, by agent."""
-    cluster = Cluster()
-    wanted: dict[str, set[str]] = defaultdict(set)
-    for defect in defects:
-        for key in defect["agents"]:
-            wanted[key].add(defect["project"])
-    found: dict[str, list[Place]] = defaultdict(list)
-    for key in sorted(wanted):
-        for project in sorted(wanted[key]):
-            root = CORPUS / half / project
-            result = await cluster.run(key, [root])
-            for one in result.findings:
-                place = Place(project, one.file, one.line, one.end_line)
-                found[key].append(place)
-                if one.severity.at_least(Severity.MEDIUM):
-                    found[f"{key}:medium"].append(place)
+def runs_of(manifest: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    """Agent, project and further arguments of each run."""
+    pairs = {(key, one["project"]) for one in manifest["defects"] for key in one["agents"]}
+    plain: list[tuple[str, str, dict[str, Any]]] = [(*pair, {}) for pair in sorted(pairs)]
+    cases = [
+        (key, case["project"], {"task": case["task"], "inputs": case["inputs"]})
+        for case in manifest["cases"]
+        for key in case["agents"]
+    ]
+    return [*plain, *cases]
+
+
+async def agents_reports(
+    half: str, manifest: dict[str, Any], client: InProcessClient | None = None
+) -> Reports:
+    """One pass over the corpus, with a model if there is a client."""
+    cluster = Cluster(client=client)
+    found = Reports(defaultdict(list), defaultdict(list), defaultdict(set))
+    for key, project, arguments in runs_of(manifest):
+        result = await cluster.run(key, [CORPUS / half / project], **arguments)
+        for one in result.findings:
+            said = json.dumps({**finding_fields(one), "project": project}, sort_keys=True)
+            if said in found.findings[key]:  # a case repeats what the run over the project found
+                continue
+            found.findings[key].add(said)
+            place = Place(project, one.file, one.line, one.end_line)
+            found.places[key].append(place)
+            if one.severity.at_least(Severity.MEDIUM):
+                found.alarms[key].append(place)
     return found
 
 
@@ -91,7 +128,17 @@ def tool_reports(half: str) -> dict[str, list[Place]]:
         for one in (run("bandit", "-r", ".", "-f", "json", "-q") or {}).get("results", []):
             line = one["line_number"]
             found["bandit"].append(Place(project, one["filename"].removeprefix("./"), line, line))
-        words = ("ruff", "check", "--isolated", "--select", "S", "--output-format", "json", ".")
+        words = (
+            "ruff",
+            "check",
+            "--no-cache",
+            "--isolated",
+            "--select",
+            "S",
+            "--output-format",
+            "json",
+            ".",
+        )
         for one in run(*words) or []:
             name = str(Path(one["filename"]).relative_to(folder))
             found["ruff S"].append(
@@ -106,66 +153,119 @@ def tool_reports(half: str) -> dict[str, list[Place]]:
     return found
 
 
-def figures(
-    defects: list[dict[str, Any]], found: dict[str, list[Place]], tools: dict[str, list[Place]]
+def row_of(
+    wanted: list[dict[str, Any]],
+    every: list[dict[str, Any]],
+    places: list[Place],
+    alarms: list[Place] | None,
 ) -> dict[str, Any]:
-    """Recall and precision by agent and tool."""
+    """Recall over the wanted defects; precision of the alarms over every defect, None if there are none."""
+    hits = sum(any(at(place, one) for place in places) for one in wanted)
+    row: dict[str, Any] = {
+        "defects": len(wanted),
+        "found": hits,
+        "recall": round(hits / len(wanted), 3) if wanted else None,
+        "findings": None if alarms is None else len(alarms),
+        "precision": None,
+    }
+    if alarms:
+        right = sum(any(at(place, one) for one in every) for place in alarms)
+        row["precision"] = round(right / len(alarms), 3)
+    return row
+
+
+def figures(
+    defects: list[dict[str, Any]], found: Reports, tools: dict[str, list[Place]]
+) -> dict[str, Any]:
+    """Recall and precision by agent and tool; an agent that finds nothing has a row, too."""
     rows: dict[str, Any] = {}
-    for key in sorted(key for key in found if ":" not in key):
+    for key in sorted({key for one in defects for key in one["agents"]}):
         own = [one for one in defects if key in one["agents"]]
-        hits = sum(any(at(place, one) for place in found[key]) for one in own)
-        alarms = found.get(f"{key}:medium", [])
-        right = sum(any(at(place, one) for one in defects) for place in alarms)
-        rows[key] = {
-            "defects": len(own),
-            "found": hits,
-            "recall": round(hits / len(own), 3),
-            "findings": len(alarms),
-            "precision": round(right / len(alarms), 3) if alarms else None,
-        }
+        places, alarms = found.places.get(key, []), found.alarms.get(key, [])
+        rows[key] = row_of(own, defects, places, alarms)
     security = [one for one in defects if set(one["agents"]) & set(BUILTIN_KEYS["security"])]
     for name, places in tools.items():
-        hits = sum(any(at(place, one) for place in places) for one in security)
-        right = sum(any(at(place, one) for one in defects) for place in places)
-        rows[name] = {
-            "defects": len(security),
-            "found": hits,
-            "recall": round(hits / len(security), 3),
-            "findings": len(places),
-            "precision": round(right / len(places), 3) if places else None,
-        }
-    every = [place for key, places in found.items() if ":" not in key for place in places]
-    hits = sum(any(at(place, one) for place in every) for one in security)
-    rows["all agents, security"] = {
-        "defects": len(security), "found": hits, "recall": round(hits / len(security), 3),
-        "findings": None, "precision": None,
-    }  # fmt: skip
-    total = sum(any(at(place, one) for place in every) for one in defects)
-    rows["all agents, all defects"] = {
-        "defects": len(defects), "found": total, "recall": round(total / len(defects), 3),
-        "findings": None, "precision": None,
-    }  # fmt: skip
+        rows[name] = row_of(security, defects, places, places)
+    everything = [place for places in found.places.values() for place in places]
+    rows["all agents, security"] = row_of(security, defects, everything, None)
+    rows["all agents, all defects"] = row_of(defects, defects, everything, None)
     return rows
 
 
+def changed_findings(off: Reports, on: Reports) -> int:
+    """How many findings the model added, took away or altered."""
+    changed = 0
+    for key in off.findings.keys() | on.findings.keys():
+        before, after = off.findings.get(key, set()), on.findings.get(key, set())
+        changed += max(len(before - after), len(after - before))
+    return changed
+
+
+def with_model(half: str, manifest: dict[str, Any], model: str) -> tuple[str, Reports]:
+    """The model's name and the pass over the corpus in which it takes part."""
+    name = SMOLLM2.name if model == "demo" else Path(model).stem
+    path = ModelStore().add(SMOLLM2.name).path if model == "demo" else Path(model)
+    engine = AsyncPravahaEngine(EngineConfig(model=path, name=name))
+    engine.start()
+    try:
+        engine.wait_ready(None)
+        return name, asyncio.run(agents_reports(half, manifest, InProcessClient(engine)))
+    finally:
+        engine.shutdown()
+
+
+def percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"
+
+
+def print_table(rows: dict[str, Any], model_rows: dict[str, Any] | None) -> None:
+    names = ["agent or tool", "defects", "found", "recall", "findings ≥ medium", "at a defect"]
+    names += ["recall, model on", "at a defect, model on"] if model_rows else []
+    print(f"| {' | '.join(names)} |")
+    print("|---" * len(names) + "|")
+    for name, row in rows.items():
+        count = "" if row["findings"] is None else row["findings"]
+        cells = [name, row["defects"], row["found"], percent(row["recall"]), count]
+        cells.append(percent(row["precision"]))
+        if model_rows:
+            other = model_rows[name] if name not in TOOLS else {"recall": None, "precision": None}
+            cells += [percent(other["recall"]), percent(other["precision"])]
+        print(f"| {' | '.join(str(cell) for cell in cells)} |")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--half", choices=["tuning", "held_out"], default="tuning")
+    parser.add_argument(
+        "--model",
+        nargs="?",
+        const="demo",
+        help="also with this model; without a value the demo model",
+    )
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     arguments = parser.parse_args()
-    defects = read_defects(arguments.half)
-    found = asyncio.run(agents_reports(arguments.half, defects))
-    rows = figures(defects, found, tool_reports(arguments.half))
-    print("| agent or tool | defects | found | recall | findings ≥ medium | of which at a defect |")
-    print("|---|---|---|---|---|---|")
-    for name, row in rows.items():
-        share = "" if row["precision"] is None else f"{row['precision']:.0%}"
-        count = "" if row["findings"] is None else row["findings"]
+    manifest = read_manifest(arguments.half)
+    defects = manifest["defects"]
+    found = asyncio.run(agents_reports(arguments.half, manifest))
+    tools = tool_reports(arguments.half)
+    result: dict[str, Any] = {"half": arguments.half, "rows": figures(defects, found, tools)}
+    if arguments.model is not None:
+        name, on = with_model(arguments.half, manifest, arguments.model)
+        result |= {
+            "model": name,
+            "model_rows": figures(defects, on, tools),
+            "findings": sum(len(one) for one in found.findings.values()),
+            "changed_findings": changed_findings(found, on),
+        }
+    print_table(result["rows"], result.get("model_rows"))
+    if arguments.model is not None:
         print(
-            f"| {name} | {row['defects']} | {row['found']} | {row['recall']:.0%} | {count} | {share} |"
+            f"\n{result['model']} changed {result['changed_findings']} of {result['findings']} findings."
         )
     if arguments.json is not None:
-        write_result(arguments.json, {"half": arguments.half, "rows": rows})
+        write_result(arguments.json, result)
 
 
 if __name__ == "__main__":

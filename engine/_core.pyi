@@ -960,3 +960,86 @@ class BertEncoder:
             ValueError: the arrays contradict each other or the model.
             RuntimeError: a worker failed.
         """
+
+# --- sandbox: restrictions of the calling process that cannot be undone ----------------------------
+
+def landlock_abi() -> int:
+    """The version of the kernel's Landlock; 0 if there is none."""
+
+def has_seccomp_filters() -> bool:
+    """Whether the kernel has seccomp filters."""
+
+def enter_namespaces(*, own_network: bool) -> None:
+    """Enter new user, mount, process, IPC and host name namespaces, and a network one on request.
+
+    Children started afterwards are in the process namespace, and all end with the first of them.
+
+    Raises:
+        OSError: the kernel, a container or a security module does not permit it.
+    """
+
+def mount_proc() -> None:
+    """Mount a fresh `/proc`; called by the first process of a process namespace.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+
+def bind_mount(
+    source: str | PathLike[str], target: str | PathLike[str], *, read_only: bool
+) -> None:
+    """Show one folder or file at another path, in this mount namespace.
+
+    Raises:
+        OSError: a path does not exist, or the kernel refuses.
+    """
+
+def become_subreaper() -> None:
+    """Let orphaned descendants become children of this process."""
+
+def signal_when_parent_ends(signal: int) -> None:
+    """Have a signal sent to this process when the thread that started it ends.
+
+    Raises:
+        OSError: there is no such signal.
+    """
+
+def hide_memory() -> None:
+    """Keep other processes of the user from reading this one's memory, until it executes another program."""
+
+def drop_privileges() -> None:
+    """Drop all capabilities and set `no_new_privs`, also for every program executed later.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+
+def restrict_files(
+    *,
+    readable: Sequence[str | PathLike[str]],
+    writable: Sequence[str | PathLike[str]],
+    tcp: bool,
+) -> None:
+    """Restrict this process and its descendants by Landlock to these files and folders.
+
+    Paths that do not exist are left out. `drop_privileges` comes first. From ABI 4 on TCP is denied unless
+    `tcp`; from ABI 6 on signals and abstract sockets reach only processes under the same restriction.
+
+    Raises:
+        OSError: the kernel has no Landlock, or refuses a rule.
+    """
+
+def filter_system_calls(
+    *, internet: bool, unix_sockets: bool, tracing: bool, own_namespaces: bool
+) -> None:
+    """Install the seccomp filter. `drop_privileges` comes first.
+
+    Args:
+        internet: permit IPv4 and IPv6 sockets.
+        unix_sockets: permit Unix sockets with names.
+        tracing: permit tracing other processes.
+        own_namespaces: whether the process is in process and IPC namespaces of its own.
+
+    Raises:
+        OSError: the kernel has no seccomp filters.
+    """

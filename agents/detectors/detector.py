@@ -1,6 +1,6 @@
 """`Detector`: a named function from a workspace to findings, with the rules that it can report."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,9 +107,31 @@ class Detector:
         description: one sentence.
         detect: yields findings; their `detector` is filled in by the caller.
         rules: all rules it can report; empty for external tools, whose rules are their own.
+        parts: for a selection (`selected`), the detectors that it selects from; a run computes those once,
+            however many selections name them.
     """
 
     name: str
     description: str
     detect: DetectFunction
     rules: tuple[Rule, ...] = ()
+    parts: tuple["Detector", ...] = ()
+
+
+def selected(name: str, description: str, wanted: Iterable[str], *parts: Detector) -> Detector:
+    """A detector that reports what others find, of these rules only.
+
+    Args:
+        name: unique, as any detector's.
+        description: one sentence.
+        wanted: ids of rules.
+        parts: the detectors that find them.
+    """
+    ids = frozenset(wanted)
+
+    def detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
+        for part in parts:
+            yield from (one for one in part.detect(workspace, context) if one.rule in ids)
+
+    rules = {rule.id: rule for part in parts for rule in part.rules if rule.id in ids}
+    return Detector(name, description, detect, tuple(rules.values()), parts)

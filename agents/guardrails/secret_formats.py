@@ -147,6 +147,6 @@ def _assigned_secret(text: str, start: int, end: int) -> tuple[int, int] | None:
         return None
     # Identifiers and paths have separators between words; a quoted value may be a passphrase with them.
     quoted = text[start - 1] in "\"'`"
-    if not quoted and re.fullmatch(r"[A-Za-z_]+\d{0,2}(?:[._/:-][A-Za-z_]*\d{0,3})*", value):
+    if not quoted and re.fullmatch(r"[A-Za-z_]+\d{0,2}(?:[._/:-][A-Za-z]*\d{0,3})*", value):
         return None
     return start, end

@@ -119,7 +119,7 @@ class MemoryStore:
         """
         path = _checked_path(path)
         return self._write(
-            stable_hash(MemoryKind.FACT, scope.kind, scope.owner, path),
+            _fact_id(scope, path),
             MemoryKind.FACT,
             scope,
             path,
@@ -129,6 +129,16 @@ class MemoryStore:
             importance=importance,
             data={},
         )
+
+    def fact_at(self, path: str, scope: Scope) -> MemoryEntry | None:
+        """The latest version of the fact at a path; None if there is none, or its text was removed.
+
+        Raises:
+            InvalidTask: the path is out of range.
+            MemoryStoreError: the database cannot be read.
+        """
+        versions = self.history(_fact_id(scope, _checked_path(path)))
+        return versions[-1] if versions and not versions[-1].redacted else None
 
     def store_episode(
         self,
@@ -383,6 +393,10 @@ def scope_condition(scopes: Sequence[Scope] | None) -> tuple[str, list[Any]]:
     return f"({' OR '.join(parts) or '0'})", [
         value for scope in scopes for value in (scope.kind.value, scope.owner)
     ]
+
+
+def _fact_id(scope: Scope, path: str) -> str:
+    return stable_hash(MemoryKind.FACT, scope.kind, scope.owner, path)
 
 
 def _checked_path(path: str) -> str:

@@ -23,7 +23,7 @@ from agents.memory.entry import (
 from agents.memory.recall import recall
 from agents.memory.render import render_memories
 from agents.memory.store import MemoryStore
-from agents.tools.tool import Effect, Tool, ToolContext, ToolOutput
+from agents.tools.tool import Effect, Taint, Tool, ToolContext, ToolOutput
 
 _NEEDED = {"recall": "query", "store": "text", "list": None, "forget": "id"}
 
@@ -46,7 +46,7 @@ class MemoryArguments(BaseModel):
     action: Literal["recall", "store", "list", "forget"]
     query: str = Field("", max_length=1000)
     text: str = Field("", max_length=4000)
-    path: str = Field("", max_length=MAX_PATH_CHARS)
+    path: str = Field("", max_length=MAX_PATH_CHARS, json_schema_extra={"format": "address"})
     id: str = Field("", pattern=r"^(?:[0-9a-f]{24})?$")
     scope: Literal["user", "project", "agent"] | None = None
     importance: float = Field(0.5, ge=0, le=1)
@@ -81,7 +81,15 @@ def memory_tool() -> Tool:
         effects=frozenset({Effect.READ}),
         call=call,
         needs_approval=lambda arguments: arguments.action == "forget",
+        asks_when_untrusted=_outlasts_the_project,
         target=lambda arguments: f"{arguments.action} {arguments.path or arguments.id}".strip(),
+    )
+
+
+def _outlasts_the_project(arguments: MemoryArguments) -> bool:
+    """Whether a call changes what runs over other projects remember, or takes memories away."""
+    return arguments.action == "forget" or (
+        arguments.action == "store" and arguments.scope == "user"
     )
 
 
@@ -104,10 +112,17 @@ def _act(path: Path, arguments: MemoryArguments, context: ToolContext) -> ToolOu
             case "forget":
                 return _forget(store, arguments.id, scopes)
             case "store":
+                scope = own[arguments.scope or "project"]
+                if Taint.UNTRUSTED in context.taint and _is_trusted(store, arguments.path, scope):
+                    return ToolOutput(
+                        f"{arguments.path} is a fact from a trusted source; this run has read untrusted "
+                        "text and cannot replace it. Choose another path.",
+                        failed=True,
+                    )
                 written = store.store_fact(
                     arguments.path,
                     arguments.text,
-                    scope=own[arguments.scope or "project"],
+                    scope=scope,
                     origin=context.agent or "tool",
                     taint=context.taint,
                     importance=arguments.importance,
@@ -124,6 +139,12 @@ def _act(path: Path, arguments: MemoryArguments, context: ToolContext) -> ToolOu
             "removed": list(written.removed),
         },
     )
+
+
+def _is_trusted(store: MemoryStore, path: str, scope: Scope) -> bool:
+    """Whether the latest fact at this path was stored by a run that had read nothing untrusted."""
+    fact = store.fact_at(path, scope)
+    return fact is not None and Taint.UNTRUSTED not in fact.taint
 
 
 def _listed(entries: list[MemoryEntry], nothing: str) -> ToolOutput:

@@ -17,7 +17,6 @@ from agents.api.errors import AgentError, InvalidTask
 from agents.api.events import RunEvent, RunEventType, RunState
 from agents.api.finding import finding_from_fields
 from agents.api.usage import Usage
-from agents.memory.entry import TRUSTED
 from agents.outputs.findings import Findings
 from agents.pipelines.pipeline import Condition, Node, Pipeline
 from agents.pipelines.pipeline_file import find_pipeline
@@ -34,6 +33,7 @@ from agents.runs.result import RunResult, result_from_fields
 from agents.runs.run_guard import RunGuard
 from agents.runs.run_memory import FinishedRun, RunMemory, remembered
 from agents.runs.run_store import RunStore
+from agents.runs.tool_settings import ToolSettings
 from agents.tools.tool import Taint
 
 MAX_DEPTH = 2
@@ -97,6 +97,7 @@ class Means:
         store: where results are kept, or None to keep nothing.
         guard: checks what the model reads and writes, or None.
         memory: where runs recall from and leave an episode, or None.
+        settings: what the user decided about tools.
     """
 
     registry: Registry
@@ -108,6 +109,7 @@ class Means:
     store: RunStore | None = None
     guard: RunGuard | None = None
     memory: RunMemory | None = None
+    settings: ToolSettings = field(default_factory=ToolSettings)
 
 
 class PipelineRun:
@@ -125,6 +127,7 @@ class PipelineRun:
         finished: Mapping[str, Mapping[str, Any]] | None = None,
         parent: str = "",
         depth: int = 1,
+        taint: frozenset[Taint] = frozenset({Taint.TRUSTED}),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare a run.
@@ -139,6 +142,7 @@ class PipelineRun:
             finished: stored results of a resumed run.
             parent: id of the run that started this one.
             depth: 1, or 2 for a pipeline inside a pipeline.
+            taint: labels of what the task's inputs were derived from.
             clock: monotonic seconds.
         """
         self.id = run or new_run_id()
@@ -151,12 +155,12 @@ class PipelineRun:
         self._cancelled = cancelled or asyncio.Event()
         self._request = dict(request or {})
         self._depth = depth
+        self._taint = taint
         self._clock = clock
         self._began = clock()
         self._tokens_left = pipeline.tokens
         self._detection: DetectorResults = detector_results(task, self._cancelled)
         self._stored_events = 0
-        self._taint = TRUSTED
         self._reasons: dict[str, str] = {}
         for name, fields in (finished or {}).items():
             if name in self.states and fields["state"] == RunState.OK.value:
@@ -209,7 +213,7 @@ class PipelineRun:
             findings=[finding_from_fields(one.model_dump()) for one in found],
             usage=result.usage,
             events=self.log.since(0),
-            taint=self._taint,
+            taint=self.taint,
         )
         data = await asyncio.to_thread(remembered, self._means.memory, finished)
         if data is not None:
@@ -268,11 +272,12 @@ class PipelineRun:
 
     async def _attempt(self, node: Node) -> RunResult:
         needed = {name: self.results[name] for name in node.needs if name in self.results}
+        taint = self._taint.union(*(result.taint for result in needed.values()))
         if node.reduce is not None:
-            return self._reduced(node, node.reduce, needed)
+            return replace(self._reduced(node, node.reduce, needed), taint=taint)
         task = self._node_task(node, needed)
         if node.pipeline:
-            return await self._run_pipeline(node, task, needed)
+            return await self._run_pipeline(node, task, needed, taint)
         spec = self._means.roster.get(node.agent)
         tokens = min(spec.budget.tokens, self._tokens_left)
         self._tokens_left -= tokens
@@ -292,6 +297,8 @@ class PipelineRun:
             records_episode=False,
             log=self.log,
             node=node.name,
+            settings=self._means.settings,
+            taint=taint,
             clock=self._clock,
         )
         if self._means.model is not None and not tokens:
@@ -303,7 +310,6 @@ class PipelineRun:
             return replace(result, state=_node_state(result))
         finally:
             self._tokens_left += tokens - min(tokens, run.meter.tokens_used)
-            self._taint |= run.tools.taint
 
     def _reduced(self, node: Node, name: str, needed: Mapping[str, RunResult]) -> RunResult:
         """The result of a node that joins others.
@@ -340,7 +346,11 @@ class PipelineRun:
         )
 
     async def _run_pipeline(
-        self, node: Node, task: AgentTask, needed: Mapping[str, RunResult]
+        self,
+        node: Node,
+        task: AgentTask,
+        needed: Mapping[str, RunResult],
+        taint: frozenset[Taint],
     ) -> RunResult:
         if self._depth >= MAX_DEPTH:
             raise InvalidTask(f"Pipelines may be nested {MAX_DEPTH} deep.")
@@ -353,6 +363,7 @@ class PipelineRun:
             cancelled=self._cancelled,
             parent=self.id,
             depth=self._depth + 1,
+            taint=taint,
             clock=self._clock,
         )
         inner.log.follow(lambda event: self._relay(node, event))
@@ -361,12 +372,12 @@ class PipelineRun:
         if output is None or not hasattr(output, "findings"):
             output = _all_findings(result.nodes) if output is None else output
         self._tokens_left -= min(self._tokens_left, result.usage.computed_tokens)
-        self._taint |= inner.taint
         return replace(
             self._result(node, result.state, result.error),
             agent=name,
             output=output,
             usage=result.usage,
+            taint=taint.union(*(one.taint for one in result.nodes.values())),
         )
 
     def _inner_memory(self) -> RunMemory | None:
@@ -377,7 +388,7 @@ class PipelineRun:
     @property
     def taint(self) -> frozenset[Taint]:
         """Labels of everything that the nodes have read."""
-        return self._taint
+        return self._taint.union(*(result.taint for result in self.results.values()))
 
     def _relay(self, node: Node, event: RunEvent) -> None:
         name = f"{node.name}/{event.node}" if event.node else node.name

@@ -1,21 +1,23 @@
 """Running a project's tests: which pass and which fail.
 
-Tests are the project's own code. They run only after an approval, in a process group of their own, with a
-scrubbed environment, a time limit, and a home folder that is removed.
+Tests are the project's own code. They run only after an approval, and in the sandbox: without network, with
+write access to the given folder and a temporary one alone.
 """
 
-import os
 import sys
-import tempfile
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agents.tools.process import run_process
+from agents.sandbox.choice import open_sandbox
+from agents.sandbox.policy import Limits, SandboxMode, SandboxPolicy
+from agents.sandbox.sandbox import Command, SandboxFailed, SandboxUnavailable
+from agents.sandbox.scratch import scratch_folder
 
 TESTS_S = 600.0
-_KEPT = ("PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "SYSTEMROOT")
+_MEMORY_BYTES = 4 << 30
+_MAX_REPORT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,32 +43,51 @@ class TestResults:
 
 
 async def run_tests(
-    root: Path, paths: Sequence[str] = (), *, timeout_s: float = TESTS_S
+    root: Path,
+    paths: Sequence[str] = (),
+    *,
+    timeout_s: float = TESTS_S,
+    sandbox: SandboxMode = "auto",
 ) -> TestResults:
     """Run pytest in a folder, on some test files or on all.
 
     Args:
-        root: the folder.
+        root: the folder; tests may change files in it.
         paths: test files relative to it; none runs what pytest finds.
         timeout_s: seconds after which the tests are killed.
+        sandbox: which sandbox they run in; without one they do not run, unless it is `off`.
     """
-    with tempfile.TemporaryDirectory(prefix="pravaha-home-") as home:
-        report = Path(home) / "report.xml"
-        command = [
+    with scratch_folder("pravaha-report-") as folder:
+        report = folder / "report.xml"
+        words = [
             sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", "-o", "addopts=",
             f"--junit-xml={report}", *paths,
         ]  # fmt: skip
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        environment |= {"HOME": home, "TMPDIR": home, "PYTHONDONTWRITEBYTECODE": "1"}
-        done = await run_process(command, folder=root, environment=environment, timeout_s=timeout_s)
-        if done.timed_out:
+        limits = Limits(memory_bytes=_MEMORY_BYTES, cpu_s=int(timeout_s) + 1, wall_s=timeout_s)
+        policy = SandboxPolicy(writable=(root, folder), limits=limits)
+        try:
+            runner = await open_sandbox(sandbox)
+            done = await runner.run(Command(words, root), policy)
+        except (SandboxUnavailable, SandboxFailed) as error:
+            return TestResults(problem=str(error))
+        if done.ended_by == "the time limit":
             return TestResults(problem=f"The tests took more than {timeout_s:g} s.")
-        if not report.is_file():
-            words = (done.output + done.errors).decode("utf-8", "replace").strip().splitlines()
+        if done.ended_by:
+            return TestResults(problem=f"The tests were ended by {done.ended_by}.")
+        data = _report(report)
+        if data is None:
+            lines = done.output.text.strip().splitlines()
             return TestResults(
-                problem=f"pytest did not run: {words[-1][:200] if words else 'no output'}"
+                problem=f"pytest did not run: {lines[-1][:200] if lines else 'no output'}"
             )
-        return _read(report.read_bytes())
+        return _read(data)
+
+
+def _report(path: Path) -> bytes | None:
+    """The report's bytes, or None if there is none. The tests may have put anything in its place."""
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > _MAX_REPORT_BYTES:
+        return None
+    return path.read_bytes()
 
 
 def _read(data: bytes) -> TestResults:

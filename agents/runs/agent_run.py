@@ -33,7 +33,9 @@ from agents.runs.result import RunResult
 from agents.runs.run_guard import GuardedText, RunGuard
 from agents.runs.run_memory import FinishedRun, RunMemory, remembered
 from agents.runs.tool_executor import ToolExecutor
-from agents.tools.tool import Tool, ToolContext
+from agents.runs.tool_settings import ToolSettings
+from agents.tools.sensitive import FILE_TAINT, taint_of
+from agents.tools.tool import Taint, Tool, ToolContext
 
 _LOG = logging.getLogger(__name__)
 
@@ -81,6 +83,8 @@ class AgentRun:
         records_episode: bool = True,
         log: EventLog | None = None,
         node: str = "",
+        settings: ToolSettings | None = None,
+        taint: frozenset[Taint] = frozenset({Taint.TRUSTED}),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare a run.
@@ -100,9 +104,12 @@ class AgentRun:
             records_episode: whether it leaves one; a pipeline's node does not.
             log: where events go; None begins a log of its own.
             node: the pipeline's node, for events.
+            settings: what the user decided about tools; None takes the defaults.
+            taint: labels of what the task's inputs were derived from, such as the results of earlier nodes.
             clock: monotonic seconds.
         """
         self.id = new_run_id()
+        decided = ToolSettings() if settings is None else settings
         self.task = task
         self.state = RunState.PENDING
         self.usage = Usage()
@@ -130,11 +137,15 @@ class AgentRun:
                 run=self.id,
                 agent=spec.key,
                 memory=None if memory is None else memory.path,
+                artifacts=decided.artifacts,
+                sandbox=decided.sandbox,
             ),
             log=self.log,
             meter=self.meter,
             approvals=approvals,
             mode=mode,
+            rules=decided.rules,
+            taint=taint | taint_of(task.text),
             clock=clock,
             guard=guard,
             report=lambda name, found: self._report(f"the output of {name}", found),
@@ -318,6 +329,7 @@ class AgentRun:
             notes=tuple(self._notes),
             usage=replace(self.usage, tool_calls=self.meter.tools_used, seconds=seconds),
             error=error,
+            taint=self.tools.taint | result_taint(self.task, output),
         )
         for finding in result.findings:
             self.record(RunEventType.FINDING, **finding_fields(finding))
@@ -342,6 +354,12 @@ def detector_results(task: AgentTask, cancelled: asyncio.Event) -> DetectorResul
         inputs=task.inputs,
     )
     return DetectorResults(task.workspace, context)
+
+
+def result_taint(task: AgentTask, output: Output | None) -> frozenset[Taint]:
+    """Labels of an output by what it was made of and by what it says: procedures read files without tools."""
+    read = FILE_TAINT if task.document or len(task.workspace) else frozenset[Taint]()
+    return read if output is None else read | taint_of(output.model_dump_json())
 
 
 def inputs_of(results: Mapping[str, RunResult]) -> dict[str, Any]:

@@ -46,14 +46,17 @@ class ApprovalRequest:
 
 
 class Approvals:
-    """The pending requests, and the exact targets that were allowed always, by run."""
+    """The pending requests, and the exact targets that were allowed always, by run and reason.
+
+    What was allowed always before a run read untrusted and private data is asked again afterwards.
+    """
 
     def __init__(self, *, timeout_s: float = TIMEOUT_S, has_approver: bool = True) -> None:
         """`has_approver` false denies at once what would have to be asked."""
         self._timeout_s = timeout_s
         self.has_approver = has_approver
         self._waiting: dict[str, tuple[ApprovalRequest, asyncio.Future[tuple[Decision, str]]]] = {}
-        self._allowed: set[tuple[str, str, str, str]] = set()
+        self._allowed: set[tuple[str, ...]] = set()
         self._listeners: list[Callable[[], None]] = []
 
     @property
@@ -71,7 +74,7 @@ class Approvals:
         if request is None or future is None or future.done():
             return False
         if decision == "always":
-            self._allowed.add((request.run, request.agent, request.tool, request.target))
+            self._allowed.add(_pattern(request))
         future.set_result((decision, reason))
         return True
 
@@ -81,7 +84,7 @@ class Approvals:
         Raises:
             PermissionDenied: it was denied, nobody answered in time, or nobody can be asked.
         """
-        if (request.run, request.agent, request.tool, request.target) in self._allowed:
+        if _pattern(request) in self._allowed:
             return
         if not self.has_approver:
             raise PermissionDenied(
@@ -108,6 +111,10 @@ class Approvals:
     def _changed(self) -> None:
         for listener in tuple(self._listeners):
             listener()
+
+
+def _pattern(request: ApprovalRequest) -> tuple[str, ...]:
+    return request.run, request.agent, request.tool, request.target, request.reason
 
 
 def new_approval_id() -> str:

@@ -38,7 +38,8 @@ class DetectorResults:
         Raises:
             Cancelled: the run was cancelled.
         """
-        found = [await self._of_one(detector) for detector in detectors]
+        # Together, because external tools run as processes of their own beside the others.
+        found = await asyncio.gather(*(self._of_one(detector) for detector in detectors))
         return merge_findings([one for many in found for one in many])
 
     def finished(self, names: Iterable[str]) -> list[Finding]:
@@ -58,9 +59,21 @@ class DetectorResults:
         if future is None:
             context = replace(self._context, notes=[])
             self._contexts[detector.name] = context
-            future = asyncio.ensure_future(asyncio.to_thread(self._run, detector, context))
+            work = (
+                self._select(detector, context)
+                if detector.parts
+                else asyncio.to_thread(self._run, detector, context)
+            )
+            future = asyncio.ensure_future(work)
             self._running[detector.name] = future
         return await asyncio.shield(future)
+
+    async def _select(self, detector: Detector, context: DetectorContext) -> list[Finding]:
+        wanted = {rule.id for rule in detector.rules}
+        found = [await self._of_one(part) for part in detector.parts]
+        for text in self.notes(part.name for part in detector.parts):
+            context.note(text)
+        return [one for many in found for one in many if one.rule in wanted]
 
     def _run(self, detector: Detector, context: DetectorContext) -> list[Finding]:
         context.check_cancelled()

@@ -11,6 +11,7 @@ from agents.api.events import RunState
 from agents.api.finding import Finding, finding_fields, finding_from_fields
 from agents.api.usage import Usage
 from agents.outputs.base import Output
+from agents.tools.tool import Taint
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class RunResult:
         notes: what the user should know: missing tools, what the model could not do, skipped files.
         usage: what it used.
         error: one sentence if it failed.
+        taint: labels of the output, for runs that take it as an input.
     """
 
     run: str
@@ -36,6 +38,7 @@ class RunResult:
     notes: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
     error: str = ""
+    taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
 
     @property
     def findings(self) -> list[Finding]:
@@ -56,6 +59,7 @@ class RunResult:
             "notes": list(self.notes),
             "usage": asdict(self.usage),
             "error": self.error,
+            "taint": sorted(self.taint),
         }
 
     def fields(self) -> Mapping[str, Any]:
@@ -110,4 +114,6 @@ def result_from_fields(data: Mapping[str, Any], outputs: Mapping[str, type[Outpu
         notes=tuple(data["notes"]),
         usage=Usage(**data["usage"]),
         error=data["error"],
+        # A result that was stored without labels may be derived from anything.
+        taint=frozenset(map(Taint, data.get("taint", list(Taint)))),
     )

@@ -1,7 +1,11 @@
 """`ToolExecutor`: calls a run's tools through permission, taint, budget, approval and timeout.
 
-Taint rule: once a run has read untrusted *and* private data, a tool that writes, executes or sends needs an
-approval whatever the mode is. Every call is logged.
+The user's approval rules (`agents.runs.approval_rules`) decide calls that match them; they never lift the
+taint rule, nor a denial by mode.
+
+Taint rule, whatever the mode is. Once a run has read untrusted *and* private data, a tool that writes,
+executes or sends needs an approval. Once it has read untrusted data and anything that is not known to be
+public, which reading any file does, a tool that sends needs one. Every call is logged.
 """
 
 import asyncio
@@ -17,6 +21,7 @@ from agents.api.agent_spec import AgentSpec, PermissionMode
 from agents.api.budget import BudgetMeter
 from agents.api.errors import InvalidTask, PermissionDenied
 from agents.api.events import RunEventType
+from agents.runs.approval_rules import ApprovalRule, mode_of
 from agents.runs.approvals import ApprovalRequest, Approvals, new_approval_id
 from agents.runs.event_log import EventLog
 from agents.runs.run_guard import GuardedText, RunGuard
@@ -25,6 +30,8 @@ from agents.tools.tool import MAX_OUTPUT_CHARS, Effect, Taint, Tool, ToolContext
 _STRICTNESS: Mapping[PermissionMode, int] = {"auto": 0, "ask": 1, "deny": 2}
 _SIDE_EFFECTS = frozenset({Effect.WRITE, Effect.EXECUTE, Effect.EGRESS})
 MAX_LOGGED_CHARS = 2_000
+MAX_PROGRESS_CHARS = 8_000
+"""Of a call's output while it runs; the events of a run are kept in memory."""
 
 
 def stricter(one: PermissionMode, other: PermissionMode) -> PermissionMode:
@@ -47,6 +54,8 @@ class ToolExecutor:
         taint: labels of everything the run has read so far.
         guard: checks what the tools return; None lets it pass.
         report: called with the tool's name and the result of its check.
+        rules: the user's approval rules.
+        taint_rule: False only in `benchmarks/agent_attacks.py`, which measures what the rule prevents.
     """
 
     spec: AgentSpec
@@ -57,9 +66,15 @@ class ToolExecutor:
     approvals: Approvals
     mode: PermissionMode = "ask"
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
+    rules: tuple[ApprovalRule, ...] = ()
     clock: Callable[[], float] = time.monotonic
     guard: RunGuard | None = None
     report: Callable[[str, GuardedText], None] = lambda name, guarded: None
+    taint_rule: bool = True
+
+    def add_taint(self, labels: frozenset[Taint]) -> None:
+        """Note that the run reads data with these labels beside the outputs of its tools."""
+        self.taint |= labels
 
     async def call(
         self, name: str, arguments: Mapping[str, Any], *, as_read: bool = False
@@ -95,26 +110,64 @@ class ToolExecutor:
         if self.meter.tools_left <= 0:
             return []
         mode = stricter(self.mode, self.spec.permission_mode)
-        tainted = {Taint.UNTRUSTED, Taint.PRIVATE} <= self.taint
-        unasked = mode == "auto" and not tainted
-        allowed = unasked or (mode != "deny" and self.approvals.has_approver)
-        return [tool for tool in self.tools.values() if allowed or not tool.effects & _SIDE_EFFECTS]
+        can_ask = mode != "deny" and self.approvals.has_approver
+        ruled = {rule.tool for rule in self.rules if rule.mode == "auto" and mode != "deny"}
+
+        def unasked(tool: Tool) -> bool:
+            if self._taint_reason(tool) or self._asks_without_sandbox(tool):
+                return False
+            return mode == "auto" or tool.name in ruled
+
+        return [
+            tool
+            for tool in self.tools.values()
+            if can_ask or not tool.effects & _SIDE_EFFECTS or unasked(tool)
+        ]
+
+    def _asks_without_sandbox(self, tool: Tool) -> bool:
+        """Whether every call needs an approval because the user switched the sandbox off."""
+        return Effect.EXECUTE in tool.effects and self.context.sandbox == "off"
 
     def needs_approval(self, tool: Tool, arguments: BaseModel) -> str:
         """Why this call needs an approval; empty if it needs none.
 
         Raises:
-            PermissionDenied: the mode denies it.
+            PermissionDenied: the mode or a rule denies it.
+            InvalidTask: the arguments have no parsed form, such as a command with an open quote.
         """
         mode = stricter(self.mode, self.spec.permission_mode)
         side_effects = bool(tool.effects & _SIDE_EFFECTS) or tool.needs_approval(arguments)
+        reason = self._taint_reason(tool) if side_effects else ""
+        if not reason and self._has_read(Taint.UNTRUSTED) and tool.asks_when_untrusted(arguments):
+            side_effects, reason = True, "the run has read untrusted data"
         if not side_effects:
             return ""
         if mode == "deny":
             raise PermissionDenied(f"{tool.name} is denied: the permission mode is deny.")
-        if {Taint.UNTRUSTED, Taint.PRIVATE} <= self.taint:
+        words = (tool.target(arguments),) if tool.words is None else tool.words(arguments)
+        ruled = mode_of(self.rules, tool.name, words)
+        if ruled == "deny":
+            raise PermissionDenied(f"{tool.name} is denied: an approval rule denies this call.")
+        if reason:
+            return reason
+        if self._asks_without_sandbox(tool):
+            return "the sandbox is off"
+        if ruled == "ask":
+            return "an approval rule asks for it"
+        return "" if "auto" in (mode, ruled) else "the tool has side effects"
+
+    def _taint_reason(self, tool: Tool) -> str:
+        """Why the taint rule asks for an approval of a tool with side effects; empty if it does not."""
+        if not self._has_read(Taint.UNTRUSTED):
+            return ""
+        if self._has_read(Taint.PRIVATE):
             return "the run has read untrusted and private data"
-        return "" if self.mode == "auto" else "the tool has side effects"
+        if Effect.EGRESS in tool.effects and self._has_read(Taint.LOCAL):
+            return "the run has read files or other data that is not known to be public"
+        return ""
+
+    def _has_read(self, label: Taint) -> bool:
+        return self.taint_rule and label in self.taint
 
     async def _permit(self, tool: Tool, arguments: BaseModel) -> None:
         reason = self.needs_approval(tool, arguments)
@@ -140,6 +193,21 @@ class ToolExecutor:
             raise
         self._resolved(fields, allowed=True, reason="")
 
+    def _progress_of(self, tool: Tool) -> Callable[[str], None]:
+        """What appends a call's output to the log while it runs, up to a bound."""
+        left = MAX_PROGRESS_CHARS
+
+        def progress(text: str) -> None:
+            nonlocal left
+            shown = text[:left]
+            left -= len(shown)
+            if shown:
+                self.log.append(
+                    RunEventType.TOOL_OUTPUT, agent=self.spec.key, tool=tool.name, text=shown
+                )
+
+        return progress
+
     def _resolved(self, fields: dict[str, str], *, allowed: bool, reason: str) -> None:
         self.log.append(
             RunEventType.APPROVAL_RESOLVED,
@@ -154,7 +222,8 @@ class ToolExecutor:
         shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
         self.log.append(RunEventType.TOOL_STARTED, agent=agent, tool=tool.name, arguments=shown)
         began = self.clock()
-        self.context.taint = self.taint
+        self.context.taint = self.taint if self.taint_rule else frozenset({Taint.TRUSTED})
+        self.context.progress = self._progress_of(tool)
         try:
             async with asyncio.timeout(tool.timeout_s):
                 output = await tool.call(arguments, self.context)

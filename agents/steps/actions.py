@@ -1,7 +1,8 @@
 """`possible_actions`: the tools of a step with the argument values that exist now.
 
 Arguments that name a file have the workspace's files and those of the last observation as values, arguments
-that name a line the lines of that file. Tools that write may name new files, so theirs stay free text.
+that name a line the lines of that file. Tools that write may name new files, so theirs stay free text. An
+argument whose schema has a `format` is no file, whatever its name.
 """
 
 import re
@@ -69,7 +70,15 @@ def _arguments(
             name,
             _without_null(members[name]),
             required=name in required,
-            values=_values(tool, name, members[name], workspace, observed),
+            values=_values(
+                tool,
+                name,
+                members[name],
+                workspace,
+                observed,
+                names_file=_FILE.search(name) is not None
+                and "format" not in schema["properties"][name],
+            ),
             is_line=_without_null(members[name]).get("type") == "integer"
             and _LINE.search(name) is not None,
         )
@@ -83,11 +92,15 @@ def _values(
     schema: Mapping[str, Any],
     workspace: Workspace,
     observed: Mapping[str, tuple[str, ...]],
+    *,
+    names_file: bool,
 ) -> tuple[str, ...] | None:
-    if _without_null(schema).get("type") != "string":
+    if _without_null(schema).get("type") != "string" or (_FILE.search(name) and not names_file):
         return None
     known = observed.get(name, ())
-    if _FILE.search(name) and tool.effects <= {Effect.READ}:
+    if names_file and not tool.effects <= {Effect.READ}:
+        return None
+    if names_file:
         files = [one for one in known if workspace.get(one) is not None]
         files += [file.path for file in workspace]
         return tuple(dict.fromkeys(files))[:MAX_VALUES]

@@ -8,7 +8,7 @@ An agent below its required capability keeps its procedure's output, and a note 
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,13 +26,15 @@ from agents.model.question import Decision
 from agents.model.session import ModelSession, usage_of
 from agents.outputs.base import Output
 from agents.outputs.findings import FindingRecord, Findings
+from agents.outputs.verdict import Verdict
 from agents.procedures.procedure import AgentTask
 from agents.steps.findings_answer import ReportedFindings, add_reported
 from agents.steps.prose import is_prose
 from agents.steps.questions import QUESTIONS
 from agents.steps.react import ReactLoop, StepRun
 from agents.steps.self_test import measured_profile
-from agents.steps.shared_document import shared_document
+from agents.steps.shared_document import shared_document, shared_taint
+from agents.steps.written_text import checked_answer
 from agents.tools.tool import Tool
 from engine.api.errors import EngineUnavailable, InvalidRequest
 from engine.api.generation_defaults import SamplingChoice
@@ -196,6 +198,7 @@ class StepsPhase:
         profile: CapabilityProfile,
     ) -> Output:
         """The output that the model reaches in steps with tools; the procedure's if it fails."""
+        run.tools.add_taint(shared_taint(task.document, task.workspace))
         form = ReportedFindings if isinstance(output, Findings) else type(output)
         loop = ReactLoop(
             self.session,
@@ -208,7 +211,7 @@ class StepsPhase:
             max_text=2000 if profile.has(Capability.WRITE) else 400,
         )
         try:
-            answer = await loop.answer_of(shared, run.card)
+            answer = checked_answer(await loop.answer_of(shared, run.card))
             if isinstance(output, Findings):
                 output, dropped = add_reported(output, answer, task.workspace)
                 if dropped:
@@ -216,7 +219,7 @@ class StepsPhase:
                         f"{dropped} findings of the model quote nothing that is in their file."
                     )
                 return output
-            return type(output).model_validate(dict(answer))
+            return _answered(output, answer)
         except (BudgetExhausted, InvalidTask) as error:
             run.note(f"The model's steps ended without an answer: {error}")
         except ValidationError as error:
@@ -237,7 +240,7 @@ class StepsPhase:
             run.note(f"The model wrote nothing: {error}")
             return output
         run.usage = run.usage.plus(usage_of([generation]))
-        text = generation.text.strip()
+        text = checked_answer(generation.text.strip())
         if not is_prose(text):
             run.note("The model's text was no prose and was dropped.")
             return output
@@ -265,7 +268,25 @@ def _subject(record: FindingRecord) -> str:
 
 
 _DETECTED = frozenset(["findings", "claims"])
-"""Members that detectors fill in; a model's answer has none of them."""
+_DECIDED = frozenset(["score", "passed", "reasons", "cannot_do"])
+"""Members of a verdict, which checks decide."""
+
+
+def _kept(form: type[BaseModel]) -> frozenset[str]:
+    """Members that detectors and checks fill in; a model's answer has none of them."""
+    return _DETECTED | _DECIDED if issubclass(form, Verdict) else _DETECTED
+
+
+def _answered(output: Output, answer: Mapping[str, Any]) -> Output:
+    """The output with a model's answer in all members but those that detectors and checks filled in.
+
+    Raises:
+        pydantic.ValidationError: the answer is not one of the output's schema.
+    """
+    form = type(output)
+    kept = {name: getattr(output, name) for name in _kept(form) & form.model_fields.keys()}
+    given = {name: value for name, value in answer.items() if name not in kept}
+    return form.model_validate(given).model_copy(update=kept)
 
 
 def _answer_schema(form: type[BaseModel]) -> dict[str, Any]:
@@ -273,7 +294,8 @@ def _answer_schema(form: type[BaseModel]) -> dict[str, Any]:
     schema = form.model_json_schema()
     if form is not ReportedFindings:
         members = schema.get("properties", {})
-        schema["properties"] = {k: v for k, v in members.items() if k not in _DETECTED}
+        kept = _kept(form)
+        schema["properties"] = {k: v for k, v in members.items() if k not in kept}
     return schema
 
 

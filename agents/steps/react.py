@@ -42,6 +42,10 @@ class StepTools(Protocol):
         """The tools that may be called now, by permission, taint and budget."""
         ...
 
+    def add_taint(self, labels: frozenset[Taint]) -> None:
+        """Note that the model reads data with these labels beside the outputs of tools."""
+        ...
+
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         """Call one.
 
@@ -241,8 +245,10 @@ class ReactLoop:
             self._denied |= {one.name for one in self.run.tools.permitted()}
             return ToolOutput(str(error), failed=True)
         self._repeats.add(tool, call, step.input, output)
-        if Taint.UNTRUSTED in output.taint:
-            return output  # untrusted text chooses no arguments
+        if Taint.UNTRUSTED in output.taint and Taint.LOCAL not in output.taint:
+            return (
+                output  # text from elsewhere chooses no arguments; names of files and own ids may
+            )
         for name, values in output.choices.items():
             self._observed[name] = tuple(dict.fromkeys((*values, *self._observed.get(name, ()))))
         return output

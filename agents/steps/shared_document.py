@@ -1,12 +1,27 @@
 """The task and the files as all agents read them: the shared part of their prompts.
 
-It depends on the task alone, never on the agent, so that all agents of a task share one prefix.
+It depends on the task alone, never on the agent, so that all agents of a task share one prefix. Files that
+hold private data are named and not shown: a run that needs one reads it with a tool, which labels the run.
 """
 
+from weakref import WeakKeyDictionary
+
+from agents.tools.sensitive import FILE_TAINT, file_taint
+from agents.tools.tool import Taint
+from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
 MAX_CHARS = 60_000
+PRIVATE_NOTE = "[not shown: it holds private data]"
 _MAX_NAMES = 100
+_PRIVATE: "WeakKeyDictionary[SourceFile, bool]" = WeakKeyDictionary()
+"""Whether a file holds private data; found once, for all runs over a workspace."""
+
+
+def shared_taint(document: str, workspace: Workspace) -> frozenset[Taint]:
+    """Labels of the shared document, which the model reads without a tool."""
+    labels = file_taint(document) if document.strip() else frozenset[Taint]()
+    return labels | FILE_TAINT if len(workspace) else labels
 
 
 def shared_document(document: str, workspace: Workspace) -> str:
@@ -21,7 +36,18 @@ def shared_document(document: str, workspace: Workspace) -> str:
     for file in workspace:
         if left <= 0:
             break
-        text = "\n".join(f"{number} {line}" for number, line in enumerate(file.lines, 1))
+        if _is_private(file):
+            text = PRIVATE_NOTE
+        else:
+            text = "\n".join(f"{number} {line}" for number, line in enumerate(file.lines, 1))
         parts.append(f"--- {file.path}\n{text[:left]}")
         left -= len(text)
     return "\n\n".join(parts)
+
+
+def _is_private(file: SourceFile) -> bool:
+    known = _PRIVATE.get(file)
+    if known is None:
+        known = Taint.PRIVATE in file_taint(file.text[:MAX_CHARS], file.path)
+        _PRIVATE[file] = known
+    return known

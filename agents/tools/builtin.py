@@ -6,8 +6,9 @@ from agents.tools.glob import GLOB
 from agents.tools.grep import GREP
 from agents.tools.python import PYTHON
 from agents.tools.read import READ
+from agents.tools.shell import SHELL
 from agents.tools.todo import TODO
 from agents.tools.tool import Tool
 from agents.tools.write import WRITE
 
-TOOLS: tuple[Tool, ...] = (READ, GREP, GLOB, GIT, EDIT, WRITE, TODO, PYTHON)
+TOOLS: tuple[Tool, ...] = (READ, GREP, GLOB, GIT, EDIT, WRITE, TODO, PYTHON, SHELL)

@@ -11,7 +11,7 @@ from agents.tools.arguments import Arguments, RelativePath
 from agents.tools.beneath import read_beneath, write_beneath
 from agents.tools.bounded_text import bounded
 from agents.tools.read import canonical, digest, read_digests, text_of
-from agents.tools.sensitive import taint_of
+from agents.tools.sensitive import file_taint
 from agents.tools.tool import Effect, Tool, ToolContext, ToolOutput
 
 
@@ -67,7 +67,7 @@ async def _edit(arguments: Any, context: ToolContext) -> ToolOutput:
     return ToolOutput(
         bounded(diff or "The text is unchanged."),
         data={"path": path, "diff": diff},
-        taint=taint_of(diff, path),
+        taint=file_taint(diff, path),
     )
 
 

@@ -19,7 +19,7 @@ from agents.tools.arguments import Arguments, RelativePath
 from agents.tools.beneath import parts_of
 from agents.tools.bounded_text import bounded
 from agents.tools.process import Finished, run_process
-from agents.tools.sensitive import taint_of
+from agents.tools.sensitive import file_taint
 from agents.tools.tool import Effect, Tool, ToolContext, ToolOutput
 
 GIT_S = 20.0
@@ -116,7 +116,7 @@ async def _git(arguments: Any, context: ToolContext) -> ToolOutput:
     if done.status != 0:
         reason = done.errors.decode("utf-8", "replace").strip().splitlines() or ["it failed"]
         return ToolOutput(f"git: {reason[-1][:300]}", data={"status": done.status}, failed=True)
-    return ToolOutput(bounded(text) or "Nothing.", data={"output": text}, taint=taint_of(text))
+    return ToolOutput(bounded(text) or "Nothing.", data={"output": text}, taint=file_taint(text))
 
 
 GIT = Tool(

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from agents.tools.arguments import Arguments
 from agents.tools.bounded_text import bounded
+from agents.tools.sensitive import FILE_TAINT
 from agents.tools.tool import Effect, Tool, ToolContext, ToolOutput
 from agents.workspace.workspace import list_files
 
@@ -57,6 +58,7 @@ async def _glob(arguments: Any, context: ToolContext) -> ToolOutput:
     return ToolOutput(
         bounded("\n".join(shown) + rest) if found else "No file matches.",
         data={"paths": shown, "count": len(found)},
+        taint=FILE_TAINT,
         choices={"path": tuple(shown)},
     )
 

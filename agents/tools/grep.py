@@ -16,8 +16,8 @@ from agents.tools.beneath import MAX_FILE_BYTES
 from agents.tools.bounded_text import bounded
 from agents.tools.glob import matches
 from agents.tools.process import run_process
-from agents.tools.sensitive import taint_of
-from agents.tools.tool import Effect, Taint, Tool, ToolContext, ToolOutput
+from agents.tools.sensitive import FILE_TAINT, file_taint
+from agents.tools.tool import Effect, Tool, ToolContext, ToolOutput
 from agents.workspace.workspace import list_files
 
 MAX_MATCHES = 200
@@ -61,7 +61,7 @@ async def _grep(arguments: Any, context: ToolContext) -> ToolOutput:
     text = "\n".join(lines)
     if answer["truncated"]:
         text += f"\n[only the first {MAX_MATCHES} matches]"
-    taint = {label for path, _, line in answer["found"] for label in taint_of(line, path)}
+    taint = {label for path, _, line in answer["found"] for label in file_taint(line, path)}
     return ToolOutput(
         bounded(text) if lines else f"No match in {answer['searched']} files.",
         data={
@@ -71,7 +71,7 @@ async def _grep(arguments: Any, context: ToolContext) -> ToolOutput:
             ],
             "searched": answer["searched"],
         },
-        taint=frozenset(taint or {Taint.TRUSTED}),
+        taint=FILE_TAINT | taint,
         choices={"path": tuple(dict.fromkeys(path for path, _, _ in answer["found"]))},
     )
 

@@ -16,7 +16,7 @@ from agents.tools.arguments import Arguments
 from agents.tools.beneath import read_beneath
 from agents.tools.bounded_text import bounded
 from agents.tools.read import canonical, text_of
-from agents.tools.sensitive import taint_of
+from agents.tools.sensitive import FILE_TAINT, file_taint, taint_of
 from agents.tools.tool import Effect, Taint, Tool, ToolContext, ToolOutput
 from agents.workspace.workspace import list_files
 
@@ -50,13 +50,14 @@ class _Files:
 
     def files(self) -> list[str]:
         """Paths of the files, as `.gitignore` leaves them."""
+        self.taint |= FILE_TAINT
         return list(list_files(self._context.root))
 
     def read_text(self, path: object) -> str:
         """The text of one file."""
         name = canonical(str(path))
         text = text_of(name, read_beneath(self._context.root, name))
-        self.taint |= taint_of(text, name)
+        self.taint |= file_taint(text, name)
         return text
 
     def functions(self) -> dict[str, Callable[..., object]]:

@@ -10,7 +10,7 @@ from agents.api.errors import InvalidTask
 from agents.tools.arguments import Arguments, RelativePath
 from agents.tools.beneath import parts_of, read_beneath
 from agents.tools.bounded_text import bounded
-from agents.tools.sensitive import taint_of
+from agents.tools.sensitive import file_taint
 from agents.tools.tool import Effect, Tool, ToolContext, ToolOutput
 
 MAX_LINES = 400
@@ -79,7 +79,7 @@ async def _read(arguments: Any, context: ToolContext) -> ToolOutput:
             "lines": len(lines),
             "sha256": digest(data),
         },
-        taint=taint_of(text, path),
+        taint=file_taint(numbered, path),
     )
 
 

@@ -10,6 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agents.sandbox.policy import SandboxMode
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -26,9 +28,15 @@ class Effect(StrEnum):
 
 
 class Taint(StrEnum):
-    """Label of data. A derived value carries all labels of its inputs."""
+    """Label of data. A derived value carries all labels of its inputs.
+
+    `PRIVATE` is for secrets and personal data, `LOCAL` for everything else that is the user's and not known
+    to be public: files, history, documents. `UNTRUSTED` is text that somebody else may have written, which
+    files are, too.
+    """
 
     TRUSTED = "trusted"
+    LOCAL = "local"
     PRIVATE = "private"
     UNTRUSTED = "untrusted"
 
@@ -46,6 +54,7 @@ class ToolContext:
         progress: called with pieces of output while the tool runs.
         taint: labels of everything the run has read before this call.
         memory: the database of the memory; None if the run has none.
+        sandbox: where commands are executed.
     """
 
     root: Path
@@ -56,6 +65,7 @@ class ToolContext:
     progress: Callable[[str], None] = lambda text: None
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
     memory: Path | None = None
+    sandbox: SandboxMode = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +101,11 @@ class Tool:
         timeout_s: seconds after which the executor cancels the call.
         idempotent: whether a failed call may be repeated.
         needs_approval: whether this call needs an approval by its arguments, beside the effects.
-        target: the words an approval rule is matched against, such as `pytest -q`, from the arguments.
+        asks_when_untrusted: whether this call needs an approval, whatever the mode is, once the run has read
+            untrusted data; for calls that could make an injected text last.
+        target: what an approver sees and may remember, such as `pytest -q`, from the arguments.
+        words: what the patterns of approval rules are matched against, from the arguments; None takes the
+            target as one word.
     """
 
     name: str
@@ -102,4 +116,6 @@ class Tool:
     timeout_s: float = 30.0
     idempotent: bool = True
     needs_approval: Callable[[Any], bool] = lambda arguments: False
+    asks_when_untrusted: Callable[[Any], bool] = lambda arguments: False
     target: Callable[[Any], str] = lambda arguments: ""
+    words: Callable[[Any], tuple[str, ...]] | None = None

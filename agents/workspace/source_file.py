@@ -3,8 +3,9 @@
 import ast
 import threading
 import warnings
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from agents.workspace.languages import has_grammar, language_of, parser_of
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from tree_sitter import Tree
 
 _PARSING = threading.Lock()
+_T = TypeVar("_T")
 
 
 class SourceFile:
@@ -25,6 +27,7 @@ class SourceFile:
     def __init__(self, path: str, data: bytes) -> None:
         self.path = path
         self.data = data
+        self._derived: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
         return f"SourceFile({self.path!r})"
@@ -60,6 +63,15 @@ class SourceFile:
                 return ast.parse(self.text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
+
+    def derived(self, make: Callable[["SourceFile"], _T]) -> _T:
+        """What a function computes from this file, computed once; several detectors look at each file.
+
+        Two threads may both compute it; one result stays. Keep what `make` returns small.
+        """
+        if make not in self._derived:
+            self._derived.setdefault(make, make(self))
+        return cast(_T, self._derived[make])
 
     @cached_property
     def tree(self) -> "Tree | None":

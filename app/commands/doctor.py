@@ -9,7 +9,7 @@ from app.commands.outcome import EXIT_ERROR, one_sentence_errors
 from app.commands.setting_options import setting_options
 
 
-@setting_options("engine")
+@setting_options("engine", "agents")
 def doctor(
     context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
@@ -28,6 +28,7 @@ def doctor(
         from app.doctor.facts import Fact, Section, to_json, to_lines
         from app.doctor.models import memory, models
         from app.doctor.processor import processor
+        from app.doctor.sandbox import sandbox
         from app.doctor.scheduling import scheduling
         from app.doctor.storage import storage
         from app.doctor.terminal import terminal
@@ -53,6 +54,7 @@ def doctor(
             memory(settings),
             models(settings),
             scheduling(settings),
+            sandbox(settings),
             terminal(settings, os.environ),
             storage(settings, os.environ),
         ]

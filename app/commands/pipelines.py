@@ -292,6 +292,7 @@ async def _run(
         open_run_memory,
         open_run_store,
         pipeline_folders,
+        tool_settings,
     )
     from app.runtime.opening import embedder
     from app.settings.sources import load_settings
@@ -318,6 +319,7 @@ async def _run(
             mode=mode,
             store=store,
             pipeline_folders=pipeline_folders(),
+            settings=tool_settings(settings),
         )
         with TerminalApprover(approvals):
             result = await start(cluster, cancelled=cancelled, on_start=show_nodes)

@@ -51,12 +51,13 @@ def run_server(
         settings: those that agents are opened with; None serves no agents.
 
     Raises:
-        PravahaError: a public address without a key, a port in use, or a model that cannot be
-            opened.
+        PravahaError: a public address without a key, a port in use, a model that cannot be opened, or no
+            sandbox for agents that may read files.
     """
     # Imported here to keep `--help` fast.
     from engine.runtime.engine import AsyncPravahaEngine
 
+    root = None if settings is None else settings.agents_root
     config = ServerConfig(
         host=host,
         port=port,
@@ -65,6 +66,7 @@ def run_server(
         strict_fields=strict_fields,
         max_body_bytes=max_body_bytes,
         drain_s=drain_seconds,
+        sandbox_layers=None if settings is None or root is None else _sandbox_layers(settings),
     )
     engine = AsyncPravahaEngine(engine_config, embedder=embedder)
     if settings is None:
@@ -74,7 +76,6 @@ def run_server(
     from engine.clients.in_process import InProcessClient
 
     judge = open_judge(settings, InProcessClient(engine))
-    root = settings.agents_root
     service = open_run_service(
         settings, engine, roots=() if root is None else [root], remembers=False
     )
@@ -88,6 +89,28 @@ def run_server(
         )
     finally:
         service.close()
+
+
+def _sandbox_layers(settings: "Settings") -> tuple[str, ...] | None:
+    """The layers around agents' commands; None if the user switched the sandbox off.
+
+    Raises:
+        SandboxUnavailable: a required layer is missing.
+    """
+    import asyncio
+
+    from agents.sandbox.choice import open_sandbox
+    from agents.sandbox.sandbox import SandboxUnavailable
+
+    if settings.sandbox == "off":
+        return None
+    try:
+        sandbox = asyncio.run(open_sandbox(settings.sandbox))
+    except SandboxUnavailable as error:
+        raise SandboxUnavailable(
+            f"{error} Serve without --agents-root, or with --sandbox off, which asks before each command."
+        ) from error
+    return tuple(layer.value for layer in sandbox.active_layers)
 
 
 def serve_engine(

@@ -67,7 +67,13 @@ GROUPS: dict[str, dict[str, type]] = {
         "agents_root": str,
     },
     "guardrails": {"guardrails_mode": str},
-    "agents": {"guardrails_agents": bool, "guardrails_judge": bool, "memory_episodes": str},
+    "agents": {
+        "sandbox": str,
+        "allow": str,
+        "guardrails_agents": bool,
+        "guardrails_judge": bool,
+        "memory_episodes": str,
+    },
     "remote": {"attach": str, "api_key": str},
     "screen": {"theme": str, "avatar": str, "charset": str, "notify": str, "mouse": bool},
 }

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agents.runs.run_guard import RunGuard
     from agents.runs.run_memory import RunMemory
     from agents.runs.run_store import RunStore
+    from agents.runs.tool_settings import ToolSettings
     from agents.service.run_service import RunService
     from app.settings.settings import Settings
     from engine.clients.engine_client import EngineClient
@@ -36,6 +37,22 @@ def open_roster(registry: "Registry", project: Path | None = None) -> "Roster":
 def pipeline_folders() -> list[Path]:
     """The folders of the user's own pipelines."""
     return [load_settings().config_dir / "pipelines"]
+
+
+def tool_settings(settings: "Settings") -> "ToolSettings":
+    """What the user decided about the tools of agents.
+
+    Raises:
+        InvalidTask: an approval rule cannot be parsed.
+    """
+    from agents.runs.approval_rules import parse_rule
+    from agents.runs.tool_settings import ToolSettings
+
+    return ToolSettings(
+        sandbox=settings.sandbox,
+        rules=tuple(parse_rule(rule) for rule in settings.allow),
+        artifacts=settings.artifacts,
+    )
 
 
 def open_run_store() -> "RunStore":
@@ -139,6 +156,7 @@ def _open_cluster(
         pipeline_folders=pipeline_folders(),
         guard=open_run_guard(settings, registry, engine.embedder, client),
         memory=open_run_memory(settings, engine.embedder, records=remembers),
+        settings=tool_settings(settings),
     )
 
 

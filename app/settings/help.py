@@ -65,6 +65,9 @@ HELP = {
     "memory_episodes": "Remember runs of agents: auto (runs with a model, and those of the screen), always "
     "or never.",
     "memory_recall_tokens": "Most tokens of memories that agents with a memory read in a run; 0 for none.",
+    "sandbox": "Where agents' commands run: auto (the first that works), bubblewrap, landlock, or off, which "
+    "asks before each.",
+    "allow": "Calls of tools that need no approval, separated by semicolons, such as 'shell: pytest *'.",
     "attach": "URL of a running `pravaha --serve` to use as the engine.",
     "theme": "Name of the theme.",
     "avatar": "The figure on the screen: bindu, kamal, the name of your own, or off.",

@@ -64,6 +64,12 @@ def _folder(value: object) -> object:
     return Path(value).expanduser() if isinstance(value, str) else value
 
 
+def _rules(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return tuple(rule for rule in (part.strip() for part in value.split(";")) if rule)
+
+
 def _names(value: object) -> object:
     return tuple(filter(None, value.replace(",", " ").split())) if isinstance(value, str) else value
 
@@ -95,6 +101,7 @@ BlocklistEntry = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_ENTRY_CHARS)
 ]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+Rules = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_rules)]
 
 
 class Settings(BaseSettings):
@@ -153,6 +160,10 @@ class Settings(BaseSettings):
     max_body_bytes: ByteSize = Field(4 * MIB, ge=1024, le=2**32)
     drain_seconds: float = Field(30.0, ge=0, le=86400)
     agents_root: Folder | None = None
+
+    # The agents' tools. A project's pravaha.toml may set neither (`sources.USER_ONLY`).
+    sandbox: Literal["auto", "bubblewrap", "landlock", "off"] = "auto"
+    allow: Rules = ()
 
     # The table [guardrails].
     guardrails_mode: Mode = "check"
@@ -222,6 +233,11 @@ class Settings(BaseSettings):
     def redactions(self) -> Path:
         """What the placeholders of conversations stand for."""
         return self.data_dir / "redactions.db"
+
+    @property
+    def artifacts(self) -> Path:
+        """Outputs of agents' tools that are too long to be returned."""
+        return self.data_dir / "artifacts"
 
     @property
     def preferences(self) -> Path:

@@ -23,6 +23,12 @@ FILE_NAME = "pravaha.toml"
 TABLES = frozenset({"guardrails", "memory"})
 """Tables of `pravaha.toml`: `mode` in `[guardrails]` is the setting `guardrails_mode`."""
 
+USER_ONLY = frozenset({"sandbox", "allow"}) | {
+    name for name in Settings.model_fields if name.startswith("guardrails_")
+}
+"""Settings that let agents and models do more: the `pravaha.toml` of a project, which others wrote, cannot set
+them."""
+
 _ENVIRONMENT_ONLY = "config_dir"  # the folder of the file, which the file itself cannot set
 
 
@@ -53,6 +59,7 @@ def load_settings(
     from_environment = _read_environment(environ)
     for path in toml_files(environ, folder):
         found = _read_toml(path)
+        _refuse_widening(found, path, environ)
         merge(found, {name: f"{path}: {name}" for name in found})
     merge(from_environment, {name: ENV_PREFIX + name.upper() for name in from_environment})
     given = {name: value for name, value in (flags or {}).items() if value is not None}
@@ -66,10 +73,25 @@ def load_settings(
 
 def toml_files(environ: Mapping[str, str], folder: Path | None = None) -> list[Path]:
     """The configuration files that exist, in increasing order of precedence."""
-    user = environ.get(ENV_PREFIX + _ENVIRONMENT_ONLY.upper())
-    user_folder = Path(user).expanduser() if user else Settings().config_dir
-    candidates = [user_folder / FILE_NAME, (folder or Path.cwd()) / FILE_NAME]
+    candidates = [user_folder(environ) / FILE_NAME, (folder or Path.cwd()) / FILE_NAME]
     return [path for path in dict.fromkeys(candidates) if path.is_file()]
+
+
+def _refuse_widening(found: Mapping[str, Any], path: Path, environ: Mapping[str, str]) -> None:
+    """Raises ConfigurationError if a project's file has a setting that only the user may set."""
+    if path.parent == user_folder(environ):
+        return
+    for name in sorted(USER_ONLY & found.keys()):
+        raise ConfigurationError(
+            f"{path}: {name} is not for a project to decide: set it in "
+            f"{user_folder(environ) / FILE_NAME}, by {ENV_PREFIX}{name.upper()} or by {flag_of(name)}."
+        )
+
+
+def user_folder(environ: Mapping[str, str]) -> Path:
+    """The folder of the user's own configuration."""
+    named = environ.get(ENV_PREFIX + _ENVIRONMENT_ONLY.upper())
+    return Path(named).expanduser() if named else Settings().config_dir
 
 
 def flag_of(field: str) -> str:

@@ -9,7 +9,7 @@ from agents.api.errors import Cancelled
 from agents.api.events import RunEvent, RunEventType
 from agents.api.usage import Usage
 from agents.runs.event_log import EventLog
-from agents.tools.tool import Tool, ToolContext, ToolOutput
+from agents.tools.tool import Taint, Tool, ToolContext, ToolOutput
 from agents.workspace.workspace import Workspace
 
 
@@ -48,10 +48,14 @@ class FakeStepRun:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.errors: dict[str, Exception] = {}
         self.cancelled = False
+        self.taint: frozenset[Taint] = frozenset()
         self.all_tools = tools
 
     def permitted(self) -> list[Tool]:
         return list(self.all_tools) if self.meter.tools_left > 0 else []
+
+    def add_taint(self, labels: frozenset[Taint]) -> None:
+        self.taint |= labels
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         self.meter.use_tool()

@@ -4,11 +4,9 @@ Built once per file in O(nodes); nothing here is recursive, so deep trees do no 
 """
 
 import ast
-import threading
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TypeVar
-from weakref import WeakKeyDictionary
 
 from agents.workspace.source_file import SourceFile
 
@@ -22,9 +20,6 @@ TERMINATORS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 _Node = TypeVar("_Node", bound=ast.AST)
 
-_MODULES: WeakKeyDictionary[SourceFile, "PythonModule"] = WeakKeyDictionary()
-_BUILDING = threading.Lock()
-
 
 class PythonModule:
     """The syntax tree of one file with its indexes.
@@ -34,6 +29,7 @@ class PythonModule:
         tree: its tree.
         nodes: all nodes in the order of `ast.walk`.
         parent: the parent of each node but the root.
+        definitions: by scope, the values of names that it binds once; filled by `guards.definition`.
     """
 
     def __init__(self, file: SourceFile, tree: ast.Module) -> None:
@@ -41,6 +37,7 @@ class PythonModule:
         self.tree = tree
         self.nodes: list[ast.AST] = []
         self.parent: dict[ast.AST, ast.AST] = {}
+        self.definitions: dict[ast.AST, dict[str, ast.expr | None]] = {}
         for node in ast.walk(tree):
             self.nodes.append(node)
             for child in ast.iter_child_nodes(node):
@@ -130,14 +127,11 @@ class PythonModule:
 
 def module_of(file: SourceFile) -> PythonModule | None:
     """The module of a file, or None if the file is no valid Python."""
-    tree = file.python
-    if tree is None:
-        return None
-    with _BUILDING:
-        module = _MODULES.get(file)
-        if module is None:
-            module = _MODULES[file] = PythonModule(file, tree)
-        return module
+    return file.derived(_build)
+
+
+def _build(file: SourceFile) -> PythonModule | None:
+    return None if file.python is None else PythonModule(file, file.python)
 
 
 def shape(node: ast.AST) -> str:
@@ -176,7 +170,7 @@ def terminates(block: list[ast.stmt]) -> bool:
         if not current:
             return False
         last = current[-1]
-        if isinstance(last, TERMINATORS):
+        if any(isinstance(one, TERMINATORS) for one in current):
             continue
         if isinstance(last, ast.If) and last.orelse:
             work += [last.body, last.orelse]

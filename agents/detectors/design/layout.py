@@ -14,6 +14,7 @@ from agents.workspace.workspace import Workspace
 
 OVERLAP = Rule("overlap", Severity.MEDIUM, "Boxes that overlap")
 OVERFLOW = Rule("overflow", Severity.MEDIUM, "Box outside of its screen")
+ZERO_SIZE = Rule("zero-size", Severity.MEDIUM, "Box without an area")
 FIXED_WIDTH = Rule(
     "fixed-width", Severity.LOW, "Fixed width wider than a phone", reference="WCAG 1.4.10"
 )
@@ -107,6 +108,8 @@ def problems_of(boxes: list[Box], width: float, height: float) -> Iterator[tuple
         if one.overlaps(other) and not (one.contains(other) or other.contains(one)):
             yield OVERLAP, other, f"{other.name} overlaps {one.name}."
     for box in boxes:
+        if box.width <= 0 or box.height <= 0:
+            yield ZERO_SIZE, box, f"{box.name} has no area and shows nothing."
         if box.x < 0 or box.y < 0 or box.x + box.width > width or box.y + box.height > height:
             yield OVERFLOW, box, f"{box.name} leaves the screen of {width:g} × {height:g}."
 
@@ -188,14 +191,28 @@ def spacings(rules: list[StyleRule]) -> list[tuple[float, int]]:
     ]
 
 
+_SPACING_VARIABLE = re.compile(r"(?i)^--.*(space|spacing|gap|gutter|margin|padding|inset)")
+
+
 def detect_spacing(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    """Spacings that are no multiple of the style sheet's own unit, where four fifths of them are."""
+    """Spacings that are no multiple of the style sheet's own unit, where three fifths of them are."""
     for file in workspace.of("css", "html"):
         context.check_cancelled()
-        found = [one for one in spacings(rules_of_file(file)) if one[0] > 2]
+        rules = rules_of_file(file)
+        found = [one for one in spacings(rules) if one[0] > 2]
+        named = [
+            float(match[1])
+            for rule in rules
+            for one in rule.declarations
+            if _SPACING_VARIABLE.search(one.name) and (match := _PIXELS.fullmatch(one.value))
+        ]
         for unit in (8, 5, 4):
             off = [one for one in found if one[0] % unit]
-            if len(found) >= 5 and len(off) * 5 <= len(found):
+            known = len(found) + len(named)
+            if (
+                known >= 5
+                and (len(off) + sum(value % unit > 0 for value in named)) * 5 <= known * 2
+            ):
                 for value, line in off:
                     yield OFF_GRID.at(file, line, f"{value:g} px is beside the grid of {unit} px.")
                 break
@@ -205,7 +222,7 @@ LAYOUT = Detector(
     "layout",
     "Looks for overlaps, overflow and fixed sizes in layout files and style sheets.",
     detect_layout,
-    (OVERLAP, OVERFLOW, FIXED_WIDTH, SMALL_TARGET),
+    (OVERLAP, OVERFLOW, ZERO_SIZE, FIXED_WIDTH, SMALL_TARGET),
 )
 SPACING = Detector(
     "spacing", "Compares spacings with the style sheet's own grid.", detect_spacing, (OFF_GRID,)

@@ -23,10 +23,11 @@ UNHANDLED = Rule("request-failure", _MEDIUM, "Failed request not shown", referen
 NO_CANCEL = Rule("no-cancel", _LOW, "Dialog without a way out", reference="H3")
 WRONG_TYPE = Rule("input-type", _LOW, "Field type does not fit", reference="H5")
 NO_SUBMIT = Rule("no-submit", _MEDIUM, "Form without a submit button", reference="H7")
+DEAD_LINK = Rule("dead-link", _LOW, "Link that leads nowhere", reference="H3")
 JARGON = Rule("jargon", _LOW, "Technical words shown to people", reference="H2")
 RULES = (
     NO_ERROR_STATE, NO_CONFIRMATION, VAGUE_ERROR, DEAD_END, LONG_FORM, NO_HINT, NO_LOADING, UNHANDLED,
-    NO_CANCEL, WRONG_TYPE, NO_SUBMIT, JARGON,
+    NO_CANCEL, WRONG_TYPE, NO_SUBMIT, JARGON, DEAD_LINK,
 )  # fmt: skip
 MANY_FIELDS = 12
 
@@ -170,6 +171,16 @@ def _texts(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
 
 def _ways(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
     for one in elements:
+        target = one.get("href")
+        acts = any(
+            key.startswith(("on", "@", "data-", "v-", "ng-")) for key in one.attributes
+        ) or one.get("role")
+        if one.tag == "a" and target is not None and not acts:
+            if (
+                target.strip() in ("#", "", "javascript:void(0)", "javascript:;")
+                and one.get("id") is None
+            ):
+                yield DEAD_LINK.at(file, one.line, "The link leads nowhere.")
         if one.tag == "dialog" or one.get("role") in ("dialog", "alertdialog"):
             inner = list(one.walk())
             if any(part.tag[:1].isupper() for part in inner):
@@ -185,7 +196,9 @@ def _ways(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
     ways = ("a", "button", "form", "input", "select", "iframe", "summary")
     if not any(part.tag in ways or part.get("onclick") for part in inner):
         if not any(part.tag == "script" for part in inner) and len(inner) > 1:
-            yield DEAD_END.at(file, body.line, "The page has no link, button or form.")
+            yield DEAD_END.at(
+                file, body.line, "The page has no link, button or form.", severity=_LOW
+            )
 
 
 _FETCH = re.compile(r"\bfetch\(|\baxios\.(?:get|post|put|delete|patch)\(|\$\.(?:ajax|get|post)\(")

@@ -9,7 +9,7 @@ import yaml
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.security.python_files import is_test_path, python_modules
-from agents.detectors.security.python_names import PythonModule, argument, is_true
+from agents.detectors.security.python_names import PythonModule, argument, constant, is_true
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -21,10 +21,13 @@ PLAIN_SERVER = Rule("plain-server", _MEDIUM, "Interface without TLS", cwe=319)
 MASS_ASSIGNMENT = Rule("mass-assignment", _HIGH, "Client sets any attribute", cwe=915)
 STACK_TRACE = Rule("error-details", _MEDIUM, "Internals shown to clients", cwe=209)
 UNBOUNDED_PAGE = Rule("unbounded-page", _MEDIUM, "Page size chosen by the client", cwe=770)
+KEY_IN_QUERY = Rule("key-in-query", _MEDIUM, "Key in the address", cwe=598)
+EXCESSIVE_DATA = Rule("excessive-data", _HIGH, "Secret part of an answer", cwe=213)
+NO_SCOPE = Rule("operation-without-scope", _MEDIUM, "Operation without a scope", cwe=862)
 INTROSPECTION = Rule("introspection", _LOW, "Schema shown to everybody", cwe=200)
 RULES = (
     NO_SECURITY, NO_BOUND, EXTRA_PROPERTIES, PLAIN_SERVER, MASS_ASSIGNMENT, STACK_TRACE, UNBOUNDED_PAGE,
-    INTROSPECTION,
+    INTROSPECTION, KEY_IN_QUERY, EXCESSIVE_DATA, NO_SCOPE,
 )  # fmt: skip
 _METHODS = frozenset(["get", "post", "put", "patch", "delete"])
 _BODY = r"(request\.(json|form|args|values|get_json\(\)|data|POST|GET)|(?:payload|body|data)\.(model_)?dict\(|" \
@@ -58,6 +61,7 @@ def _openapi(file: SourceFile) -> Iterator[Finding]:
             url = _members(server).get("url")
             if url and re.match(r"http://(?!localhost|127\.)", str(url[1].value)):
                 yield PLAIN_SERVER.at(file, url[0], f"{url[1].value!s:.80} is served without TLS.")
+    yield from openapi_security(file, root)
     paths = members.get("paths")
     for path, (_, item) in _members(paths[1]).items() if paths else ():
         for method, (line, operation) in _members(item).items():
@@ -83,6 +87,71 @@ def _openapi(file: SourceFile) -> Iterator[Finding]:
     components = members.get("components") or members.get("definitions")
     if components:
         yield from _schema(file, components[1], seen)
+
+
+def openapi_security(file: SourceFile, root: yaml.Node | None) -> Iterator[Finding]:
+    """Keys in addresses, secrets in answers, and operations without a scope."""
+    members = _members(root)
+    components = _members(members["components"][1]) if "components" in members else {}
+    schemes = _members(
+        components["securitySchemes"][1]
+        if "securitySchemes" in components
+        else members["securityDefinitions"][1]
+        if "securityDefinitions" in members
+        else None
+    )
+    scoped: set[str] = set()
+    for name, (_, scheme) in schemes.items():
+        inner = _members(scheme)
+        kind = _text(inner, "type")
+        if kind == "apiKey" and _text(inner, "in") == "query":
+            line = inner["in"][0]
+            yield KEY_IN_QUERY.at(
+                file, line, "Addresses end up in logs and histories: send the key in a header."
+            )
+        if kind in ("oauth2", "openIdConnect"):
+            scoped.add(name)
+    schemas = _members(components["schemas"][1] if "schemas" in components else None)
+    for name, (_, schema) in schemas.items():
+        if not _INPUT_SCHEMA.search(name):
+            yield from _secret_members(file, schema)
+    paths = members.get("paths")
+    for path, (_, item) in _members(paths[1]).items() if paths else ():
+        for method, (_, operation) in _members(item).items():
+            security = _members(operation).get("security")
+            for entry in _items(security[1]) if security and method in _METHODS - {"get"} else ():
+                for scheme, (line, scopes) in _members(entry).items():
+                    if (
+                        scheme in scoped
+                        and isinstance(scopes, yaml.SequenceNode)
+                        and not scopes.value
+                    ):
+                        text = (
+                            f"Any token may {method.upper()} {path}: name the scope that it needs."
+                        )
+                        yield NO_SCOPE.at(file, line, text)
+
+
+_INPUT_SCHEMA = re.compile(
+    r"^(New|Create|Login|Update|Register|Sign|Change)|(Request|Input|Create|Update|Login|Credentials|Form|In)$"
+)
+_SECRET_MEMBER = re.compile(
+    r"(?i)^(password_?(hash|digest|salt)?|hashed_?password|passwd|secret(_?key)?|private_?key|salt|cvv|cvc|pin|ssn|"
+    r"social_security(_number)?|mfa_?secret|totp_?secret|security_answer)$"
+)
+
+
+def _secret_members(file: SourceFile, schema: yaml.Node) -> Iterator[Finding]:
+    properties = _members(schema).get("properties")
+    for name, (line, value) in _members(properties[1]).items() if properties else ():
+        if _SECRET_MEMBER.match(name) and _text(_members(value), "writeOnly").lower() != "true":
+            text = f"Answers contain {name}: leave it out, or mark it writeOnly."
+            yield EXCESSIVE_DATA.at(file, line, text, confidence=0.7)
+
+
+def _text(members: dict[str, tuple[int, yaml.Node]], key: str) -> str:
+    found = members.get(key)
+    return str(found[1].value) if found and isinstance(found[1], yaml.ScalarNode) else ""
 
 
 def _members(node: yaml.Node | None) -> dict[str, tuple[int, yaml.Node]]:
@@ -127,6 +196,8 @@ def _schema(file: SourceFile, node: yaml.Node, seen: set[int]) -> Iterator[Findi
 
 def _python(module: PythonModule) -> Iterator[Finding]:
     file = module.file
+    yield from _unbounded_parameters(module)
+    yield from _open_models(module)
     for call, name in module.calls:
         spread = [one.value for one in call.keywords if one.arg is None]
         for value in spread:
@@ -152,28 +223,147 @@ def _python(module: PythonModule) -> Iterator[Finding]:
                 yield UNBOUNDED_PAGE.at(
                     file, call.lineno, "The client chooses how many rows are read."
                 )
-    for node in ast.walk(module.tree):
+    for node in module.of(ast.For, ast.Return):
         if isinstance(node, ast.For) and re.search(_BODY, ast.unparse(node.iter)):
+            listed = {
+                id(inner)
+                for test in ast.walk(node)
+                if isinstance(test, ast.If) and _is_allow_list(test.test)
+                for statement in test.body
+                for inner in ast.walk(statement)
+            }
+            if any(
+                isinstance(one, ast.If)
+                and _is_allow_list(one.test)
+                and isinstance(one.body[-1], ast.Continue | ast.Raise)
+                for one in node.body
+            ):
+                continue
             for inner in ast.walk(node):
+                if id(inner) in listed:
+                    continue
                 if isinstance(inner, ast.Call) and ast.unparse(inner.func) == "setattr":
                     yield MASS_ASSIGNMENT.at(file, inner.lineno, "The client sets any attribute.")
         if isinstance(node, ast.Return) and node.value is not None:
             yield from _returned(module, node)
 
 
-def _returned(module: PythonModule, node: ast.Return) -> Iterator[Finding]:
-    written = ast.unparse(node.value) if node.value else ""
-    if re.search(r"traceback\.format_exc\(|traceback\.format_exception|sys\.exc_info\(", written):
-        yield STACK_TRACE.at(module.file, node.lineno, "Clients see the stack trace.")
-    elif re.search(r"\b(str|repr)\((e|err|error|ex|exc|exception)\)", written) and re.search(
-        r"jsonify|JSONResponse|Response|\b(500|400)\b|render|\{", written
+def _is_allow_list(test: ast.expr) -> bool:
+    """Whether a test compares a name with a list of permitted ones."""
+    return any(
+        isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.In | ast.NotIn)
+        for one in ast.walk(test)
+    )
+
+
+_COUNTS = re.compile(
+    r"(?i)^(limit|rows|size|count|page_?size|per_?page|max_?results|top|take|n_?items|amount|length|num_?\w+)$"
+)
+
+
+def _unbounded_parameters(module: PythonModule) -> Iterator[Finding]:
+    """`def report(rows: int = 1000)` of a FastAPI route: no `le=` and no `min(rows, …)`."""
+    if "fastapi" not in module.file.text.lower():
+        return
+    for function in module.functions:
+        if not any(
+            isinstance(one, ast.Call)
+            and isinstance(one.func, ast.Attribute)
+            and one.func.attr in _METHODS
+            for one in function.decorator_list
+        ):
+            continue
+        body = " ".join(ast.unparse(one) for one in function.body)
+        for parameter in (*function.args.args, *function.args.kwonlyargs):
+            annotation = ast.unparse(parameter.annotation) if parameter.annotation else ""
+            if not _COUNTS.match(parameter.arg) or not re.match(
+                r"(int|Annotated\[int|Optional\[int|int \|)", annotation
+            ):
+                continue
+            defaults = ast.unparse(function.args)
+            declared = re.search(
+                rf"\b{parameter.arg}: [^=]*=\s*(?:\w+\.)?(?:Query|Path|Param)\(([^)]*)\)", defaults
+            )
+            bounded = re.search(r"\b(le|lt)=", declared[1] if declared else annotation)
+            checked = re.search(
+                rf"min\([^)]*\b{parameter.arg}\b|\b{parameter.arg} (>|>=|<|<=) \w|(>|>=|<|<=) {parameter.arg}\b",
+                body,
+            )
+            if not bounded and not checked and re.search(rf"\b{parameter.arg}\b", body):
+                text = (
+                    f"The client chooses {parameter.arg} without an upper bound: add Query(le=…)."
+                )
+                yield UNBOUNDED_PAGE.at(module.file, parameter.lineno, text)
+
+
+def _open_models(module: PythonModule) -> Iterator[Finding]:
+    """Pydantic models for requests that keep unknown fields."""
+    if "allow" not in module.file.text or not any(
+        isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Attribute)
+        and one.func.attr in _METHODS | {"route"}
+        for function in module.functions
+        for one in function.decorator_list
     ):
+        return
+    for node in module.of(ast.ClassDef):
+        for statement in node.body:
+            if not isinstance(statement, ast.ClassDef | ast.Assign | ast.AnnAssign):
+                continue
+            text = ast.unparse(statement)
+            nested = isinstance(statement, ast.ClassDef) and statement.name == "Config"
+            if (nested or text.startswith("model_config")) and re.search(
+                r"extra\s*[=:]\s*(['\"]allow['\"]|Extra\.allow)|['\"]extra['\"]: ['\"]allow['\"]",
+                text,
+            ):
+                message = 'Fields that nobody declared are kept: use extra="forbid".'
+                yield MASS_ASSIGNMENT.at(
+                    module.file, statement.lineno, message, severity=_MEDIUM, confidence=0.7
+                )
+
+
+_WEB = (
+    "flask",
+    "fastapi",
+    "starlette",
+    "django",
+    "aiohttp",
+    "sanic",
+    "bottle",
+    "falcon",
+    "tornado",
+    "quart",
+    "rest_framework",
+    "litestar",
+)
+_EXCEPTION_TEXT = re.compile(r"\b(str|repr)\((e|err|error|ex|exc|exception)\)")
+
+
+def _returned(module: PythonModule, node: ast.Return) -> Iterator[Finding]:
+    if isinstance(node.value, ast.Constant | ast.Name) or node.value is None:
+        return
+    if not any(module.names.imports(name) for name in _WEB):
+        return
+    written = ast.unparse(node.value)
+    if re.search(r"traceback\.format_exc\(|traceback\.format_exception|sys\.exc_info\(\)", written):
+        yield STACK_TRACE.at(module.file, node.lineno, "Clients see the stack trace.")
+    elif _EXCEPTION_TEXT.search(written) and _is_answer(module, node.value):
         text = "Clients see the text of the exception: log it and send a number."
         yield STACK_TRACE.at(module.file, node.lineno, text, confidence=0.7)
 
 
+def _is_answer(module: PythonModule, node: ast.expr) -> bool:
+    """Whether a returned value is an HTTP answer: a dictionary, a response, or a pair with a status."""
+    if isinstance(node, ast.Tuple):
+        last = constant(node.elts[-1]) if node.elts else None
+        return isinstance(last, int) and 400 <= last < 600
+    if isinstance(node, ast.Call):
+        return bool(re.search(r"jsonify|[rR]esponse|render", module.names.resolve(node.func)))
+    return isinstance(node, ast.Dict)
+
+
 _SCRIPT = (
-    (MASS_ASSIGNMENT, r"Object\.assign\(\s*\w+\s*,\s*req\.body\b|\.(create|update\w*|findByIdAndUpdate)\([^)]*\breq\.body\s*[,)]|new \w+\(\s*req\.body\s*\)|\{\s*\.\.\.\s*req\.body",
+    (MASS_ASSIGNMENT, r"Object\.assign\(\s*[\w.\[\]]+\s*,\s*(req|request|ctx\.request)\.body\b|\.(create|update\w*|findByIdAndUpdate)\([^)]*\breq\.body\s*[,)]|new \w+\(\s*req\.body\s*\)|\{\s*\.\.\.\s*req\.body",
      "The client sets any attribute: name the allowed ones."),
     (STACK_TRACE, r"res(\.status\(\d+\))?\.(send|json|end)\([^)]*\b(err|error|e)\.(stack|message)\b|\.(send|json)\(\s*(err|error)\s*\)",
      "Clients see the internals of the error."),

@@ -15,44 +15,30 @@ from agents.detectors.security.python_names import (
     is_false,
     is_true,
 )
+from agents.detectors.security.secret_names import compares_secrets
+from agents.detectors.security.tree_authentication import (
+    COOKIE_FLAGS,
+    SIGNING_KEY,
+    TIMING,
+    tree_findings,
+)
 from agents.workspace.workspace import Workspace
 
 _HIGH, _MEDIUM = Severity.HIGH, Severity.MEDIUM
-MISSING_CHECK = Rule("missing-authentication", _HIGH, "Route without a check", cwe=306)
 UNVERIFIED_TOKEN = Rule("unverified-token", Severity.CRITICAL, "Token not verified", cwe=347)
 NO_ALGORITHMS = Rule("token-algorithms", _HIGH, "Token algorithm not fixed", cwe=347)
 NO_EXPIRY = Rule("token-expiry", _MEDIUM, "Token without an expiry", cwe=613)
-TIMING = Rule("timing-comparison", _MEDIUM, "Secret compared in variable time", cwe=208)
 PLAIN_PASSWORD = Rule("plain-password", _HIGH, "Password compared in plain text", cwe=256)
 DEFAULT_CREDENTIALS = Rule("default-credentials", _HIGH, "Credentials in the code", cwe=798)
-COOKIE_FLAGS = Rule("cookie-flags", _MEDIUM, "Session cookie without protection", cwe=614)
 CSRF_OFF = Rule("csrf-off", _HIGH, "Protection against forged requests off", cwe=352)
 DEBUG = Rule("debug-mode", _HIGH, "Debug mode on", cwe=489)
+WEAK_HASHER = Rule("fast-password-hash", _HIGH, "Passwords hashed with a fast function", cwe=916)
+ANY_HOST = Rule("any-host", _MEDIUM, "Any Host header accepted", cwe=644)
 RULES = (
-    MISSING_CHECK, UNVERIFIED_TOKEN, NO_ALGORITHMS, NO_EXPIRY, TIMING, PLAIN_PASSWORD, DEFAULT_CREDENTIALS,
-    COOKIE_FLAGS, CSRF_OFF, DEBUG,
+    UNVERIFIED_TOKEN, NO_ALGORITHMS, NO_EXPIRY, TIMING, PLAIN_PASSWORD, DEFAULT_CREDENTIALS, COOKIE_FLAGS,
+    CSRF_OFF, DEBUG, SIGNING_KEY, WEAK_HASHER, ANY_HOST,
 )  # fmt: skip
 
-_CHECKS = re.compile(
-    r"login|auth|permission|require[sd]?_|_required|jwt|token|admin_only|protected|current_user|verify|"
-    r"authenticated|session|guard|scope|role|api_?key|security|principal|identity",
-    re.IGNORECASE,
-)
-_PUBLIC = re.compile(
-    r"login|log_in|signin|sign_in|signup|register|health|ping|ready|status|metrics|static|favicon|index|home|"
-    r"logout|forgot|reset|webhook|callback|oauth|docs|public|robots|about|version|contact|newsletter|token",
-    re.IGNORECASE,
-)
-_SENSITIVE = re.compile(
-    r"admin|delete|remove|user|account|order|payment|transfer|config|setting|export|internal|private|upload|"
-    r"balance|invoice|secret|backup|password|profile|refund|grant|role",
-    re.IGNORECASE,
-)
-_WRITES = frozenset(["post", "put", "patch", "delete"])
-_SECRET = re.compile(
-    r"(password|passwd|passphrase|secret|token|signature|digest|hmac|api_?key|csrf|otp|mac)\b|_sig\b",
-    re.I,
-)
 _PASSWORD = re.compile(r"passw(or)?d|passphrase|\bpwd\b", re.I)
 _JS = (
     CallRule(JAVASCRIPT, r"\bjwt\.decode$|\bdecode$(?<=jwtDecode)", UNVERIFIED_TOKEN,
@@ -60,10 +46,7 @@ _JS = (
     CallRule(JAVASCRIPT, r"\bjwt\.verify$|\bjsonwebtoken\.verify$", UNVERIFIED_TOKEN,
              "The algorithm none accepts any token.", arguments=r"['\"]none['\"]"),
     CallRule(JAVASCRIPT, r"\bjwt\.sign$|\bjsonwebtoken\.sign$", NO_EXPIRY,
-             "The token never expires: set expiresIn.", unless=r"expiresIn|\bexp\b"),
-    CallRule(JAVASCRIPT, r"\bcookie$|\bsession$|\bsetCookie$", COOKIE_FLAGS,
-             "The cookie is readable by scripts or sent without TLS.",
-             arguments=r"(httpOnly|secure)\s*:\s*false"),
+             "The token never expires: set expiresIn.", unless=r"expiresIn|\bexp\b|,\s*\w*([oO]ptions|[oO]pts)\w*$"),
 )  # fmt: skip
 
 
@@ -71,99 +54,11 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
     for module in python_modules(workspace, context):
         if is_test_path(module.file.path):
             continue
-        yield from _routes(module)
         yield from _calls(module)
         yield from _comparisons(module)
         yield from _settings(module)
-    yield from _express_routes(workspace, context)
     yield from matching_calls(_JS, workspace, context)
-
-
-def _routes(module: PythonModule) -> Iterator[Finding]:
-    """Flask, FastAPI, Starlette and aiohttp routes that change state or are sensitive and unchecked."""
-    text = module.file.text
-    global_check = re.search(
-        r"before_request|dependencies\s*=\s*\[|add_middleware\([^)]*Auth|AuthenticationMiddleware|"
-        r"LoginRequiredMixin|permission_classes|DEFAULT_PERMISSION_CLASSES",
-        text,
-    )
-    if global_check:
-        return
-    for node in ast.walk(module.tree):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        route = next((one for one in node.decorator_list if _is_route(one)), None)
-        if not isinstance(route, ast.Call):
-            continue
-        path = str(constant(argument(route, 0, "path", "rule")) or "")
-        method = route.func.attr.lower() if isinstance(route.func, ast.Attribute) else ""
-        methods = {method} & _WRITES
-        listed = argument(route, None, "methods")
-        if isinstance(listed, ast.List | ast.Tuple | ast.Set):
-            methods |= {str(constant(one)).lower() for one in listed.elts} & _WRITES
-        words = f"{path} {node.name}"
-        if _PUBLIC.search(words) or not (methods or _SENSITIVE.search(words)):
-            continue
-        others = [one for one in node.decorator_list if one is not route]
-        checks = [ast.unparse(one) for one in (*others, *route.keywords)]
-        checks += [ast.unparse(one) for one in (*node.args.defaults, *node.args.kw_defaults) if one]
-        checks += [ast.unparse(one.annotation) for one in _arguments(node) if one.annotation]
-        checks += [one.arg for one in _arguments(node) if one.arg in ("user", "current_user")]
-        checks += [_called_names(node)]
-        if not _CHECKS.search(" ".join(checks).replace("request.", "")):
-            yield MISSING_CHECK.at(
-                module.file,
-                node.lineno,
-                f"{', '.join(sorted(methods)).upper() or 'GET'} {path or node.name} is open to everybody.",
-                severity=_HIGH if methods else _MEDIUM,
-                confidence=0.6 if methods else 0.5,
-                evidence=module.file.quote(route.lineno, node.lineno),
-            )
-
-
-def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
-    return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-
-
-def _called_names(node: ast.AST) -> str:
-    called = [ast.unparse(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)]
-    used = [one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)]
-    names = [
-        *called,
-        *(one for one in used if one in ("is_authenticated", "current_user", "authorization")),
-    ]
-    return " ".join(one for one in names if not one.startswith("db.session"))
-
-
-def _is_route(node: ast.expr) -> bool:
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return False
-    first = constant(argument(node, 0, "path", "rule"))
-    names = ("route", "get", "post", "put", "patch", "delete", "api_route", "websocket")
-    return node.func.attr in names and isinstance(first, str) and first.startswith("/")
-
-
-_EXPRESS = re.compile(
-    r"\b(?:app|router|server|fastify)\.(post|put|patch|delete)\(\s*(['\"`])(/[^'\"`]*)\2\s*,\s*(.*)"
-)
-
-
-def _express_routes(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    for file in workspace.of("javascript", "typescript"):
-        context.check_cancelled()
-        if is_test_path(file.path) or re.search(
-            r"\.use\([^)]*(auth|passport|jwt|session)", file.text, re.I
-        ):
-            continue
-        for number, line in enumerate(file.lines, 1):
-            match = _EXPRESS.search(line)
-            if match is None or _PUBLIC.search(match[3]):
-                continue
-            handlers = match[4].split("=>")[0].split("function")[0]
-            body = "\n".join(file.lines[number - 1 : number + 12])
-            if not _CHECKS.search(handlers) and not re.search(r"req\.(user|session|auth)\b", body):
-                text = f"{match[1].upper()} {match[3]} is open to everybody."
-                yield MISSING_CHECK.at(file, number, text, confidence=0.55)
+    yield from tree_findings(workspace, context)
 
 
 def _calls(module: PythonModule) -> Iterator[Finding]:
@@ -176,6 +71,7 @@ def _calls(module: PythonModule) -> Iterator[Finding]:
                 keys = {constant(key) for key in payload.keys if key is not None}
                 if "exp" not in keys and None not in payload.keys:
                     yield NO_EXPIRY.at(module.file, call.lineno, "The token has no exp claim.")
+            yield from _token_made(module, call)
         elif name.endswith(".set_cookie"):
             flags = {one.arg: one.value for one in call.keywords}
             weak = [flag for flag in ("httponly", "secure") if is_false(flags.get(flag))]
@@ -192,12 +88,25 @@ def _calls(module: PythonModule) -> Iterator[Finding]:
         elif name.endswith(".run") and is_true(argument(call, None, "debug")):
             text = "The debugger lets visitors run code: read debug from the environment."
             yield DEBUG.at(module.file, call.lineno, text)
-    for node in ast.walk(module.tree):
-        for one in getattr(node, "decorator_list", []):
+    for function in module.functions:
+        for one in function.decorator_list:
             if isinstance(one, ast.Name | ast.Attribute) and module.names.resolve(one).endswith(
                 "csrf_exempt"
             ):
                 yield CSRF_OFF.at(module.file, one.lineno, "The view accepts forged requests.")
+
+
+def _token_made(module: PythonModule, call: ast.Call) -> Iterator[Finding]:
+    key = argument(call, 1, "key")
+    if isinstance(key, ast.Name):
+        key = module.constants.get(key.id, key)
+    algorithm = constant(argument(call, 2, "algorithm"))
+    if isinstance(algorithm, str) and algorithm.lower() == "none":
+        text = "The algorithm none makes tokens that anybody can write."
+        yield UNVERIFIED_TOKEN.at(module.file, call.lineno, text)
+    elif isinstance(key, ast.Constant) and isinstance(key.value, str | bytes) and key.value:
+        text = "Whoever reads the source signs tokens: load the key from the environment."
+        yield SIGNING_KEY.at(module.file, call.lineno, text, evidence='jwt.encode(… "…")')
 
 
 def _token_read(module: PythonModule, call: ast.Call) -> Iterator[Finding]:
@@ -234,8 +143,8 @@ def _name_of(node: ast.expr) -> str:
 
 
 def _comparisons(module: PythonModule) -> Iterator[Finding]:
-    for node in ast.walk(module.tree):
-        if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+    for node in module.of(ast.Compare):
+        if len(node.ops) != 1:
             continue
         if not isinstance(node.ops[0], ast.Eq | ast.NotEq):
             continue
@@ -247,15 +156,29 @@ def _comparisons(module: PythonModule) -> Iterator[Finding]:
         if any(_PASSWORD.search(name) for name in names):
             if any(re.search(r"confirm|repeat|again|2\b|new|old", name, re.I) for name in names):
                 continue
+            if literals and not (isinstance(literals[0], str) and re.search(r"\w{3}", literals[0])):
+                continue
+            if isinstance(node.left, ast.Attribute) and names[0] == names[1]:
+                continue  # two objects compared member by member
+            function = module.function_of(node)
+            if function is not None and function.name in ("__eq__", "__ne__"):
+                continue
             if literals:
                 text = "The password is part of the code."
                 yield DEFAULT_CREDENTIALS.at(module.file, node.lineno, text, evidence="…")
+            elif any(
+                isinstance(side, ast.Call)
+                and re.search(
+                    r"hash|digest|crypt|derive|pbkdf|scrypt", ast.unparse(side.func), re.I
+                )
+                for side in sides
+            ):
+                text = "Use hmac.compare_digest: == tells by its time how much was right."
+                yield TIMING.at(module.file, node.lineno, text, confidence=0.6)
             else:
                 text = "Passwords are compared as they are: store and check a slow hash."
                 yield PLAIN_PASSWORD.at(module.file, node.lineno, text, confidence=0.7)
-        elif any(_SECRET.search(name) for name in names) and not any(
-            re.search(r"type|kind|name|count|len|_id\b|status", name, re.I) for name in names
-        ):
+        elif compares_secrets(names[0], names[1], module.file.text):
             if literals:
                 continue  # a keyword, or a secret that the secrets detector reports
             text = "Use hmac.compare_digest: == tells by its time how much was right."
@@ -271,28 +194,60 @@ _SETTINGS = {
 }
 
 
+_APPLICATIONS = re.compile(
+    r"(^|\.)(FastAPI|Starlette|Flask|Sanic|Application|Litestar|Quart|Debug)$"
+)
+_FAST_HASHERS = re.compile(
+    r"\.(MD5|SHA1|UnsaltedMD5|UnsaltedSHA1|Crypt)PasswordHasher|^(plaintext|md5|sha1|hex_md5|ldap_md5)$"
+)
+
+
 def _settings(module: PythonModule) -> Iterator[Finding]:
     django = "INSTALLED_APPS" in module.file.text or "settings" in module.file.path
-    for node in ast.walk(module.tree):
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-            continue
-        target = node.targets[0]
-        name = _name_of(target)
-        if name in _SETTINGS and is_false(node.value):
-            yield _SETTINGS[name].at(module.file, node.lineno, f"{name} is off.")
-        elif (
-            name == "DEBUG"
-            and is_true(node.value)
-            and (django or isinstance(target, ast.Subscript))
+    for name, target, value in _assigned_settings(module):
+        line = value.lineno
+        if name in _SETTINGS and is_false(value):
+            yield _SETTINGS[name].at(module.file, line, f"{name} is off.")
+        elif name == "DEBUG" and is_true(value) and (django or not isinstance(target, ast.Name)):
+            yield DEBUG.at(module.file, line, "DEBUG shows visitors how the program works.")
+        elif isinstance(target, ast.Attribute) and name == "debug" and is_true(value):
+            yield DEBUG.at(module.file, line, "The debugger lets visitors run code.")
+        elif name == "ALLOWED_HOSTS" and any(
+            constant(one) == "*" for one in ast.walk(value) if isinstance(one, ast.Constant)
         ):
-            yield DEBUG.at(module.file, node.lineno, "DEBUG shows visitors how the program works.")
-        elif isinstance(target, ast.Attribute) and name == "debug" and is_true(node.value):
-            yield DEBUG.at(module.file, node.lineno, "The debugger lets visitors run code.")
+            yield ANY_HOST.at(module.file, line, "Any Host header is accepted: name the hosts.")
+        elif name in ("PASSWORD_HASHERS", "SECURITY_PASSWORD_HASH", "PASSWORD_SCHEMES"):
+            texts = [constant(one) for one in ast.walk(value) if isinstance(one, ast.Constant)]
+            if texts and isinstance(texts[0], str) and _FAST_HASHERS.search(texts[0]):
+                yield WEAK_HASHER.at(
+                    module.file, line, f"{texts[0]} is guessed quickly: use argon2 or PBKDF2."
+                )
+    for call, name in module.calls:
+        if _APPLICATIONS.search(name) and is_true(argument(call, None, "debug")):
+            yield DEBUG.at(
+                module.file, call.lineno, "Debug mode shows visitors how the program works."
+            )
+
+
+def _assigned_settings(module: PythonModule) -> Iterator[tuple[str, ast.expr | None, ast.expr]]:
+    """Names of settings with what they are set to: assignments, `update(NAME=…)` and entries of dictionaries."""
+    for node in module.of(ast.Assign, ast.AnnAssign, ast.keyword, ast.Dict):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            yield _name_of(node.targets[0]), node.targets[0], node.value
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            yield _name_of(node.target), node.target, node.value
+        elif isinstance(node, ast.keyword) and node.arg and node.arg.isupper():
+            yield node.arg, None, node.value
+        elif isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                name = constant(key)
+                if isinstance(name, str) and name.isupper():
+                    yield name, None, value
 
 
 AUTHENTICATION = Detector(
     "authentication",
-    "Looks for routes without checks, weak token options, cookies and comparisons of secrets.",
+    "Looks for weak token options, cookies, settings and comparisons of secrets.",
     _detect,
     RULES,
 )

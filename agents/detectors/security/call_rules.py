@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from agents.api.finding import Finding
 from agents.detectors.detector import DetectorContext, Rule
-from agents.detectors.security.tree_code import LANGUAGES, TreeCode
+from agents.detectors.security.tree_code import LANGUAGES, tree_code
 from agents.workspace.workspace import Workspace
 
 JAVASCRIPT = ("javascript", "typescript", "tsx")
@@ -40,14 +40,17 @@ def matching_calls(
     compiled = [(rule, re.compile(rule.name)) for rule in rules]
     for file in workspace.of(*LANGUAGES):
         context.check_cancelled()
-        code = TreeCode(file)
-        for call in code.calls():
+        of_language = [pair for pair in compiled if file.language in pair[0].languages]
+        if not of_language:
+            continue
+        code = tree_code(file)
+        for call in code.calls:
+            named = [rule for rule, pattern in of_language if pattern.search(call.name)]
+            if not named:
+                continue
             listed = ", ".join(code.text(one) for one in call.arguments)[:2_000]
-            for rule, pattern in compiled:
-                if (
-                    file.language in rule.languages
-                    and pattern.search(call.name)
-                    and (not rule.arguments or re.search(rule.arguments, listed))
-                    and not (rule.unless and re.search(rule.unless, listed))
+            for rule in named:
+                if (not rule.arguments or re.search(rule.arguments, listed)) and not (
+                    rule.unless and re.search(rule.unless, listed)
                 ):
                     yield rule.rule.at(file, call.line, rule.message, end_line=call.end_line)

@@ -47,8 +47,13 @@ _DATA_LANGUAGES = frozenset(["csv", "json", "sql", "yaml", "text", None, "xml"])
 _LOGS = re.compile(
     r"\b(log|logger|logging|LOG|LOGGER)\.(debug|info|warning|warn|error|exception|critical|log)$|^print$"
 )
-_FIELDS = re.compile(r"\b(email|e_mail|phone|ssn|social_security|passport|iban|card_number|birth_?date|date_of_birth|"
-                     r"address|full_name|first_name|last_name|password|passwd|cvv|cvc)\b", re.I)  # fmt: skip
+_FIELDS = re.compile(
+    r"\b(e_?mail(_address)?|phone(_number)?|mobile(_number)?|ssn|social_security(_number)?|national_(id|insurance\w*)|passport(_number|_no)?|"
+    r"tax_(id|number|no)|iban|account_number|card_(number|no)|pan|birth_?(date|day)|date_of_birth|dob|born|diagnosis|blood_type|"
+    r"medical_record\w*|health_(record|data)\w*|religion|ethnicity|salary|(home_|street_|postal_|mailing_)?address|full_name|first_name|last_name|"
+    r"surname|maiden_name|driver_?s?_licen[cs]e\w*|password|passwd|cvv|cvc)\b",
+    re.I,
+)
 _CVV = re.compile(
     r"\b(cvv|cvc|cvv2|security_code)\b\s*(?:=\s*(?:db|models|Column|sa)\.|[A-Z]+\b|:\s*Mapped)|\bcvv\b\s+(TEXT|VARCHAR|INT|CHAR)",
     re.I,
@@ -79,6 +84,7 @@ def _licenses(workspace: Workspace) -> Iterator[Finding]:
         if file is not None and match:
             declared = file, file.text.count("\n", 0, match.start()) + 1, match[1].strip()
             break
+    yield from _declared_otherwise(workspace)
     permissive = declared is not None and _PERMISSIVE.match(declared[2])
     for file in workspace:
         head = "\n".join(file.lines[:40])
@@ -112,6 +118,56 @@ def _licenses(workspace: Workspace) -> Iterator[Finding]:
         yield NO_LICENSE.at(
             manifest, 1, "The project has no licence: nobody may use it.", confidence=0.6
         )
+
+
+_FAMILIES = (
+    ("AGPL", re.compile(r"GNU AFFERO GENERAL PUBLIC LICENSE|^AGPL", re.I)),
+    ("LGPL", re.compile(r"GNU LESSER GENERAL PUBLIC LICENSE|^LGPL", re.I)),
+    ("GPL", re.compile(r"GNU GENERAL PUBLIC LICENSE|^GPL", re.I)),
+    ("Apache", re.compile(r"Apache License,?\s+Version|^Apache", re.I)),
+    ("MPL", re.compile(r"Mozilla Public License|^MPL", re.I)),
+    (
+        "MIT",
+        re.compile(r"\bMIT License\b|Permission is hereby granted, free of charge|^MIT$", re.I),
+    ),
+    ("BSD", re.compile(r"Redistribution and use in source and binary forms|^BSD|^[023]BSD", re.I)),
+    ("ISC", re.compile(r"\bISC License\b|^ISC$", re.I)),
+    ("Unlicense", re.compile(r"free and unencumbered software|^Unlicense", re.I)),
+)
+
+
+def _family(text: str) -> str:
+    """The licence of a text or an SPDX id, without its version; empty if unknown."""
+    return next((name for name, pattern in _FAMILIES if pattern.search(text)), "")
+
+
+def _declared_otherwise(workspace: Workspace) -> Iterator[Finding]:
+    """Manifests that declare another licence than the licence file beside them."""
+    for file in workspace:
+        folder, _, name = file.path.rpartition("/")
+        if name not in (
+            "pyproject.toml",
+            "package.json",
+            "Cargo.toml",
+            "setup.cfg",
+            "setup.py",
+            "composer.json",
+        ):
+            continue
+        match = _DECLARED.search(file.text)
+        if match is None or re.search(r" (OR|AND|WITH) ", match[1]):
+            continue
+        beside = [
+            one for one in workspace
+            if one.path.rpartition("/")[0] == folder and re.match(r"(LICEN[CS]E|COPYING)(\.(md|txt))?$", one.path.rpartition("/")[2], re.I)
+        ]  # fmt: skip
+        declared = _family(match[1].strip())
+        if len(beside) == 1 and declared:
+            own = _family(beside[0].text[:3_000])
+            if own and own != declared:
+                line = file.text.count("\n", 0, match.start()) + 1
+                text = f"{name} declares {match[1].strip()}, but {beside[0].path} is the text of {own}."
+                yield LICENSE_CONFLICT.at(file, line, text)
 
 
 def _numbers(file: SourceFile) -> Iterator[Finding]:

@@ -51,9 +51,12 @@ _ABANDONED = {
     "pycrypto": "pycryptodome", "python-jose": "pyjwt", "sklearn": "scikit-learn", "nose": "pytest",
     "mysql-python": "mysqlclient", "dgram": "", "request": "axios or fetch", "node-uuid": "uuid", "left-pad": "",
     "event-stream": "", "flatmap-stream": "", "pil": "pillow", "pysha3": "hashlib", "gulp-util": "",
-    "bower": "npm", "tslint": "eslint", "pycrypto-fork": "pycryptodome", "distribute": "setuptools",
+    "github.com/dgrijalva/jwt-go": "github.com/golang-jwt/jwt", "github.com/satori/go.uuid": "github.com/google/uuid",
+    "github.com/pkg/errors": "errors", "structopt": "clap", "failure": "anyhow", "term": "", "tempdir": "tempfile",
+    "vm2": "isolated-vm", "node-serialize": "JSON", "bower": "npm", "tslint": "eslint", "pycrypto-fork": "pycryptodome", "distribute": "setuptools",
 }  # fmt: skip
-_VULNERABLE = {
+_NEVER_FIXED = (99,)
+_VULNERABLE: dict[tuple[str, str], tuple[int, ...]] = {
     ("python", "pyyaml"): (5, 4), ("python", "jinja2"): (2, 11, 3), ("python", "requests"): (2, 31),
     ("python", "urllib3"): (1, 26, 5), ("python", "django"): (3, 2), ("python", "flask"): (1, 0),
     ("python", "pillow"): (10, 0, 1), ("python", "cryptography"): (41, 0), ("python", "paramiko"): (2, 4, 1),
@@ -61,6 +64,20 @@ _VULNERABLE = {
     ("javascript", "lodash"): (4, 17, 21), ("javascript", "minimist"): (1, 2, 6), ("javascript", "axios"): (0, 21, 2),
     ("javascript", "express"): (4, 17, 3), ("javascript", "jsonwebtoken"): (9, 0), ("javascript", "moment"): (2, 29, 4),
     ("javascript", "node-fetch"): (2, 6, 7), ("javascript", "handlebars"): (4, 7, 7), ("javascript", "marked"): (4, 0, 10),
+    ("go", "github.com/gin-gonic/gin"): (1, 9, 1), ("go", "golang.org/x/crypto"): (0, 17), ("go", "golang.org/x/net"): (0, 17),
+    ("go", "github.com/gorilla/websocket"): (1, 4, 1), ("go", "gopkg.in/yaml.v2"): (2, 2, 8), ("go", "gopkg.in/yaml.v3"): (3, 0, 1),
+    ("go", "golang.org/x/text"): (0, 3, 8), ("go", "github.com/gogo/protobuf"): (1, 3, 2), ("go", "github.com/golang-jwt/jwt"): (4, 5, 1),
+    ("go", "github.com/docker/docker"): (24, 0, 7), ("go", "google.golang.org/grpc"): (1, 56, 3), ("go", "github.com/labstack/echo/v4"): (4, 9),
+    ("rust", "time"): (0, 2, 23), ("rust", "chrono"): (0, 4, 20), ("rust", "regex"): (1, 5, 5), ("rust", "tokio"): (1, 18, 5),
+    ("rust", "hyper"): (0, 14, 12), ("rust", "smallvec"): (1, 6, 1), ("rust", "openssl"): (0, 10, 55), ("rust", "rustls"): (0, 20, 9),
+    ("rust", "h2"): (0, 3, 24), ("rust", "mio"): (0, 8, 11), ("rust", "crossbeam-deque"): (0, 8, 1), ("rust", "thread_local"): (1, 1, 4),
+    ("rust", "actix-http"): (2, 2, 1), ("rust", "rocket"): (0, 4, 7), ("rust", "libsqlite3-sys"): (0, 25, 1), ("rust", "owning_ref"): _NEVER_FIXED,
+    ("python", "aiohttp"): (3, 9, 2), ("python", "starlette"): (0, 36, 2), ("python", "fastapi"): (0, 109, 1), ("python", "gunicorn"): (22, 0),
+    ("python", "tornado"): (6, 3, 3), ("python", "pyjwt"): (2, 4), ("python", "sqlalchemy"): (1, 3, 0), ("python", "idna"): (3, 7),
+    ("python", "mako"): (1, 2, 2), ("python", "ujson"): (5, 4), ("python", "numpy"): (1, 22), ("python", "protobuf"): (3, 18, 3),
+    ("javascript", "semver"): (5, 7, 2), ("javascript", "ws"): (7, 4, 6), ("javascript", "qs"): (6, 5, 3), ("javascript", "ua-parser-js"): (0, 7, 33),
+    ("javascript", "vm2"): _NEVER_FIXED, ("javascript", "node-serialize"): _NEVER_FIXED, ("javascript", "tar"): (4, 4, 18), ("javascript", "undici"): (5, 26, 2),
+    ("javascript", "follow-redirects"): (1, 15, 4), ("javascript", "json5"): (1, 0, 2), ("javascript", "loader-utils"): (1, 4, 2),
     ("javascript", "serialize-javascript"): (3, 1), ("javascript", "ejs"): (3, 1, 7), ("javascript", "jquery"): (3, 5),
 }  # fmt: skip
 """First versions without widely known defects, from published advisories up to early 2024; `pip-audit` knows more."""
@@ -102,6 +119,17 @@ def _dependencies(file: SourceFile, name: str) -> Iterator[Dependency]:
         yield from _toml(file, "rust")
     elif name == "package.json":
         yield from _package_json(file)
+    elif name == "go.mod":
+        yield from _go_modules(file)
+
+
+def _go_modules(file: SourceFile) -> Iterator[Dependency]:
+    for number, line in enumerate(file.lines, 1):
+        match = re.match(
+            r"^\s*(?:require\s+)?([\w.-]+\.[\w-]+/[\w./-]+)\s+v(\d[\w.+-]*)\s*(//.*)?$", line
+        )
+        if match and not line.lstrip().startswith(("module", "replace", "exclude")):
+            yield Dependency("go", match[1], re.split(r"[+-]", match[2])[0], number)
 
 
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9][\w.-]*)(\[[^\]]*\])?\s*(.*)$")
@@ -201,6 +229,8 @@ def _check(file: SourceFile, one: Dependency) -> Iterator[Finding]:
     if fixed and exact and tuple(int(part[:6]) for part in exact[1].split(".")) < fixed:
         wanted = ".".join(str(part) for part in fixed)
         text = f"{label} has known defects; {wanted} is the first without those ({_DATE})."
+        if fixed == _NEVER_FIXED:
+            text = f"{label} has known defects that no version fixes ({_DATE})."
         yield VULNERABLE.at(file, one.line, text)
 
 

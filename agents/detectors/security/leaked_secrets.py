@@ -58,14 +58,15 @@ _NAME = (
     r"|webhook[_-]?key|bearer|token|dsn_pass|pepper|_key)"
 )
 _QUOTED = re.compile(
-    rf"(?i)(?<![\w.-])[\"'`]?({_NAME}[\w\-]*)[\"'`]?\s*(?:\]\s*)?(?::\s*[\w<>\[\]&' |.]+?)?\s*(?::=|=>|=|:|==|,)\s*"
-    r"(?:[A-Za-z_.]+\()?(?:[bru]{0,2})([\"'`])((?:(?!\2).){4,200})\2"
+    rf"(?i)(?<![\w.-])[\"'`]?({_NAME}[\w\-]*)[\"'`]?\s*(?:\]\s*)?(?::\s*[\w<>\[\]&' |.]+?)?\s*(:=|=>|=|:|==|,)\s*"
+    r"(?:(?:\w+[.:]+)*(?:Secret\w*|SecretStr|b64decode|bytes|str|String|string|from|from_str|new|Some|to_owned|fromhex|\[\]byte)\()?(?:[bru]{0,2})([\"'`])((?:(?!\3).){4,200})\3"
 )
 _BARE = re.compile(
     rf"(?i)^\s*(?:export\s+|ENV\s+|ARG\s+|-\s+|set\s+)?[\"']?({_NAME}\w*)[\"']?\s*[=:]\s*([^\s\"'#]{{6,200}})\s*(?:#.*|;)?$"
 )
 _FLAG = re.compile(
-    r"(?:--password[= ]|PGPASSWORD=|MYSQL_PWD=|-u\s+[\w.-]+:|Authorization:\s*(?:Bearer|Basic)\s+)['\"]?([^\s'\"$]{6,})"
+    r"(?:--password[= ]|PGPASSWORD=|MYSQL_PWD=|-u\s+[\w.-]+:|\bmysql(?:dump|admin)?\b.*\s-p(?=\S)|\bsshpass\s+-p\s*"
+    r"|\bredis-cli\b.*\s-a\s+|Authorization:\s*(?:Bearer|Basic)\s+)['\"]?([^\s'\"$]{6,})"
 )
 _BARE_LANGUAGES = frozenset(
     ["dotenv", "ini", "yaml", "properties", "dockerfile", "bash", "systemd", "toml", "terraform"]
@@ -78,7 +79,7 @@ _NOT_SECRET_NAME = re.compile(
     r"|keyword|endpoint|_kind$|hotkey|_cookie$|_column$|_class$|_mode$|password_field|shortcut|storage_key|_state$|_var$)"
 )
 _PLACEHOLDER = re.compile(
-    r"(?i)(example|sample|dummy|placeholder|changeme|change[_-]me|your[_\- ]|xxxx|\*\*\*|<[^>]+>|\$\{|\{\{|%\(|%s|\{\w*\}"
+    r"(?i)(example|sample|dummy|placeholder|deadbeef|changeme|change[_-]me|your[_\- ]|xxxx|\*\*\*|<[^>]+>|\$\{|\{\{|%\(|%s|\{\w*\}"
     r"|redacted|todo|fixme|not[_-]?a[_-]?real|replace|insert[_ -]|^\.\.\.|notasecret|^none$|^null$|^true$|^false$"
     r"|undefined|process\.env|os\.environ|getenv|secretsmanager|vault:|^env[:.]|^ref\+|^arn:aws|^/|^\./|^https?://[^@]*$"
     r"|^(password|passwd|secret|token|key|test|string|text|bearer|basic|hidden|required|optional|foo|bar|abc|mock\w*)$|^\$)"
@@ -97,6 +98,28 @@ _LOCK_FILES = re.compile(
 _EXAMPLE_FILES = re.compile(r"(?i)(^|[/._-])(example|sample|template|dist|tmpl)s?([/._-]|$)")
 
 
+_LISTED_SECRET = re.compile(r"^(?=.*[a-zA-Z])(?=.*\d)\S+$")
+_PATTERN = re.compile(r"\\[bdswDSW.]|\(\?|\[[^\]]*-[^\]]*\]|\)\||\|\w+\||\.\*|\{\d+(,\d*)?\}")
+"""Marks of regular expressions."""
+_STRONG_NAME = re.compile(
+    r"(?i)passw|pwd|passphrase|secret|api[_-]?key|apikey|private[_-]?key|access[_-]?key|signing[_-]?key|encryption[_-]?key|client[_-]?secret|credential"
+    r"|auth[_-]?token|access[_-]?token|pepper"
+)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[\W_]", "", text.lower())
+
+
+_HINT = re.compile(
+    r"passw|pwd|passphrase|secret|key|token|credential|bearer|pepper|auth|-u\s|-p\S|-a\s|PGPASS|://[^\s/@]*:[^\s@]*@|(?:AKIA|ASIA|AGPA|AIDA|AROA|ANPA)[A-Z0-9]"
+    r"|gh[pousr]_|github_pat|gl(?:pat|dt|rt|ptt|soat)-|xox[abeoprs]-|hooks\.slack|webhooks|[rs]k_live|AIza|sk-|SG\.|SK[0-9a-f]{8}|npm_|pypi-|hf_"
+    r"|dop_v1|:AA|eyJ|sign",
+    re.IGNORECASE,
+)
+"""What every line with a secret has somewhere; most lines have none of it and are not looked at further."""
+
+
 def redacted(value: str) -> str:
     """The first four characters and an ellipsis."""
     return f"{value[:4]}…"
@@ -112,6 +135,8 @@ def secrets_in_line(line: str, language: str | None) -> Iterator[tuple[Rule, str
     """The secrets of one line: rule, what it is, and the value."""
     if len(line) > _MAX_LINE:
         line = line[:_MAX_LINE]
+    if not _HINT.search(line):
+        return
     if _KEY_HEADER.search(line) and not re.search(
         r"(startswith|in |contains|match|compile|\\n-----|includes)\W", line
     ):
@@ -131,8 +156,13 @@ def secrets_in_line(line: str, language: str | None) -> Iterator[tuple[Rule, str
         yield CONNECTION, f"password in a {match[1].lower()} address", match[2]
         return
     for found in _QUOTED.finditer(line):
-        if _is_secret(found[1], found[3]):
-            yield PASSWORD, found[1], found[3]
+        name, between, quote, value = found.groups()
+        if quote == "`" and language not in ("javascript", "typescript", "tsx", "go"):
+            continue
+        if between == "," and not _LISTED_SECRET.search(value):
+            continue  # two members of a list
+        if _is_secret(name, value):
+            yield PASSWORD, name, value
             return
     if language in _BARE_LANGUAGES:
         bare = _BARE.match(line)
@@ -174,6 +204,16 @@ def _is_placeholder(value: str) -> bool:
 def _is_secret(name: str, value: str) -> bool:
     if _NOT_SECRET_NAME.search(name) or _is_placeholder(value) or _UUID.match(value):
         return False
+    if _PATTERN.search(value) or _plain(value) in _plain(name) or _plain(name) in _plain(value):
+        return False  # a regular expression; a name that stands for itself
+    if not _STRONG_NAME.search(name) and not (
+        re.search(r"\d", value) and re.search(r"[A-Za-z]", value)
+    ):
+        return False
+    if re.fullmatch(r"[A-Za-z]+([-_./:][A-Za-z]+)+", value) and not re.search(
+        r"(?i)passw|pwd|secret", name
+    ):
+        return False  # words: the name of something
     if _HASH.match(value) and not re.search(r"(?i)secret|token|key|passw", name):
         return False
     if re.search(r"\s", value) and not re.search(r"(?i)passphrase|passw", name):
@@ -278,18 +318,21 @@ def _in_history(root: Path, present: set[str], context: DetectorContext) -> Iter
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    present: set[str] = set()
     for file in workspace:
         context.check_cancelled()
-        for line in file.lines:
-            present.update(
-                value
-                for rule, _, value in secrets_in_line(line, None)
-                if rule in (TOKEN, CONNECTION)
-            )
         yield from _in_file(file)
     context.check_cancelled()
-    yield from _in_history(workspace.root, present, context)
+    if (workspace.root / ".git").exists():
+        present = {value for file in workspace for value in _known_formats(file)}
+        yield from _in_history(workspace.root, present, context)
+
+
+def _known_formats(file: SourceFile) -> Iterator[str]:
+    """The values of known formats in a file."""
+    for line in file.lines:
+        yield from (
+            value for rule, _, value in secrets_in_line(line, None) if rule in (TOKEN, CONNECTION)
+        )
 
 
 SECRETS = Detector(

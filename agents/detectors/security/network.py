@@ -22,6 +22,7 @@ _HIGH, _MEDIUM, _LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
 NO_TLS_CHECK = Rule("tls-verification", _HIGH, "Certificate not checked", cwe=295)
 WEAK_TLS = Rule("weak-tls", _MEDIUM, "Old TLS version", cwe=327)
 WIDE_BIND = Rule("wide-bind", _MEDIUM, "Listens on every interface", cwe=668)
+BIND_NOTE = Rule("wide-bind", _LOW, "Listens on every interface", cwe=668)
 CORS = Rule("cors", _MEDIUM, "Every site may read answers", cwe=942)
 PLAIN_PROTOCOL = Rule("plain-protocol", _MEDIUM, "Unencrypted protocol", cwe=319)
 HOST_KEY = Rule("host-key", _HIGH, "Unknown hosts are trusted", cwe=322)
@@ -53,7 +54,8 @@ _PLAIN_URL = re.compile(
     re.VERBOSE,
 )
 _SENSITIVE_URL = re.compile(
-    r"api|login|auth|token|pay|account|user|hook|upload|password|oauth", re.I
+    r"api|login|auth|token|pay|account|user|hook|upload|password|oauth|ingest|collect|submit|event|track|checkout|order|customer|patient|record|report",
+    re.I,
 )
 
 _CALLS = (
@@ -61,12 +63,19 @@ _CALLS = (
              arguments=r"origin\s*:\s*(true|['\"]\*['\"])"),
     CallRule(JAVASCRIPT, r"\b(setHeader|header|set)$", CORS, "Every site may read the answers.",
              arguments=r"['\"]Access-Control-Allow-Origin['\"]\s*,\s*(['\"]\*['\"]|req\.(headers|get)\b)"),
-    CallRule(JAVASCRIPT, r"\bnew https\.Agent$|\bhttps\.Agent$|\bAgent$|\b(get|post|request|fetch|create)$", NO_TLS_CHECK,
+    CallRule(JAVASCRIPT, r"\bAgent\)?$|\b(get|post|request|fetch|create|connect|createConnection|createTransport|Client|Pool)$", NO_TLS_CHECK,
              "The certificate is not checked.", arguments=r"rejectUnauthorized\s*:\s*false"),
     CallRule(JAVASCRIPT, r"\.listen$", WIDE_BIND, "The server listens on every interface.",
              arguments=r"['\"]0\.0\.0\.0['\"]"),
-    CallRule(("go",), r"\b(http\.ListenAndServe|net\.Listen|\w+\.Run)$", WIDE_BIND,
-             "The server listens on every interface.", arguments=r"\"(0\.0\.0\.0)?:\d+\""),
+    CallRule(("go",), r"\b(http\.ListenAndServe|net\.Listen|\w+\.(Run|Start|Listen))$", WIDE_BIND,
+             "The server listens on every interface.", arguments=r"\"0\.0\.0\.0:\d+\""),
+    # ":8080" is how every Go program listens: a note, not an alarm.
+    CallRule(("go",), r"\b(http\.ListenAndServe|net\.Listen|\w+\.Run)$", BIND_NOTE,
+             "The server listens on every interface.", arguments=r"\":\d+\""),
+    CallRule(("rust",), r"(\.bind|::bind|::from_str|\.parse)$", WIDE_BIND,
+             "The server listens on every interface.", arguments=r"\"(0\.0\.0\.0|\[::\]):\d+\"|^\(?\s*\"0\.0\.0\.0\""),
+    CallRule(("rust",), r"dangerous\(\)$|set_verify$|danger_accept_invalid_(certs|hostnames)$", NO_TLS_CHECK,
+             "The certificate is not checked.", arguments=r"NONE|true"),
 )  # fmt: skip
 _GO_TLS = re.compile(r"InsecureSkipVerify\s*:\s*true")
 _NODE_TLS = re.compile(r"NODE_TLS_REJECT_UNAUTHORIZED['\"\]]*\s*=\s*['\"]?0")
@@ -96,7 +105,9 @@ def _python(module: PythonModule) -> Iterator[Finding]:
     for call, name in module.calls:
         requests = _REQUESTS.search(name)
         if is_false(argument(call, None, "verify", "verify_ssl", "ssl_verify")) and requests:
-            yield NO_TLS_CHECK.at(file, call.lineno, "verify=False accepts any certificate.")
+            flag = argument(call, None, "verify", "verify_ssl", "ssl_verify")
+            line = call.lineno if flag is None else flag.lineno
+            yield NO_TLS_CHECK.at(file, line, "verify=False accepts any certificate.")
         if is_false(argument(call, None, "ssl")) and name.endswith(
             ("TCPConnector", ".get", ".post")
         ):
@@ -122,12 +133,15 @@ def _python(module: PythonModule) -> Iterator[Finding]:
                 k.arg is None for k in call.keywords
             ):
                 yield NO_TIMEOUT.at(file, call.lineno, "The request may wait forever: set timeout.")
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Attribute) and (found := _OLD_TLS.search(ast.unparse(node))):
-            yield WEAK_TLS.at(file, node.lineno, f"{found[1]} is broken: use TLS 1.2 or newer.")
-        if isinstance(node, ast.Assign):
-            yield from _assignment(module, node)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+    for attribute in module.of(ast.Attribute):
+        if attribute.attr.startswith(("PROTOCOL_", "SSLv", "TLSv")):
+            if found := _OLD_TLS.search(ast.unparse(attribute)):
+                text = f"{found[1]} is broken: use TLS 1.2 or newer."
+                yield WEAK_TLS.at(file, attribute.lineno, text)
+    for assignment in module.of(ast.Assign):
+        yield from _assignment(module, assignment)
+    for node in module.of(ast.Constant) if "http://" in file.text else ():
+        if isinstance(node.value, str) and "http://" in node.value:
             match = _PLAIN_URL.search(node.value)
             if match and _SENSITIVE_URL.search(node.value) and "\n" not in node.value:
                 yield PLAIN_PROTOCOL.at(
@@ -136,23 +150,43 @@ def _python(module: PythonModule) -> Iterator[Finding]:
 
 
 def _assignment(module: PythonModule, node: ast.Assign) -> Iterator[Finding]:
+    if not isinstance(node.value, ast.Constant | ast.Attribute | ast.Name):
+        return
     target = ast.unparse(node.targets[0])
     value = ast.unparse(node.value)
+    severity = _LOW if _is_asked_for(module, node) else None
     if target.endswith(".verify_mode") and value.endswith("CERT_NONE"):
-        yield NO_TLS_CHECK.at(module.file, node.lineno, "The context accepts any certificate.")
+        text = "The context accepts any certificate."
+        yield NO_TLS_CHECK.at(module.file, node.lineno, text, severity=severity)
     elif target.endswith((".check_hostname", ".verify")) and is_false(node.value):
-        yield NO_TLS_CHECK.at(module.file, node.lineno, f"{target} is off.")
+        yield NO_TLS_CHECK.at(module.file, node.lineno, f"{target} is off.", severity=severity)
     elif target.endswith("_create_default_https_context") and "unverified" in value:
         yield NO_TLS_CHECK.at(module.file, node.lineno, "All HTTPS requests go unchecked.")
     elif ("Access-Control-Allow-Origin" in target and constant(node.value) == "*") or (
         target in ("CORS_ALLOW_ALL_ORIGINS", "CORS_ORIGIN_ALLOW_ALL") and is_true(node.value)
     ):
-        yield CORS.at(module.file, node.lineno, "Every site may read the answers.")
-    elif target == "ALLOWED_HOSTS" and "'*'" in value:
-        yield WIDE_BIND.at(module.file, node.lineno, "Any Host header is accepted.", severity=_LOW)
+        text = "Every site may read the answers."
+        yield CORS.at(module.file, node.lineno, text, severity=severity)
     elif re.fullmatch(r"(\w+\.)*(HOST|host|BIND|bind|BIND_ADDRESS|LISTEN)", target):
         if constant(node.value) == _WIDE[0]:
             yield WIDE_BIND.at(module.file, node.lineno, "The server listens on every interface.")
+
+
+_OPTION = re.compile(r"(?i)verify|insecure|ssl|tls|cert|allow|check|origin")
+
+
+def _is_asked_for(module: PythonModule, node: ast.AST) -> bool:
+    """Whether the code runs only if an option says so: a library's switch, off unless its user turns it."""
+    function = module.function_of(node)
+    name = "" if function is None else function.name
+    if function is not None and re.search(r"(?i)insecure|unverified|no_?verify", name):
+        return True
+    parent = module.parents.get(node)
+    while parent is not None and parent is not function:
+        if isinstance(parent, ast.If) and _OPTION.search(ast.unparse(parent.test)):
+            return True
+        parent = module.parents.get(parent)
+    return False
 
 
 def _bind(file: SourceFile, call: ast.Call) -> Iterator[Finding]:

@@ -9,8 +9,9 @@ import yaml
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.python_files import python_modules
+from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.python_names import PythonModule, argument, constant
+from agents.detectors.security.tree_code import LANGUAGES
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -24,16 +25,20 @@ SECRET_IN_IMAGE = Rule("secret-in-image", _HIGH, "Secret in an image layer", cwe
 FILE_MODE = Rule("file-mode", _HIGH, "File mode too wide", cwe=732)
 SUDO = Rule("passwordless-sudo", _HIGH, "Root without a password", cwe=250)
 UNQUOTED = Rule("unquoted-variable", _MEDIUM, "Unquoted variable in a command", cwe=78)
+EVALUATED = Rule("command-injection", _HIGH, "Value evaluated as a command", cwe=78)
 TEMP_FILE = Rule("temp-file", _MEDIUM, "Predictable temporary file", cwe=377)
 HARDENING = Rule("no-hardening", _LOW, "Service without hardening", cwe=250)
 RULES = (
     ROOT_USER, PRIVILEGED, DOCKER_SOCKET, UNPINNED_IMAGE, DOWNLOAD, SECRET_IN_IMAGE, FILE_MODE, SUDO, UNQUOTED,
-    TEMP_FILE, HARDENING,
+    TEMP_FILE, HARDENING, EVALUATED,
 )  # fmt: skip
 _PIPE = re.compile(r"\b(curl|wget)\b[^|;&]*\|\s*(sudo\s+(-\w+\s+)?)?(ba|z|da)?sh\b|\b(ba)?sh\s+<\(\s*(curl|wget)|"
                    r"(ba)?sh\s+-c\s+[\"']?\$\(\s*(curl|wget)")  # fmt: skip
 _WIDE_MODE = re.compile(
     r"\bchmod\s+(?:-\w+\s+)*(0?777|0?666|a\+rwx|[augo]*o\+w|\+s|u\+s|g\+s|[2467]\d{3})\b"
+)
+_EVALUATED = re.compile(
+    r"(^|[;&|(]\s*)eval\s+[^#]*\$(?!\((?:ssh-agent|dircolors|brew|direnv|pyenv|opam|\S*/brew))|\b(ba|da|z)?sh\s+-c\s+\"[^\"]*\$[{\w@*]"
 )
 _SECRET_NAME = re.compile(r"(PASSW(OR)?D|SECRET|TOKEN|API_?KEY|PRIVATE_KEY|CREDENTIAL)", re.I)
 _CAPABILITIES = re.compile(
@@ -54,12 +59,42 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
             yield from _shell(file, file.lines, 1)
         elif "sudoers" in file.path:
             yield from _sudoers(file)
+        elif file.path.rsplit("/", 1)[-1] == "package.json":
+            yield from _package_scripts(file)
     for module in python_modules(workspace, context):
         yield from _python(module)
+    for file in workspace.of(*LANGUAGES):
+        context.check_cancelled()
+        if not is_test_path(file.path):
+            yield from _modes(file)
+
+
+_OCTAL = r"(0o?[0-7]?[0-7][0-7][2367])\b"
+_MODE_CALLS = re.compile(
+    r"(\b(os|ioutil|fs|syscall)\.(WriteFile|Chmod|OpenFile|Mkdir|MkdirAll)\(.*,\s*"
+    + _OCTAL
+    + r"|\b(chmod|chmodSync|fchmod|writeFile|writeFileSync|mkdir|mkdirSync)\(.*[,:]\s*['\"]?"
+    + _OCTAL
+    + r"|\b(set_mode|from_mode|mode)\(\s*"
+    + _OCTAL
+    + r")"
+)
+
+
+def _modes(file: SourceFile) -> Iterator[Finding]:
+    """File modes in Go, JavaScript and Rust."""
+    for number, line in enumerate(file.lines, 1):
+        if (
+            len(line) < 1_000
+            and (match := _MODE_CALLS.search(line))
+            and not line.lstrip().startswith("//")
+        ):
+            mode = next(one for one in (match[4], match[6], match[8]) if one)
+            yield FILE_MODE.at(file, number, f"Mode {mode} lets everybody write.", severity=_MEDIUM)
 
 
 def _dockerfile(file: SourceFile) -> Iterator[Finding]:
-    user, last = "root", 0
+    user, last, start = "root", 0, 0
     stages: set[str] = set()
     begun = False
     for number, line in _instructions(file):
@@ -67,7 +102,7 @@ def _dockerfile(file: SourceFile) -> Iterator[Finding]:
         rest = rest.strip()
         match word.upper():
             case "FROM":
-                user, last, begun = "root", number, True
+                user, last, start, begun = "root", number, 0, True
                 words = [one for one in rest.split() if not one.startswith("--")]
                 image = words[0] if words else ""
                 if len(words) >= 3 and words[1].lower() == "as":
@@ -79,6 +114,8 @@ def _dockerfile(file: SourceFile) -> Iterator[Finding]:
                     yield UNPINNED_IMAGE.at(file, number, text, severity=_MEDIUM)
             case "USER":
                 user, last = rest.partition(":")[0], number
+            case "CMD" | "ENTRYPOINT":
+                start = number
             case "ADD" if re.search(r"\bhttps?://", rest) and "--checksum" not in rest:
                 yield DOWNLOAD.at(
                     file, number, "ADD fetches a file without a checksum.", severity=_MEDIUM
@@ -93,7 +130,9 @@ def _dockerfile(file: SourceFile) -> Iterator[Finding]:
             case "RUN":
                 yield from _shell(file, [rest], number)
     if begun and user in ("root", "0", ""):
-        yield ROOT_USER.at(file, last, "The container runs as root: add USER.", severity=_MEDIUM)
+        explicit = re.match(r"(?i)\s*USER\b", file.lines[last - 1])
+        line = last if explicit else start or last
+        yield ROOT_USER.at(file, line, "The container runs as root: add USER.", severity=_MEDIUM)
 
 
 def _instructions(file: SourceFile) -> Iterator[tuple[int, str]]:
@@ -132,6 +171,10 @@ def _shell(file: SourceFile, lines: Any, first: int) -> Iterator[Finding]:
         ):
             if not re.search(r":\?", text):
                 yield UNQUOTED.at(file, number, "An empty or spaced value removes other files.")
+        if _EVALUATED.search(text):
+            yield EVALUATED.at(
+                file, number, "The shell runs whatever the value holds: use an array or a case."
+            )
         if re.search(r"\bumask\s+0?0?0\b", text):
             yield FILE_MODE.at(file, number, "New files may be written by everybody.")
         if re.search(r"\bdocker\s+run\b.*--privileged", text):
@@ -204,7 +247,9 @@ def _entry(
         case "image" if "services" in path or "containers" in path:
             tag = text.rpartition("/")[2].partition(":")[2]
             if tag in ("", "latest") and "@" not in text and "$" not in text and text:
-                yield UNPINNED_IMAGE.at(file, line, f"{text} changes without notice.")
+                yield UNPINNED_IMAGE.at(
+                    file, line, f"{text} changes without notice.", severity=_MEDIUM
+                )
         case "permissions" if text == "write-all":
             yield PRIVILEGED.at(file, line, "Every job may write everything.", severity=_MEDIUM)
         case "mode" if re.fullmatch(r"0?o?[0-7]?(777|666)", text):
@@ -262,6 +307,12 @@ def _unit(file: SourceFile) -> Iterator[Finding]:
     start, at = settings.get("ExecStart", ("", 0))
     if start:
         yield from _shell(file, [start], at)
+
+
+def _package_scripts(file: SourceFile) -> Iterator[Finding]:
+    for number, line in enumerate(file.lines, 1):
+        for match in re.finditer(r"\"[\w:-]+\"\s*:\s*\"((?:[^\"\\]|\\.)*)\"", line[:4_000]):
+            yield from _shell(file, [match[1]], number)
 
 
 def _sudoers(file: SourceFile) -> Iterator[Finding]:

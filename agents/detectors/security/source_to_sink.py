@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.security.nosql import code_in_queries
 from agents.detectors.security.python_files import python_modules
 from agents.detectors.security.taint.program import Program
 from agents.detectors.security.taint.rules import ADVICE, RULES
@@ -29,7 +30,9 @@ _LOCAL_KINDS = frozenset(
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    modules = python_modules(workspace, context)
+    modules = list(python_modules(workspace, context))
+    for module in modules:
+        yield from code_in_queries(module)
     program = Program(modules, context.check_cancelled)
     worst: dict[tuple[str, int, SinkKind], Hit] = {}
     for hit in program.hits():

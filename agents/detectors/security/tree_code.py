@@ -88,12 +88,40 @@ _SAFE = re.compile(
 _USER = re.compile(
     r"\b(req|request|ctx\.request|ctx)\.(body|query|params|param|headers|cookies|header|url|originalUrl|files|file|get)\b"
     r"|\b(r|req|request)\.(FormValue|PostFormValue|URL|Form|PostForm|Header|Body|Cookie|PathValue)\b"
-    r"|\bc\.(Query|Param|PostForm|FormValue|QueryParam|DefaultQuery|GetHeader|Params|BodyParser)\b"
+    r"|\b(c|ctx)\.(Query|Param|PostForm|FormValue|QueryParam|DefaultQuery|GetHeader|Params|BodyParser|QueryArgs)\b|\bchi\.URLParam\b"
     r"|\bmux\.Vars\b|\bgetParameter\(|\bgetHeader\(|\bgetQueryString\(|\blocation\.(hash|search|href)\b"
-    r"|\bdocument\.(referrer|cookie|URL)\b|\bevent\.(body|queryStringParameters|pathParameters|data)\b|\bwindow\.name\b"
+    r"|\bdocument\.(referrer|cookie|URL|documentURI)\b|\bevent\.(body|queryStringParameters|pathParameters|data)\b|\bwindow\.name\b"
     r"|\bsearchParams\b|\bURLSearchParams\b|\bctx\.query\b|\bprocess\.argv\b|\benv::args\b|\bos\.Args\b"
 )
+_USER_PARAMETER = re.compile(
+    r"\b(web::)?(Path|Query|Json|Form|RawQuery|TypedHeader|Multipart|Bytes)\s*[<(]|\bHttpRequest\b"
+    r"|@(Body|Query|Param|Headers|Req|RequestParam|PathVariable|RequestBody|RequestHeader|CookieValue|QueryParam|PathParam)\b"
+    r"|^\{[^}]*\b(body|query|params)\b"
+)
+"""Parameters that a web framework fills with what a client sends."""
+_PLACEHOLDERS = re.compile(
+    r"(fill|map|repeat|Repeat)\([^()]*(\(\s*\w*\s*(,\s*\w+\s*)?\)\s*=>|\w+\s*=>)?\s*[\"'`](\?|\$|:)[^\"'`]{0,12}[\"'`]"
+)
+"""Code that makes the question marks of a prepared statement."""
 _MAX_DEPTH = 12
+_SPACE = re.compile(r"\s+")
+_COMMENTS = frozenset(["comment", "line_comment", "block_comment"])
+_OTHERS = frozenset(
+    [
+        "binary_expression",
+        "import_spec",
+        "jsx_attribute",
+        "keyed_element",
+        "pair",
+        "regex",
+        "template_string",
+        "token_tree",
+        "unary_expression",
+        "unsafe_block",
+    ]
+)
+"""Types of nodes that detectors ask for besides calls, assignments and functions."""
+_INDEXED = _OTHERS | frozenset(_CALLS) | frozenset(_ASSIGNMENTS) | _FUNCTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,37 +177,74 @@ class TreeCode:
         return self._bytes[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
     @cached_property
-    def nodes(self) -> list["Node"]:
-        """All named nodes in the order of the text."""
-        found: list[Node] = []
-        tree = self.file.tree
-        pending = [tree.root_node] if tree is not None else []
-        while pending:
-            node = pending.pop()
-            found.append(node)
-            pending.extend(reversed(node.named_children))
-        return found
+    def _indexed(self) -> dict[str, list["Node"]]:
+        """The nodes of the types that anybody asks for, each list in the order of the text.
 
-    def calls(self) -> Iterator[TreeCall]:
-        """All calls, constructor calls and macros."""
-        for node in self.nodes:
-            fields = _CALLS.get(node.type)
-            if fields is None:
+        The rest is not kept: a Python object for each node of a large repository takes gigabytes.
+        """
+        found: dict[str, list[Node]] = {}
+        tree = self.file.tree
+        if tree is None:
+            return found
+        cursor = tree.walk()
+        while True:
+            node = cursor.node
+            if node is not None and node.type in _INDEXED and node.is_named:
+                found.setdefault(node.type, []).append(node)
+            if cursor.goto_first_child() or cursor.goto_next_sibling():
                 continue
-            name = self.text(node.child_by_field_name(fields[0]))
-            if node.type == "method_invocation" and (owner := node.child_by_field_name("object")):
-                name = f"{self.text(owner)}.{name}"
-            if node.type == "macro_invocation":
-                arguments = [child for child in node.named_children if child.type == "token_tree"]
-                yield TreeCall(f"{name}!", tuple(arguments), node)
-                continue
-            listed = node.child_by_field_name("arguments")
-            arguments = (
-                []
-                if listed is None
-                else [one for one in listed.named_children if one.type != "comment"]
-            )
-            yield TreeCall(re.sub(r"\s+", "", name).replace("?.", "."), tuple(arguments), node)
+            while cursor.goto_parent():
+                if cursor.goto_next_sibling():
+                    break
+            else:
+                return found
+
+    def of_type(self, *kinds: str) -> Iterator["Node"]:
+        """The nodes of these types.
+
+        Raises:
+            KeyError: a type is not indexed: add it to `_OTHERS`.
+        """
+        for kind in kinds:
+            if kind not in _INDEXED:
+                raise KeyError(kind)
+            yield from self._indexed.get(kind, ())
+
+    @cached_property
+    def calls(self) -> tuple["TreeCall", ...]:
+        """All calls, constructor calls and macros, in the order of the text."""
+        found = [self._called(node) for kind in _CALLS for node in self._indexed.get(kind, ())]
+        if self.file.language == "rust":
+            found += self._calls_in_macros()
+        return tuple(sorted(found, key=lambda call: call.node.start_byte))
+
+    def _called(self, node: "Node") -> "TreeCall":
+        fields = _CALLS[node.type]
+        name = self.text(node.child_by_field_name(fields[0]))
+        if node.type == "method_invocation" and (owner := node.child_by_field_name("object")):
+            name = f"{self.text(owner)}.{name}"
+        if node.type == "macro_invocation":
+            inner = [child for child in node.named_children if child.type == "token_tree"]
+            return TreeCall(f"{name}!", tuple(inner), node)
+        listed = node.child_by_field_name("arguments")
+        arguments = (
+            []
+            if listed is None
+            else [one for one in listed.named_children if one.type not in _COMMENTS]
+        )
+        return TreeCall(_SPACE.sub("", name).replace("?.", "."), tuple(arguments), node)
+
+    def _calls_in_macros(self) -> Iterator["TreeCall"]:
+        """`a::b(…)` within `println!(…)`, which the grammar leaves as tokens; the arguments are one token tree."""
+        for tree in self._indexed.get("token_tree", ()):
+            before: list[str] = []
+            for child in tree.children:
+                if child.type in ("identifier", "::", "."):
+                    before.append(self.text(child))
+                    continue
+                if child.type == "token_tree" and before and self.text(child).startswith("("):
+                    yield TreeCall("".join(before), (child,), child)
+                before = []
 
     def line(self, node: "Node") -> int:
         """First line of a node, from 1."""
@@ -189,10 +254,8 @@ class TreeCode:
     def _assigned(self) -> dict[str, list[tuple[int, int, "Node"]]]:
         """By variable: start of the enclosing function, place, and what was assigned."""
         found: dict[str, list[tuple[int, int, Node]]] = {}
-        for node in self.nodes:
-            fields = _ASSIGNMENTS.get(node.type)
-            if fields is None:
-                continue
+        for node in self.of_type(*_ASSIGNMENTS):
+            fields = _ASSIGNMENTS[node.type]
             left, right = node.child_by_field_name(fields[0]), node.child_by_field_name(fields[1])
             if left is None or right is None:
                 continue
@@ -200,6 +263,57 @@ class TreeCode:
             for name in re.findall(r"[A-Za-z_$][\w$]*", self.text(left))[:20]:
                 found.setdefault(name, []).append((scope, node.start_byte, right))
         return found
+
+    def literal(self, name: str) -> tuple[str, int] | None:
+        """The text and line of the string that a name is always assigned in this file, or None."""
+        found = [right for _, _, right in self._assigned.get(name, ())]
+        inner = found[0] if len(found) == 1 else None
+        while inner is not None and inner.type in ("expression_list", "parenthesized_expression"):
+            inner = inner.named_children[0] if inner.named_children else None
+        if inner is None or inner.type not in _STRINGS:
+            return None
+        return self.text(inner), self.line(inner)
+
+    def function(self, node: "Node") -> "Node | None":
+        """The innermost function around a node."""
+        parent: Node | None = node
+        while parent is not None and parent.type not in _FUNCTIONS:
+            parent = parent.parent
+        return parent
+
+    def function_name(self, node: "Node") -> str:
+        """The name of the innermost named function around a node, or empty."""
+        parent = self.function(node)
+        while parent is not None:
+            name = parent.child_by_field_name("name")
+            if name is None and parent.parent is not None:
+                fields = _ASSIGNMENTS.get(parent.parent.type, ("key", ""))
+                name = parent.parent.child_by_field_name(fields[0])
+            if name is not None:
+                return self.text(name)
+            parent = self.function(parent.parent) if parent.parent is not None else None
+        return ""
+
+    def text_of_function(self, node: "Node", *, until: int | None = None) -> str:
+        """The text of the innermost function around a node (of the file outside one), up to a byte offset."""
+        function = self.function(node)
+        begin = function.start_byte if function is not None else 0
+        end = function.end_byte if function is not None else len(self._bytes)
+        return self._bytes[begin : end if until is None else until].decode("utf-8", "replace")
+
+    def parameter(self, name: str, node: "Node") -> str:
+        """The text of the parameter of this name of an enclosing function, or empty."""
+        function = self.function(node)
+        while function is not None:
+            listed = function.child_by_field_name("parameters") or function.child_by_field_name(
+                "parameter"
+            )
+            if listed is not None and name in self.text(listed):
+                for one in listed.named_children or [listed]:
+                    if re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", self.text(one)):
+                        return self.text(one)
+            function = self.function(function.parent) if function.parent is not None else None
+        return ""
 
     def _scope(self, node: "Node | None") -> int:
         while node is not None and node.type not in _FUNCTIONS:
@@ -230,9 +344,8 @@ class TreeCode:
                 or right.built,
             )
         if kind == "macro_invocation":
-            text = self.text(node)
-            if re.match(r"(format|concat|format_args)!", text):
-                return self._format_macro(text)
+            if re.match(r"(format|concat|format_args)!", self.text(node)):
+                return self._format_macro(node, depth)
             return _UNKNOWN
         if kind in _CALLS:
             return self._call(node, depth)
@@ -278,16 +391,23 @@ class TreeCode:
         varying = any(one.varying for one in parts)
         return TreeValue(varying, varying and strings, any(one.user for one in parts), text[:2000])
 
-    def _format_macro(self, text: str) -> TreeValue:
-        filled = re.search(r"\{[^{}]*\}", text)
-        return TreeValue(bool(filled), bool(filled), bool(_USER.search(text)), text[:2000])
+    def _format_macro(self, node: "Node", depth: int) -> TreeValue:
+        text = self.text(node)
+        tree = next((one for one in node.named_children if one.type == "token_tree"), None)
+        names = re.findall(r"\{([A-Za-z_]\w*)(?::[^{}]*)?\}", text)
+        if tree is not None:
+            names += [self.text(one) for one in tree.named_children if one.type == "identifier"]
+        values = [self._named(name, node, depth + 1) for name in names[:20] if name != "self"]
+        if _USER.search(text):
+            values.append(TreeValue(varying=True, user=True))
+        return self._built(text, values)
 
     def _call(self, node: "Node", depth: int) -> TreeValue:
         fields = _CALLS[node.type]
         name = self.text(node.child_by_field_name(fields[0]))
         owner = node.child_by_field_name("object")
         full = re.sub(r"\s+", "", f"{self.text(owner)}.{name}" if owner is not None else name)
-        if _SAFE.search(full):
+        if _SAFE.search(full) or _PLACEHOLDERS.search(self.text(node)[:300]):
             return TreeValue()
         listed = node.child_by_field_name("arguments")
         arguments = [] if listed is None else list(listed.named_children)
@@ -320,20 +440,27 @@ class TreeCode:
         return TreeValue(varying=True, user=value.user)
 
     def _variable(self, node: "Node", depth: int) -> TreeValue:
-        name = self.text(node)
+        return self._named(self.text(node), node, depth)
+
+    def _named(self, name: str, node: "Node", depth: int) -> TreeValue:
+        """The value of a variable as it is seen at a node."""
+        if depth > _MAX_DEPTH:
+            return _UNKNOWN
         scope = self._scope(node)
         known = self._assigned.get(name, [])
         found = [
             right for where, place, right in known if where == scope and place <= node.start_byte
         ]
-        outer = self._scope(node.parent) if scope == -1 else None
-        if not found and outer is None:
+        if not found and scope != -1 and not self.parameter(name, node):
             enclosing = [
                 right for where, place, right in known if where < scope and place < node.start_byte
             ]
             found = enclosing[-1:]
         if not found:
-            return _UNKNOWN if not name.isupper() else TreeValue()
+            if name.isupper():
+                return TreeValue()
+            parameter = self.parameter(name, node)
+            return TreeValue(varying=True, user=bool(_USER_PARAMETER.search(parameter)))
         values = [
             self.value(one, depth + 3)
             for one in found[-3:]
@@ -347,3 +474,8 @@ class TreeCode:
             any(one.user for one in values),
             " ".join(one.text for one in values)[:2000],
         )
+
+
+def tree_code(file: SourceFile) -> TreeCode:
+    """The code of one file, indexed once."""
+    return file.derived(TreeCode)

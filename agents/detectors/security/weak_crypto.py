@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.security.call_rules import JAVASCRIPT, CallRule, matching_calls
-from agents.detectors.security.python_files import python_modules
+from agents.detectors.security.predictable_random import RANDOM, predictable_secrets
+from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.python_names import PythonModule, argument, constant, is_false
+from agents.detectors.security.tree_code import LANGUAGES, tree_code
+from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
 HASH = Rule("weak-hash", Severity.MEDIUM, "broken hash function", 328)
@@ -22,7 +25,6 @@ SALT = Rule("fixed-salt", Severity.MEDIUM, "fixed salt", 760)
 KEY = Rule("hardcoded-key", Severity.HIGH, "encryption key in the source", 321)
 SIZE = Rule("short-key", Severity.HIGH, "key too short", 326)
 ITERATIONS = Rule("few-iterations", Severity.MEDIUM, "too few iterations of key derivation", 916)
-RANDOM = Rule("predictable-random", Severity.HIGH, "secret from a predictable generator", 338)
 TLS = Rule("weak-tls", Severity.HIGH, "outdated protocol version", 327)
 _RULES = (HASH, PASSWORD_HASH, CIPHER, MODE, IV, SALT, KEY, SIZE, ITERATIONS, RANDOM, TLS)
 
@@ -60,11 +62,33 @@ _M_SIZE = "The key is too short: RSA and DSA need 2,048 bits, elliptic curves 25
 
 
 At = Callable[[Rule, str], Finding]
+_NO_SECURITY = re.compile(
+    r"(?i)cache|etag|checksum|fingerprint|bucket|dedup|file_?hash|content_?hash|short_?id|colou?r|shard|ws_?key|websocket|template|\bname\b"
+)
+"""Names around hashes that protect nothing, or that a protocol prescribes."""
+
+
+def rule_for_hash(file: SourceFile, call: ast.Call, around: str) -> Finding:
+    """A broken hash function; a note only where its names say that it protects nothing."""
+    harmless = _NO_SECURITY.search(around)
+    return HASH.at(
+        file,
+        call.lineno,
+        _M_HASH,
+        end_line=call.end_lineno,
+        severity=Severity.LOW if harmless else None,
+    )
+
+
+_CRYPTO_CALLS = re.compile(
+    r"Cipher|ciphers|\.modes\.|Fernet$|AESGCM|ChaCha20|encrypt$|decrypt$|generate$|generate_private_key$|newkeys$"
+    r"|[pP][bB][kK][dD][fF]2|[sS]crypt$|hashpw$|hash_secret_raw$"
+)
 
 
 def _python(module: PythonModule) -> Iterator[Finding]:
     file = module.file
-    context = _Contexts(module.tree)
+    context = _Contexts(module)
     for call, name in module.calls:
         last = name.rpartition(".")[2]
         line, end = call.lineno, call.end_lineno
@@ -96,8 +120,8 @@ def _python(module: PythonModule) -> Iterator[Finding]:
             ) and _PASSWORD.search(ast.unparse(call) + context.assigned(call) + context.function(call)):  # fmt: skip
                 yield at(PASSWORD_HASH, _M_PASSWORD)
             elif digest in ("md2", "md4", "md5", "sha1", "sha"):
-                yield at(HASH, _M_HASH)
-        yield from _ciphers(module, call, name, at)
+                yield rule_for_hash(file, call, around)
+        yield from _ciphers(module, context, call, name, at)
         if name.startswith("random.") and last in (
             "random", "randint", "choice", "choices", "randrange", "getrandbits", "sample", "uniform", "randbytes", "shuffle",
         ) and _SECRET.search(context.assigned(call) + " " + context.function(call)):  # fmt: skip
@@ -112,18 +136,20 @@ def _python(module: PythonModule) -> Iterator[Finding]:
             version = ast.unparse(call)
             if re.search(r"PROTOCOL_(SSLv2|SSLv3|SSLv23_METHOD|TLSv1|TLSv1_1)\b", version):
                 yield at(TLS, _M_TLS)
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
-            value = ast.unparse(node.value)
-            if node.targets[0].attr == "minimum_version" and re.search(
-                r"\.(SSLv3|TLSv1|TLSv1_1|MINIMUM_SUPPORTED)$", value
-            ):
+    for node in module.of(ast.Assign):
+        target = node.targets[0]
+        if isinstance(target, ast.Attribute) and target.attr == "minimum_version":
+            if re.search(r"\.(SSLv3|TLSv1|TLSv1_1|MINIMUM_SUPPORTED)$", ast.unparse(node.value)):
                 yield TLS.at(file, node.lineno, _M_TLS)
 
 
-def _ciphers(module: PythonModule, call: ast.Call, name: str, at: At) -> Iterator[Finding]:
+def _ciphers(
+    module: PythonModule, context: "_Contexts", call: ast.Call, name: str, at: At
+) -> Iterator[Finding]:
     last = name.rpartition(".")[2]
-    constants = _module_constants(module)
+    if not _CRYPTO_CALLS.search(name):
+        return
+    constants = context.constants(call)
 
     def fixed(node: ast.expr | None) -> bool:
         """Whether bytes or text are written down, directly or through a constant."""
@@ -220,57 +246,58 @@ def _ciphers(module: PythonModule, call: ast.Call, name: str, at: At) -> Iterato
             )
 
 
-def _module_constants(module: PythonModule) -> dict[str, ast.expr]:
-    found: dict[str, ast.expr] = {}
-    for node in ast.walk(module.tree):
-        if (
-            isinstance(node, ast.Assign)
-            and len(node.targets) == 1
-            and isinstance(node.targets[0], ast.Name)
-        ):
-            name = node.targets[0].id
-            if name in found and ast.dump(found[name]) != ast.dump(node.value):
-                found[name] = node.targets[0]  # several values: unknown
-            else:
-                found[name] = node.value
-    return found
-
-
 class _Contexts:
     """The names around a call: of its function and of what its result is assigned to."""
 
-    def __init__(self, tree: ast.Module) -> None:
-        self._function: dict[int, str] = {}
-        self._assigned: dict[int, str] = {}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                for inner in ast.walk(node):
-                    if isinstance(inner, ast.Call):
-                        self._function[id(inner)] = node.name
-            targets: list[ast.expr] = []
-            if isinstance(node, ast.Assign):
-                targets = node.targets
-            elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
-                targets = [node.target]
-            if targets or isinstance(node, ast.keyword | ast.Dict):
-                text = " ".join(ast.unparse(one)[:100] for one in targets)
-                if isinstance(node, ast.keyword):
-                    text = node.arg or ""
-                for inner in ast.walk(node):
-                    if isinstance(inner, ast.Call):
-                        self._assigned[id(inner)] = f"{self._assigned.get(id(inner), '')} {text}"
+    def __init__(self, module: PythonModule) -> None:
+        self._module = module
+        self._constants: dict[ast.AST | None, dict[str, ast.expr]] = {None: {}}
 
     def function(self, call: ast.Call) -> str:
         """Name of the innermost function, or empty."""
-        return self._function.get(id(call), "")
+        function = self._module.function_of(call)
+        return "" if function is None else function.name
 
     def assigned(self, call: ast.Call) -> str:
-        """Text of the targets that the call's result becomes part of."""
-        return self._assigned.get(id(call), "")
+        """Text of the targets and keywords that the call's result becomes part of."""
+        texts: list[str] = []
+        node = self._module.parents.get(call)
+        while node is not None and not isinstance(
+            node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        ):
+            if isinstance(node, ast.Assign):
+                texts += [ast.unparse(one)[:100] for one in node.targets]
+            elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
+                texts.append(ast.unparse(node.target)[:100])
+            elif isinstance(node, ast.keyword):
+                texts.append(node.arg or "")
+            if isinstance(node, ast.stmt):
+                break
+            node = self._module.parents.get(node)
+        return " ".join(texts)
 
     def names(self, call: ast.Call) -> str:
         """All of it, with the call."""
         return f"{self.function(call)} {self.assigned(call)} {ast.unparse(call)[:300]}"
+
+    def constants(self, call: ast.Call) -> dict[str, ast.expr]:
+        """What names mean at a call: the only assignment of its function, or of the module."""
+        function = self._module.function_of(call)
+        if function is None:
+            return self._module.constants
+        if function not in self._constants:
+            self._constants[function] = self._of_function(function)
+        return self._constants[function]
+
+    def _of_function(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, ast.expr]:
+        own: dict[str, list[ast.expr]] = {}
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                if isinstance(node.targets[0], ast.Name):
+                    own.setdefault(node.targets[0].id, []).append(node.value)
+        taken = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)} | set(own)
+        found = {name: value for name, value in self._module.constants.items() if name not in taken}
+        return found | {name: values[0] for name, values in own.items() if len(values) == 1}
 
 
 _JAVA_RANDOM = r"(^|\.)(nextInt|nextLong|nextBytes|nextDouble)$"
@@ -303,9 +330,6 @@ _CALLS = (
 _LINES = (
     (("go",), re.compile(r"(MinVersion|MaxVersion)\s*[:=]+\s*tls\.(VersionSSL30|VersionTLS10|VersionTLS11)"), TLS, _M_TLS),
     (JAVASCRIPT, re.compile(r"(minVersion|maxVersion|secureProtocol)\s*:\s*['\"](TLSv1(\.1)?|SSLv3_method|TLSv1_method|TLSv1_1_method)['\"]"), TLS, _M_TLS),
-    (JAVASCRIPT, re.compile(r"Math\.random\(\)"), RANDOM, "Math.random is predictable: use crypto.randomBytes."),
-    (("go",), re.compile(r"\brand\.(Intn?|Int63n?|Int31n?|Read|Uint64|Float64|Uint32|Perm)\("), RANDOM, "math/rand is predictable: use crypto/rand."),
-    (("java",), re.compile(r"\bnew Random\(|Math\.random\(|\.next(Int|Long|Bytes)\("), RANDOM, "java.util.Random is predictable: use SecureRandom."),
     (("nginx",), re.compile(r"^\s*ssl_protocols\b.*\b(SSLv[23]|TLSv1|TLSv1\.1)(\s|;)"), TLS, _M_TLS),
     (("nginx",), re.compile(r"^\s*ssl_ciphers\b.*(?<![!:-])\b(RC4|DES|MD5|NULL|EXPORT)\b"), CIPHER, _M_CIPHER),
 )  # fmt: skip
@@ -318,26 +342,20 @@ def _lines(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
         for languages, pattern, rule, message in _LINES:
             if language not in languages:
                 continue
-            if rule is RANDOM and (
-                ("crypto/rand" in file.text and "math/rand" not in file.text)
-                or "SecureRandom" in file.text
-            ):
-                continue
             for number, line in enumerate(file.lines, 1):
                 if len(line) > 1_000 or not pattern.search(line):
                     continue
-                around = " ".join(file.lines[max(0, number - 7) : number + 1])
-                if rule is RANDOM and not _SECRET.search(
-                    re.sub(r"([a-z])([A-Z])", r"\1_\2", around)
-                ):
-                    continue
-                yield rule.at(file, number, message, confidence=0.7 if rule is RANDOM else 0.9)
+                yield rule.at(file, number, message)
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
     for module in python_modules(workspace, context):
         yield from _python(module)
     yield from matching_calls(_CALLS, workspace, context)
+    for file in workspace.of(*LANGUAGES):
+        context.check_cancelled()
+        if not is_test_path(file.path):
+            yield from predictable_secrets(tree_code(file))
     yield from _lines(workspace, context)
 
 

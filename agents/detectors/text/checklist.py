@@ -7,6 +7,7 @@ from typing import Any
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.text.conventions import pairs_by_name
 from agents.detectors.text.given import given_files, named_inputs
 from agents.text.dates import dates
 from agents.text.sentences import Sentence, sentences
@@ -78,6 +79,12 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
     inputs = named_inputs(workspace, context.inputs, context.task)
     output = given_files(workspace, inputs, "output", context.document)
     lists = given_files(workspace, inputs, checklist_name(inputs))
+    if not output and not lists:
+        for drafts, named in pairs_by_name(workspace, "checklist"):
+            wanted = [item for file in named for item in checklist_items(file.text)]
+            for file in drafts:
+                yield from missing_items(file, wanted)
+        return
     items = [item for file in lists if not _is_data(file) for item in checklist_items(file.text)]
     for file in output:
         if _is_data(file):

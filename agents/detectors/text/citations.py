@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.text.faithfulness import SourceText, unsupported_statements
-from agents.detectors.text.given import output_and_source
+from agents.detectors.text.given import checked_pairs
 from agents.text.relevance import jaccard
 from agents.text.sentences import Sentence, sentences
 from agents.text.words import terms, words
@@ -41,11 +41,11 @@ _MAX_SOURCES = 400
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    output, sources = output_and_source(workspace, context)
-    yield from duplicate_sources(sources)
-    for file in output:
-        context.check_cancelled()
-        yield from check_citations(file, sources, workspace)
+    for output, sources in checked_pairs(workspace, context, "answer"):
+        yield from duplicate_sources(sources)
+        for file in output:
+            context.check_cancelled()
+            yield from check_citations(file, sources, workspace)
 
 
 def duplicate_sources(sources: Sequence[SourceFile]) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.text.given import output_and_source
+from agents.detectors.text.given import checked_pairs
 from agents.text.dates import dates
 from agents.text.located import Path, leaves, read_located
 from agents.text.numbers import Number, numbers, read_number
@@ -56,14 +56,12 @@ class _Source:
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    output, files = output_and_source(workspace, context)
-    if not files:
-        return
-    text = "\n".join(file.text for file in files)
     schema = context.inputs.get("schema")
-    for file in output:
-        context.check_cancelled()
-        yield from check_values(file, text, schema if isinstance(schema, Mapping) else {})
+    for output, files in checked_pairs(workspace, context, "values"):
+        text = "\n".join(file.text for file in files)
+        for file in output if files else ():
+            context.check_cancelled()
+            yield from check_values(file, text, schema if isinstance(schema, Mapping) else {})
 
 
 def check_values(file: SourceFile, text: str, schema: Mapping[str, Any]) -> Iterator[Finding]:

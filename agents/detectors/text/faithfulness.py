@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.text.given import output_and_source
+from agents.detectors.text.given import checked_pairs
 from agents.text.located import leaves, read_located
 from agents.text.numbers import Number, is_among, numbers
 from agents.text.proper_names import ProperName, proper_names
@@ -214,13 +214,11 @@ def _polarity(text: str) -> dict[str, bool]:
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    output, files = output_and_source(workspace, context)
-    if not files:
-        return
-    source = SourceText.of(files)
-    for file in output:
-        context.check_cancelled()
-        yield from unsupported_statements(file, source)
+    for output, files in checked_pairs(workspace, context, "text"):
+        source = SourceText.of(files)
+        for file in output if files else ():
+            context.check_cancelled()
+            yield from unsupported_statements(file, source)
 
 
 TEXT_AGAINST_SOURCE = Detector(

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.detectors.detector import DetectorContext
+from agents.detectors.text.conventions import Kind, Pair, pairs_by_name
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -62,6 +63,14 @@ def output_and_source(
     inputs = named_inputs(workspace, context.inputs, context.task)
     output = given_files(workspace, inputs, "output")
     return output, given_files(workspace, inputs, "source", context.document)
+
+
+def checked_pairs(workspace: Workspace, context: DetectorContext, kind: Kind) -> list[Pair]:
+    """What the task gives to check with what to check it against; what belongs together by name if it gives nothing."""
+    output, source = output_and_source(workspace, context)
+    if output or source or context.document:
+        return [(output, source)]
+    return pairs_by_name(workspace, kind)
 
 
 def prose_files(workspace: Workspace, context: DetectorContext) -> list[SourceFile]:

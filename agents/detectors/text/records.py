@@ -7,6 +7,7 @@ from typing import Any
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.text.checklist import checklist_items, checklist_name
+from agents.detectors.text.conventions import pairs_by_name
 from agents.detectors.text.given import given_files, named_inputs
 from agents.text.located import Located, read_located
 from agents.workspace.source_file import SourceFile
@@ -28,7 +29,15 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
     inputs = named_inputs(workspace, context.inputs, context.task)
     output = given_files(workspace, inputs, "output", context.document)
     name = "schema" if "schema" in inputs else checklist_name(inputs)
-    for source in given_files(workspace, inputs, name):
+    sources = given_files(workspace, inputs, name)
+    if not output and not sources:
+        for records, schemas in pairs_by_name(workspace, "schema"):
+            located = read_located(schemas[0].text)
+            if located is not None and is_schema(located.value):
+                for file in records:
+                    yield from check_schema(file, schemas[0], located.value, context)
+        return
+    for source in sources:
         located = read_located(source.text)
         schema = None if located is None else located.value
         for file in output:

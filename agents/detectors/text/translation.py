@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.text.given import output_and_source
+from agents.detectors.text.given import checked_pairs
 from agents.text.language import language_of_text
 from agents.text.located import Located, leaves, read_located
 from agents.text.numbers import Number, numbers
@@ -56,10 +56,10 @@ class _Pair:
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    output, files = output_and_source(workspace, context)
-    for target, source in zip(output, files, strict=False):
-        context.check_cancelled()
-        yield from check_translation(source, target)
+    for output, files in checked_pairs(workspace, context, "translation"):
+        for target, source in zip(output, files, strict=False):
+            context.check_cancelled()
+            yield from check_translation(source, target)
 
 
 def check_translation(source: SourceFile, target: SourceFile) -> Iterator[Finding]:

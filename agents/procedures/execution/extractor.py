@@ -36,7 +36,7 @@ _BY_NAME: Sequence[tuple[str, Kind]] = (
 
 async def run_extractor(task: AgentTask, context: ProcedureContext) -> Extraction:
     """Check given values against their source, or extract the fields of the schema."""
-    if checks_output(task):
+    if checks_output(task, "values"):
         return Extraction(findings=await findings_of(context))
     text = source_text(task)
     if not text.strip():

@@ -39,7 +39,7 @@ _PHRASES: Mapping[str, str] = {
 
 async def run_narrator(task: AgentTask, context: ProcedureContext) -> Text:
     """Check a given narration against its facts, or narrate the facts."""
-    if checks_output(task):
+    if checks_output(task, "text"):
         return Text(findings=await findings_of(context))
     given = _given(task)
     if not given.strip():

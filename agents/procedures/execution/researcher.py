@@ -38,7 +38,7 @@ class _Passage:
 
 async def run_researcher(task: AgentTask, context: ProcedureContext) -> Answer:
     """Check a given answer against its sources, or answer from the files."""
-    if checks_output(task):
+    if checks_output(task, "answer"):
         return Answer(findings=await findings_of(context))
     sources = (
         given_files(task.workspace, task.inputs, "source", task.document)

@@ -27,7 +27,7 @@ _NAMES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 async def run_summarizer(task: AgentTask, context: ProcedureContext) -> Summary:
     """Check a given summary against its source, or summarise the text of the task."""
-    if checks_output(task):
+    if checks_output(task, "text"):
         return Summary(findings=await findings_of(context))
     text = source_text(task)
     if not text.strip():

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.api.finding import Finding
+from agents.detectors.text.conventions import Kind, pairs_by_name
 from agents.detectors.text.given import PROSE, given_files, named_inputs
 from agents.outputs.findings import FindingRecord
 from agents.procedures.procedure import AgentTask, ProcedureContext
@@ -12,9 +13,18 @@ MAX_DOCUMENT_CHARS = 60_000
 """The bound of `agents.outputs.base.Document`."""
 
 
-def checks_output(task: AgentTask) -> bool:
-    """Whether the task gives an output to check, instead of asking for one."""
-    return "output" in inputs_of(task)
+def checks_output(task: AgentTask, kind: Kind | None = None) -> bool:
+    """Whether the task gives an output to check, instead of asking for one.
+
+    With a `kind`, a folder alone asks for a check, too, if it holds files that belong together by their names.
+    """
+    return "output" in inputs_of(task) or (kind is not None and pairs_a_folder(task, kind))
+
+
+def pairs_a_folder(task: AgentTask, kind: Kind) -> bool:
+    """Whether the task is nothing but files, some of which belong together by their names."""
+    nothing_said = not task.text.strip() and not task.inputs and not task.document
+    return nothing_said and bool(pairs_by_name(task.workspace, kind))
 
 
 def inputs_of(task: AgentTask) -> Mapping[str, Any]:

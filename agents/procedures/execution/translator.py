@@ -3,7 +3,13 @@
 import re
 
 from agents.outputs.text import Text
-from agents.procedures.execution.task_text import checks_output, findings_of, inputs_of, source_text
+from agents.procedures.execution.task_text import (
+    checks_output,
+    findings_of,
+    inputs_of,
+    pairs_a_folder,
+    source_text,
+)
 from agents.procedures.procedure import AgentTask, ProcedureContext
 from agents.text.language import NAMES, language_of_text
 
@@ -12,7 +18,8 @@ _TO = re.compile(r"\b(?:in)?to ([A-Za-z]+)|\b([A-Za-z]+) translation\b", re.IGNO
 
 async def run_translator(task: AgentTask, context: ProcedureContext) -> Text:
     """Check the input `output` against the source, or say that a model is needed."""
-    if not checks_output(task):
+    by_name = pairs_a_folder(task, "translation")
+    if not by_name and not checks_output(task):
         source = source_text(task)
         language = language_of_text(source)
         target = _target(task.text)
@@ -22,7 +29,7 @@ async def run_translator(task: AgentTask, context: ProcedureContext) -> Text:
             cannot_do="Translating prose needs a model; a given translation (input `output`) is checked "
             "without one."
         )
-    if "source" not in inputs_of(task) and not task.document:
+    if not by_name and "source" not in inputs_of(task) and not task.document:
         return Text(cannot_do="The source of the translation is missing: give it as `source`.")
     found = await findings_of(context)
     return Text(findings=found, changes=[] if found else ["Nothing that must be kept was changed."])

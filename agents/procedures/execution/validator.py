@@ -10,7 +10,12 @@ from agents.detectors.text.checklist import check_items, checklist_items, checkl
 from agents.detectors.text.given import given_files
 from agents.outputs.findings import FindingRecord
 from agents.outputs.verdict import Verdict
-from agents.procedures.execution.task_text import bounded, findings_of, inputs_of
+from agents.procedures.execution.task_text import (
+    bounded,
+    findings_of,
+    inputs_of,
+    pairs_a_folder,
+)
 from agents.procedures.procedure import AgentTask, ProcedureContext
 
 _MEMBERS = frozenset({"output", "source", "schema", "checklist", "requirements", "gaps"})
@@ -38,7 +43,8 @@ async def run_validator(task: AgentTask, context: ProcedureContext) -> Verdict:
         name in inputs for name in ("source", "schema", "checklist", "requirements")
     )
     has_output = "output" in inputs or bool(task.document)
-    if not earlier and not (has_requirements and has_output):
+    by_name = pairs_a_folder(task, "schema") or pairs_a_folder(task, "checklist")
+    if not earlier and not by_name and not (has_requirements and has_output):
         return Verdict(
             cannot_do="Give an `output`, and its requirements as `schema`, `checklist` or `source`."
         )

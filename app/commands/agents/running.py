@@ -29,6 +29,7 @@ from app.runtime.agents import (
     open_roster,
     open_run_guard,
     open_run_memory,
+    tool_settings,
 )
 from app.runtime.opening import embedder
 from app.settings.sources import load_settings
@@ -126,6 +127,7 @@ async def _run(options: RunOptions, flags: dict[str, Any]) -> RunResult:
             mode=cast(PermissionMode, options.approve),
             guard=open_run_guard(settings, registry, encoder, client),
             memory=open_run_memory(settings, encoder, records=options.use_model),
+            settings=tool_settings(settings),
         )
         with approver:
             result = await cluster.run(

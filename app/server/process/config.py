@@ -26,6 +26,8 @@ class ServerConfig:
         drain_s: seconds that running requests get after the first SIGTERM.
         resume_s: seconds that a `resumable` request goes on without its client.
         stall_s: seconds without an engine step, with work to do, before `/ready` says no.
+        sandbox_layers: the active layers around agents' commands; `/ready` says no if there are none. None
+            if agents execute nothing here, or the sandbox is off.
     """
 
     host: str = "127.0.0.1"
@@ -40,6 +42,7 @@ class ServerConfig:
     drain_s: float = DRAIN_S
     resume_s: float = RESUME_S
     stall_s: float = 60.0
+    sandbox_layers: tuple[str, ...] | None = None
 
     @property
     def on_loopback(self) -> bool:

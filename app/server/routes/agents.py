@@ -34,10 +34,11 @@ _FALLBACK_S = 5.0
 @router.get("/v1/agents")
 @requires("agents")
 async def catalogue(request: Request) -> Response:
-    """The agents and pipelines that can be run."""
+    """The agents and pipelines that can be run, and the layers around the commands that they execute."""
     service = _service(request)
     listed = await asyncio.to_thread(service.catalogue)
-    return json_response({"object": "list", "data": listed})
+    layers = server_context(request).config.sandbox_layers
+    return json_response({"object": "list", "data": listed, "sandbox_layers": layers})
 
 
 @router.post("/v1/agents/runs")

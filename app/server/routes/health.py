@@ -24,7 +24,7 @@ async def health() -> Response:
 @router.get("/ready")
 @requires("public")
 async def ready(request: Request) -> Response:
-    """Whether requests should be sent here: model loaded, not draining, engine not stalled."""
+    """Whether requests should be sent here: model loaded, not draining, engine not stalled, sandbox."""
     if is_ready(server_context(request), now=time.monotonic()):
         return json_response({"status": "ready"})
     response = json_response({"status": "not ready"}, status=503)
@@ -36,6 +36,8 @@ def is_ready(context: ServerContext, *, now: float) -> bool:
     """The answer of `/ready` at the monotonic instant `now`."""
     snapshot = context.engine.snapshot()
     if snapshot.state is not EngineState.READY or context.drain.draining:
+        return False
+    if context.config.sandbox_layers == ():
         return False
     has_work = snapshot.running + snapshot.waiting > 0
     return not (has_work and now - snapshot.time > context.config.stall_s)

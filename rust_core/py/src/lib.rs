@@ -8,6 +8,7 @@ mod held_array;
 mod memory;
 mod prompt_lookup;
 mod roofline;
+mod sandbox;
 mod steady;
 mod step_arrays;
 mod swap;
@@ -25,5 +26,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     executor::register(module)?;
     dry::register(module)?;
     roofline::register(module)?;
-    bert::register(module)
+    bert::register(module)?;
+    sandbox::register(module)
 }

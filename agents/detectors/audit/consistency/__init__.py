@@ -1,6 +1,7 @@
 """Code, documentation and configuration that disagree."""
 
 import ast
+import difflib
 import re
 import tomllib
 from collections import defaultdict
@@ -8,7 +9,12 @@ from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.audit.per_file import python_files
-from agents.detectors.audit.python_module import FunctionNode, PythonModule, is_test_path
+from agents.detectors.audit.python_module import (
+    FunctionNode,
+    PythonModule,
+    is_test_path,
+    own_nodes,
+)
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -35,6 +41,7 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
         yield from _calls(module, functions)
         for node in module.functions:
             yield from _docstring(module, node)
+        yield from _settings(module, workspace)
     yield from _versions(workspace)
     yield from _constants([one for one in modules if not is_test_path(one.file.path)])
     yield from _documents(workspace, modules, context)
@@ -105,9 +112,7 @@ def _mismatch(node: FunctionNode, given: int, keywords: list[str]) -> str:
 
 _GOOGLE = re.compile(r"^\s*(?:Args|Arguments|Parameters):\s*\n((?:(?:\s{2,}.*)?\n)+)", re.MULTILINE)
 _SPHINX = re.compile(r":param\s+(?:[\w\[\], |.]+\s+)?(\*{0,2}\w+):")
-_NUMPY = re.compile(
-    r"^\s*Parameters\n\s*-{3,}\n((?:.*\n?)+?)(?:\n\s*\w+\n\s*-{3,}|\Z)", re.MULTILINE
-)
+_NUMPY = re.compile(r"^\s*Parameters\n\s*-{3,}\n([\s\S]+?)(?:\n\s*\w+\n\s*-{3,}|\Z)", re.MULTILINE)
 _DEFAULT = re.compile(r"\b[Dd]efaults?\s*(?:to|is|:|=)\s*[`'\"]?(-?[\w.]+)")
 
 
@@ -149,7 +154,7 @@ def _docstring(module: PythonModule, node: FunctionNode) -> Iterator[Finding]:
         if plain not in names and plain not in starred and node.args.kwarg is None:
             yield DOC_PARAMETER.at(
                 module.file,
-                node.lineno,
+                _line_of_parameter(module, node, plain),
                 f"The docstring of {node.name} describes {plain}, which is no parameter.",
             )
     defaults = dict(zip([one.arg for one in arguments[: len(node.args.posonlyargs) + len(node.args.args)]][
@@ -174,11 +179,72 @@ def _docstring(module: PythonModule, node: FunctionNode) -> Iterator[Finding]:
                 yield DOC_DEFAULT.at(module.file, node.lineno, text)
 
 
+def _line_of_parameter(module: PythonModule, node: FunctionNode, name: str) -> int:
+    """The line of the docstring that describes a parameter."""
+    first = node.body[0]
+    for number in range(first.lineno, (first.end_lineno or first.lineno) + 1):
+        if re.search(
+            rf"(^|:param\s[^:]*)\s*\*{{0,2}}{re.escape(name)}\b\s*[:(]",
+            module.file.lines[number - 1],
+        ):
+            return number
+    return first.lineno
+
+
 def _number(text: str) -> float | str:
     try:
         return float(text)
     except ValueError:
         return text
+
+
+_LOADED = re.compile(
+    r"(safe_load|yaml\.load|json\.load|tomllib\.load|toml\.load|json\.loads|tomllib\.loads|safe_load_all)\("
+)
+
+
+def _settings(module: PythonModule, workspace: Workspace) -> Iterator[Finding]:
+    """Keys that code reads of a settings file which has others of those keys, but not these."""
+    if is_test_path(module.file.path) or not _LOADED.search(module.file.text):
+        return
+    for function in module.functions:
+        loaded = {
+            target.id
+            for node in own_nodes(function)
+            if isinstance(node, ast.Assign) and _LOADED.search(ast.unparse(node.value))
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        read = [
+            (node.slice.value, node.lineno)
+            for node in own_nodes(function)
+            if isinstance(node, ast.Subscript)
+            and isinstance(node.ctx, ast.Load)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in loaded
+            and isinstance(node.slice, ast.Constant)
+            and isinstance(node.slice.value, str)
+        ]
+        keys = {key for key, _ in read}
+        for file in workspace.of("yaml", "json", "toml"):
+            own = _top_keys(file) if len(keys) > 1 else frozenset()
+            shared = keys & own
+            if not shared or len(shared) * 2 < len(keys) or shared == keys:
+                continue
+            for key, line in read:
+                if key not in own:
+                    near = difflib.get_close_matches(key, own, 1, 0.6)
+                    hint = f"; it has {near[0]}" if near else ""
+                    yield CONFIG_KEY.at(module.file, line, f"{file.path} has no key {key}{hint}.")
+            break
+
+
+def _top_keys(file: SourceFile) -> frozenset[str]:
+    if file.language == "toml":
+        return frozenset(re.findall(r"(?m)^\[?([\w-]+)\]?\s*(?:=|$)", file.text))
+    if file.language == "json":
+        return frozenset(re.findall(r"(?m)^(?:\{|  |    |\t)?\s{0,4}\"([\w-]+)\"\s*:", file.text))
+    return frozenset(re.findall(r"(?m)^([\w-]+)\s*:", file.text))
 
 
 def _versions(workspace: Workspace) -> Iterator[Finding]:

@@ -50,19 +50,32 @@ def definition(module: PythonModule, node: ast.AST, name: str) -> ast.expr | Non
     """The value of the only assignment to a local name in the function around `node`, if it is one."""
     function = module.function_of(node)
     scope = function if function is not None else module.tree
-    found: list[ast.expr | None] = []
+    known = module.definitions.get(scope)
+    if known is None:
+        known = module.definitions[scope] = _definitions(module, scope)
+    return known.get(name)
+
+
+def _definitions(module: PythonModule, scope: ast.AST) -> dict[str, ast.expr | None]:
+    """The value of each name that a scope binds by one assignment only; None for the others."""
+    found: dict[str, ast.expr | None] = {}
+
+    def bind(name: str, value: ast.expr | None) -> None:
+        found[name] = None if name in found else value
+
     for inner in own_nodes(scope):
         if isinstance(inner, ast.Assign):
-            if any(isinstance(target, ast.Name) and target.id == name for target in inner.targets):
-                found.append(inner.value)
+            for target in inner.targets:
+                if isinstance(target, ast.Name):
+                    bind(target.id, inner.value)
         elif isinstance(inner, ast.AnnAssign | ast.NamedExpr):
-            if isinstance(inner.target, ast.Name) and inner.target.id == name:
-                found.append(inner.value)
-        elif isinstance(inner, ast.Name) and inner.id == name and isinstance(inner.ctx, ast.Store):
+            if isinstance(inner.target, ast.Name):
+                bind(inner.target.id, inner.value)
+        elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
             parent = module.parent.get(inner)
             if not isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr):
-                return None
-    return found[0] if len(found) == 1 else None
+                found[inner.id] = None
+    return found
 
 
 def _names(node: ast.expr) -> set[str]:

@@ -10,8 +10,9 @@ from functools import cache
 from importlib import metadata
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.hallucination.package_names import WELL_KNOWN
 from agents.detectors.audit.per_file import python_files
-from agents.detectors.audit.python_module import PythonModule
+from agents.detectors.audit.python_module import PythonModule, module_of, own_nodes
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -92,6 +93,7 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
     for module in python_files(workspace, context):
         yield from _imports(module, local, declared, workspace)
         yield from _attributes(module)
+    yield from _entry_points(workspace)
     for file in workspace.of("markdown"):
         context.check_cancelled()
         yield from _links(file, workspace)
@@ -147,7 +149,9 @@ def _imports(
             continue  # an optional dependency
         if isinstance(node, ast.ImportFrom):
             if node.level:
+                yield from _relative_import(module, node, workspace)
                 continue
+            yield from _own_names(module, node, node.module or "", workspace)
             name = node.module or ""
             if name.split(".")[0] in sys.stdlib_module_names:
                 yield from _stdlib_names(module, node, name)
@@ -164,10 +168,131 @@ def _imports(
             elif not _exists(top, local, declared):
                 text = f"No module {top} is known: not of the standard library, declared, installed or in this code."
                 confidence = 0.8 if declared else 0.5
-                severity = _HIGH if declared else _LOW
+                severity = _HIGH if declared and top not in WELL_KNOWN else _LOW
                 yield UNKNOWN_IMPORT.at(
                     module.file, node.lineno, text, confidence=confidence, severity=severity
                 )
+
+
+def _relative_import(
+    module: PythonModule, node: ast.ImportFrom, workspace: Workspace
+) -> Iterator[Finding]:
+    """`from .formatters import table` where the package has no module formatters."""
+    package = module.file.path.split("/")[:-1]
+    if node.level - 1 > len(package):
+        return
+    base = package[: len(package) - (node.level - 1)]
+    target = "/".join([*base, *(node.module.split(".") if node.module else [])])
+    found = _module_file(target, workspace)
+    if (
+        found is None
+        and node.module
+        and not _is_folder(target, workspace)
+        and not _is_built(target, workspace)
+    ):
+        text = f"The package has no module {node.module}."
+        yield UNKNOWN_IMPORT.at(module.file, node.lineno, text)
+    elif found is not None:
+        yield from _missing_names(module, node, found, target, workspace)
+
+
+def _own_names(
+    module: PythonModule, node: ast.ImportFrom, name: str, workspace: Workspace
+) -> Iterator[Finding]:
+    """`from package.module import name` where the workspace has the module, but not the name."""
+    for prefix in ("", "src/"):
+        target = prefix + name.replace(".", "/")
+        found = _module_file(target, workspace)
+        if found is not None:
+            yield from _missing_names(module, node, found, target, workspace)
+            return
+
+
+def _module_file(target: str, workspace: Workspace) -> SourceFile | None:
+    paths = (f"{target}.py", f"{target}/__init__.py") if target else ("__init__.py",)
+    return next((one for path in paths if (one := workspace.get(path)) is not None), None)
+
+
+def _is_folder(target: str, workspace: Workspace) -> bool:
+    return any(file.path.startswith(f"{target}/") for file in workspace)
+
+
+def _is_built(target: str, workspace: Workspace) -> bool:
+    """Whether a compiled or generated module may satisfy the import: a stub, or a file that was left out."""
+    return (
+        workspace.get(f"{target}.pyi") is not None
+        or any(one.path.startswith(f"{target}.") for one in workspace.skipped)
+        or re.search(r"(^|/)_?(version|core|native|speedups|ext|generated|\w+_pb2\w*)$", target)
+        is not None
+    )
+
+
+def _missing_names(
+    module: PythonModule, node: ast.ImportFrom, found: SourceFile, target: str, workspace: Workspace
+) -> Iterator[Finding]:
+    known = module_of(found)
+    if known is None or re.search(
+        r"__getattr__|globals\(\)|import \*|sys\.modules|__all__ \+=", found.text
+    ):
+        return
+    names = _defined(known)
+    for one in node.names:
+        below = f"{target}/{one.name}" if found.path.endswith("__init__.py") else ""
+        is_module = bool(below) and (
+            _module_file(below, workspace) is not None
+            or _is_folder(below, workspace)
+            or _is_built(below, workspace)
+        )
+        if one.name != "*" and one.name not in names and not is_module:
+            yield UNKNOWN_NAME.at(module.file, node.lineno, f"{found.path} has no {one.name}.")
+
+
+def _defined(module: PythonModule) -> set[str]:
+    """The names that a module binds anywhere outside of its functions and classes."""
+    found = {alias for alias in module.imports}
+    for node in own_nodes(module.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.MatchAs | ast.ExceptHandler) and node.name:
+            found.add(node.name)
+    return (
+        found
+        | {name for node in module.of(ast.Global) for name in node.names}
+        | {"__doc__", "__name__", "__file__", "__path__"}
+    )
+
+
+_SCRIPTS = re.compile(
+    r"^\s*[\"']?[\w.-]+[\"']?\s*=\s*[\"']([A-Za-z_][\w.]*):([A-Za-z_]\w*)[\w.]*[\"']"
+)
+
+
+def _entry_points(workspace: Workspace) -> Iterator[Finding]:
+    """Scripts in `pyproject.toml` and `setup.cfg` whose function does not exist."""
+    for name in ("pyproject.toml", "setup.cfg"):
+        file = workspace.get(name)
+        for number, line in enumerate(file.lines, 1) if file is not None else ():
+            match = _SCRIPTS.match(line)
+            if match is None or file is None:
+                continue
+            for prefix in ("", "src/"):
+                target = prefix + match[1].replace(".", "/")
+                found = _module_file(target, workspace)
+                if found is None:
+                    continue
+                known = module_of(found)
+                if (
+                    known is not None
+                    and match[2] not in _defined(known)
+                    and "import *" not in found.text
+                ):
+                    yield UNKNOWN_NAME.at(file, number, f"{found.path} has no {match[2]}.")
+                break
+            else:
+                if _is_folder(match[1].split(".")[0], workspace):
+                    yield UNKNOWN_IMPORT.at(file, number, f"There is no module {match[1]}.")
 
 
 @cache

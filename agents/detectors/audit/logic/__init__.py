@@ -1,6 +1,13 @@
 """Wrong conditions, wrong order and wrong values: detectors of `logic_flaw`."""
 
-from agents.detectors.audit.logic import conditions, control_flow, data_flow, other_languages
+from agents.detectors.audit.logic import (
+    conditions,
+    control_flow,
+    data_flow,
+    other_languages,
+    ranges,
+    text_identity,
+)
 from agents.detectors.audit.logic.ruff_bugs import RUFF_BUGS
 from agents.detectors.audit.per_file import checked_files, checked_modules, joined
 from agents.detectors.detector import Detector
@@ -10,13 +17,18 @@ LOGIC = Detector(
     "Constant tests, unreachable code, self-comparison, off-by-one loops, lost results, shared state.",
     joined(
         checked_modules(
-            conditions.check_conditions, control_flow.check_control_flow, data_flow.check_data_flow
+            conditions.check_conditions,
+            control_flow.check_control_flow,
+            data_flow.check_data_flow,
+            ranges.check_ranges,
         ),
+        checked_files(["java"], text_identity.check_identity),
         checked_files(other_languages.LANGUAGES, other_languages.check_other_languages),
     ),
     tuple({
         rule.id: rule
-        for rules in (conditions.RULES, control_flow.RULES, data_flow.RULES, other_languages.RULES)
+        for rules in (conditions.RULES, control_flow.RULES, data_flow.RULES, other_languages.RULES, ranges.RULES,
+                      text_identity.RULES)
         for rule in rules
     }.values()),
 )  # fmt: skip

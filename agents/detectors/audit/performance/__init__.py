@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.audit.per_file import python_files
-from agents.detectors.audit.python_module import PythonModule, own_nodes
+from agents.detectors.audit.python_module import COMPREHENSIONS, PythonModule, own_nodes
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -69,6 +69,14 @@ def _module(module: PythonModule) -> Iterator[Finding]:
         ):
             yield REPEATED_IO.at(file, call.lineno, "The same file is opened in every pass.")
         elif (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr in ("read_text", "read_bytes", "readlines")
+            and isinstance(loop, ast.For)
+            and not _depends_on(loop, call)
+            and not (_contains(loop.iter, call))
+        ):
+            yield REPEATED_IO.at(file, call.lineno, "The same file is read in every pass.")
+        elif (
             name.endswith(".insert")
             and call.args
             and isinstance(call.args[0], ast.Constant)
@@ -105,8 +113,7 @@ def _module(module: PythonModule) -> Iterator[Finding]:
             yield ROW_ITERATION.at(file, node.lineno, "iterrows is slow: work on columns.")
         yield from _nested(module, node)
     for compare in module.of(ast.Compare):
-        loop = module.loop_of(compare)
-        if loop is None or not isinstance(compare.ops[0], ast.In | ast.NotIn):
+        if not _repeats(module, compare) or not isinstance(compare.ops[0], ast.In | ast.NotIn):
             continue
         right = compare.comparators[0]
         if isinstance(right, ast.Name) and (module.function_of(compare), right.id) in lists:
@@ -134,6 +141,24 @@ def _module(module: PythonModule) -> Iterator[Finding]:
                 yield UNBOUNDED_CACHE.at(file, decorator.lineno, text)
 
 
+def _repeats(module: PythonModule, node: ast.AST) -> bool:
+    """Whether a node runs for every element of a loop or comprehension."""
+    if module.loop_of(node) is not None:
+        return True
+    child = node
+    for ancestor in module.ancestors(node):
+        if isinstance(ancestor, ast.stmt):
+            return False
+        if isinstance(ancestor, COMPREHENSIONS):
+            first = ancestor.generators[0]
+            if child is not first and not _contains(first.iter, node):
+                return True
+            if child is first and any(_contains(test, node) for test in first.ifs):
+                return True
+        child = ancestor
+    return False
+
+
 def parameters_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
     """The positional parameters of a function."""
     return [*function.args.posonlyargs, *function.args.args]
@@ -154,6 +179,11 @@ def _list_names(module: PythonModule) -> set[tuple[ast.AST | None, str]]:
             if isinstance(target, ast.Name):
                 key = module.function_of(node), target.id
                 found[key] = found.get(key, True) and is_list and not small
+    for function in module.functions:
+        for parameter in (*parameters_of(function), *function.args.kwonlyargs):
+            annotation = ast.unparse(parameter.annotation) if parameter.annotation else ""
+            if re.match(r"(typing\.)?(list|List|Sequence)\[", annotation):
+                found.setdefault((function, parameter.arg), True)
     return {key for key, is_list in found.items() if is_list}
 
 

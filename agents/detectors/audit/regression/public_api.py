@@ -97,6 +97,17 @@ def api_changes(
     base: Workspace, workspace: Workspace, context: DetectorContext
 ) -> Iterator[Finding]:
     """Findings about public names that callers may rely on."""
+    unlisted: set[str] = set()
+    for old in base.of("python"):
+        new = workspace.get(old.path)
+        if new is None or new.python is None or old.python is None or is_test_path(old.path):
+            continue
+        listed, (now, line) = _listed_names(old)[0], _listed_names(new)
+        gone = sorted(listed - now) if now else []
+        unlisted |= set(gone)
+        if gone:
+            message = f"The package no longer offers {', '.join(gone)[:200]}."
+            yield API_REMOVED.at(new, line, message)
     for old in base.of("python"):
         context.check_cancelled()
         if (
@@ -115,7 +126,21 @@ def api_changes(
             continue
         before, after = public_names(old), public_names(new)
         for name, one in before.items():
+            if after.get(name) is None and name in unlisted:
+                continue  # reported where the package lists its names
             yield from _compare(new, name, one, after.get(name))
+
+
+def _listed_names(file: SourceFile) -> tuple[set[str], int]:
+    """The names in `__all__` of a module, and its line; empty and 0 without one that is a plain list."""
+    for node in file.python.body if file.python is not None else ():
+        if isinstance(node, ast.Assign) and any(
+            shape(target) == "__all__" for target in node.targets
+        ):
+            if isinstance(node.value, ast.List | ast.Tuple):
+                constants = [one.value for one in node.value.elts if isinstance(one, ast.Constant)]
+                return {one for one in constants if isinstance(one, str)}, node.lineno
+    return set(), 0
 
 
 def _at_file(file: SourceFile, message: str) -> Finding:

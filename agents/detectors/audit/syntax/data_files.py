@@ -16,8 +16,8 @@ from agents.workspace.source_file import SourceFile
 _LINE = re.compile(r"at line (\d+)")
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|<%.*?%>|\$\{\{")
 _COMMENTED_JSON = re.compile(
-    r"(^|/)(tsconfig[^/]*|jsconfig[^/]*|settings|launch|tasks|extensions|\.eslintrc|\.babelrc|"
-    r"devcontainer|api-extractor)\.json$|\.(jsonc|json5|code-workspace)$"
+    r"(^|/)(tsconfig[^/]*|jsconfig[^/]*|\.eslintrc|\.babelrc|devcontainer|api-extractor)\.json$"
+    r"|(^|/)(\.vscode|\.zed|\.devcontainer)/[^/]*\.json$|\.(jsonc|json5|code-workspace)$"
 )
 
 

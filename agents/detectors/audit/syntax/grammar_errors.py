@@ -5,6 +5,8 @@ among the leaves of the tree, where strings and comments do not count. Construct
 (newer CSS, macros) also give ERROR nodes: in those languages only unbalanced brackets are reported.
 """
 
+import itertools
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -33,6 +35,8 @@ def check_grammar(file: SourceFile) -> Iterator[Finding]:
     if file.tree is None or file.path.endswith(".ps1"):
         return
     root = file.tree.root_node
+    if file.language == "go":
+        yield from _go_braces(file)
     if not root.has_error and file.language != "html":
         return
     language = file.language or ""
@@ -45,6 +49,16 @@ def check_grammar(file: SourceFile) -> Iterator[Finding]:
         yield from _check_html(file, root)
     elif language not in _BRACKETS_ONLY or _is_plain_statement_error(root):
         yield from _errors(file, root)
+
+
+_GO_HEAD = re.compile(r"^\s*(\}\s*)?(if|for|switch|func|else|select)\b(?!.*[{,(\[+&|]\s*(//.*)?$)")
+
+
+def _go_braces(file: SourceFile) -> Iterator[Finding]:
+    """A brace on a line of its own after the head of a block: Go has ended the statement before it."""
+    for number, (line, following) in enumerate(itertools.pairwise(file.lines), 1):
+        if following.strip() == "{" and _GO_HEAD.match(line) and "`" not in file.text:
+            yield _at(file, number, "the opening brace must stand on the line of its statement")
 
 
 def _at(file: SourceFile, line: int, reason: str) -> Finding:

@@ -19,9 +19,28 @@ MAX_ERRORS = 20
 def check_python(file: SourceFile) -> Iterator[Finding]:
     """Findings for the errors of a file, in the order of its lines."""
     if file.python is not None:
+        yield from _scope_errors(file)
         return
     for line, reason in python_errors(file.text):
         yield SYNTAX_ERROR.at(file, line, f"The file does not parse: {reason}.", confidence=1.0)
+
+
+def _scope_errors(file: SourceFile) -> Iterator[Finding]:
+    """Statements that parse, but that the compiler refuses: `await` or `return` outside of a function.
+
+    Compiling runs nothing. A top-level `await` is an error in a file, though not in a notebook's cell.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(file.text, file.path, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        reason = " ".join((error.msg or "invalid syntax").split()).rstrip(".")
+        yield SYNTAX_ERROR.at(
+            file, error.lineno or 1, f"The file does not compile: {reason}.", confidence=1.0
+        )
+    except (ValueError, RecursionError, MemoryError, OverflowError):
+        return
 
 
 def python_errors(text: str) -> list[tuple[int, str]]:

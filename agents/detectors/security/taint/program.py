@@ -56,10 +56,11 @@ class Program:
             if not changed:
                 break
             tops = {name.split(".")[-1] for name in changed}
+            holders = {self._functions[name].module for name in changed if name in self._functions}
             waiting = {
                 position
                 for position, module in enumerate(self._modules)
-                if any(top in module.file.text for top in tops)
+                if not tops.isdisjoint(module.identifiers) or module in holders
             }
         return {hit for hits in found.values() for hit in hits}
 

@@ -301,6 +301,7 @@ METHODS: dict[str, tuple[Sink, ...]] = {
         (Sink(SinkKind.NOSQL, (0,), ("filter",), _U, _U, needs="document"),),
     ),
     "send_file": (Sink(SinkKind.PATH, (0,), ("path",)),),
+    "save": (Sink(SinkKind.PATH, (0,), ("dst", "path", "filename")),),
 }
 """By method name, whatever the receiver is; the constant text decides whether it is one."""
 

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from agents.detectors.security.python_names import ImportedNames
-from agents.detectors.security.taint.value import CONSTANT, Origin, Trust, Value
+from agents.detectors.security.taint.value import CONSTANT, Origin, SinkKind, Trust, Value
 
 _REQUEST_PARTS = frozenset(
     [
@@ -264,6 +264,9 @@ def source_of_name(name: str, node: ast.expr) -> Value | None:
         receiver, _, part = name.rpartition(".")
         if part in _REQUEST_PARTS and _is_request(receiver):
             trust = Trust.USER
+            if part in ("url", "base_url", "path", "full_path", "raw_uri", "rel_url"):
+                # A redirect to the address that was asked for stays on this host.
+                return _source(trust, name, node).cleaned([SinkKind.REDIRECT])
     return None if trust is None else _source(trust, name, node)
 
 

@@ -148,8 +148,18 @@ def join(values: Iterable[Value]) -> Value:
         clean=_clean(varying),
         built=any(one.built for one in several),
         text=max(texts, key=len) if texts else None,
+        elements=_elements(several),
         type=types.pop() if len(types) == 1 else "",
     )
+
+
+def _elements(values: list[Value]) -> tuple[Value, ...] | None:
+    """Tuples of one length joined element by element; None for anything else."""
+    lengths = {None if one.elements is None else len(one.elements) for one in values}
+    if len(lengths) != 1 or None in lengths:
+        return None
+    columns = zip(*(one.elements or () for one in values), strict=True)
+    return tuple(join(column) for column in columns)
 
 
 def concat(parts: Iterable[Value], *, text: str | None = None) -> Value:

@@ -360,6 +360,9 @@ def _substituted(returns: Value, bound: dict[str, Value]) -> Value:
         merged.clean,
         built=(returns.built or merged.built) and bool(merged.origins),
         text=returns.text if returns.text is not None else merged.text,
+        elements=None
+        if returns.elements is None
+        else tuple(_substituted(one, bound) for one in returns.elements),
         type=returns.type,
     )
 

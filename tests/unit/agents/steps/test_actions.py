@@ -3,6 +3,7 @@
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from agents.memory.tool import memory_tool
 from agents.steps.actions import MAX_VALUES, possible_actions
 from agents.steps.bounded_schema import Bounds
 from agents.steps.repeats import Repeats, canonical_call
@@ -37,6 +38,14 @@ def test_an_optional_null_is_an_omitted_argument():
 
 def test_writing_tools_may_name_new_files():
     assert actions()["edit"].arguments[0].values is None
+    assert actions({"path": ("a.py",)})["edit"].arguments[0].values is None
+
+
+def test_the_address_of_a_memory_is_no_file():
+    found = possible_actions([memory_tool()], FILES, {"id": ("0" * 24,)}, Repeats(), Bounds())
+    values = {one.name: one.values for one in found[0].arguments}
+    assert values["path"] is None
+    assert values["id"] == ("0" * 24,)
 
 
 def test_observed_values_of_files_that_do_not_exist_are_not_offered_for_reading():

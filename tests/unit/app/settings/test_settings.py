@@ -220,7 +220,7 @@ def test_the_guardrails_are_a_table(folders):
         '[guardrails]\nmode = "redact"\nblocklist = ["secret plan"]\nallowed_hosts = ["img.example"]\n'
         '[guardrails.output]\nemail = "redact"\n[memory]\nepisodes = "never"'
     )
-    settings = load(folders, here=written)
+    settings = load(folders, user=written)
     assert (settings.guardrails_mode, settings.memory_episodes) == ("redact", "never")
     policy = settings.guardrail_policy()
     assert policy.blocklist == ("secret plan",)
@@ -233,7 +233,7 @@ def test_a_mode_decides_what_no_setting_names(folders):
     checked = load(folders).guardrail_policy()
     assert checked.input_actions[Kind.CARD] is Action.ALLOW
     assert checked.output_actions[Kind.EXFILTRATION] is Action.REDACT
-    off = load(folders, here='[guardrails]\nmode = "off"').guardrail_policy()
+    off = load(folders, user='[guardrails]\nmode = "off"').guardrail_policy()
     assert set(off.output_actions.values()) == {Action.ALLOW}
 
 
@@ -250,4 +250,9 @@ def test_a_mode_decides_what_no_setting_names(folders):
 )
 def test_a_mistake_in_the_guardrails_is_one_sentence(folders, written, sentence):
     with pytest.raises(ConfigurationError, match=sentence):
-        load(folders, here=written)
+        load(folders, user=written)
+
+
+def test_a_project_cannot_change_the_guardrails(folders):
+    with pytest.raises(ConfigurationError, match="guardrails_mode is not for a project to decide"):
+        load(folders, here='[guardrails]\nmode = "off"')

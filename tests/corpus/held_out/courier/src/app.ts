@@ -72,6 +72,8 @@ app.delete<{ Params: { code: string } }>("/parcels/:code", async (request) => {
   return { removed: request.params.code };
 });
 
+app.get("/me", async (request) => ({ driver: whoami(request) }));
+
 app.setErrorHandler((error, _request, reply) => {
   reply.code(500).send({ reason: String(error.stack) });
 });

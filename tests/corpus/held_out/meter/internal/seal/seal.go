@@ -11,7 +11,7 @@ import (
 	"crypto/sha1"
 	"crypto/subtle"
 	"fmt"
-	"math/rand/v2"
+	mrand "math/rand/v2"
 	"os"
 )
 
@@ -47,6 +47,16 @@ func Seal(key, reading []byte) ([]byte, error) {
 // NewKey creates the key of a meter.
 func NewKey() (*rsa.PrivateKey, error) {
 	return rsa.GenerateKey(rand.Reader, 1024)
+}
+
+// Pin is what the owner of a meter types to unlock it.
+func Pin() string {
+	return fmt.Sprintf("%06d", mrand.IntN(1_000_000))
+}
+
+// Backoff is how long to wait before the next attempt, in milliseconds.
+func Backoff(attempt int) int {
+	return 100*attempt + mrand.IntN(100)
 }
 
 // Equal reports whether two tags are equal.
