@@ -34,7 +34,6 @@ from agents.steps.questions import QUESTIONS
 from agents.steps.react import ReactLoop, StepRun
 from agents.steps.self_test import measured_profile
 from agents.steps.shared_document import shared_document, shared_taint
-from agents.steps.written_text import checked_answer
 from agents.tools.tool import Tool
 from engine.api.errors import EngineUnavailable, InvalidRequest
 from engine.api.generation_defaults import SamplingChoice
@@ -211,7 +210,7 @@ class StepsPhase:
             max_text=2000 if profile.has(Capability.WRITE) else 400,
         )
         try:
-            answer = checked_answer(await loop.answer_of(shared, run.card))
+            answer = await loop.answer_of(shared, run.card)
             if isinstance(output, Findings):
                 output, dropped = add_reported(output, answer, task.workspace)
                 if dropped:
@@ -240,7 +239,7 @@ class StepsPhase:
             run.note(f"The model wrote nothing: {error}")
             return output
         run.usage = run.usage.plus(usage_of([generation]))
-        text = checked_answer(generation.text.strip())
+        text = generation.text.strip()
         if not is_prose(text):
             run.note("The model's text was no prose and was dropped.")
             return output

@@ -26,8 +26,8 @@ TABLES = frozenset({"guardrails", "memory"})
 USER_ONLY = frozenset({"sandbox", "allow"}) | {
     name for name in Settings.model_fields if name.startswith("guardrails_")
 }
-"""Settings that let agents and models do more: the `pravaha.toml` of a project, which others wrote, cannot set
-them."""
+"""Settings that let agents and models do more: the `pravaha.toml` of a project, which others wrote, cannot
+set them."""
 
 _ENVIRONMENT_ONLY = "config_dir"  # the folder of the file, which the file itself cannot set
 
