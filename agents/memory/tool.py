@@ -6,6 +6,7 @@ that a text from the web stays untrusted after a detour through the memory. Forg
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -66,13 +67,14 @@ def project_scope(folder: Path) -> Scope:
     return Scope(ScopeKind.PROJECT, str(folder.resolve()))
 
 
-def memory_tool() -> Tool:
-    """The tool over the run's memory, which is opened for each call."""
+def memory_tool(path: Callable[[], Path] | None = None) -> Tool:
+    """The tool over the database at `path()`, by default the run's own, which is opened for each call."""
 
     async def call(arguments: MemoryArguments, context: ToolContext) -> ToolOutput:
-        if context.memory is None:
+        database = context.memory if path is None else path()
+        if database is None:
             return ToolOutput("There is no memory in this run.", failed=True)
-        return await asyncio.to_thread(_act, context.memory, arguments, context)
+        return await asyncio.to_thread(_act, database, arguments, context)
 
     return Tool(
         name="memory",

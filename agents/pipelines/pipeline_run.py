@@ -2,10 +2,11 @@
 
 Every node ends in one state of `RunState`; nothing waits for a node that cannot run. A failed required node
 skips its dependants at once and fails the run; a failed optional node is a gap that its dependants mention.
-Each result is on disk before a dependant starts.
+Each result is on disk before a dependant starts; if the disk takes no more, the run goes on and says so.
 """
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,13 +18,12 @@ from agents.api.errors import AgentError, InvalidTask
 from agents.api.events import RunEvent, RunEventType, RunState
 from agents.api.finding import finding_from_fields
 from agents.api.usage import Usage
-from agents.outputs.findings import Findings
 from agents.pipelines.pipeline import Condition, Node, Pipeline
 from agents.pipelines.pipeline_file import find_pipeline
 from agents.pipelines.templates import fill
 from agents.plugins.registry import Registry
 from agents.procedures.procedure import AgentTask
-from agents.procedures.reducers import joined_findings
+from agents.procedures.reducers import findings
 from agents.roster.roster import Roster
 from agents.runs.agent_run import AgentRun, ModelPhase, detector_results, inputs_of, new_run_id
 from agents.runs.approvals import Approvals
@@ -67,9 +67,21 @@ class PipelineResult:
         """The result of the output node, or None if it did not run."""
         return self.nodes.get(self.output)
 
+    @property
+    def notes(self) -> list[str]:
+        """Of nodes without a result why, and what the nodes had to say, each once."""
+        missing = [
+            f"{name}: {node.error}"
+            for name, node in self.nodes.items()
+            if node.state is not RunState.OK and node.error
+        ]
+        return list(
+            dict.fromkeys([*missing, *(n for one in self.nodes.values() for n in one.notes)])
+        )
+
     def fields(self) -> dict[str, Any]:
         """The result as JSON members: those of `pravaha pipelines run --json`."""
-        found = _all_findings(self.nodes).model_dump(mode="json")["findings"]
+        found = findings(self.nodes).model_dump(mode="json")["findings"]
         output = self.result
         return {
             "run": self.run,
@@ -78,6 +90,7 @@ class PipelineResult:
             "error": self.error or None,
             "findings": found,
             "output": None if output is None else output.fields()["output"],
+            "notes": self.notes,
             "nodes": {name: node.fields() for name, node in self.nodes.items()},
             "seconds": round(self.usage.seconds, 3),
         }
@@ -161,6 +174,7 @@ class PipelineRun:
         self._tokens_left = pipeline.tokens
         self._detection: DetectorResults = detector_results(task, self._cancelled)
         self._stored_events = 0
+        self._store = means.store
         self._reasons: dict[str, str] = {}
         for name, fields in (finished or {}).items():
             if name in self.states and fields["state"] == RunState.OK.value:
@@ -169,12 +183,22 @@ class PipelineRun:
 
     async def execute(self) -> PipelineResult:
         """Run to the end; what an agent does never raises here."""
-        store = self._means.store
-        if store is not None:
-            pipeline = self.pipeline
-            store.begin(self.id, pipeline.name, pipeline.source, self._request, now=time.time())
+        pipeline = self.pipeline
+        self._save(
+            lambda store: store.begin(
+                self.id, pipeline.name, pipeline.source, self._request, now=time.time()
+            )
+        )
         self._event(
-            RunEventType.RUN_STATE, state=RunState.RUNNING.value, pipeline=self.pipeline.name
+            RunEventType.RUN_STATE,
+            state=RunState.RUNNING.value,
+            pipeline=self.pipeline.name,
+            nodes={name: self.pipeline.nodes[name].agent for name in self.states},
+        )
+        self._event(
+            RunEventType.BUDGET,
+            max_tokens=self.pipeline.tokens,
+            max_seconds=self.pipeline.seconds,
         )
         state, error = RunState.OK, ""
         running: dict[asyncio.Task[RunResult], str] = {}
@@ -203,7 +227,7 @@ class PipelineRun:
         """Leave the episode of the run."""
         if self._means.memory is None:
             return
-        found = _all_findings(result.nodes).findings
+        found = findings(result.nodes).findings
         finished = FinishedRun(
             run=self.id,
             origin=self.pipeline.name,
@@ -317,9 +341,8 @@ class PipelineRun:
         Raises:
             AgentError: the reducer is not registered any more, or it raised.
         """
-        outputs = {one: result.output for one, result in needed.items() if result.output}
         try:
-            output = self._means.registry.reducers[name](outputs)
+            output = self._means.registry.reducers[name](needed)
         except Exception as error:  # a plugin's code: anything may be raised
             raise AgentError(
                 f"The reducer {name} failed: {type(error).__name__}: {error!s:.200}."
@@ -370,7 +393,7 @@ class PipelineRun:
         result = await inner.execute()
         output = None if result.result is None else result.result.output
         if output is None or not hasattr(output, "findings"):
-            output = _all_findings(result.nodes) if output is None else output
+            output = findings(result.nodes) if output is None else output
         self._tokens_left -= min(self._tokens_left, result.usage.computed_tokens)
         return replace(
             self._result(node, result.state, result.error),
@@ -399,9 +422,11 @@ class PipelineRun:
 
     def _settle(self, name: str, result: RunResult) -> None:
         self.results[name] = result
-        if self._means.store is not None and result.state is RunState.OK:
+        if result.state is RunState.OK:
             fields = dict(result.stored_fields())
-            self._means.store.put_node(self.id, name, result.state, fields, now=time.time())
+            self._save(
+                lambda store: store.put_node(self.id, name, result.state, fields, now=time.time())
+            )
         self._set_state(name, result.state, result.error)
 
     def _set_state(self, name: str, state: RunState, reason: str = "") -> None:
@@ -438,8 +463,7 @@ class PipelineRun:
 
     def _finish(self, result: PipelineResult) -> None:
         self._event(RunEventType.RUN_STATE, state=result.state.value, error=result.error)
-        if self._means.store is not None:
-            self._means.store.finish(self.id, result.state, now=time.time())
+        self._save(lambda store: store.finish(self.id, result.state, now=time.time()))
         self._store_events()
 
     def _result_of(self, state: RunState, error: str) -> PipelineResult:
@@ -460,15 +484,23 @@ class PipelineRun:
         self.log.append(kind, **data)
 
     def _store_events(self) -> None:
-        if self._means.store is not None:
-            fresh = self.log.since(self._stored_events)
-            self._means.store.put_events(self.id, fresh)
-            self._stored_events += len(fresh)
+        fresh = self.log.since(self._stored_events)
+        self._save(lambda store: store.put_events(self.id, fresh))
+        self._stored_events += len(fresh)
 
-
-def _all_findings(results: Mapping[str, RunResult]) -> Findings:
-    """The findings of several results, without duplicates, worst first."""
-    return joined_findings(one for result in results.values() for one in result.findings)
+    def _save(self, write: Callable[[RunStore], None]) -> None:
+        """Write to the store, if there is one. After a failure nothing more is written."""
+        if self._store is None:
+            return
+        try:
+            write(self._store)
+        except sqlite3.Error as error:
+            self._store = None
+            self._event(
+                RunEventType.ERROR,
+                text=f"The run is not saved any more ({error}): resuming it would begin at the last node "
+                "that was.",
+            )
 
 
 def _asks(node: Node, need: str) -> bool:

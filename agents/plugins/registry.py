@@ -4,7 +4,7 @@ A plugin that cannot be loaded or that raises is listed with its error and left 
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -15,6 +15,7 @@ import pluggy
 from agents.api.errors import UnknownAgent
 from agents.detectors.detector import Detector
 from agents.guardrails.builtin import RecognizerFactory
+from agents.mcp.servers import McpServers
 from agents.outputs.base import Output
 from agents.plugins.hooks import API_VERSION, GROUP, Hooks
 from agents.procedures.procedure import Procedure
@@ -44,7 +45,7 @@ class PluginInfo:
 
 @dataclass(slots=True)
 class Registry:
-    """Everything by name; folders of specifications and pipelines."""
+    """Everything by name; folders of specifications and pipelines; the configured MCP servers."""
 
     detectors: dict[str, Detector] = field(default_factory=dict)
     tools: dict[str, Tool] = field(default_factory=dict)
@@ -55,6 +56,7 @@ class Registry:
     agent_folders: list[Path] = field(default_factory=list)
     pipeline_folders: list[Path] = field(default_factory=list)
     plugins: list[PluginInfo] = field(default_factory=list)
+    mcp: McpServers = field(default_factory=McpServers)
 
     def detector(self, name: str) -> Detector:
         """The detector with this name.
@@ -66,6 +68,10 @@ class Registry:
             return self.detectors[name]
         except KeyError:
             raise UnknownAgent(f"There is no detector {name}.") from None
+
+    def catalogue(self) -> Sequence[Tool]:
+        """All tools that prompts may name: those registered, and the approved ones of MCP servers."""
+        return (*self.tools.values(), *self.mcp.catalogue())
 
     def tool(self, name: str) -> Tool:
         """The tool with this name.

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from agents.api.agent_spec import AgentSpec, PermissionMode
 from agents.api.budget import Budget, BudgetMeter
-from agents.api.errors import AgentError, BudgetExhausted, Cancelled
+from agents.api.errors import AgentError, BudgetExhausted, Cancelled, PermissionDenied
 from agents.api.events import RunEventType, RunState
 from agents.api.finding import Finding, finding_fields
 from agents.api.usage import Usage
@@ -29,10 +29,11 @@ from agents.procedures.procedure import AgentTask, Result
 from agents.runs.approvals import Approvals
 from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
+from agents.runs.mcp_tools import RunMcp
 from agents.runs.result import RunResult
 from agents.runs.run_guard import GuardedText, RunGuard
 from agents.runs.run_memory import FinishedRun, RunMemory, remembered
-from agents.runs.tool_executor import ToolExecutor
+from agents.runs.tool_executor import ToolExecutor, stricter
 from agents.runs.tool_settings import ToolSettings
 from agents.tools.sensitive import FILE_TAINT, taint_of
 from agents.tools.tool import Taint, Tool, ToolContext
@@ -112,7 +113,7 @@ class AgentRun:
         decided = ToolSettings() if settings is None else settings
         self.task = task
         self.state = RunState.PENDING
-        self.usage = Usage()
+        self._usage = Usage()
         self.log = EventLog(self.id) if log is None else log
         self._spec = spec
         self._registry = registry
@@ -144,6 +145,8 @@ class AgentRun:
             meter=self.meter,
             approvals=approvals,
             mode=mode,
+            node=node,
+            conversation=task.conversation or self.log.run,
             rules=decided.rules,
             taint=taint | taint_of(task.text),
             clock=clock,
@@ -151,6 +154,15 @@ class AgentRun:
             report=lambda name, found: self._report(f"the output of {name}", found),
         )
         self.card = spec.card
+        self._mcp = RunMcp(
+            spec,
+            registry.mcp,
+            approvals,
+            self.record,
+            self.log.run,
+            str(task.workspace.root),
+            self.note,
+        )
 
     # ProcedureContext.
 
@@ -212,11 +224,34 @@ class AgentRun:
         if self.meter.seconds_left(self._clock()) <= 0:
             raise BudgetExhausted(f"The budget of {self.meter.budget.seconds:g} s is used up.")
 
+    @property
+    def usage(self) -> Usage:
+        """What the model's part has used so far. Setting it appends a `budget` event."""
+        return self._usage
+
+    @usage.setter
+    def usage(self, usage: Usage) -> None:
+        self._usage = usage
+        self.record(
+            RunEventType.BUDGET,
+            computed_tokens=usage.computed_tokens,
+            cached_tokens=usage.cached_tokens,
+            generated_tokens=usage.generated_tokens,
+        )
+
     # The run.
 
     async def execute(self) -> RunResult:
         """Run to the end. Never raises for what an agent does; only `asyncio.CancelledError` passes."""
         self._set_state(RunState.RUNNING)
+        budget = self.meter.budget
+        self.record(
+            RunEventType.BUDGET,
+            max_tokens=budget.tokens,
+            max_seconds=budget.seconds,
+            max_tools=budget.tools,
+            max_steps=self._spec.max_turns,
+        )
         work = asyncio.ensure_future(self._work())
         stop = asyncio.ensure_future(self._cancelled.wait())
         try:
@@ -229,7 +264,10 @@ class AgentRun:
             stop.cancel()
             if not work.done():
                 work.cancel()
+            try:
                 await asyncio.gather(work, return_exceptions=True)
+            finally:
+                await self._mcp.close()
         state, error = self._outcome(work)
         result = self._result(state, error)
         await self._remember(result)
@@ -237,6 +275,7 @@ class AgentRun:
         return result
 
     async def _work(self) -> None:
+        await self._open_mcp()
         self._output = await self._procedure()(self.task, self)
         if self._model is None:
             return
@@ -280,6 +319,17 @@ class AgentRun:
         if data is not None:
             self.record(RunEventType.MEMORY, **data)
 
+    async def _open_mcp(self) -> None:
+        """Add the tools of the agent's MCP servers, if anything in this run calls tools."""
+        if self._model is None and self._procedure() is collect_findings:
+            return
+        if not self._spec.mcp_servers:
+            return
+        if stricter(self.tools.mode, self._spec.permission_mode) == "deny":
+            self.note("MCP servers were not used: the permission mode is deny.")
+            return
+        self.tools.tools = {**self.tools.tools, **await self._mcp.open()}
+
     def _outcome(self, work: "asyncio.Future[None]") -> tuple[RunState, str]:
         """How the run finished, and one sentence if it did not finish well."""
         if work.cancelled():
@@ -293,6 +343,8 @@ class AgentRun:
                 return RunState.CANCELLED, str(stopped)
             case BudgetExhausted() as ended:
                 return RunState.EXHAUSTED, str(ended)
+            case PermissionDenied() as denied:
+                return RunState.DENIED, str(denied)
             case AgentError() as failure:
                 return RunState.FAILED, str(failure)
             case failure:  # an agent's mistake must not end the cluster
@@ -327,7 +379,7 @@ class AgentRun:
             output=output,
             model="" if self._model is None else self._model.model,
             notes=tuple(self._notes),
-            usage=replace(self.usage, tool_calls=self.meter.tools_used, seconds=seconds),
+            usage=replace(self._usage, tool_calls=self.meter.tools_used, seconds=seconds),
             error=error,
             taint=self.tools.taint | result_taint(self.task, output),
         )

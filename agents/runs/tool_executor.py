@@ -30,6 +30,8 @@ from agents.tools.tool import MAX_OUTPUT_CHARS, Effect, Taint, Tool, ToolContext
 _STRICTNESS: Mapping[PermissionMode, int] = {"auto": 0, "ask": 1, "deny": 2}
 _SIDE_EFFECTS = frozenset({Effect.WRITE, Effect.EXECUTE, Effect.EGRESS})
 MAX_LOGGED_CHARS = 2_000
+_LOGGED_DATA = ("status",)
+"""Members of an output beside its text that the log has: a replay needs them."""
 MAX_PROGRESS_CHARS = 8_000
 """Of a call's output while it runs; the events of a run are kept in memory."""
 
@@ -51,6 +53,8 @@ class ToolExecutor:
         meter: the run's budget.
         approvals: the queue of pending approvals.
         mode: the run's permission mode; the agent's own may only tighten it.
+        node: the pipeline's node, for events.
+        conversation: what an "always" approval is limited to: a conversation's id, or the run's.
         taint: labels of everything the run has read so far.
         guard: checks what the tools return; None lets it pass.
         report: called with the tool's name and the result of its check.
@@ -65,6 +69,8 @@ class ToolExecutor:
     meter: BudgetMeter
     approvals: Approvals
     mode: PermissionMode = "ask"
+    node: str = ""
+    conversation: str = ""
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
     rules: tuple[ApprovalRule, ...] = ()
     clock: Callable[[], float] = time.monotonic
@@ -101,12 +107,15 @@ class ToolExecutor:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "arguments"
             raise InvalidTask(f"{name}: {where}: {first['msg']}.") from error
+        refused = tool.unavailable or tool.refusal(checked)
+        if refused:
+            return self._refused(tool, checked, refused)
         self.meter.use_tool()
         await self._permit(tool, checked)
         return await self._run(tool, checked, as_read=as_read)
 
     def permitted(self) -> list[Tool]:
-        """The tools that may be called now: those whose every call would be denied are left out."""
+        """The tools that may be called now: those whose every call would fail or be denied are left out."""
         if self.meter.tools_left <= 0:
             return []
         mode = stricter(self.mode, self.spec.permission_mode)
@@ -121,7 +130,8 @@ class ToolExecutor:
         return [
             tool
             for tool in self.tools.values()
-            if can_ask or not tool.effects & _SIDE_EFFECTS or unasked(tool)
+            if not tool.unavailable
+            and (can_ask or not tool.effects & _SIDE_EFFECTS or unasked(tool))
         ]
 
     def _asks_without_sandbox(self, tool: Tool) -> bool:
@@ -169,13 +179,27 @@ class ToolExecutor:
     def _has_read(self, label: Taint) -> bool:
         return self.taint_rule and label in self.taint
 
+    def _refused(self, tool: Tool, arguments: BaseModel, reason: str) -> ToolOutput:
+        """A call that is not made, as the log shows it."""
+        shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
+        self._record(RunEventType.TOOL_STARTED, tool=tool.name, arguments=shown)
+        self._record(
+            RunEventType.TOOL_FINISHED,
+            tool=tool.name,
+            failed=True,
+            seconds=0.0,
+            text=reason[:MAX_LOGGED_CHARS],
+        )
+        return _failure(reason)
+
     async def _permit(self, tool: Tool, arguments: BaseModel) -> None:
         reason = self.needs_approval(tool, arguments)
         if not reason:
             return
         request = ApprovalRequest(
             id=new_approval_id(),
-            run=self.context.run,
+            run=self.log.run,
+            conversation=self.conversation or self.log.run,
             agent=self.spec.key,
             tool=tool.name,
             arguments=orjson.dumps(arguments.model_dump(mode="json")).decode(),
@@ -185,7 +209,7 @@ class ToolExecutor:
             reason=reason,
         )
         fields = {"approval": request.id, "tool": tool.name, "target": request.target[:300]}
-        self.log.append(RunEventType.APPROVAL_REQUESTED, agent=self.spec.key, **fields)
+        self._record(RunEventType.APPROVAL_REQUESTED, **fields)
         try:
             await self.approvals.ask(request)
         except PermissionDenied as error:
@@ -209,18 +233,14 @@ class ToolExecutor:
         return progress
 
     def _resolved(self, fields: dict[str, str], *, allowed: bool, reason: str) -> None:
-        self.log.append(
-            RunEventType.APPROVAL_RESOLVED,
-            agent=self.spec.key,
-            **fields,
-            allowed=allowed,
-            reason=reason,
-        )
+        self._record(RunEventType.APPROVAL_RESOLVED, **fields, allowed=allowed, reason=reason)
+
+    def _record(self, kind: RunEventType, **data: Any) -> None:
+        self.log.append(kind, node=self.node, agent=self.spec.key, **data)
 
     async def _run(self, tool: Tool, arguments: BaseModel, *, as_read: bool) -> ToolOutput:
-        agent = self.spec.key
         shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
-        self.log.append(RunEventType.TOOL_STARTED, agent=agent, tool=tool.name, arguments=shown)
+        self._record(RunEventType.TOOL_STARTED, tool=tool.name, arguments=shown)
         began = self.clock()
         self.context.taint = self.taint if self.taint_rule else frozenset({Taint.TRUSTED})
         self.context.progress = self._progress_of(tool)
@@ -235,14 +255,14 @@ class ToolExecutor:
             output = _failure(f"{tool.name} failed: {type(error).__name__}: {error!s:.300}")
         guarded = await self._guarded(tool, output)
         self.taint |= guarded.taint
-        self.log.append(
+        self._record(
             RunEventType.TOOL_FINISHED,
-            agent=agent,
             tool=tool.name,
             failed=output.failed,
             seconds=round(self.clock() - began, 4),
             text=guarded.text[:MAX_LOGGED_CHARS],
             taint=sorted(self.taint),
+            **{name: output.data[name] for name in _LOGGED_DATA if name in output.data},
         )
         return replace(guarded, text=output.text) if as_read else guarded
 

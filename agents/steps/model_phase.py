@@ -8,7 +8,7 @@ An agent below its required capability keeps its procedure's output, and a note 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -53,7 +53,7 @@ class StepsPhase:
     def __init__(
         self,
         session: ModelSession,
-        tools: Sequence[Tool] = (),
+        tools: Sequence[Tool] | Callable[[], Sequence[Tool]] = (),
         *,
         profile: CapabilityProfile | None = None,
     ) -> None:
@@ -61,11 +61,11 @@ class StepsPhase:
 
         Args:
             session: the engine.
-            tools: all registered tools, for the shared catalogue.
+            tools: all registered tools, for the shared catalogue; a function if they may change.
             profile: what the model can do; None measures it when the first agent runs.
         """
         self.session = session
-        self._tools = tuple(tools)
+        self._tools = tools if callable(tools) else lambda: tools
         self._given = profile
         self._profiles: dict[str, CapabilityProfile] = {}
         self._measuring = asyncio.Lock()
@@ -149,7 +149,7 @@ class StepsPhase:
             return layout.shared(
                 task=f"Task: {asked}" if asked else "",
                 document=document,
-                system=system_text(self._tools),
+                system=system_text(self._tools()),
                 max_tokens=min(MAX_SHARED_TOKENS, context // 2),
             )
         except InvalidRequest as error:
@@ -266,13 +266,13 @@ def _subject(record: FindingRecord) -> str:
     return f"{record.file}:{record.line} {record.rule}: {record.message}\nCode: {record.evidence}"
 
 
-_DETECTED = frozenset(["findings", "claims"])
+_DETECTED = frozenset(["findings", "claims", "frames"])
 _DECIDED = frozenset(["score", "passed", "reasons", "cannot_do"])
 """Members of a verdict, which checks decide."""
 
 
 def _kept(form: type[BaseModel]) -> frozenset[str]:
-    """Members that detectors and checks fill in; a model's answer has none of them."""
+    """Members that detectors, parsers and checks fill in; a model's answer has none of them."""
     return _DETECTED | _DECIDED if issubclass(form, Verdict) else _DETECTED
 
 

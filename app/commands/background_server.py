@@ -1,4 +1,4 @@
-"""`BackgroundServer`: the HTTP API over a screen's engine, switched on and off while the screen runs."""
+"""`BackgroundServer`: the HTTP API over a screen's engine and agents, switched on and off while it runs."""
 
 import threading
 from collections.abc import Callable
@@ -8,6 +8,7 @@ from engine.api.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from agents.guardrails.guardrails import Guardrails
+    from agents.service.run_service import RunService
     from app.server.process.server import DrainingServer
     from engine.runtime.engine import AsyncPravahaEngine
 
@@ -19,7 +20,9 @@ class _Running(NamedTuple):
 
 
 class BackgroundServer:
-    """Serves one engine on 127.0.0.1, on a thread with its own event loop. The caller owns the engine.
+    """Serves one engine on 127.0.0.1, on a thread with its own event loop.
+
+    The caller owns the engine and the service of agents; a client sees and approves the screen's own runs.
 
     All methods may be called from any thread. The modules of the server are imported at each `start`,
     because that takes a third of a second.
@@ -32,6 +35,7 @@ class BackgroundServer:
         port: int,
         api_key: str | None,
         guardrails: "Callable[[], Guardrails] | None" = None,
+        run_service: "RunService | None" = None,
     ) -> None:
         """Nothing is opened before `start`.
 
@@ -39,12 +43,14 @@ class BackgroundServer:
             engine: the engine.
             port: TCP port for a `start` without one.
             api_key: the key that clients must send; None for none.
-            guardrails: opens those of messages and answers, by the first `start`; None checks nothing.
+            guardrails: opens those of messages and answers, at each `start`; None checks nothing.
+            run_service: the agents that are served; None for none.
         """
         self._open_guardrails = guardrails
         self._engine = engine
         self._port = port
         self._api_key = api_key
+        self._run_service = run_service
         self._lock = threading.Lock()  # held by `start` and `stop`
         self._running: _Running | None = None
 
@@ -77,7 +83,10 @@ class BackgroundServer:
                 drain_s=0.0,  # who ends it, or quits, does not wait for the answers of others
             )
             guardrails = None if self._open_guardrails is None else self._open_guardrails()
-            server = DrainingServer(create_app(self._engine, config, guardrails=guardrails))
+            app = create_app(
+                self._engine, config, run_service=self._run_service, guardrails=guardrails
+            )
+            server = DrainingServer(app)
             listener = listen(config)
             url = base_url(listener)
             thread = threading.Thread(

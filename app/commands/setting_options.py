@@ -70,6 +70,7 @@ GROUPS: dict[str, dict[str, type]] = {
     "agents": {
         "sandbox": str,
         "allow": str,
+        "http_domains": str,
         "guardrails_agents": bool,
         "guardrails_judge": bool,
         "memory_episodes": str,

@@ -10,6 +10,7 @@ from app.settings.sources import load_settings
 if TYPE_CHECKING:
     from agents.cluster import Cluster
     from agents.plugins.registry import Registry
+    from agents.roster.live_roster import LiveRoster
     from agents.roster.roster import Roster
     from agents.runs.run_guard import RunGuard
     from agents.runs.run_memory import RunMemory
@@ -22,6 +23,19 @@ if TYPE_CHECKING:
     from engine.runtime.engine import AsyncPravahaEngine
 
 
+def open_registry(settings: "Settings | None" = None) -> "Registry":
+    """Everything that is registered, with the tools and MCP servers that the settings turn on."""
+    from agents.mcp.servers import McpServers
+    from agents.plugins.registry import load_registry
+    from agents.tools.http_fetch import http_fetch_tool
+
+    settings = load_settings() if settings is None else settings
+    registry = load_registry()
+    registry.tools["http_fetch"] = http_fetch_tool(settings.http_domains)
+    registry.mcp = McpServers(settings.mcp.configured(), settings.mcp_approved)
+    return registry
+
+
 def user_agents_folder() -> Path:
     """The folder of the user's own agents."""
     return load_settings().config_dir / "agents"
@@ -32,6 +46,16 @@ def open_roster(registry: "Registry", project: Path | None = None) -> "Roster":
     from agents.roster.roster import load_roster
 
     return load_roster(registry, user_folder=user_agents_folder(), project=project or Path.cwd())
+
+
+def open_live_roster(registry: "Registry", project: Path | None = None) -> "LiveRoster":
+    """`open_roster` that follows changed files, for processes that live long."""
+    from agents.roster.live_roster import LiveRoster
+    from agents.roster.roster import PROJECT_FOLDER
+
+    root = project or Path.cwd()
+    folders = [*registry.agent_folders, user_agents_folder(), root / PROJECT_FOLDER]
+    return LiveRoster(lambda: open_roster(registry, root), folders)
 
 
 def pipeline_folders() -> list[Path]:
@@ -90,7 +114,7 @@ def open_run_guard(
 
 
 def open_run_memory(
-    settings: "Settings", embedder: "Embedder | None", *, records: bool
+    settings: "Settings", embedder: "Embedder | None", *, records: bool, recalls: bool = True
 ) -> "RunMemory":
     """The memory of agents' runs.
 
@@ -98,6 +122,7 @@ def open_run_memory(
         settings: the settings.
         embedder: searches meaning, if its model is installed.
         records: whether runs leave episodes with `memory_episodes = "auto"`.
+        recalls: whether memories go into prompts.
     """
     from agents.runs.run_memory import RunMemory
 
@@ -105,7 +130,7 @@ def open_run_memory(
     return RunMemory(
         settings.memory,
         records=wanted,
-        recall_tokens=settings.memory_recall_tokens,
+        recall_tokens=settings.memory_recall_tokens if recalls else 0,
         embedder=embedder if embedder is not None and embedder.installed else None,
     )
 
@@ -142,15 +167,14 @@ def _open_cluster(
     settings: "Settings", engine: "AsyncPravahaEngine", *, remembers: bool
 ) -> "Cluster":
     from agents.cluster import Cluster
-    from agents.plugins.registry import load_registry
     from agents.runs.approvals import Approvals
     from engine.clients.in_process import InProcessClient
 
-    registry = load_registry()
+    registry = open_registry(settings)
     client = InProcessClient(engine)
     return Cluster(
         registry=registry,
-        roster=open_roster(registry),
+        roster=open_live_roster(registry),
         client=client,
         approvals=Approvals(),
         pipeline_folders=pipeline_folders(),

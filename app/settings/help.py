@@ -68,6 +68,9 @@ HELP = {
     "sandbox": "Where agents' commands run: auto (the first that works), bubblewrap, landlock, or off, which "
     "asks before each.",
     "allow": "Calls of tools that need no approval, separated by semicolons, such as 'shell: pytest *'.",
+    "http_domains": "Domains that the tool http_fetch may ask, separated by commas, such as "
+    "docs.python.org or *.pypi.org; by default none, which turns it off.",
+    "mcp": "MCP servers whose tools agents may call, as tables [mcp.servers.NAME] of pravaha.toml.",
     "attach": "URL of a running `pravaha --serve` to use as the engine.",
     "theme": "Name of the theme.",
     "avatar": "The figure on the screen: bindu, kamal, the name of your own, or off.",

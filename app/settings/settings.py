@@ -27,6 +27,8 @@ from pydantic_settings import (
 from agents.guardrails.detection import Action, Kind
 from agents.guardrails.policy import MAX_ENTRY_CHARS, Mode, mode_actions
 from agents.guardrails.policy import Policy as GuardrailPolicy
+from agents.tools.web_domains import check_domain
+from app.settings.mcp import McpSettings
 from app.text.byte_size import parse_size
 from engine.api.config import (
     AttentionBackend,
@@ -161,9 +163,11 @@ class Settings(BaseSettings):
     drain_seconds: float = Field(30.0, ge=0, le=86400)
     agents_root: Folder | None = None
 
-    # The agents' tools. A project's pravaha.toml may set neither (`sources.USER_ONLY`).
+    # The agents' tools. A project's pravaha.toml may not set those of `sources.USER_ONLY`.
     sandbox: Literal["auto", "bubblewrap", "landlock", "off"] = "auto"
     allow: Rules = ()
+    http_domains: Names = ()
+    mcp: McpSettings = Field(default_factory=McpSettings)
 
     # The table [guardrails].
     guardrails_mode: Mode = "check"
@@ -212,6 +216,11 @@ class Settings(BaseSettings):
             raise ValueError("should be a URL such as http://127.0.0.1:8000")
         return value
 
+    @field_validator("http_domains")
+    @classmethod
+    def _domains_are_domains(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(check_domain(domain) for domain in value)
+
     @field_validator("swap_bytes")
     @classmethod
     def _swap_needs_prefix_caching(cls, value: int | None, info: ValidationInfo) -> int | None:
@@ -238,6 +247,14 @@ class Settings(BaseSettings):
     def artifacts(self) -> Path:
         """Outputs of agents' tools that are too long to be returned."""
         return self.data_dir / "artifacts"
+
+    @property
+    def mcp_approved(self) -> Path:
+        """The file of approved MCP servers.
+
+        In the folder that no `pravaha.toml` can name: a project that could name it would approve its own.
+        """
+        return self.config_dir / "mcp-approved.json"
 
     @property
     def preferences(self) -> Path:

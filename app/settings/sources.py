@@ -23,13 +23,15 @@ FILE_NAME = "pravaha.toml"
 TABLES = frozenset({"guardrails", "memory"})
 """Tables of `pravaha.toml`: `mode` in `[guardrails]` is the setting `guardrails_mode`."""
 
-USER_ONLY = frozenset({"sandbox", "allow"}) | {
+USER_ONLY = frozenset({"sandbox", "allow", "http_domains"}) | {
     name for name in Settings.model_fields if name.startswith("guardrails_")
 }
 """Settings that let agents and models do more: the `pravaha.toml` of a project, which others wrote, cannot
 set them."""
 
 _ENVIRONMENT_ONLY = "config_dir"  # the folder of the file, which the file itself cannot set
+_SECRET = {"api_key", "mcp"}
+"""Settings whose values are not shown in messages."""
 
 
 def load_settings(
@@ -53,7 +55,8 @@ def load_settings(
     origins: dict[str, str] = {}
 
     def merge(found: Mapping[str, Any], origin: dict[str, str]) -> None:
-        values.update(found)
+        for name, value in found.items():
+            values[name] = _with_servers(values.get(name), value) if name == "mcp" else value
         origins.update(origin)
 
     from_environment = _read_environment(environ)
@@ -92,6 +95,16 @@ def user_folder(environ: Mapping[str, str]) -> Path:
     """The folder of the user's own configuration."""
     named = environ.get(ENV_PREFIX + _ENVIRONMENT_ONLY.upper())
     return Path(named).expanduser() if named else Settings().config_dir
+
+
+def _with_servers(earlier: Any, table: Any) -> Any:
+    """The table `mcp` with the servers of a source of lower precedence beside its own."""
+    if not isinstance(earlier, dict) or not isinstance(table, dict):
+        return table
+    before, own = earlier.get("servers", {}), table.get("servers", {})
+    if not isinstance(before, dict) or not isinstance(own, dict):
+        return table
+    return {**earlier, **table, "servers": {**before, **own}}
 
 
 def flag_of(field: str) -> str:
@@ -164,5 +177,6 @@ def _sentence(problem: ErrorDetails, origins: Mapping[str, str]) -> str:
     message = problem["msg"]
     for prefix in ("Value error, ", "Input "):
         message = message.removeprefix(prefix)
-    shown = "what was given" if field == "api_key" else repr(problem["input"])
-    return f"{origins.get(field, field)} is {shown} but {message[:1].lower()}{message[1:]}"
+    shown = "what was given" if field in _SECRET else repr(problem["input"])
+    where = ".".join([origins.get(field, field), *(str(part) for part in problem["loc"][1:])])
+    return f"{where} is {shown} but {message[:1].lower()}{message[1:]}"

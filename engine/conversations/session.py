@@ -29,6 +29,7 @@ from engine.conversations.export import export_jsonl
 from engine.conversations.importing import read_conversation
 from engine.conversations.oplog import Assignment
 from engine.conversations.store import Store, TreeContents
+from engine.conversations.store_news import StoreNews
 from engine.conversations.text_guard import NoGuard, TextGuard
 from engine.conversations.titles import UNTITLED, title_of
 from engine.conversations.tree import (
@@ -109,6 +110,8 @@ class TreeSession:
         )
         # Conversations that were written to, until all is on disk: the store may not have them yet.
         self._written: dict[str, Conversation] = {}
+        self._renamed: dict[str, str] = {}  # titles of others, until they are on disk
+        self._news = StoreNews(store)
         self._history: deque[str] = deque(store.prompts(_HISTORY), maxlen=_HISTORY)
         self._drafts = Drafts(store)
         self._closed = False
@@ -161,7 +164,8 @@ class TreeSession:
 
         It is the one with an unsent text, if there is one.
         """
-        self._current = self._empty(self._drafts.claim_unsaved_conversation())
+        self._forget_saved()
+        self._current = self._empty(self._drafts.claim_unsaved_conversation(sent=self._written))
         return self._current.id
 
     def open_tree(self, tree_id: str) -> None:
@@ -180,6 +184,8 @@ class TreeSession:
         conversation = self._loaded(tree_id)
         if conversation is not None:
             conversation.title = title
+        else:
+            self._renamed[tree_id] = title
         if conversation is None or conversation.saved:
             self._store.assign(tree_id, "rename", [Assignment("title", "", title)])
 
@@ -443,8 +449,8 @@ class TreeSession:
     def follow(self) -> bool:
         """Read what another process has added to the end of the open path; whether `pump` has news of it.
 
-        Costs microseconds if nothing was written. A process that opened another branch of the conversation
-        is not followed: the next message here reports it.
+        Costs microseconds if nothing was written. If the process opened another branch of the conversation,
+        the open path stays as it is, see `follow_branches`; the next message here reports it.
         """
         current = self._current
         if not current.saved or current.answers or not current.nodes or self._store.saving:
@@ -452,10 +458,11 @@ class TreeSession:
         last = current.nodes[-1]
         if last.status is NodeStatus.STREAMING:
             self._store.stop_orphans()
-        head = self._store.head(current.id) if self._store.written_since() else None
+        head = self._store.head(current.id) if self._news.of_path() else None
         path = self._store.path(head) if head else []
         begun = len(current.nodes)
         if [node.id for node in path[:begun]] != [node.id for node in current.nodes]:
+            self._news.other_branch = bool(path)
             return False
         grown, added = path[begun - 1], path[begun:]
         if not added and (grown.text, grown.status) == (last.text, last.status):
@@ -468,6 +475,30 @@ class TreeSession:
             NodeDelta(node.id, "", node.status, node.finish, node.error) for node in added
         ]
         return True
+
+    def follow_branches(self) -> bool:
+        """Read the branches that another process has added; whether there are any. Call it after `follow`.
+
+        The open path stays where it is.
+        """
+        current = self._current
+        if not self._news.other_branch or current.answers or self._store.saving:
+            return False
+        self._news.other_branch = False
+        tree, head = self._store.branch_tree(current.id), current.head
+        if head is None or head not in tree or tree[head].pruned_at is not None:
+            return False  # the next message here reports it
+        tree.apply(tree.moves_to(head))
+        current.tree = tree
+        current.version += 1
+        return True
+
+    def others_changed_list(self) -> bool:
+        """Whether conversations were added, continued, archived or erased since the last call.
+
+        Costs microseconds if nothing was written.
+        """
+        return not self._store.saving and self._news.of_list()
 
     def pump(self) -> list[NodeDelta]:
         """Drain the engine's output; returns the changes, those of `follow` too. Called periodically.
@@ -535,11 +566,12 @@ class TreeSession:
         )
 
     def _load(self, tree_id: str) -> Conversation:
-        self._store.wait_for_writes()
+        """Read a conversation that is not in `_written`: its messages are on disk, nothing is waited for."""
         summary = self._store.tree(tree_id)
         if summary is None:
             raise InvalidRequest(f"There is no conversation {tree_id}.")
-        conversation = Conversation(tree_id, summary.title, None, saved=True)
+        title = self._renamed.get(tree_id, summary.title)
+        conversation = Conversation(tree_id, title, None, saved=True)
         self._read_path(conversation)
         return conversation
 
@@ -593,8 +625,10 @@ class TreeSession:
                 self._store.release(conversation.id)
 
     def _reload_if_changed(self, conversation: Conversation) -> None:
-        """Load the conversation again if another process has added to it, and raise."""
-        self._store.wait_for_writes()
+        """Load the conversation again if another process has added to it, and raise.
+
+        What this process added is on disk: its claim was given back after that.
+        """
         last = conversation.nodes[-1] if conversation.nodes else None
         head = self._store.head(conversation.id)
         known = None if last is None else last.id
@@ -611,6 +645,7 @@ class TreeSession:
     def _forget_saved(self) -> None:
         """Forget the conversations whose messages are all on disk."""
         if not self._store.saving:
+            self._renamed.clear()
             self._written = {
                 tree_id: conversation
                 for tree_id, conversation in self._written.items()

@@ -77,10 +77,10 @@ def _check(file: SourceFile) -> Iterator[Finding]:
 
 def _texts(value: Any) -> list[str]:
     """The names in a list of names or of objects with a name."""
-    found = []
-    for one in value if isinstance(value, list) else []:
-        found.append(str(one.get("name", "")) if isinstance(one, Mapping) else str(one))
-    return found
+    return [
+        str(one.get("name", "")) if isinstance(one, Mapping) else str(one)
+        for one in (value if isinstance(value, list) else [])
+    ]
 
 
 def _lines(file: SourceFile, name: str) -> tuple[int, int]:

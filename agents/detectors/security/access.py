@@ -14,7 +14,7 @@ from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.python_names import PythonModule, argument, constant
-from agents.detectors.security.tree_code import TreeCode, tree_code
+from agents.detectors.security.tree_code import TreeCode, tree_code, tree_files
 from agents.detectors.security.tree_sinks import JAVASCRIPT
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -79,10 +79,7 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
         routes += _python_routes(module)
         yield from _python_roles(module)
         yield from _foreign_records(module)
-    for file in workspace.of(*JAVASCRIPT, "go"):
-        context.check_cancelled()
-        if is_test_path(file.path):
-            continue
+    for file in tree_files(workspace, context, (*JAVASCRIPT, "go")):
         code = tree_code(file)
         if file.language != "go":
             routes += _script_routes(code)

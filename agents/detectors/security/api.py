@@ -120,9 +120,9 @@ def openapi_security(file: SourceFile, root: yaml.Node | None) -> Iterator[Findi
         for method, (_, operation) in _members(item).items():
             security = _members(operation).get("security")
             for entry in _items(security[1]) if security and method in _METHODS - {"get"} else ():
-                for scheme, (line, scopes) in _members(entry).items():
+                for wanted, (line, scopes) in _members(entry).items():
                     if (
-                        scheme in scoped
+                        wanted in scoped
                         and isinstance(scopes, yaml.SequenceNode)
                         and not scopes.value
                     ):

@@ -8,7 +8,7 @@ from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.python_names import PythonModule, argument, constant
-from agents.detectors.security.tree_code import LANGUAGES, TreeCode, tree_code
+from agents.detectors.security.tree_code import TreeCode, tree_code, tree_files
 from agents.workspace.workspace import Workspace
 
 ZIP_SLIP = Rule("zip-slip", Severity.HIGH, "Archive member written outside the target", cwe=22)
@@ -37,10 +37,7 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
             r"tarfile|zipfile|unpack_archive", module.file.text
         ):
             yield from _python(module)
-    for file in workspace.of(*LANGUAGES):
-        context.check_cancelled()
-        if is_test_path(file.path):
-            continue
+    for file in tree_files(workspace, context):
         if _ENTRIES.search(file.text):
             yield from _tree(tree_code(file))
         if file.language == "rust":

@@ -33,10 +33,11 @@ DEFAULT_CREDENTIALS = Rule("default-credentials", _HIGH, "Credentials in the cod
 CSRF_OFF = Rule("csrf-off", _HIGH, "Protection against forged requests off", cwe=352)
 DEBUG = Rule("debug-mode", _HIGH, "Debug mode on", cwe=489)
 WEAK_HASHER = Rule("fast-password-hash", _HIGH, "Passwords hashed with a fast function", cwe=916)
+NO_ESCAPING = Rule("no-autoescape", _MEDIUM, "Templates without escaping", cwe=79)
 ANY_HOST = Rule("any-host", _MEDIUM, "Any Host header accepted", cwe=644)
 RULES = (
     UNVERIFIED_TOKEN, NO_ALGORITHMS, NO_EXPIRY, TIMING, PLAIN_PASSWORD, DEFAULT_CREDENTIALS, COOKIE_FLAGS,
-    CSRF_OFF, DEBUG, SIGNING_KEY, WEAK_HASHER, ANY_HOST,
+    CSRF_OFF, DEBUG, SIGNING_KEY, WEAK_HASHER, ANY_HOST, NO_ESCAPING,
 )  # fmt: skip
 
 _PASSWORD = re.compile(r"passw(or)?d|passphrase|\bpwd\b", re.I)
@@ -223,6 +224,13 @@ def _settings(module: PythonModule) -> Iterator[Finding]:
                     module.file, line, f"{texts[0]} is guessed quickly: use argon2 or PBKDF2."
                 )
     for call, name in module.calls:
+        if name in ("jinja2.Environment", "jinja2.sandbox.SandboxedEnvironment"):
+            escapes = argument(call, None, "autoescape")
+            if (escapes is None or is_false(escapes)) and not any(
+                one.arg is None for one in call.keywords
+            ):
+                text = "Templates of pages are not escaped: set autoescape=True, or select_autoescape()."
+                yield NO_ESCAPING.at(module.file, call.lineno, text, confidence=0.6)
         if _APPLICATIONS.search(name) and is_true(argument(call, None, "debug")):
             yield DEBUG.at(
                 module.file, call.lineno, "Debug mode shows visitors how the program works."

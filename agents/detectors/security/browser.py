@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.python_files import is_test_path
-from agents.detectors.security.tree_code import TreeCall, TreeCode, tree_code
+from agents.detectors.security.tree_code import TreeCall, TreeCode, tree_code, tree_files
 from agents.detectors.security.tree_sinks import JAVASCRIPT
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -35,10 +34,7 @@ _PROTO_GUARD = re.compile(
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    for file in workspace.of(*JAVASCRIPT):
-        context.check_cancelled()
-        if is_test_path(file.path) or file.path.endswith(".min.js"):
-            continue
+    for file in tree_files(workspace, context, JAVASCRIPT):
         code = tree_code(file)
         for call in code.calls:
             yield from _call(code, call)

@@ -36,7 +36,7 @@ _DECLARED = re.compile(
 )
 _GPL_TEXT = re.compile(r"GNU (AFFERO )?GENERAL PUBLIC LICENSE", re.I)
 _CARD = re.compile(
-    r"(?<![\d.-])(?:4\d{3}|5[1-5]\d{2}|2[2-7]\d{2}|3[47]\d{2}|6(?:011|5\d{2}))[ -]?\d{4}[ -]?\d{4}[ -]?\d{2,4}(?![\d.-])"
+    r"(?<![\w.-])(?:4\d{3}|5[1-5]\d{2}|2[2-7]\d{2}|3[47]\d{2}|6(?:011|5\d{2}))[ -]?\d{4}[ -]?\d{4}[ -]?\d{2,4}(?![\w.-])"
 )
 _TEST_CARDS = re.compile(
     r"^(4242|4111111111111111|4000|5555555555554444|5105105105105100|378282246310005|6011111111111117|4012888888881881)"
@@ -200,9 +200,20 @@ def _numbers(file: SourceFile) -> Iterator[Finding]:
                 )
 
 
+_CREDITS = re.compile(
+    r"(?i)(^|/)(licen[cs]e|copying|notice|authors|contributors|maintainers|credits|codeowners|\.mailmap|owners|thanks|humans)[^/]*$"
+    r"|(^|/)(package|composer|bower)\.json$|(^|/)[^/]*\.(lock|cff|opam)$|(^|/)\.git"
+)
+"""Files that name a project's own people."""
+
+
 def _addresses(file: SourceFile) -> Iterator[Finding]:
     """Tables of people: several real e-mail addresses in a data file."""
-    if file.language not in _DATA_LANGUAGES or len(file.data) > 300_000:
+    if (
+        file.language not in _DATA_LANGUAGES
+        or len(file.data) > 300_000
+        or _CREDITS.search(file.path)
+    ):
         return
     found: dict[str, int] = {}
     for number, line in enumerate(file.lines, 1):

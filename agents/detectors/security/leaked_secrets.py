@@ -256,6 +256,7 @@ def _in_file(file: SourceFile) -> Iterator[Finding]:
                 f"{what[:60]} ({redacted(value)}) can be read here. Revoke it and load it from a secret store.",
                 evidence=evidence,
                 confidence=0.95 if rule in (TOKEN, PRIVATE_KEY) else 0.75,
+                severity=Severity.LOW if rule is PRIVATE_KEY and lenient else None,
             )
 
 

@@ -16,7 +16,7 @@ from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.python_names import constant
-from agents.detectors.security.tree_code import tree_code
+from agents.detectors.security.tree_code import tree_code, tree_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -47,10 +47,8 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
                 text = constant(pattern)
                 if isinstance(text, str) and is_exponential(text, anchored=method == "fullmatch"):
                     yield BACKTRACKING.at(module.file, pattern.lineno, _MESSAGE, confidence=0.8)
-    for file in workspace.of("javascript", "typescript", "tsx", "java"):
-        context.check_cancelled()
-        if not is_test_path(file.path) and not file.path.endswith(".min.js"):
-            yield from _script(file)
+    for file in tree_files(workspace, context, ("javascript", "typescript", "tsx", "java")):
+        yield from _script(file)
 
 
 def _script(file: SourceFile) -> Iterator[Finding]:

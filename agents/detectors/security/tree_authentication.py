@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import DetectorContext, Rule
-from agents.detectors.security.python_files import is_test_path
 from agents.detectors.security.secret_names import compares_secrets
-from agents.detectors.security.tree_code import LANGUAGES, TreeCall, TreeCode, tree_code
+from agents.detectors.security.tree_code import TreeCall, TreeCode, tree_code, tree_files
 from agents.detectors.security.tree_sinks import JAVASCRIPT
 from agents.workspace.workspace import Workspace
 
@@ -26,10 +25,7 @@ _OFF = r"\b{}\s*[:=]\s*false\b"
 
 def tree_findings(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
     """The findings in all files outside of tests."""
-    for file in workspace.of(*LANGUAGES):
-        context.check_cancelled()
-        if is_test_path(file.path):
-            continue
+    for file in tree_files(workspace, context):
         code = tree_code(file)
         yield from _comparisons(code)
         for call in code.calls:

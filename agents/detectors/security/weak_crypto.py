@@ -8,9 +8,9 @@ from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.security.call_rules import JAVASCRIPT, CallRule, matching_calls
 from agents.detectors.security.predictable_random import RANDOM, predictable_secrets
-from agents.detectors.security.python_files import is_test_path, python_modules
+from agents.detectors.security.python_files import python_modules
 from agents.detectors.security.python_names import PythonModule, argument, constant, is_false
-from agents.detectors.security.tree_code import LANGUAGES, tree_code
+from agents.detectors.security.tree_code import tree_code, tree_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -352,10 +352,8 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
     for module in python_modules(workspace, context):
         yield from _python(module)
     yield from matching_calls(_CALLS, workspace, context)
-    for file in workspace.of(*LANGUAGES):
-        context.check_cancelled()
-        if not is_test_path(file.path):
-            yield from predictable_secrets(tree_code(file))
+    for file in tree_files(workspace, context):
+        yield from predictable_secrets(tree_code(file))
     yield from _lines(workspace, context)
 
 

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 
 from agents.api.finding import Finding
 from agents.detectors.detector import Detector, DetectorContext
-from agents.detectors.security.python_files import is_test_path
 from agents.detectors.security.taint.rules import RULES
 from agents.detectors.security.taint.value import SinkKind
-from agents.detectors.security.tree_code import tree_code
+from agents.detectors.security.tree_code import tree_code, tree_files
 from agents.workspace.workspace import Workspace
 
 _FACTORIES = re.compile(
@@ -27,10 +26,7 @@ _MESSAGE = "External entities are resolved unless they are switched off: set the
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
     rule = RULES[SinkKind.XML]
-    for file in workspace.of("java"):
-        context.check_cancelled()
-        if is_test_path(file.path):
-            continue
+    for file in tree_files(workspace, context, ["java"]):
         code = tree_code(file)
         for call in code.calls:
             if not _FACTORIES.search(call.name):

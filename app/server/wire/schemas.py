@@ -455,6 +455,7 @@ class AgentRunRequest(Body):
     mode: Literal["auto", "ask", "deny"] = "ask"
     tokens: int | None = None
     seconds: float | None = None
+    conversation: str = ""
 
 
 class ApprovalDecision(Body):

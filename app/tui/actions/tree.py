@@ -128,7 +128,6 @@ class TreeActions:
         self._app.close_overlay()
         await self._app.show_chat()
         await self._app.query_one(Transcript).select("end")
-        self._app.refresh_list()
 
     # Flags and pointers.
 

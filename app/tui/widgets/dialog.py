@@ -2,13 +2,16 @@
 
 from typing import Generic, TypeVar, cast
 
+from textual import on
 from textual.await_complete import AwaitComplete
-from textual.command import CommandList
+from textual.command import Command, CommandList
 from textual.screen import ModalScreen, Screen
+from textual.widgets import OptionList
 
 from app.tui.textual_workarounds.closed_screen import NotifiesOfSelectionAtOnce, SearchesWhileOpen
 from app.tui.textual_workarounds.paged_options import has_rows
 from app.tui.textual_workarounds.removed_under_pointer import RemovedUnderPointer
+from app.tui.theme_choice import ThemeChoice
 
 T = TypeVar("T")
 
@@ -38,7 +41,25 @@ class Dialog(DismissedOnce[T], RemovedUnderPointer, NotifiesOfSelectionAtOnce, M
 class Palette(
     DismissedOnce[None], RemovedUnderPointer, NotifiesOfSelectionAtOnce, SearchesWhileOpen
 ):
-    """Textual's command palette."""
+    """Textual's command palette, with a preview of the theme whose entry is highlighted."""
+
+    def on_mount(self) -> None:
+        """Note the theme, which returns unless another one is chosen."""
+        self._theme_before = self.app.theme
+
+    @on(OptionList.OptionHighlighted)
+    def _preview(self, event: OptionList.OptionHighlighted) -> None:
+        choice = event.option.hit.command if isinstance(event.option, Command) else None
+        shown = choice.name if isinstance(choice, ThemeChoice) else self._theme_before
+        if self.app.theme != shown:
+            self.app.theme = shown
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Close; the theme from before returns, unless another one was chosen."""
+        chosen = self._selected_command
+        if chosen is None or not isinstance(chosen.command, ThemeChoice):
+            self.app.theme = self._theme_before
+        return super().dismiss(result)
 
     def _action_command_list(self, action: str) -> None:
         if has_rows(self.query_one(CommandList)):

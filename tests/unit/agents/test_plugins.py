@@ -55,8 +55,8 @@ pravaha_api_version = 1
 
 @hookimpl
 def pravaha_reducers():
-    return {"longest": lambda outputs: max(outputs.values(), key=lambda one: len(one.text)),
-            "hopeless": lambda outputs: 1 / 0}
+    return {"longest": lambda results: max((one.output for one in results.values()), key=lambda one: len(one.text)),
+            "hopeless": lambda results: 1 / 0}
 """
 
 PIPELINE = """
@@ -138,7 +138,7 @@ def test_a_plugins_guardrails_reach_chats_and_one_that_raises_is_left_out(
     assert "guardrail exploding.explodes raised RuntimeError: a bug" in printed
     assert "guardrail unmade raised ZeroDivisionError" in printed
     assert "guardrails: codename, exploding, unmade" in printed
-    assert "reducers: findings, vote, concatenate" in printed
+    assert "reducers: findings, vote, concatenate, report" in printed
 
 
 @pytest.mark.parametrize(

@@ -249,7 +249,7 @@ def _missing_names(
 
 def _defined(module: PythonModule) -> set[str]:
     """The names that a module binds anywhere outside of its functions and classes."""
-    found = {alias for alias in module.imports}
+    found = set(module.imports)
     for node in own_nodes(module.tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(node.name)

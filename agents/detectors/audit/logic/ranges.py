@@ -63,7 +63,6 @@ def _loop(module: PythonModule, node: ast.For) -> Iterator[Finding]:
         return
     body = ast.Module(body=node.body, type_ignores=[])
     yield from _chunks(module, node.target, given, body)
-    yield from _all_but_last(module, node, given)
     inner = [_range(one.iter) for one in node.body if isinstance(one, ast.For)]
     counted = [one for one in (given, *inner) if one is not None and len(one) == 2]
     yield from _inclusive_beside_exclusive(module, node, counted)
@@ -116,37 +115,6 @@ def _inclusive_beside_exclusive(
 
 def _plus_one(node: ast.expr) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and shape(node.right) == "1"
-
-
-def _all_but_last(module: PythonModule, node: ast.For, given: list[ast.expr]) -> Iterator[Finding]:
-    """`for i in range(len(xs) - 1): use(xs[i])`, where `i + 1` never occurs."""
-    stop = given[0] if len(given) == 1 else given[1] if len(given) == 2 else None
-    if (
-        not isinstance(node.target, ast.Name)
-        or not isinstance(stop, ast.BinOp)
-        or not isinstance(stop.op, ast.Sub)
-    ):
-        return
-    length = re.fullmatch(r"len\((.+)\)", shape(stop.left))
-    if length is None or shape(stop.right) != "1":
-        return
-    index = node.target.id
-    used = [
-        inner
-        for one in node.body
-        for inner in ast.walk(one)
-        if isinstance(inner, ast.Name) and inner.id == index
-    ]
-    plain = [
-        inner
-        for inner in used
-        if isinstance(parent := module.parent.get(inner), ast.Subscript)
-        and parent.slice is inner
-        and shape(parent.value) == length[1]
-    ]
-    if used and len(plain) == len(used):
-        text = f"The last element of {length[1]} is left out: range(len({length[1]}))."
-        yield OFF_BY_ONE.at(module.file, node.lineno, text, confidence=0.7)
 
 
 def _bound(test: ast.expr) -> tuple[str, bool, float, bool] | None:

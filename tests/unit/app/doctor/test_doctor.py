@@ -2,9 +2,11 @@
 
 import pytest
 
+from agents.sandbox import choice
 from app.doctor.facts import Fact, Section, to_json, to_lines
 from app.doctor.models import memory, models
 from app.doctor.processor import cgroup_quota, processor
+from app.doctor.sandbox import sandbox
 from app.doctor.scheduling import scheduling
 from app.doctor.storage import storage
 from app.doctor.terminal import terminal
@@ -153,3 +155,19 @@ def test_the_report_has_the_same_facts_for_people_and_programs():
         "  bb     no",
         "         note: do.",
     ]
+
+
+def test_the_sandbox_and_its_layers_are_listed(settings, monkeypatch):
+    section = sandbox(settings.model_copy(update={"sandbox": "off"}))
+    name, layers = section.facts
+    assert (name.value, layers.value) == ("off", ["environment", "limits", "privileges"])
+    assert layers.advice.startswith("The sandbox is off")
+
+
+def test_a_machine_without_a_sandbox_is_told_why(settings, monkeypatch):
+    monkeypatch.setattr(choice, "_found", {})
+    monkeypatch.setattr(choice, "bubblewrap_program", lambda: None)
+    monkeypatch.setattr(choice, "_kernel", lambda: (0, False))
+    (fact,) = sandbox(settings).facts
+    assert (fact.value, fact.level) == (None, "note")
+    assert "bubblewrap is not installed" in fact.advice
