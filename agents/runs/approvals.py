@@ -29,7 +29,7 @@ class ApprovalRequest:
         run: the run's id.
         agent: key of the agent.
         tool: name of the tool.
-        arguments: exact arguments as JSON text.
+        arguments: exact arguments as JSON text; for a change of files, the unified diff.
         target: the words a rule is matched against, such as the command.
         effects: what the tool may do.
         folder: the working folder.
