@@ -20,6 +20,8 @@ from agents.api.agent_spec import PermissionMode
 from agents.api.budget import Budget
 from agents.api.errors import InvalidTask
 from agents.api.events import RunState
+from agents.guardrails.guardrails import Guardrails
+from agents.guardrails.policy import agent_policy
 from agents.pipelines.pipeline import check_pipeline
 from agents.pipelines.pipeline_file import find_pipeline, load_pipelines, parse_pipeline
 from agents.pipelines.pipeline_run import Means, PipelineResult, PipelineRun
@@ -30,6 +32,8 @@ from agents.roster.roster import Roster, load_roster
 from agents.runs.agent_run import AgentRun, ModelPhase, detector_results
 from agents.runs.approvals import Approvals
 from agents.runs.result import RunResult
+from agents.runs.run_guard import RunGuard
+from agents.runs.run_memory import RunMemory
 from agents.runs.run_store import RunStore, StoredRun
 from agents.runs.tool_executor import stricter
 from agents.runs.tool_settings import ToolSettings, remove_old_artifacts
@@ -58,6 +62,8 @@ class Cluster:
         mode: PermissionMode = "ask",
         store: RunStore | None = None,
         pipeline_folders: Sequence[Path] = (),
+        guard: RunGuard | None = None,
+        memory: RunMemory | None = None,
         settings: ToolSettings | None = None,
     ) -> None:
         """Open the roster.
@@ -72,6 +78,9 @@ class Cluster:
             mode: permission mode of all runs.
             store: where pipelines' results are kept, so that a run can be resumed; None keeps nothing.
             pipeline_folders: folders of the user's pipelines.
+            guard: checks what the model reads and writes; None takes the recognizers of the registry with
+                the defaults for agents.
+            memory: where runs recall from and leave episodes; None has neither.
             settings: what the user decided about tools; None takes the defaults.
         """
         self._settings = ToolSettings() if settings is None else settings
@@ -85,7 +94,11 @@ class Cluster:
         )
         if model is None and client is not None:
             model = _phase(client, self.registry)
+        if guard is None:
+            guard = RunGuard(Guardrails(agent_policy(), recognizers=self.registry.guardrails))
         self._model = model
+        self._guard = guard
+        self._memory = memory
         self._mode = mode
         self._means = Means(
             self.registry,
@@ -95,6 +108,8 @@ class Cluster:
             mode=mode,
             model=model,
             store=store,
+            guard=guard,
+            memory=memory,
             settings=self._settings,
         )
 
@@ -134,6 +149,7 @@ class Cluster:
             raise InvalidTask("There is no model to ask: give the cluster a client.")
         layout, decider = self._model.parts()
         session = self._model.session
+        document = (await asyncio.to_thread(self._guard.admit, document)).text
         return await ask_all(session, layout, decider, document, questions, max_tokens=max_tokens)
 
     async def run(
@@ -192,6 +208,8 @@ class Cluster:
             mode=stricter(self._mode, mode),
             budget=budget,
             model=self._model if use_model else None,
+            guard=self._guard,
+            memory=self._memory,
             settings=self._settings,
         )
         on_start(run)
@@ -229,7 +247,7 @@ class Cluster:
                 seconds=min(pipeline.seconds, budget.seconds),
             )
         roster = self.roster
-        check_pipeline(pipeline, roster)
+        check_pipeline(pipeline, roster, self.registry.reducers)
         work = await open_task(
             paths, task=task, document=document, base=base, conversation=conversation
         )
@@ -333,7 +351,7 @@ class Cluster:
             seconds=request["seconds"],
         )
         roster = self.roster
-        check_pipeline(pipeline, roster)
+        check_pipeline(pipeline, roster, self.registry.reducers)
         base = request["base"]
         work = await open_task(
             request["paths"],

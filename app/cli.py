@@ -35,6 +35,7 @@ cli = typer.Typer(
 )
 
 
+_TAKE_GUARDRAILS = {"run", "chat", "web"}
 _USE_TOOLS = {"agents", "pipelines", "doctor"}
 _TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "chat", "doctor", "web"}
 
@@ -108,6 +109,8 @@ def pravaha(
         refuse_groups(flags, "sampling", "screen", reason="has no meaning with --serve")
     else:
         refuse_groups(flags, "server", reason="needs --serve")
+        if "attach" in flags:
+            refuse_groups(flags, "agents", reason="is decided by the server of --attach")
     with one_sentence_errors():
         if serve:
             status = _serve(flags)
@@ -124,6 +127,7 @@ def pravaha(
                 "engine",
                 "sampling",
                 "remote",
+                "guardrails",
                 "agents",
                 reason="has no meaning with --replay",
             )
@@ -146,6 +150,8 @@ def _refuse_for(command: str, flags: dict[str, Any]) -> None:
         refuse_groups(flags, "agents", reason=reason)
     if command not in _TAKE_SETTINGS:
         refuse_groups(flags, "engine", "sampling", "remote", reason=reason)
+    if command not in _TAKE_GUARDRAILS:
+        refuse_groups(flags, "guardrails", reason=reason)
 
 
 def _serve(flags: dict[str, Any]) -> int:

@@ -19,6 +19,7 @@ from agents.mcp.servers import McpServers
 from agents.outputs.base import Output
 from agents.plugins.hooks import API_VERSION, GROUP, Hooks
 from agents.procedures.procedure import Procedure
+from agents.procedures.reducers import Reducer
 from agents.tools.tool import Tool
 
 _LOG = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class Registry:
     guardrails: dict[str, RecognizerFactory] = field(default_factory=dict)
     outputs: dict[str, type[Output]] = field(default_factory=dict)
     procedures: dict[str, Procedure] = field(default_factory=dict)
+    reducers: dict[str, Reducer] = field(default_factory=dict)
     agent_folders: list[Path] = field(default_factory=list)
     pipeline_folders: list[Path] = field(default_factory=list)
     plugins: list[PluginInfo] = field(default_factory=list)
@@ -150,6 +152,7 @@ def _collect(registry: Registry, manager: pluggy.PluginManager) -> dict[str, lis
         "guardrails": {k: v for part in hook.pravaha_guardrails() for k, v in part.items()},
         "outputs": {one.__name__: one for one in items(hook.pravaha_outputs)},
         "procedures": {k: v for part in hook.pravaha_procedures() for k, v in part.items()},
+        "reducers": {k: v for part in hook.pravaha_reducers() for k, v in part.items()},
     }
     for kind, named in found.items():
         twice = sorted(set(named) & set(getattr(registry, kind)))

@@ -105,9 +105,10 @@ class Approvals:
         if _rule(request) in self._allowed:
             return
         if not self.has_approver:
+            why = f" because {request.reason}" if request.reason else ""
             raise PermissionDenied(
-                f"{request.tool} needs an approval and nobody can be asked here: pass --approve ask "
-                "in a terminal, or --approve auto."
+                f"{request.tool} needs an approval{why}, and nobody can be asked here: run it in a "
+                "terminal, or with --approve auto where only the mode asks."
             )
         future: asyncio.Future[tuple[Decision, str]] = asyncio.get_running_loop().create_future()
         expires_at = self._wall() + self._timeout_s

@@ -20,6 +20,7 @@ from agents.plugins.registry import Registry
 from agents.roster.roster import Roster
 from agents.runs.agent_run import AgentRun
 from agents.runs.approvals import ApprovalRequest, Approvals
+from agents.runs.run_guard import RunGuard
 from agents.service.recording import Recording
 from agents.steps.model_phase import StepsPhase
 from agents.tools.tool import Effect, Taint, Tool, ToolContext, ToolOutput
@@ -64,6 +65,7 @@ async def replay(
     roster: Roster,
     client: "EngineClient | None",
     *,
+    guard: RunGuard | None = None,
     on_event: Callable[[RunEvent], None] = lambda event: None,
 ) -> list[RunEvent]:
     """Run the recorded agent again; its events.
@@ -73,6 +75,7 @@ async def replay(
         registry: what is registered.
         roster: the agents.
         client: an engine with the recorded model, for its tokenizer; None if no model took part.
+        guard: the guardrails, as `Cluster` takes them.
         on_event: called with each event.
 
     Raises:
@@ -101,6 +104,7 @@ async def replay(
         model=phase,
         approvals=_ReplayedApprovals(recording.events, has_approver=recording.has_approver),
         mode=recording.mode,
+        guard=guard,
     )
     events: list[RunEvent] = []
 
@@ -148,7 +152,14 @@ def _answering(tool: Tool, outputs: deque[Mapping[str, Any]]) -> Tool:
 def first_difference(
     recorded: Sequence[RunEvent], replayed: Sequence[RunEvent]
 ) -> Difference | None:
-    """The first event that differs in more than ids and times, or None."""
+    """The first event that differs in more than ids and times, or None.
+
+    Events of the memory are not compared: a replay leaves no episode.
+    """
+    recorded, replayed = (
+        [event for event in events if event.type is not RunEventType.MEMORY]
+        for events in (recorded, replayed)
+    )
     for number in range(max(len(recorded), len(replayed))):
         one = _comparable(recorded[number]) if number < len(recorded) else None
         other = _comparable(replayed[number]) if number < len(replayed) else None

@@ -53,6 +53,7 @@ class ToolContext:
         artifacts: folder for outputs too long to return, or None.
         progress: called with pieces of output while the tool runs.
         taint: labels of everything the run has read before this call.
+        memory: the database of the memory; None if the run has none.
         sandbox: where commands are executed.
     """
 
@@ -63,6 +64,7 @@ class ToolContext:
     artifacts: Path | None = None
     progress: Callable[[str], None] = lambda text: None
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
+    memory: Path | None = None
     sandbox: SandboxMode = "auto"
 
 

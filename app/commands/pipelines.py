@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
@@ -303,9 +303,12 @@ async def _run(
         open_model_client,
         open_registry,
         open_roster,
+        open_run_guard,
+        open_run_memory,
         pipeline_folders,
         tool_settings,
     )
+    from app.runtime.opening import embedder
     from app.settings.sources import load_settings
 
     registry = open_registry(load_settings(flags))
@@ -317,15 +320,19 @@ async def _run(
         client = None
         if use_model:
             client = await asyncio.to_thread(stack.enter_context, open_model_client(flags))
+        settings = load_settings(flags)
+        encoder = stack.enter_context(closing(embedder(settings)))
         cluster = Cluster(
             registry=registry,
+            guard=open_run_guard(settings, registry, encoder, client),
+            memory=open_run_memory(settings, encoder, records=use_model),
             roster=open_roster(registry),
             client=client,
             approvals=approvals,
             mode=mode,
             store=store,
             pipeline_folders=pipeline_folders(),
-            settings=tool_settings(load_settings(flags)),
+            settings=tool_settings(settings),
         )
         with TerminalApprover(approvals):
             result = await start(cluster, cancelled=cancelled, on_start=show_nodes)

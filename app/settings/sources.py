@@ -20,8 +20,14 @@ from app.settings.settings import ENV_PREFIX, Settings
 
 FILE_NAME = "pravaha.toml"
 
-USER_ONLY = frozenset({"sandbox", "allow", "http_domains"})
-"""Settings that let agents do more: the `pravaha.toml` of a project, which others wrote, cannot set them."""
+TABLES = frozenset({"guardrails", "memory"})
+"""Tables of `pravaha.toml`: `mode` in `[guardrails]` is the setting `guardrails_mode`."""
+
+USER_ONLY = frozenset({"sandbox", "allow", "http_domains"}) | {
+    name for name in Settings.model_fields if name.startswith("guardrails_")
+}
+"""Settings that let agents and models do more: the `pravaha.toml` of a project, which others wrote, cannot
+set them."""
 
 _ENVIRONMENT_ONLY = "config_dir"  # the folder of the file, which the file itself cannot set
 _SECRET = {"api_key", "mcp"}
@@ -80,7 +86,7 @@ def _refuse_widening(found: Mapping[str, Any], path: Path, environ: Mapping[str,
         return
     for name in sorted(USER_ONLY & found.keys()):
         raise ConfigurationError(
-            f"{path}: {name} lets agents do more than a project may decide: set it in "
+            f"{path}: {name} is not for a project to decide: set it in "
             f"{user_folder(environ) / FILE_NAME}, by {ENV_PREFIX}{name.upper()} or by {flag_of(name)}."
         )
 
@@ -132,6 +138,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"{path} can't be read: {error}.") from error
+    found = _flattened(found, path)
     for name in found:
         if name == _ENVIRONMENT_ONLY:
             raise ConfigurationError(
@@ -140,6 +147,21 @@ def _read_toml(path: Path) -> dict[str, Any]:
         if name not in Settings.model_fields:
             raise ConfigurationError(f"{path}: {name} is not a setting{_near(name)}")
     return found
+
+
+def _flattened(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The members of the tables of several settings, such as `[guardrails]`, by the settings' names."""
+    flat: dict[str, Any] = {}
+    for name, value in found.items():
+        if name not in TABLES or not isinstance(value, dict):
+            flat[name] = value
+            continue
+        for member, inner in value.items():
+            if f"{name}_{member}" not in Settings.model_fields:
+                near = _near(f"{name}_{member}").replace(f"{name}_", f"{name}.")
+                raise ConfigurationError(f"{path}: {name}.{member} is not a setting{near}")
+            flat[f"{name}_{member}"] = inner
+    return flat
 
 
 def _near(name: str, *, upper: bool = False) -> str:

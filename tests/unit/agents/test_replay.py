@@ -58,7 +58,6 @@ async def record(key, registry, folder, target):
             paths=(str(folder),),
             task=case.task,
             document=case.document,
-            mode="auto",
             model=session.identity(),
             profile=replace(ABLE, model=session.identity()),
             events=events,

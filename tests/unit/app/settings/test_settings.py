@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.guardrails.detection import Action, Kind
 from app.commands.setting_options import GROUPS
 from app.settings.errors import ConfigurationError
 from app.settings.help import HELP
@@ -111,7 +112,16 @@ def test_folders_may_be_moved_one_by_one(folders, monkeypatch, tmp_path):
 def test_every_setting_is_explained_and_every_option_is_a_setting():
     assert set(HELP) == set(Settings.model_fields)
     options = {name for group in GROUPS.values() for name in group}
-    without_option = {"data_dir", "cache_dir", "config_dir", "keymap", "mcp"}
+    without_option = {
+        "data_dir",
+        "cache_dir",
+        "config_dir",
+        "keymap",
+        "memory_recall_tokens",
+        "mcp",
+    }
+    members = ("input", "output", "blocklist", "allowed_hosts", "phone_regions")
+    without_option |= {f"guardrails_{name}" for name in members}
     assert options == set(Settings.model_fields) - without_option
 
 
@@ -210,6 +220,49 @@ def test_the_swap_tier_needs_prefix_caching(folders):
     assert load(folders, swap_bytes="0").swap_bytes == 0
     with pytest.raises(ConfigurationError, match="--swap-bytes is '1GiB' but should be 0 without"):
         load(folders, flags={"swap_bytes": "1GiB", "prefix_caching": False})
+
+
+def test_the_guardrails_are_a_table(folders):
+    written = (
+        '[guardrails]\nmode = "redact"\nblocklist = ["secret plan"]\nallowed_hosts = ["img.example"]\n'
+        '[guardrails.output]\nemail = "redact"\n[memory]\nepisodes = "never"'
+    )
+    settings = load(folders, user=written)
+    assert (settings.guardrails_mode, settings.memory_episodes) == ("redact", "never")
+    policy = settings.guardrail_policy()
+    assert policy.blocklist == ("secret plan",)
+    assert policy.output_actions[Kind.EMAIL] is Action.REDACT
+    assert policy.input_actions[Kind.EMAIL] is Action.FLAG
+    assert policy.allowed_hosts == ("img.example",)
+
+
+def test_a_mode_decides_what_no_setting_names(folders):
+    checked = load(folders).guardrail_policy()
+    assert checked.input_actions[Kind.CARD] is Action.ALLOW
+    assert checked.output_actions[Kind.EXFILTRATION] is Action.REDACT
+    off = load(folders, user='[guardrails]\nmode = "off"').guardrail_policy()
+    assert set(off.output_actions.values()) == {Action.ALLOW}
+
+
+@pytest.mark.parametrize(
+    ("written", "sentence"),
+    [
+        (
+            "[guardrails]\nmod = 1",
+            r"guardrails\.mod is not a setting: did you mean guardrails\.mode\?",
+        ),
+        ('[guardrails.input]\nmail = "flag"', "guardrails_input"),
+        ('[guardrails]\nblocklist = [""]', "guardrails_blocklist"),
+    ],
+)
+def test_a_mistake_in_the_guardrails_is_one_sentence(folders, written, sentence):
+    with pytest.raises(ConfigurationError, match=sentence):
+        load(folders, user=written)
+
+
+def test_a_project_cannot_change_the_guardrails(folders):
+    with pytest.raises(ConfigurationError, match="guardrails_mode is not for a project to decide"):
+        load(folders, here='[guardrails]\nmode = "off"')
 
 
 @pytest.mark.parametrize(("name", "value"), [("sandbox", "off"), ("allow", "shell: *")])
