@@ -11,6 +11,7 @@ for finding in result.findings:
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,16 +20,21 @@ from agents.api.agent_spec import PermissionMode
 from agents.api.budget import Budget
 from agents.api.errors import InvalidTask
 from agents.api.events import RunState
+from agents.guardrails.guardrails import Guardrails
+from agents.guardrails.policy import agent_policy
 from agents.pipelines.pipeline import check_pipeline
 from agents.pipelines.pipeline_file import find_pipeline, load_pipelines, parse_pipeline
 from agents.pipelines.pipeline_run import Means, PipelineResult, PipelineRun
 from agents.plugins.registry import Registry, load_registry
 from agents.procedures.procedure import AgentTask
+from agents.roster.live_roster import LiveRoster
 from agents.roster.roster import Roster, load_roster
 from agents.runs.agent_run import AgentRun, ModelPhase, detector_results
 from agents.runs.approvals import Approvals
 from agents.runs.result import RunResult
-from agents.runs.run_store import RunStore
+from agents.runs.run_guard import RunGuard
+from agents.runs.run_memory import RunMemory
+from agents.runs.run_store import RunStore, StoredRun
 from agents.runs.tool_executor import stricter
 from agents.runs.tool_settings import ToolSettings, remove_old_artifacts
 from agents.workspace.workspace import Workspace, open_workspace
@@ -49,40 +55,50 @@ class Cluster:
         self,
         *,
         registry: Registry | None = None,
-        roster: Roster | None = None,
+        roster: Roster | LiveRoster | None = None,
         model: ModelPhase | None = None,
         client: "EngineClient | None" = None,
         approvals: Approvals | None = None,
         mode: PermissionMode = "ask",
         store: RunStore | None = None,
         pipeline_folders: Sequence[Path] = (),
+        guard: RunGuard | None = None,
+        memory: RunMemory | None = None,
         settings: ToolSettings | None = None,
     ) -> None:
         """Open the roster.
 
         Args:
             registry: what is registered; None loads the built-in parts and the installed plugins.
-            roster: the agents; None loads the built-in ones.
+            roster: the agents; None loads the built-in ones. Runs that start after a change of a live one
+                have the changed agents.
             model: the model phase; None runs all agents without a model.
             client: an engine, instead of a model phase: its model takes part by what it is measured to do.
             approvals: where tool calls wait for a decision; None denies them.
             mode: permission mode of all runs.
             store: where pipelines' results are kept, so that a run can be resumed; None keeps nothing.
             pipeline_folders: folders of the user's pipelines.
+            guard: checks what the model reads and writes; None takes the recognizers of the registry with
+                the defaults for agents.
+            memory: where runs recall from and leave episodes; None has neither.
             settings: what the user decided about tools; None takes the defaults.
         """
         self._settings = ToolSettings() if settings is None else settings
         if self._settings.artifacts is not None:
             remove_old_artifacts(self._settings.artifacts)
         self.registry = load_registry() if registry is None else registry
-        self.roster = load_roster(self.registry) if roster is None else roster
+        self._roster = load_roster(self.registry) if roster is None else roster
         self.approvals = Approvals(has_approver=False) if approvals is None else approvals
         self.pipelines, self.pipeline_problems = load_pipelines(
             [*self.registry.pipeline_folders, *pipeline_folders]
         )
         if model is None and client is not None:
             model = _phase(client, self.registry)
+        if guard is None:
+            guard = RunGuard(Guardrails(agent_policy(), recognizers=self.registry.guardrails))
         self._model = model
+        self._guard = guard
+        self._memory = memory
         self._mode = mode
         self._means = Means(
             self.registry,
@@ -92,8 +108,15 @@ class Cluster:
             mode=mode,
             model=model,
             store=store,
+            guard=guard,
+            memory=memory,
             settings=self._settings,
         )
+
+    @property
+    def roster(self) -> Roster:
+        """The agents as a new run would have them."""
+        return self._roster.current() if isinstance(self._roster, LiveRoster) else self._roster
 
     async def ask_all(
         self, document: str, questions: "Sequence[AnyQuestion]", *, max_tokens: int = 96
@@ -126,6 +149,7 @@ class Cluster:
             raise InvalidTask("There is no model to ask: give the cluster a client.")
         layout, decider = self._model.parts()
         session = self._model.session
+        document = (await asyncio.to_thread(self._guard.admit, document)).text
         return await ask_all(session, layout, decider, document, questions, max_tokens=max_tokens)
 
     async def run(
@@ -141,6 +165,7 @@ class Cluster:
         cancelled: asyncio.Event | None = None,
         use_model: bool = True,
         mode: PermissionMode = "auto",
+        conversation: str = "",
         on_start: Callable[[AgentRun], None] = lambda run: None,
     ) -> RunResult:
         """Run one agent to its end.
@@ -156,6 +181,7 @@ class Cluster:
             cancelled: set to stop the run, which then returns its partial result.
             use_model: whether the cluster's model takes part.
             mode: permission mode of this run; may only tighten the cluster's.
+            conversation: id of the conversation that asks; approvals given "always" hold within it.
             on_start: called with the run before it begins, to follow its events.
 
         Raises:
@@ -163,7 +189,14 @@ class Cluster:
             InvalidTask: a path does not exist or cannot be read.
         """
         spec = self.roster.get(key)
-        work = await open_task(paths, task=task, document=document, inputs=inputs, base=base)
+        work = await open_task(
+            paths,
+            task=task,
+            document=document,
+            inputs=inputs,
+            base=base,
+            conversation=conversation,
+        )
         stop = asyncio.Event() if cancelled is None else cancelled
         run = AgentRun(
             spec,
@@ -175,6 +208,8 @@ class Cluster:
             mode=stricter(self._mode, mode),
             budget=budget,
             model=self._model if use_model else None,
+            guard=self._guard,
+            memory=self._memory,
             settings=self._settings,
         )
         on_start(run)
@@ -194,6 +229,7 @@ class Cluster:
         cancelled: asyncio.Event | None = None,
         use_model: bool = True,
         mode: PermissionMode = "auto",
+        conversation: str = "",
         on_start: Callable[[PipelineRun], None] = lambda run: None,
     ) -> PipelineResult:
         """Run a pipeline to its end. Arguments as `run`.
@@ -210,8 +246,11 @@ class Cluster:
                 tokens=min(pipeline.tokens, budget.tokens),
                 seconds=min(pipeline.seconds, budget.seconds),
             )
-        check_pipeline(pipeline, self.roster)
-        work = await open_task(paths, task=task, document=document, base=base)
+        roster = self.roster
+        check_pipeline(pipeline, roster, self.registry.reducers)
+        work = await open_task(
+            paths, task=task, document=document, base=base, conversation=conversation
+        )
         request = {
             "paths": [_absolute(path) for path in paths],
             "task": task,
@@ -222,12 +261,15 @@ class Cluster:
         }
         means = replace(
             self._means,
+            roster=roster,
             mode=stricter(self._mode, mode),
             model=self._model if use_model else None,
         )
         run = PipelineRun(pipeline, work, means, cancelled=cancelled, request=request)
-        on_start(run)
-        return await run.execute()
+        store = means.store
+        with nullcontext() if store is None else store.hold(run.id):
+            on_start(run)
+            return await run.execute()
 
     async def repair(
         self,
@@ -283,11 +325,23 @@ class Cluster:
         The files are read anew: results of finished nodes are those of the files as they were.
 
         Raises:
-            InvalidTask: there is no such run, it has succeeded already, or nothing is stored.
+            InvalidTask: there is no such run, it has succeeded already, another process is at work on it, or
+                nothing is stored.
         """
-        if self._means.store is None:
+        store = self._means.store
+        if store is None:
             raise InvalidTask("No runs are stored here.")
-        stored = self._means.store.get(run_id)
+        store.get(run_id)  # refuses an unknown run before there is a lock for it
+        with store.hold(run_id):
+            return await self._go_on(store.get(run_id), cancelled, on_start)
+
+    async def _go_on(
+        self,
+        stored: StoredRun,
+        cancelled: asyncio.Event | None,
+        on_start: Callable[[PipelineRun], None],
+    ) -> PipelineResult:
+        run_id = stored.id
         if stored.state is RunState.OK:
             raise InvalidTask(f"The run {run_id} has finished; there is nothing to resume.")
         request = stored.request
@@ -296,7 +350,8 @@ class Cluster:
             tokens=request["tokens"],
             seconds=request["seconds"],
         )
-        check_pipeline(pipeline, self.roster)
+        roster = self.roster
+        check_pipeline(pipeline, roster, self.registry.reducers)
         base = request["base"]
         work = await open_task(
             request["paths"],
@@ -307,7 +362,7 @@ class Cluster:
         run = PipelineRun(
             pipeline,
             work,
-            self._means,
+            replace(self._means, roster=roster),
             cancelled=cancelled,
             run=run_id,
             request=request,
@@ -321,7 +376,7 @@ def _phase(client: "EngineClient", registry: Registry) -> ModelPhase:
     from agents.model.session import ModelSession
     from agents.steps.model_phase import StepsPhase
 
-    return StepsPhase(ModelSession(client), tuple(registry.tools.values()))
+    return StepsPhase(ModelSession(client), registry.catalogue)
 
 
 async def open_task(
@@ -331,6 +386,7 @@ async def open_task(
     document: str = "",
     inputs: Mapping[str, Any] | None = None,
     base: Path | None = None,
+    conversation: str = "",
 ) -> AgentTask:
     """The task over files; a single file is also the document, unless there is another.
 
@@ -343,7 +399,7 @@ async def open_task(
         workspace = await asyncio.to_thread(open_workspace, given)
     if not document and len(given) == 1 and len(workspace) == 1 and given[0].is_file():
         document = workspace.files[0].text
-    return AgentTask(task, workspace, document, dict(inputs or {}), base)
+    return AgentTask(task, workspace, document, dict(inputs or {}), base, conversation)
 
 
 def _absolute(path: str | Path) -> str:

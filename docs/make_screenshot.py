@@ -1,6 +1,6 @@
 """Writes the pictures of the README: the real application with the demo model.
 
-    python docs/make_screenshot.py [--theme ganga]
+    python docs/make_screenshot.py [--theme ganga] [--scene agents]
 
 The figures in the pictures are measured on this machine: run it while nothing else does.
 """
@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +19,8 @@ from pathlib import Path
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from agents.service.run_service import RunService
+from app.runtime.agents import open_run_service
 from app.runtime.opening import OpenClient, open_client, open_session, wait_loaded
 from app.settings.sources import load_settings
 from app.tui.app import PravahaApp
@@ -37,6 +39,20 @@ SETTINGS = {
 }
 """Small blocks, so that short conversations have several on the KV map; a seed and no swapped blocks, so that
 answers do not depend on earlier runs."""
+SHOP = """import sqlite3
+
+from flask import Flask, request
+
+app = Flask(__name__)
+API_TOKEN = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+
+
+@app.route("/users")
+def users():
+    db = sqlite3.connect("app.db")
+    return db.execute("SELECT * FROM users WHERE name = '" + request.args["name"] + "'").fetchall()
+"""
+"""What the agents review."""
 EARLIER = (
     ("What is the capital of France?", "And of Italy?", "And of Japan?"),
     ("Explain the water cycle in three short steps.", "What is condensation?"),
@@ -124,6 +140,25 @@ async def narrow(screen: DrivenScreen) -> None:
     await screen.running(words=30)
 
 
+def write_shop(project: Path) -> None:
+    """The project that the agents review."""
+    project.mkdir()
+    (project / "app.py").write_text(SHOP, encoding="utf-8")
+    (project / "test_app.py").write_text("def test_x():\n    assert True\n", encoding="utf-8")
+
+
+async def agents(screen: DrivenScreen) -> None:
+    """A security review whose next tool call waits for an approval."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = Path(folder, "shop")
+        write_shop(project)
+        await screen.begin(f"/agents secure-code-review {project}: before the release")
+        await screen.press("f4", "f4")
+        await screen.shows("1 waiting for approval")
+        await screen.gone("f4 shows it")
+        await screen.gone("waits for your approval")
+
+
 # In this order: each goes on with the conversation of the one before.
 SCENES = {
     "expand": Scene((116, 30), "Four answers to one question, generated side by side", expand),
@@ -135,6 +170,9 @@ SCENES = {
     ),
     "kv": Scene((104, 34), "The KV map, live requests and events", kv),
     "scheduler": Scene((104, 38), "The plan of a step and every request over time", scheduler),
+    "agents": Scene(
+        (110, 26), "Agents that review a project, and a call that waits for approval", agents
+    ),
     "narrow": Scene((80, 24), "The chat on a terminal of 80 columns and 24 rows", narrow),
 }
 
@@ -151,11 +189,23 @@ def converse(session: TreeSession) -> None:
     session.new_tree()
 
 
-async def take(theme: str, opened: OpenClient, session: TreeSession) -> None:
+async def take(
+    theme: str,
+    names: Sequence[str],
+    opened: OpenClient,
+    session: TreeSession,
+    run_service: RunService,
+) -> None:
     """Play the scenes one after the other, in one conversation, and write a picture of each."""
-    for name, scene in SCENES.items():
-        began = time.monotonic()
-        app = PravahaApp(opened.client, session, version=metadata.version("pravaha"), theme=theme)
+    for name in names:
+        scene, began = SCENES[name], time.monotonic()
+        app = PravahaApp(
+            opened.client,
+            session,
+            version=metadata.version("pravaha"),
+            theme=theme,
+            run_service=run_service,
+        )
         async with driven(app, opened.client, session, scene.size) as screen:
             await scene.play(screen)
             await screen.still()
@@ -169,6 +219,7 @@ def main() -> None:
     """Write the pictures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--theme", default="ganga")
+    parser.add_argument("--scene", choices=SCENES, help="draw this one only")
     arguments = parser.parse_args()
     os.environ.pop("NO_COLOR", None)
     with tempfile.TemporaryDirectory() as folder:
@@ -181,7 +232,12 @@ def main() -> None:
             wait_loaded(opened.client)
             converse(session)
             IMAGES.mkdir(exist_ok=True)
-            asyncio.run(take(arguments.theme, opened, session))
+            names = [arguments.scene] if arguments.scene else list(SCENES)
+            run_service = open_run_service(settings, opened.engine)
+            try:
+                asyncio.run(take(arguments.theme, names, opened, session, run_service))
+            finally:
+                run_service.close()
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ class AgentTask:
         document: a text to work on, such as standard input or an earlier result; may be empty.
         inputs: outputs of earlier nodes and other structured values by name, as JSON values.
         base: root of the state before the change, for comparisons, or None.
+        conversation: id of the conversation that asked, within which "always" approvals hold; empty limits
+            them to the run.
     """
 
     text: str = ""
@@ -35,6 +37,7 @@ class AgentTask:
     document: str = ""
     inputs: Mapping[str, Any] = field(default_factory=dict)
     base: Path | None = None
+    conversation: str = ""
 
 
 class ProcedureContext(Protocol):

@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agents.outputs.finding_markdown import finding_markdown
+
 MAX_FINDINGS = 30
 MAX_CHARS = 20_000
 _TEXT_MEMBERS = ("cannot_do", "text", "summary", "answer", "diff", "reason")
@@ -19,9 +21,10 @@ def markdown_of(name: str, result: Mapping[str, Any]) -> str:
     parts = [f"**{name}**: {_summary(result)}"]
     output = result.get("output") or {}
     findings: Sequence[Mapping[str, Any]] = result.get("findings") or ()
-    parts += [_finding(one) for one in findings[:MAX_FINDINGS]]
+    items = [finding_markdown(one) for one in findings[:MAX_FINDINGS]]
     if len(findings) > MAX_FINDINGS:
-        parts.append(f"- and {len(findings) - MAX_FINDINGS} more findings")
+        items.append(f"- and {len(findings) - MAX_FINDINGS} more findings")
+    parts += ["\n".join(items)] if items else []
     parts += [_member(member, value) for member, value in output.items() if _has(value)]
     parts += [f"*{note}*" for note in (result.get("notes") or ())[:10]]
     text = "\n\n".join(parts)
@@ -37,17 +40,6 @@ def _summary(result: Mapping[str, Any]) -> str:
     state = str(result.get("state", "")).replace("_", " ")
     error = f". {result['error']}" if result.get("error") else ""
     return f"{found} ({state}){error}"
-
-
-def _finding(one: Mapping[str, Any]) -> str:
-    place = f"{one['file']}:{one['line']}" if one["line"] else one["file"]
-    cwe = f", CWE-{one['cwe']}" if one.get("cwe") else ""
-    lines = [f"- **{one['severity']}** `{place}` {one['message']} ({one['rule']}{cwe})"]
-    quote = one.get("evidence") or ""
-    if quote:
-        fence = "```" if "```" not in quote else "~~~~"
-        lines += [f"  {fence}", *(f"  {line}" for line in quote.splitlines()), f"  {fence}"]
-    return "\n".join(lines)
 
 
 def _has(value: Any) -> bool:

@@ -1,13 +1,15 @@
 """`Approvals`: pending tool calls that wait for a person's decision.
 
 One queue for the screen, HTTP and the command line; the first answer wins. Unanswered requests are denied
-after `TIMEOUT_S`. Use from one event loop; `pending` and `decide` may be called from it only.
+after `TIMEOUT_S`. "Always" holds for one agent, one tool and one exact target within one conversation. Use
+from one event loop; `pending` and `decide` may be called from it only.
 """
 
 import asyncio
+import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from agents.api.errors import PermissionDenied
@@ -32,6 +34,8 @@ class ApprovalRequest:
         effects: what the tool may do.
         folder: the working folder.
         reason: why approval is needed, such as taint; may be empty.
+        conversation: what "always" is limited to.
+        expires_at: Unix seconds at which it is denied.
     """
 
     id: str
@@ -43,17 +47,31 @@ class ApprovalRequest:
     effects: frozenset[Effect]
     folder: str
     reason: str = ""
+    conversation: str = ""
+    expires_at: float = 0.0
+
+    @property
+    def pattern(self) -> str:
+        """What "always" allows: the exact target, or the exact arguments of a tool without targets."""
+        return self.target or self.arguments
 
 
 class Approvals:
-    """The pending requests, and the exact targets that were allowed always, by run and reason.
+    """The pending requests, and what was allowed always in a conversation, by pattern and reason.
 
     What was allowed always before a run read untrusted and private data is asked again afterwards.
     """
 
-    def __init__(self, *, timeout_s: float = TIMEOUT_S, has_approver: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        has_approver: bool = True,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
         """`has_approver` false denies at once what would have to be asked."""
         self._timeout_s = timeout_s
+        self._wall = wall_clock
         self.has_approver = has_approver
         self._waiting: dict[str, tuple[ApprovalRequest, asyncio.Future[tuple[Decision, str]]]] = {}
         self._allowed: set[tuple[str, ...]] = set()
@@ -74,7 +92,7 @@ class Approvals:
         if request is None or future is None or future.done():
             return False
         if decision == "always":
-            self._allowed.add(_pattern(request))
+            self._allowed.add(_rule(request))
         future.set_result((decision, reason))
         return True
 
@@ -84,15 +102,17 @@ class Approvals:
         Raises:
             PermissionDenied: it was denied, nobody answered in time, or nobody can be asked.
         """
-        if _pattern(request) in self._allowed:
+        if _rule(request) in self._allowed:
             return
         if not self.has_approver:
+            why = f" because {request.reason}" if request.reason else ""
             raise PermissionDenied(
-                f"{request.tool} needs an approval and nobody can be asked here: pass --approve ask "
-                "in a terminal, or --approve auto."
+                f"{request.tool} needs an approval{why}, and nobody can be asked here: run it in a "
+                "terminal, or with --approve auto where only the mode asks."
             )
         future: asyncio.Future[tuple[Decision, str]] = asyncio.get_running_loop().create_future()
-        self._waiting[request.id] = request, future
+        expires_at = self._wall() + self._timeout_s
+        self._waiting[request.id] = replace(request, expires_at=expires_at), future
         self._changed()
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -113,8 +133,9 @@ class Approvals:
             listener()
 
 
-def _pattern(request: ApprovalRequest) -> tuple[str, ...]:
-    return request.run, request.agent, request.tool, request.target, request.reason
+def _rule(request: ApprovalRequest) -> tuple[str, ...]:
+    scope = request.conversation or request.run
+    return scope, request.agent, request.tool, request.pattern, request.reason
 
 
 def new_approval_id() -> str:

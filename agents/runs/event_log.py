@@ -25,6 +25,11 @@ class EventLog:
         self._events: list[RunEvent] = []
         self._followers: list[Follower] = []
 
+    @property
+    def run(self) -> str:
+        """The run's id."""
+        return self._run
+
     def __len__(self) -> int:
         return len(self._events)
 

@@ -1,13 +1,16 @@
 """`RunStore`: runs, their nodes' results and events in one SQLite database.
 
 A node's result is committed before a dependant starts, so that a run that was killed goes on at its first
-unfinished node. Write-ahead log, mode 0600. One connection; use from one thread.
+unfinished node. Write-ahead log, mode 0600. One connection; use from one thread. While a process works on a
+run it holds the run's lock, which the kernel frees if the process is killed.
 """
 
+import fcntl
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,9 +68,10 @@ class RunStore:
         """Open or create the database.
 
         Raises:
-            InvalidTask: it is damaged, or was written by a newer version.
+            InvalidTask: it is damaged or cannot be written, or was written by a newer version.
             OSError: the folder cannot be written.
         """
+        self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         try:
@@ -80,12 +84,32 @@ class RunStore:
                 raise InvalidTask(f"{path} was written by a newer version of Pravāha: update it.")
             self._db.executescript(_SCHEMA)
             self._db.execute(f"PRAGMA user_version = {_VERSION}")
+        except sqlite3.OperationalError as error:  # a full disk, a read-only one
+            raise InvalidTask(f"{path} cannot be written ({error}).") from error
         except sqlite3.DatabaseError as error:
             raise InvalidTask(f"{path} cannot be read ({error}): move it away.") from error
 
     def close(self) -> None:
         """Close the database."""
         self._db.close()
+
+    @contextmanager
+    def hold(self, run: str) -> Iterator[None]:
+        """Be the only one, in this and in other processes, that works on a run.
+
+        Raises:
+            InvalidTask: somebody else does.
+            OSError: the folder cannot be written.
+        """
+        path = self._path.with_name(f"{self._path.name}.{run}.lock")
+        descriptor = _locked(path)
+        if descriptor is None:
+            raise InvalidTask(f"The run {run} is at work in another process.")
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+            os.close(descriptor)
 
     def begin(
         self, run: str, pipeline: str, source: str, request: Mapping[str, Any], *, now: float
@@ -140,6 +164,22 @@ class RunStore:
         """The newest runs, without their nodes."""
         rows = self._db.execute("SELECT * FROM run ORDER BY created DESC LIMIT ?", (limit,))
         return [_stored(row, {}) for row in rows]
+
+
+def _locked(path: Path) -> int | None:
+    """An open descriptor with the lock of a file, or None if somebody else has it."""
+    while True:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except FileNotFoundError:
+            pass
+        os.close(descriptor)  # its holder removed the file before it let go: lock the new one
 
 
 def _stored(row: tuple[Any, ...], nodes: Mapping[str, Mapping[str, Any]]) -> StoredRun:

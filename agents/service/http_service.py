@@ -172,7 +172,10 @@ class HttpRunService:
 
 
 def _approval(fields: Mapping[str, Any]) -> ApprovalRequest:
-    names = ("id", "run", "agent", "tool", "arguments", "target", "folder", "reason")
+    names = (
+        "id", "run", "agent", "tool", "arguments", "target", "folder", "reason", "conversation",
+        "expires_at",
+    )  # fmt: skip
     return ApprovalRequest(
         **{name: fields[name] for name in names},
         effects=frozenset(Effect(one) for one in fields["effects"]),

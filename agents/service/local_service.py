@@ -15,6 +15,7 @@ from agents.api.errors import AgentError, InvalidTask
 from agents.api.events import RunEvent, RunState
 from agents.runs.approvals import ApprovalRequest, Decision
 from agents.runs.event_log import EventLog
+from agents.service.paths import paths_beneath
 from agents.service.run_request import REPAIR, RunRequest
 from agents.service.run_service import MAX_RUNS
 from agents.service.run_view import RunView, fold
@@ -76,7 +77,7 @@ class LocalRunService:
             find_pipeline(request.name, cluster.pipelines)
         elif len(request.paths) != 1:
             raise InvalidTask("A repair takes one file or folder.")
-        self._check_paths(request)
+        self._paths(request)
         with self._lock:
             if sum(run.result is None for run in self._runs.values()) >= MAX_ACTIVE:
                 raise InvalidTask(f"{MAX_ACTIVE} runs are active: wait for one, or stop one.")
@@ -185,19 +186,10 @@ class LocalRunService:
                 self._cluster = cluster
             return self._cluster
 
-    def _check_paths(self, request: RunRequest) -> None:
+    def _paths(self, request: RunRequest) -> tuple[Path, ...]:
         if self._roots is None:
-            return
-        for path in request.paths:
-            if not self._roots:
-                raise InvalidTask(
-                    "Agents may read no files here: start the server with --agents-root FOLDER, or send "
-                    "the text as `document`."
-                )
-            resolved = (self._roots[0] / path).resolve()
-            if not any(resolved.is_relative_to(root) for root in self._roots):
-                folders = ", ".join(str(root) for root in self._roots)
-                raise InvalidTask(f"{path} is outside of what agents may read: {folders}.")
+            return tuple(Path(path) for path in request.paths)
+        return paths_beneath(request.paths, self._roots)
 
     async def _begin(self, cluster: "Cluster", request: RunRequest) -> str:
         started: asyncio.Future[str] = self._loop.create_future()
@@ -220,8 +212,7 @@ class LocalRunService:
                 started.set_result(run_id)
 
         budget = _budget(request, cluster)
-        root = self._roots[0] if self._roots else Path()
-        paths = [root / path for path in request.paths]
+        paths = self._paths(request)
         try:
             if request.kind == "agent":
                 done = await cluster.run(
@@ -233,6 +224,7 @@ class LocalRunService:
                     cancelled=run.cancelled,
                     use_model=request.use_model,
                     mode=request.mode,
+                    conversation=request.conversation,
                     on_start=begin,
                 )
                 run.result = dict(done.fields())
@@ -256,6 +248,7 @@ class LocalRunService:
                     cancelled=run.cancelled,
                     use_model=request.use_model,
                     mode=request.mode,
+                    conversation=request.conversation,
                     on_start=begin,
                 )
                 run.result = graph.fields()

@@ -28,6 +28,7 @@ class RunRequest:
         mode: permission mode; may only tighten the service's.
         tokens: bound of computed tokens, or None for the agent's.
         seconds: bound of wall time, or None for the agent's.
+        conversation: id of the conversation that asks; an approval given "always" holds within it.
     """
 
     kind: RunKind
@@ -39,6 +40,7 @@ class RunRequest:
     mode: PermissionMode = "ask"
     tokens: int | None = None
     seconds: float | None = None
+    conversation: str = ""
 
     def fields(self) -> dict[str, Any]:
         """The request as JSON members."""
@@ -59,7 +61,7 @@ def request_from_fields(data: Mapping[str, Any]) -> RunRequest:
         raise InvalidTask("kind must be agent, pipeline or repair.")
     if data.get("mode", "ask") not in get_args(PermissionMode):
         raise InvalidTask("mode must be auto, ask or deny.")
-    for name in ("name", "task", "document"):
+    for name in ("name", "task", "document", "conversation"):
         if not isinstance(data.get(name, ""), str) or len(data.get(name, "")) > MAX_TEXT:
             raise InvalidTask(f"{name} must be a text of at most {MAX_TEXT:,} characters.")
     if not data.get("name"):
@@ -85,6 +87,7 @@ def request_from_fields(data: Mapping[str, Any]) -> RunRequest:
         mode=cast(PermissionMode, data.get("mode", "ask")),
         tokens=_bound(data.get("tokens"), "tokens", int),
         seconds=_bound(data.get("seconds"), "seconds", float),
+        conversation=data.get("conversation", ""),
     )
 
 

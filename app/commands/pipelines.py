@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agents.cluster import Cluster
     from agents.pipelines.pipeline import Pipeline
     from agents.pipelines.pipeline_run import PipelineResult
+    from agents.runs.run_store import RunStore
 
 pipelines_app = typer.Typer(
     no_args_is_help=True, help="List, show, run and resume pipelines: graphs of agents."
@@ -97,7 +98,7 @@ def show(name: NameArgument, as_json: JsonOption = False) -> None:
 
 
 @pipelines_app.command()
-@setting_options("engine", "agents", "remote")
+@setting_options("engine", "agents", "runs", "remote")
 def run(
     context: typer.Context,
     name: NameArgument,
@@ -142,7 +143,7 @@ def run(
 
 
 @pipelines_app.command()
-@setting_options("engine", "agents", "remote")
+@setting_options("engine", "agents", "runs", "remote")
 def resume(
     context: typer.Context,
     run: Annotated[str, typer.Argument(help="The run's id.")],
@@ -271,6 +272,20 @@ def _execute(
     raise typer.Exit(EXIT_FINDINGS if found else 0)
 
 
+def _store(stack: ExitStack) -> "RunStore | None":
+    """The database of runs; None, with a warning, if it cannot be opened: the run is worth more."""
+    from agents.api.errors import InvalidTask
+    from app.runtime.agents import open_run_store
+
+    try:
+        store = open_run_store()
+    except (InvalidTask, OSError) as error:
+        print(f"pravaha: {error} This run is not saved and cannot be resumed.", file=sys.stderr)
+        return None
+    stack.callback(store.close)
+    return store
+
+
 async def _run(
     start: "Callable[..., Awaitable[PipelineResult]]",
     flags: dict[str, Any],
@@ -280,39 +295,44 @@ async def _run(
     as_json: bool,
 ) -> "PipelineResult":
     from agents.cluster import Cluster
-    from agents.plugins.registry import load_registry
     from agents.runs.approvals import Approvals
     from app.commands.agents.asking import TerminalApprover, can_ask
     from app.commands.agents.findings_table import print_pipeline_result
     from app.commands.agents.progress import cancel_on_interrupt, show_nodes
     from app.runtime.agents import (
         open_model_client,
+        open_registry,
         open_roster,
-        open_run_store,
+        open_run_guard,
+        open_run_memory,
         pipeline_folders,
         tool_settings,
     )
+    from app.runtime.opening import embedder
     from app.settings.sources import load_settings
 
-    registry = load_registry()
+    registry = open_registry(load_settings(flags))
     approvals = Approvals(has_approver=mode == "ask" and can_ask())
     cancelled = asyncio.Event()
     with ExitStack() as stack:
         cancel_on_interrupt(cancelled, stack)
-        store = open_run_store()
-        stack.callback(store.close)
+        store = _store(stack)
         client = None
         if use_model:
             client = await asyncio.to_thread(stack.enter_context, open_model_client(flags))
+        settings = load_settings(flags)
+        encoder = stack.enter_context(closing(embedder(settings)))
         cluster = Cluster(
             registry=registry,
+            guard=open_run_guard(settings, registry, encoder, client),
+            memory=open_run_memory(settings, encoder, records=use_model),
             roster=open_roster(registry),
             client=client,
             approvals=approvals,
             mode=mode,
             store=store,
             pipeline_folders=pipeline_folders(),
-            settings=tool_settings(load_settings(flags)),
+            settings=tool_settings(settings),
         )
         with TerminalApprover(approvals):
             result = await start(cluster, cancelled=cancelled, on_start=show_nodes)

@@ -108,6 +108,7 @@ def with_chosen_model(settings: "Settings", preferences: "Preferences") -> "Sett
 def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
     from importlib import metadata
 
+    from agents.service.confined_service import ConfinedRunService
     from app.commands.background_server import BackgroundServer
     from app.commands.fetch_bar import fetch_bar
     from app.commands.log_file import log_to_file
@@ -118,6 +119,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         write_start,
     )
     from app.runtime.agents import open_run_service
+    from app.runtime.guardrails import open_guardrails
     from app.runtime.opening import open_client, open_session
     from app.settings.preferences import Preferences
     from app.settings.sources import load_settings
@@ -146,13 +148,20 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             client = recorded_client(client, recording)
             new_id = recorded_ids(recording)
             inputs = InputRecorder(partial(recording.write, "input"))
+        run_service = open_run_service(settings, opened.engine)
+        stack.callback(run_service.close)
         engine_server = None
         if opened.engine is not None:
             key = settings.api_key.get_secret_value() if settings.api_key else None
-            engine_server = BackgroundServer(opened.engine, port=settings.port, api_key=key)
+            root = settings.agents_root
+            engine_server = BackgroundServer(
+                opened.engine,
+                port=settings.port,
+                api_key=key,
+                guardrails=partial(open_guardrails, settings),
+                run_service=ConfinedRunService(run_service, () if root is None else [root]),
+            )
             stack.callback(engine_server.stop)
-        run_service = open_run_service(settings, opened.engine)
-        stack.callback(run_service.close)
         first_start = preferences.get(_STARTED) is None
         background = settings.attach is not None
         with open_session(
@@ -191,6 +200,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 server=settings.attach,
                 engine_server=engine_server,
                 run_service=run_service,
+                memory_file=settings.memory,
                 on_first_frame=first_frame,
                 inputs=inputs,
             )

@@ -49,6 +49,7 @@ from app.tui.actions.serving import EngineServer, ServingActions
 from app.tui.actions.target import EMPTY
 from app.tui.actions.tokens import TokenActions
 from app.tui.actions.tree import TreeActions
+from app.tui.agent_names import AgentNames
 from app.tui.ascii_filter import AsciiFilter
 from app.tui.availability import disabled_reasons
 from app.tui.avatar import figures
@@ -137,6 +138,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         server: the address of the engine's server; None for an engine in this process.
         engine_server: serves the engine of this process over HTTP on demand; None if there is none.
         run_service: runs agents; None in a replay.
+        memory_file: what the agents remember on this machine; None in a replay.
         log_file: where tracebacks are, for messages about failures.
         log_ring: the records of the log pane; None for none.
         on_theme: called with the name of a theme that was chosen, to save it.
@@ -170,6 +172,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         server: str | None = None,
         engine_server: EngineServer | None = None,
         run_service: RunService | None = None,
+        memory_file: Path | None = None,
         theme: str | None = None,
         true_colors: bool = True,
         avatar: str = figures.DEFAULT,
@@ -234,11 +237,13 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.context = ContextActions(self)
         self.merge = MergeActions(self)
         self.archive = ArchiveActions(self)
-        self._listing = ListActions(self)
+        self.listing = ListActions(self)
         self.files = FileActions(self)
         self.scheduler = SchedulerActions(self)
         self.agents = AgentActions(self, run_service)
         self._run_service = run_service
+        self.memory_file = memory_file
+        self.agent_names = AgentNames(run_service)
         self._actions: dict[str, object] = {
             "agents": self.agents,
             "tokens": self.tokens,
@@ -269,6 +274,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self._interrupted_at = float("-inf")
         self._escaped_at = float("-inf")
         self._focused_before: Widget | None = None
+        self._typed_before = True
 
     # -- composition ---------------------------------------------------------------------------
 
@@ -311,7 +317,13 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
                     )
                 )
                 yield self._joined(
-                    ApprovalsPane(self._run_service, glyphs, id="approvals", classes="center-pane")
+                    ApprovalsPane(
+                        self._run_service,
+                        glyphs,
+                        wall_clock=self.wall_clock,
+                        id="approvals",
+                        classes="center-pane",
+                    )
                 )
                 yield Lines(id="token-bar")
                 yield ComparePane(glyphs, id="compare", classes="center-pane")
@@ -370,7 +382,6 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             animate=self.animation_level != "none",
         )
         await self.show_chat()
-        self.refresh_list()
         self._restore_on_signals()
         self.client.on_wake(self.frame_clock.wake)
         self._log_ring.listen(self._recorded)
@@ -438,10 +449,14 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.frame_clock.expect_first_token(self._presenter.awaits_first_text)
         return more
 
-    def _follow_others(self) -> None:
-        """Show what another process adds to the open conversation."""
+    async def _follow_others(self) -> None:
+        """Show what another process adds to the open conversation, and to the list."""
         if self.session.follow():
             self.frame_clock.wake()
+        if self.session.follow_branches():
+            await self.show_chat()
+        if self.session.others_changed_list():
+            self.refresh_list()
 
     def on_deferred(self) -> None:
         """Let the clock tick until it is drawn: the terminal may not answer."""
@@ -487,6 +502,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.screen.set_class(not path, "-empty")
         await self.screen_stack[0].query_one(Transcript).load(path)
         self._tree.leave_lost_edit()
+        self.refresh_list()
         self.draw_all()
 
     def _place_of(self, node_id: str) -> SiblingPlace:
@@ -514,7 +530,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     def refresh_list(self) -> None:
         """Reload the conversation list."""
-        self._listing.refresh()
+        self.listing.refresh()
 
     def notify_safely(self, text: str, severity: Severity = "information") -> None:
         """Show a notification, with control sequences removed."""
@@ -584,6 +600,8 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             generating=self.session.generating,
             in_past=self._presenter is not None and self._presenter.in_past,
             marked=len(self.marks),
+            waiting=self.agents.num_waiting,
+            running=self.agents.num_active,
             prices=prices,
         )
 
@@ -634,7 +652,6 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             self.pane = CHAT
         await self.show_chat()
         await self.query_one(Transcript).select("end")
-        self.refresh_list()
 
     async def open_chat(self, tree_id: str) -> None:
         """Open another conversation."""
@@ -648,7 +665,6 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.pane, self.maximised = CHAT, False
         self.screen.remove_class("-list")
         await self.show_chat()
-        self.refresh_list()
         self.query_one(Prompt).focus()
 
     @on(Conversations.Chosen)
@@ -673,7 +689,6 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
                 self.session.delete_tree(tree_id)
                 self.query_one(Prompt).show_draft(self._drafts.enter())
                 await self.show_chat()
-                self.refresh_list()
 
         self.open_dialog(ConfirmScreen("Archive this conversation?"), answered)
 
@@ -723,6 +738,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             answered=any(node.kind is NodeKind.ASSISTANT for node in session.path()),
             running=(selected or session.head) in session.running,
             stoppable=session.generating or selected in session.running,
+            token_cursor=self.tokens.cursor is not None,
         )
 
     async def action_perform(self, group: str, name: str, *arguments: str | int) -> None:
@@ -812,7 +828,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             case EscapeEffect.RETURN_TO_NOW:
                 self.go_in_time(None)
             case EscapeEffect.RESTORE_PANE:
-                self.action_pane(CHAT)
+                self.restore_chat()
             case EscapeEffect.DROP_SELECTION if chats.narrowed:
                 chats.widen()
             case EscapeEffect.DROP_SELECTION:
@@ -848,7 +864,6 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.query_one(Prompt).show_draft(self._drafts.enter())
         self.pane, self.maximised = CHAT, False
         await self.show_chat()
-        self.refresh_list()
         self.query_one(Prompt).focus()
 
     def action_theme(self) -> None:
@@ -892,12 +907,20 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             self.query_one(Prompt).focus()
             return
         if self.pane == name and self.maximised:
-            self.action_pane(CHAT)
+            self.restore_chat()
             return
+        if self.pane == CHAT:
+            self._typed_before = self._typing
         beside = PANES[name].place == "center" or self.screen.has_class("-wide")
         self.maximised = self.pane == name or not beside
         self.pane = name
         self.call_after_refresh(lambda: self.query_one(PANES[name].focus).focus())
+
+    def restore_chat(self) -> None:
+        """Show the chat in place of a pane, in the keyboard mode in which the pane was opened."""
+        self.action_pane(CHAT)
+        if not self._typed_before:
+            self.action_navigate()
 
     def action_scroll_messages(self, pages: int) -> None:
         """Scroll the messages by pages, whichever widget has the focus."""

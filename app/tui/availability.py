@@ -8,11 +8,13 @@ from app.tui.keys import APP_KEYS, NAVIGATE_KEYS, TRANSCRIPT_KEYS, Group
 _WITHOUT_MESSAGES = frozenset({"prompt", "adopt", "undo", "redo"})
 """Keys of navigate mode that also have an effect in an empty conversation."""
 _NOTHING_RUNS = "no answer is being generated"
-_OF_A_FINISHED_ANSWER = ("fork", "edit", "regen", "regen.params", "tok.next", "alternatives")
+_OF_A_FINISHED_ANSWER = (
+    *("fork", "edit", "regen", "regen.params", "tok.next", "alternatives", "expand.deep"),
+)
 
 
 def disabled_reasons(
-    *, empty: bool, answered: bool, running: bool, stoppable: bool
+    *, empty: bool, answered: bool, running: bool, stoppable: bool, token_cursor: bool
 ) -> dict[str, str]:
     """Action id → the reason why it is not available now.
 
@@ -21,6 +23,7 @@ def disabled_reasons(
         answered: whether the open path has an answer.
         running: whether the selected answer runs.
         stoppable: whether an answer runs that the key would stop.
+        token_cursor: whether an answer has the token cursor.
     """
     if empty:
         keys = (*APP_KEYS, *TRANSCRIPT_KEYS, *NAVIGATE_KEYS)
@@ -31,6 +34,8 @@ def disabled_reasons(
         reasons |= dict.fromkeys(_OF_A_FINISHED_ANSWER, "the answer is being generated")
     if not stoppable:
         reasons["stop"] = _NOTHING_RUNS
+    if not token_cursor and "expand.deep" not in reasons:
+        reasons["expand.deep"] = "there is no token cursor"
     if not answered:
         reasons["copy"] = reasons["copy.code"] = "there is no answer yet"
     return reasons

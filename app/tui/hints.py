@@ -17,6 +17,7 @@ MESSAGES: tuple[Hint, ...] = (
     ("prompt", "type"),
     ("fork", "fork"),
     ("regen", "again"),
+    ("expand", "expand"),
     ("edit", "edit"),
     ("msg.prev", "select"),
     ("copy", "copy"),
@@ -24,6 +25,7 @@ MESSAGES: tuple[Hint, ...] = (
 SELECTED: tuple[Hint, ...] = (
     ("fork", "fork"),
     ("regen", "again"),
+    ("expand", "expand"),
     ("edit", "edit"),
     ("prune", "prune"),
     ("undo", "undo"),
@@ -76,6 +78,14 @@ KV: tuple[Hint, ...] = (
 SCHEDULER: tuple[Hint, ...] = (("scheduler.policy", "policy"), ("scheduler.steps", "steps"))
 LOG: tuple[Hint, ...] = (("logs.level", "level"), ("logs.find", "find"))
 STATS: tuple[Hint, ...] = (("pane.chat", "chat"),)
+AGENTS: tuple[Hint, ...] = (
+    ("agent.open", "trace"),
+    ("agent.stop", "stop"),
+    ("agent.filter", "filter"),
+    ("agent.order", "order"),
+    ("agent.fold", "fold"),
+)
+APPROVALS: tuple[Hint, ...] = (("approval.open", "open"),)
 HELP: Hint = ("help", "keys")
 EVERYWHERE: tuple[Hint, ...] = (
     ("palette", "commands"),
@@ -99,6 +109,8 @@ _OF_PANE = {
     "stats": STATS,
     "scheduler": SCHEDULER,
     "logs": LOG,
+    "agents": AGENTS,
+    "approvals": APPROVALS,
 }
 
 
@@ -117,6 +129,8 @@ _PANE_OF_WIDGET = {
     "stats": "stats",
     "scheduler": "scheduler",
     "logs": "logs",
+    "agents": "agents",
+    "approvals": "approvals",
 }
 
 
@@ -133,6 +147,8 @@ GROUPS: dict[str, Group] = {
     "stats": Group.PANES,
     "scheduler": Group.SCHEDULER,
     "logs": Group.LOG,
+    "agents": Group.AGENTS,
+    "approvals": Group.AGENTS,
 }
 """The group of keys that the help shows first, by the pane that has the focus."""
 
@@ -161,6 +177,8 @@ def build_hints_of(
     generating: bool = False,
     in_past: bool = False,
     marked: int = 0,
+    waiting: int = 0,
+    running: int = 0,
     prices: Mapping[str, str] | None = None,
 ) -> list[KeyHint]:
     """The hints in the order of their importance.
@@ -171,9 +189,16 @@ def build_hints_of(
         generating: whether an answer runs, which can be stopped.
         in_past: whether an earlier instant is shown.
         marked: number of marked messages.
+        waiting: calls of agents that wait for an approval.
+        running: runs of agents that are active.
         prices: text after the label by action id, such as `1 tok+1 blk`.
     """
     first: tuple[Hint, ...] = (("copy_or_stop", "stop"),) if generating else ()
+    if running and pane not in ("agents", "approvals"):
+        first = (("pane.agents", f"{running} running"), *first)
+    if waiting and pane != "approvals":
+        key = "pane.approvals" if pane == "prompt" else "approve.next"
+        first = ((key, f"approve {waiting}"), *first)
     if in_past:
         first = (("escape" if pane == "prompt" else "time.live", "now"), *first)
     own = _OF_PANE[pane][1:] if generating and pane == "prompt" else _OF_PANE[pane]

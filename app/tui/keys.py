@@ -100,6 +100,7 @@ APP_KEYS: tuple[Key, ...] = (
     Key("surprise.prev", "left_curly_bracket", "perform('tokens','surprise_previous')", "surprising", "Move the token cursor to the previous unlikely token", Group.NAVIGATE, False, False),
     Key("surprise.next", "right_curly_bracket", "perform('tokens','surprise_next')", "surprising", "Move the token cursor to the next unlikely token", Group.NAVIGATE),
     Key("expand", "x", "perform('compare','ask_count')", "expand", "Generate 2 to 9 answers side by side: x, then their number", Group.NAVIGATE),
+    Key("expand.deep", "X", "perform('compare','ask_count_at_token')", "continue", "Generate 2 to 9 continuations side by side from the token cursor: X, then their number", Group.NAVIGATE),
     Key("mark", "space", "perform('compare','mark')", "mark", "Mark the selected message, else the last one, to compare messages (c) or their KV blocks (v)", Group.NAVIGATE),
     Key("compare", "c", "perform('compare','compare')", "compare", "Compare the marked messages, else an answer with the one before it", Group.NAVIGATE),
     Key("search", "slash", "perform('search','find')", "find", "Find words in the messages of the open branch", Group.NAVIGATE),
@@ -204,15 +205,17 @@ TRIE_KEYS: tuple[Key, ...] = (
 )  # fmt: skip
 
 AGENT_KEYS: tuple[Key, ...] = (
-    Key("agent.next", "j,down", "move(1)", "next", "The next row; in a trace, scroll", Group.AGENTS, False, False),
-    Key("agent.prev", "k,up", "move(-1)", "previous", "The previous row; in a trace, scroll", Group.AGENTS, False, False),
+    Key("agent.next", "j,down", "move(1)", "next", "The next row, or the next entry of a trace", Group.AGENTS, False, False),
+    Key("agent.prev", "k,up", "move(-1)", "previous", "The previous row, or the previous entry of a trace", Group.AGENTS, False, False),
     Key("agent.page_down", "pagedown", "move(10)", "down", "Ten rows down", Group.AGENTS, False, False),
     Key("agent.page_up", "pageup", "move(-10)", "up", "Ten rows up", Group.AGENTS, False, False),
-    Key("agent.open", "enter", "open", "trace", "Show what the agent did, step by step", Group.AGENTS, False, False),
+    Key("agent.open", "enter", "open", "trace", "Show what the agent did; in its trace, unfold a step", Group.AGENTS, False, False),
+    Key("agent.fold", "z", "fold", "fold", "Fold or unfold a run, or an entry of a trace", Group.AGENTS, False, False),
+    Key("agent.fold_all", "Z", "fold_all", "all", "Fold or unfold all of them", Group.AGENTS, False, False),
     Key("agent.back", "escape", "back", "back", "Close the trace, then the filter", Group.AGENTS, False, False),
     Key("agent.order", "O", "order", "order", "Sort agents by group, start or tokens", Group.AGENTS, False, False),
     Key("agent.filter", "F,slash", "filter", "filter", "Show agents whose key, state or run contains a text", Group.AGENTS, False, False),
-    Key("agent.stop", "s", "app.perform('agents','stop')", "stop", "Stop the run; its partial result is kept", Group.AGENTS, False, False),
+    Key("agent.stop", "s", "app.perform('agents','stop')", "stop", "Stop the run; asks; its partial result is kept", Group.AGENTS, False, False),
     Key("agent.stop_all", "S", "app.perform('agents','stop_all')", "all", "Stop all runs; asks", Group.AGENTS, False, False),
     Key("agent.approve", "a", "app.perform('agents','approve')", "approve", "Open the oldest tool call that waits", Group.AGENTS, False, False),
 )  # fmt: skip
@@ -220,7 +223,7 @@ AGENT_KEYS: tuple[Key, ...] = (
 APPROVAL_KEYS: tuple[Key, ...] = (
     Key("approval.next", "j,down", "move(1)", "next", "The next call", Group.AGENTS, False, False),
     Key("approval.prev", "k,up", "move(-1)", "previous", "The previous call", Group.AGENTS, False, False),
-    Key("approval.open", "enter", "open", "open", "Open the call: allow it once, always, or deny it", Group.AGENTS, False, False),
+    Key("approval.open", "enter", "open", "open", "Open the call: allow it once or in this conversation, or deny it with a reason", Group.AGENTS, False, False),
 )  # fmt: skip
 
 SCHEDULER_KEYS: tuple[Key, ...] = (

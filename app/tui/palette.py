@@ -1,4 +1,7 @@
-"""Entries of the command palette: keys, slash commands without a key, conversations, themes, scheduling."""
+"""Entries of the command palette: keys and commands, and what can be chosen by its name.
+
+These are branches, conversations, agents, themes and policies of the scheduler.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -12,7 +15,8 @@ from app.slash.commands import Command
 from app.slash.parse import Invocation, available
 from app.text.safe_text import safe_line
 from app.text.scheduling_titles import BATCH_FORMER_TITLES, POLICY_TITLES
-from app.tui.keys import ALL_KEYS, Key, shown
+from app.tui.keys import ALL_KEYS, APP_KEYS, Group, Key, shown
+from app.tui.theme_choice import ThemeChoice
 from app.tui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
@@ -23,12 +27,23 @@ _BEGINS = 1000.0
 """Above any score of Textual's, which grows with the number of matched letters."""
 
 
+MAX_CONVERSATIONS = 500
+"""Newest conversations that are entries; `ctrl+f` finds all."""
+
+
 class Entry(NamedTuple):
-    """One line of the palette."""
+    """One line of the palette.
+
+    Attributes:
+        at_once: shown before anything is typed.
+        runs: choosing it does something; the others come last.
+    """
 
     text: str
     help: str
     run: Callable[[], object]
+    at_once: bool = True
+    runs: bool = True
 
 
 def title_of(key: Key) -> str:
@@ -42,6 +57,12 @@ def score(matcher: Matcher, text: str) -> float:
     """How well an entry matches, 0 for not at all; one that begins with the query precedes all others."""
     found = matcher.match(text)
     return found + _BEGINS if text.lower().startswith(matcher.query.lower()) else found
+
+
+def where_it_works(key: Key) -> str:
+    """Why an action cannot be run from the palette; empty if it can: a widget's own keys need its focus."""
+    of_app = key.action.startswith("app.") and key.group in (Group.NAVIGATE, Group.PROMPT)
+    return "" if key in APP_KEYS or of_app else f"only with the focus on: {key.group}"
 
 
 def commands_without_keys() -> list[Command]:
@@ -60,9 +81,8 @@ class PravahaCommands(Provider):
         app = cast("PravahaApp", self.app)
         disabled = app.disabled_reasons()
         for key in ALL_KEYS:
-            if not key.palette:
-                continue
-            why = disabled.get(key.id)
+            elsewhere = where_it_works(key)
+            why = elsewhere or disabled.get(key.id)
             keys = shown(key, app.keymap)
             note = f"{keys}: {why}" if why else keys
             run = (
@@ -70,20 +90,27 @@ class PravahaCommands(Provider):
                 if why
                 else partial(app.run_action, key.action)
             )
-            yield Entry(title_of(key), note, run)
+            yield Entry(title_of(key), note, run, at_once=key.palette, runs=not elsewhere)
         yield Entry("Switch model", "/model: choose an installed model", app.models.choose)
         yield Entry("Sampling parameters", "/sampling: of this conversation", app.sampling.edit)
         for command in commands_without_keys():
             text = f"{command.name.capitalize()}: {command.help}"
             typed = f"/{command.name} {command.argument}".rstrip()
             yield Entry(text, typed, partial(_run_command, app, command))
-        for tree in app.session.trees():
+        for branch, node_id in app.session.tree.branches().items():
+            go = partial(app.run_action, f"perform('go','to','{node_id}')")
+            yield Entry(f"Branch: {safe_line(branch)}", "of this conversation", go)
+        for name, theme in app.theme_files.items():
+            if theme.theme is not None:
+                yield Entry(f"Theme: {name}", theme.title, ThemeChoice(name, app.use_theme))
+        for one in app.agent_names.known:
+            text = f"{one['kind'].capitalize()}: {safe_line(one['name'])}"
+            write = partial(_write_command, app, f"/agents {one['name']} ")
+            yield Entry(text, safe_line(one["description"]), write, at_once=False)
+        for tree in app.listing.found[:MAX_CONVERSATIONS]:
             yield Entry(
                 f"Open: {safe_line(tree.title)}", "conversation", partial(app.open_chat, tree.id)
             )
-        for name, theme in app.theme_files.items():
-            if theme.theme is not None:
-                yield Entry(f"Theme: {name}", theme.title, partial(app.use_theme, name))
         for policy, title in POLICY_TITLES.items():
             run = partial(app.scheduler.change, policy=policy)
             yield Entry(f"Scheduling: {policy}", f"{title}, from the next step on", run)
@@ -91,9 +118,16 @@ class PravahaCommands(Provider):
             run = partial(app.scheduler.change, batch_former=former)
             yield Entry(f"Steps: {former}", title, run)
 
+    async def startup(self) -> None:
+        """Have the agents read, for what is typed next."""
+        app = cast("PravahaApp", self.app)
+        app.run_worker(app.agent_names.read(), exit_on_error=False)
+
     async def discover(self) -> Hits:
-        """All entries, for an empty query."""
+        """The entries for an empty query: those that help without a search."""
         for entry in self._entries():
+            if not entry.at_once:
+                continue
             yield DiscoveryHit(
                 Content(entry.text),
                 entry.run,
@@ -108,6 +142,7 @@ class PravahaCommands(Provider):
         for entry in self._entries():
             found = score(matcher, entry.text)
             if found > 0:
+                found = found if entry.runs else found / _BEGINS
                 # `highlight` parses its text as markup, which a title may contain.
                 marked = Content(entry.text) if "[" in entry.text else matcher.highlight(entry.text)
                 yield Hit(
@@ -120,6 +155,11 @@ async def _run_command(app: "PravahaApp", command: Command) -> None:
     if not command.needs_argument:
         await app.slash.run(Invocation(command, ""))
         return
+    _write_command(app, f"/{command.name} ")
+
+
+def _write_command(app: "PravahaApp", command: str) -> None:
+    """Put a command before the text of the prompt."""
     prompt = app.query_one(Prompt)
-    prompt.insert_unsent(f"/{command.name} {prompt.text}".rstrip() + " ", replace=True)
+    prompt.insert_unsent(f"{command}{prompt.text}".rstrip() + " ", replace=True)
     prompt.focus()

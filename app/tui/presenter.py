@@ -38,7 +38,7 @@ class Presenter:
         streams: panes that show the text of answers: drawn on every tick with new text, too.
         live: the KV map, drawn while blocks change, too.
         written: returns the number of bytes written to the terminal since the start.
-        on_settled: called after an answer has finished and is on disk, to refresh lists.
+        on_settled: called after an answer has finished, to refresh lists.
         mode: returns the keyboard mode, `PROMPT` or `NAVIGATE`.
         hints: returns the keys to show in the status bar.
         server: the address of the engine's server; None for an engine in this process.
@@ -83,8 +83,6 @@ class Presenter:
         self._wall_clock = wall_clock
         self._tracker = MoodTracker(animate=animate)
         self._text_arrived = False
-        self._settled = False  # an answer has ended, and `on_settled` was not called yet
-        self._drawn_at = float("-inf")
         self._drawn_for: tuple[object, ...] = ()
         self._drawn_snapshot: EngineSnapshot | None = None
         self._moving = False
@@ -122,10 +120,7 @@ class Presenter:
         shown = [delta for delta in deltas if self._session.on_path(delta.node_id)]
         if shown:
             await self._transcript.apply(shown, self._session.path, crowded=self.crowded)
-        self._settled |= any(delta.status is not NodeStatus.STREAMING for delta in deltas)
-        # The list is read from disk, after all queued writes: on a slow disk, keys would wait with it.
-        if self._settled and (self._session.unsaved or not self._session.saving):
-            self._settled = False
+        if any(delta.status is not NodeStatus.STREAMING for delta in deltas):
             self._on_settled()
         drew = Drew.TEXT
         self.map_governor.crowded = self.crowded

@@ -17,7 +17,7 @@ from engine.api.fork_price import ForkPrice
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import TopLogprob
 from engine.clients.engine_client import EngineClient
-from engine.conversations.answer import Beginning
+from engine.conversations.answer import Answer, Beginning
 from engine.conversations.answering import Answering, with_next_seed
 from engine.conversations.branch_tree import FORK, MAIN
 from engine.conversations.conversation import Conversation
@@ -75,6 +75,7 @@ class Branches:
         current: returns the open conversation.
         writing: the context of a change; see `TreeSession`.
         sampling: returns the sampling parameters of the next answer.
+        admit: what is stored of a text of the user; see `TextGuard.admit`.
         wall: seconds since the epoch, for `pruned_at`.
     """
 
@@ -87,6 +88,7 @@ class Branches:
         current: Callable[[], Conversation],
         writing: Callable[[Conversation], AbstractContextManager[Conversation]],
         sampling: Callable[[], SamplingChoice],
+        admit: Callable[[str], str] = lambda text: text,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
@@ -95,6 +97,7 @@ class Branches:
         self._current = current
         self._writing = writing
         self._sampling = sampling
+        self._admit = admit
         self._wall = wall
 
     # Going to a node.
@@ -148,6 +151,28 @@ class Branches:
             InvalidRequest: not an answer with tokens of the loaded model, or no such token.
             QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
         """
+        name = self._current().tree.fresh_name(FORK)
+        (answer,) = self._begin_at_token(node_id, at, "fork", forced=forced, branch=name)
+        return answer.node_id
+
+    def expand_at_token(self, node_id: str, at: int, count: int) -> list[str]:
+        """Begin `count` answers side by side with the first `at` tokens of this one; the ids of their nodes.
+
+        They are decoded from one prefill. Args and raises: as `fork_at_token` and `expand`.
+        """
+        _check_count(count)
+        return [one.node_id for one in self._begin_at_token(node_id, at, "expand", count=count)]
+
+    def _begin_at_token(
+        self,
+        node_id: str,
+        at: int,
+        operation: str,
+        *,
+        forced: int | None = None,
+        count: int = 1,
+        branch: str | None = None,
+    ) -> list[Answer]:
         conversation = self._current()
         tokens = self.tokens(node_id)
         if not 0 <= at <= len(tokens.token_ids) or (at == len(tokens.token_ids) and not forced):
@@ -158,11 +183,10 @@ class Branches:
         with self._writing(conversation):
             path = self._path_to(conversation, node_id)[:-1]
             sampling = with_next_seed(self._sampling(), 1, conversation.tree[node_id].seed)
-            name = conversation.tree.fresh_name(FORK)
-            (answer,) = self._answering.begin(
-                conversation, path, [], sampling, "fork", beginning=beginning, branch=name
-            )
-        return answer.node_id
+            return self._answering.begin(
+                conversation, path, [], sampling, operation,
+                beginning=beginning, branch=branch, count=count,
+            )  # fmt: skip
 
     def edit(self, node_id: str, text: str) -> str:
         """Add a changed message as a sibling and open it; the id. A user message is answered anew.
@@ -175,6 +199,7 @@ class Branches:
         node = self._finished(node_id)
         if not text.strip():
             raise InvalidRequest("The message is empty: type something, or prune it.")
+        text = self._admit(text)
         with self._writing(conversation):
             path = self._path_to(conversation, node_id)[:-1]
             parent = path[-1] if path else None
@@ -214,10 +239,7 @@ class Branches:
         Args and raises: as `regenerate`; `count` is from 1 to `MAX_EXPANSION`.
         """
         conversation = self._current()
-        if not 1 <= count <= MAX_EXPANSION:
-            raise InvalidRequest(
-                f"From 1 to {MAX_EXPANSION} answers can be generated side by side."
-            )
+        _check_count(count)
         node_id = node_id or conversation.head
         if node_id is not None and node_id in conversation.answers and count == 1:
             raise InvalidRequest("An answer is running: stop it first.")
@@ -343,6 +365,7 @@ class Branches:
         conversation = self._current()
         if conversation.answers:
             raise InvalidRequest("An answer is running: wait until it has finished.")
+        question, answer = self._admit(question), self._admit(answer)
         with self._writing(conversation):
             return self._answering.add_exchange(conversation, question, answer, by=by)
 
@@ -421,6 +444,7 @@ class Branches:
         users = [at for at, node in enumerate(nodes) if node.kind is NodeKind.USER]
         first = users[-keep] if keep else len(nodes)
         system = [node for node in nodes[:first] if node.kind is NodeKind.SYSTEM]
+        text = self._admit(text)
         message = self._answering.new_node(self._current(), None, NodeKind.USER, text)
         prompt = self._answering.builder.build([*system, *nodes[first:], message])
         model = self._client.snapshot().model
@@ -626,6 +650,11 @@ class Branches:
 
 
 _ANSWERABLE = (NodeKind.USER, NodeKind.ASSISTANT)
+
+
+def _check_count(count: int) -> None:
+    if not 1 <= count <= MAX_EXPANSION:
+        raise InvalidRequest(f"From 1 to {MAX_EXPANSION} answers can be generated side by side.")
 
 
 def _beginning(

@@ -8,7 +8,7 @@ end limits how often, because it knows when a key was pressed.
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from engine.conversations.store import Store
@@ -63,6 +63,7 @@ class Drafts:
         )
         if draft == before:
             return
+        del self._kept[tree_id]  # the newest one is at the end
         self._kept[tree_id] = draft
         now = self._wall()
 
@@ -81,14 +82,21 @@ class Drafts:
         """Delete the draft of a conversation."""
         self.keep(tree_id, text="", queues={})
 
-    def claim_unsaved_conversation(self, after: float = 0.0) -> str | None:
+    def claim_unsaved_conversation(
+        self, after: float = 0.0, *, sent: Container[str] = ()
+    ) -> str | None:
         """The newest conversation that has a draft and nothing else, if no other process has it open.
+
+        Does not wait for queued writes: of the drafts that this process kept, it knows the newest state.
 
         Args:
             after: seconds since the epoch; older drafts do not count.
+            sent: conversations that have messages, though the file may not have them yet.
         """
-        self._store.wait_for_writes()
-        tree_id = self._store.unsaved_draft(after)
+        mine = [one for one, draft in self._kept.items() if draft != Draft()]
+        newest = [one for one in reversed(mine) if self._store.tree(one) is None]
+        newest += [one for one in self._store.unsaved_drafts(after) if one not in self._kept]
+        tree_id = next((one for one in newest if one not in sent), None)
         if tree_id is None or self._store.claim(tree_id) == "elsewhere":
             return None
         return tree_id

@@ -29,8 +29,17 @@ from engine.conversations.export import export_jsonl
 from engine.conversations.importing import read_conversation
 from engine.conversations.oplog import Assignment
 from engine.conversations.store import Store, TreeContents
+from engine.conversations.store_news import StoreNews
+from engine.conversations.text_guard import NoGuard, TextGuard
 from engine.conversations.titles import UNTITLED, title_of
-from engine.conversations.tree import NodeDelta, NodeStatus, NodeView, SearchHit, TreeSummary
+from engine.conversations.tree import (
+    NodeDelta,
+    NodeStatus,
+    NodeView,
+    SearchHit,
+    TreeSummary,
+    view_of,
+)
 from engine.conversations.ulid import new_ulid
 
 _HISTORY = 500
@@ -57,6 +66,8 @@ class TreeSession:
             templates that do not support one.
         resume: open the last conversation instead of an empty one.
         stop_repetition: stop answers that repeat themselves without end.
+        guard: checks messages before they are stored, and texts before they are shown; None lets everything
+            pass.
         background: submit on a thread of its own, for a client whose `submit` waits for a network: `send`
             and the operations of `branches` return at once, and a refusal by the engine ends the answer.
 
@@ -79,7 +90,9 @@ class TreeSession:
         resume: bool = True,
         stop_repetition: bool = True,
         background: bool = False,
+        guard: TextGuard | None = None,
     ) -> None:
+        self._guard: TextGuard = NoGuard() if guard is None else guard
         self.default_sampling = sampling
         self._store = store
         self._new_id = new_id
@@ -93,9 +106,12 @@ class TreeSession:
             new_id=new_id,
             stop_repetition=stop_repetition,
             background=background,
+            guard=self._guard,
         )
         # Conversations that were written to, until all is on disk: the store may not have them yet.
         self._written: dict[str, Conversation] = {}
+        self._renamed: dict[str, str] = {}  # titles of others, until they are on disk
+        self._news = StoreNews(store)
         self._history: deque[str] = deque(store.prompts(_HISTORY), maxlen=_HISTORY)
         self._drafts = Drafts(store)
         self._closed = False
@@ -103,7 +119,7 @@ class TreeSession:
         self._current = self._last_used() if resume else self._empty()
         self.branches = Branches(
             store, client, self._answering, current=lambda: self._current, writing=self._writing,
-            sampling=lambda: self.sampling,
+            sampling=lambda: self.sampling, admit=self._admit,
         )  # fmt: skip
 
     # Conversations.
@@ -148,7 +164,8 @@ class TreeSession:
 
         It is the one with an unsent text, if there is one.
         """
-        self._current = self._empty(self._drafts.claim_unsaved_conversation())
+        self._forget_saved()
+        self._current = self._empty(self._drafts.claim_unsaved_conversation(sent=self._written))
         return self._current.id
 
     def open_tree(self, tree_id: str) -> None:
@@ -167,6 +184,8 @@ class TreeSession:
         conversation = self._loaded(tree_id)
         if conversation is not None:
             conversation.title = title
+        else:
+            self._renamed[tree_id] = title
         if conversation is None or conversation.saved:
             self._store.assign(tree_id, "rename", [Assignment("title", "", title)])
 
@@ -205,7 +224,9 @@ class TreeSession:
             if self._current.id in tree_ids:
                 self._answering.stop_all(self._current)
                 self.new_tree()
-            return self._store.erase(tree_ids)
+            erased = self._store.erase(tree_ids)
+            self._guard.forget(tree_ids)
+            return erased
         finally:
             for tree_id in claimed:
                 self._store.release(tree_id)
@@ -241,8 +262,8 @@ class TreeSession:
         self.open_tree(contents.tree_id)
 
     def path(self) -> list[NodeView]:
-        """The messages of the open conversation, from root to head."""
-        return self._current.path()
+        """The messages of the open conversation, from root to head, as they are shown."""
+        return [self.view(node.id) for node in self._current.nodes]
 
     @property
     def tree(self) -> BranchTree:
@@ -264,8 +285,11 @@ class TreeSession:
         return any(node.id == node_id for node in self._current.nodes[-4:])
 
     def view(self, node_id: str) -> NodeView:
-        """A node of any branch of the open conversation, including the text so far."""
-        return self._current.view(node_id)
+        """A node of any branch of the open conversation as it is shown, including the text so far."""
+        view = self._current.view(node_id)
+        if node_id in self._current.answers:  # it was checked while it was generated
+            return view
+        return self._guard.shown(self._current.id, view)
 
     def search(self, query: str) -> list[SearchHit]:
         """Messages that contain the query, in every branch of every conversation, newest first."""
@@ -341,7 +365,8 @@ class TreeSession:
     @property
     def queued(self) -> tuple[str, ...]:
         """Messages to send after the running answer, oldest first."""
-        return tuple(self._current.queued)
+        current = self._current
+        return tuple(self._guard.shown_text(current.id, text) for text in current.queued)
 
     def restore_draft(self) -> str:
         """The unsent text of the open conversation.
@@ -366,19 +391,21 @@ class TreeSession:
 
     def withdraw(self) -> str | None:
         """Remove and return the newest queued message; None if there is none."""
-        return self._current.queued.pop() if self._current.queued else None
+        current = self._current
+        return self._guard.shown_text(current.id, current.queued.pop()) if current.queued else None
 
     def send(self, text: str) -> None:
         """Send a message, or queue it while an answer is running.
 
         Raises:
-            InvalidRequest: the message is empty, the conversation exceeds the context length, or another
-                process is answering in it; nothing was added.
+            InvalidRequest: the message is empty or refused by the guard, the conversation exceeds the
+                context length, or another process is answering in it; nothing was added.
             ConversationChanged: another process has added to the conversation; nothing was added.
             QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
         """
         if not text.strip():
             raise InvalidRequest("The message is empty: type something to send.")
+        written, text = text, self._admit(text)
         if self._current.answer is not None:
             self._current.queue(text)
         else:
@@ -390,7 +417,7 @@ class TreeSession:
                 for later in waiting[1:]:
                     conversation.queue(later)
         self._keep_queued()
-        self._history.append(text)
+        self._history.append(written)
 
     def stop(self, node_id: str | None = None) -> None:
         """Stop an answer of the open conversation at the next step boundary; its text is kept.
@@ -422,8 +449,8 @@ class TreeSession:
     def follow(self) -> bool:
         """Read what another process has added to the end of the open path; whether `pump` has news of it.
 
-        Costs microseconds if nothing was written. A process that opened another branch of the conversation
-        is not followed: the next message here reports it.
+        Costs microseconds if nothing was written. If the process opened another branch of the conversation,
+        the open path stays as it is, see `follow_branches`; the next message here reports it.
         """
         current = self._current
         if not current.saved or current.answers or not current.nodes or self._store.saving:
@@ -431,21 +458,47 @@ class TreeSession:
         last = current.nodes[-1]
         if last.status is NodeStatus.STREAMING:
             self._store.stop_orphans()
-        head = self._store.head(current.id) if self._store.written_since() else None
+        head = self._store.head(current.id) if self._news.of_path() else None
         path = self._store.path(head) if head else []
         begun = len(current.nodes)
         if [node.id for node in path[:begun]] != [node.id for node in current.nodes]:
+            self._news.other_branch = bool(path)
             return False
         grown, added = path[begun - 1], path[begun:]
         if not added and (grown.text, grown.status) == (last.text, last.status):
             return False
         self._read_path(current)
-        text = grown.text.removeprefix(last.text)
+        before, after = (self._guard.shown(current.id, view_of(one)).text for one in (last, grown))
+        text = after.removeprefix(before)
         self._followed.append(NodeDelta(grown.id, text, grown.status, grown.finish, grown.error))
         self._followed += [
             NodeDelta(node.id, "", node.status, node.finish, node.error) for node in added
         ]
         return True
+
+    def follow_branches(self) -> bool:
+        """Read the branches that another process has added; whether there are any. Call it after `follow`.
+
+        The open path stays where it is.
+        """
+        current = self._current
+        if not self._news.other_branch or current.answers or self._store.saving:
+            return False
+        self._news.other_branch = False
+        tree, head = self._store.branch_tree(current.id), current.head
+        if head is None or head not in tree or tree[head].pruned_at is not None:
+            return False  # the next message here reports it
+        tree.apply(tree.moves_to(head))
+        current.tree = tree
+        current.version += 1
+        return True
+
+    def others_changed_list(self) -> bool:
+        """Whether conversations were added, continued, archived or erased since the last call.
+
+        Costs microseconds if nothing was written.
+        """
+        return not self._store.saving and self._news.of_list()
 
     def pump(self) -> list[NodeDelta]:
         """Drain the engine's output; returns the changes, those of `follow` too. Called periodically.
@@ -500,6 +553,10 @@ class TreeSession:
             return self._load(newest[0].id)
         return self._empty(unsaved)
 
+    def _admit(self, text: str) -> str:
+        """What is stored of a text of the open conversation."""
+        return self._guard.admit(self._current.id, text)
+
     def _empty(self, tree_id: str | None = None) -> Conversation:
         return Conversation(
             id=tree_id or self._new_id(),
@@ -509,11 +566,12 @@ class TreeSession:
         )
 
     def _load(self, tree_id: str) -> Conversation:
-        self._store.wait_for_writes()
+        """Read a conversation that is not in `_written`: its messages are on disk, nothing is waited for."""
         summary = self._store.tree(tree_id)
         if summary is None:
             raise InvalidRequest(f"There is no conversation {tree_id}.")
-        conversation = Conversation(tree_id, summary.title, None, saved=True)
+        title = self._renamed.get(tree_id, summary.title)
+        conversation = Conversation(tree_id, title, None, saved=True)
         self._read_path(conversation)
         return conversation
 
@@ -567,8 +625,10 @@ class TreeSession:
                 self._store.release(conversation.id)
 
     def _reload_if_changed(self, conversation: Conversation) -> None:
-        """Load the conversation again if another process has added to it, and raise."""
-        self._store.wait_for_writes()
+        """Load the conversation again if another process has added to it, and raise.
+
+        What this process added is on disk: its claim was given back after that.
+        """
         last = conversation.nodes[-1] if conversation.nodes else None
         head = self._store.head(conversation.id)
         known = None if last is None else last.id
@@ -585,6 +645,7 @@ class TreeSession:
     def _forget_saved(self) -> None:
         """Forget the conversations whose messages are all on disk."""
         if not self._store.saving:
+            self._renamed.clear()
             self._written = {
                 tree_id: conversation
                 for tree_id, conversation in self._written.items()

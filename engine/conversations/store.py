@@ -322,14 +322,14 @@ class Store:
         ).fetchone()
         return row
 
-    def unsaved_draft(self, after: float) -> str | None:
-        """The id of the newest draft since `after` whose conversation is not saved, or None."""
-        row = self._reader.execute(
+    def unsaved_drafts(self, after: float) -> list[str]:
+        """The drafts since `after` whose conversations are not saved, newest first."""
+        rows = self._reader.execute(
             "SELECT tree_id FROM draft WHERE updated_at >= ? AND tree_id NOT IN (SELECT id FROM tree) "
-            "ORDER BY updated_at DESC LIMIT 1",
+            "ORDER BY updated_at DESC",
             (after,),
-        ).fetchone()
-        return str(row[0]) if row else None
+        )
+        return [str(tree_id) for (tree_id,) in rows]
 
     # Which process writes to a conversation.
 
@@ -413,6 +413,13 @@ class Store:
         before = self._data_version
         (self._data_version,) = self._reader.execute("PRAGMA data_version").fetchone()
         return before != self._data_version
+
+    def list_version(self) -> tuple[object, ...]:
+        """Differs after a conversation was added, continued, archived or erased. One pass over the trees."""
+        row: tuple[object, ...] = self._reader.execute(
+            "SELECT count(*), max(updated_at), sum(archived) FROM tree"
+        ).fetchone()
+        return row
 
     def head(self, tree_id: str, name: str = "HEAD") -> str | None:
         """The node id of a head, or None."""

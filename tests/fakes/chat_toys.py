@@ -238,7 +238,11 @@ class ToyClient:
         parent = next(one for one in self.requests if one.request_id == request_id)
         assert at == len(parent.prompt_ids), "the toy forks at the end of the prompt only"
         sampling = sampling or parent.sampling
-        return [self.submit(Request(parent.prompt_ids, sampling)) for _ in range(n)]
+        begun = parent.continued_tokens  # a child continues the answer that its parent continues
+        return [
+            self.submit(Request(parent.prompt_ids, sampling, continued_tokens=begun))
+            for _ in range(n)
+        ]
 
     def price(self, token_ids: Sequence[int]) -> "Future[ForkPrice]":
         future: Future[ForkPrice] = Future()

@@ -24,6 +24,7 @@ class FakeRunService:
         self.results: dict[str, dict[str, Any]] = {}
         self.pending: list[ApprovalRequest] = []
         self.decisions: list[tuple[str, Decision]] = []
+        self.reasons: list[str] = []
         self.cancelled: list[str] = []
         self._callbacks: list[Callable[[], None]] = []
 
@@ -67,7 +68,10 @@ class FakeRunService:
         return tuple(self.pending)
 
     def decide(self, approval: str, decision: Decision, *, reason: str = "") -> bool:
+        if all(one.id != approval for one in self.pending):
+            return False
         self.decisions.append((approval, decision))
+        self.reasons.append(reason)
         self.pending = [one for one in self.pending if one.id != approval]
         self.changed()
         return True

@@ -157,6 +157,12 @@ class Terminal:
         """Press keys."""
         os.write(self._fd, text.encode())
 
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the window another size; the kernel sends SIGWINCH."""
+        with self._changed:
+            self._screen.resize(rows, columns)
+            fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
     def signal(self, number: int) -> None:
         """Send a signal to the program."""
         os.kill(self.pid, number)

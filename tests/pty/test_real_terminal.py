@@ -429,6 +429,24 @@ def test_a_notification_covers_neither_prompt_nor_newest_text(open_pravaha):
     assert row <= 2
 
 
+def test_a_storm_of_resizes_in_mid_answer_leaves_a_whole_screen_and_the_answer(open_pravaha):
+    terminal = open_pravaha()
+    words = stream_words(terminal, 10)
+    for step in range(30):
+        terminal.resize(*((160, 45), (38, 9), (80, 24), (100, 30), (60, 15))[step % 5])
+    terminal.resize(120, 36)
+    terminal.wait_until(lambda text: len(answer_words(text)) > len(words) + 10, "more words")
+    terminal.type(CTRL_C)
+    shown = terminal.wait_for("■ stopped", "● ready", "PROMPT")
+    assert answer_words(shown)[: len(words)] == words
+    terminal.type("typed")
+    terminal.wait_for("typed")
+    terminal.type(CTRL_C)
+    terminal.type(CTRL_C)
+    assert terminal.exit_status() == 0
+    assert_restored(terminal)
+
+
 def test_a_fork_at_a_token_continues_the_answer_with_another_token(open_pravaha):
     terminal = open_pravaha()
     ask(terminal, CAPITAL)

@@ -9,8 +9,10 @@ import httpx
 import openai
 import pytest
 
+from agents.service.run_request import RunRequest
 from app.commands.background_server import BackgroundServer
 from engine.api.errors import InvalidRequest, PravahaError
+from tests.fakes.fake_run_service import FakeRunService
 from tests.server.byte_engine import byte_engine, is_quiet, wait_until
 
 BODY = {"model": "toy", "prompt": "x", "temperature": 0, "ignore_eos": True, "stream": True}
@@ -108,3 +110,14 @@ def test_the_server_is_not_imported_before_it_starts():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_screens_agents_are_served_too(engine):
+    service = FakeRunService()
+    run = service.start(RunRequest("agent", "security_audit"))
+    server = BackgroundServer(engine, port=0, api_key=None, run_service=service)
+    try:
+        listed = httpx.get(f"{server.start()}/v1/agents/runs").json()["data"]
+    finally:
+        server.stop()
+    assert [one["id"] for one in listed] == [run]

@@ -16,6 +16,7 @@ from app.tui.widgets.prompt import Prompt
 from app.tui.widgets.transcript import Transcript
 from engine.conversations.session import TreeSession
 from engine.conversations.store import Store
+from engine.conversations.text_guard import TextGuard
 from tests.fakes.fake_client import FakeClient
 
 DEADLINE_S = 20.0
@@ -35,7 +36,9 @@ class Clock:
         return self.now
 
 
-def make_session(client: FakeClient, folder: Path, clock: Clock) -> tuple[TreeSession, Store]:
+def make_session(
+    client: FakeClient, folder: Path, clock: Clock, guard: TextGuard | None = None
+) -> tuple[TreeSession, Store]:
     """A session over a store in `folder`; ids and dates are the same in every run."""
     numbers = itertools.count()
     store = Store.open(folder / "conversations.db")
@@ -46,6 +49,7 @@ def make_session(client: FakeClient, folder: Path, clock: Clock) -> tuple[TreeSe
         wall=(EPOCH + 60.0 * minute for minute in itertools.count()).__next__,
         new_id=lambda: f"{next(numbers):026d}",
         stop_repetition=False,  # the texts of tests repeat their words
+        guard=guard,
     )
     return session, store
 
@@ -108,7 +112,9 @@ class Harness:
 
     async def settled(self) -> None:
         """Wait until the frame clock sleeps: all that is known is drawn."""
-        await self.until(lambda: self.app.frame_clock.sleeping, "sleep")
+        await self.until(
+            lambda: self.app.frame_clock.sleeping and not self.app.listing.busy, "sleep"
+        )
 
     @property
     def text(self) -> str:
@@ -154,6 +160,7 @@ async def open_screen(
     client: FakeClient | None = None,
     size: tuple[int, int] = (120, 36),
     prepare: Callable[[TreeSession, FakeClient], object] = lambda session, client: None,
+    guard: TextGuard | None = None,
     **options,
 ) -> AsyncIterator[Harness]:
     """Open the app and wait for its first frame.
@@ -161,16 +168,18 @@ async def open_screen(
     Args:
         answers: as `FakeClient` takes them.
         prepare: fills the session before the app opens.
+        guard: of the session.
     """
     client = client or FakeClient(*answers)
     clock = Clock()
-    session, store = make_session(client, folder, clock)
+    session, store = make_session(client, folder, clock, guard)
     try:
         prepare(session, client)
         app = make_app(client, session, clock, **options)
         async with app.run_test(size=size, notifications=True) as pilot:
             harness = Harness(app, pilot, client, session, clock)
             await harness.until(lambda: app.frame_clock.ticks > 0, "the first tick")
+            await harness.until(lambda: not app.listing.busy, "the list of conversations")
             yield harness
         # The app survives exceptions; a test does not, unless it took them from the list.
         for failure in app.failures.first:

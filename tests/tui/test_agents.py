@@ -1,11 +1,11 @@
 """Agents on the screen: started from the prompt, watched, approved; results enter the conversation."""
 
 import pytest
+from app.tui.view.agent_lines import build_approval
 
 from agents.api.events import RunEventType
 from agents.runs.approvals import ApprovalRequest
 from agents.tools.tool import Effect
-from app.tui.view.agent_lines import build_approval
 from app.tui.widgets.approval import QUIET_S, ApprovalScreen
 from engine.conversations.tree import NodeKind
 from tests.fakes.fake_run_service import FakeRunService
@@ -44,6 +44,7 @@ def review(service: FakeRunService) -> str:
     add(RunEventType.TOOL_FINISHED, "logic", "logic_flaw", tool="read", failed=False, text="x = 1")
     add(RunEventType.STEP_FINISHED, "logic", "logic_flaw", start=0.0, end=0.5, n_prompt=900,
         n_cached=832, n_gen=40)  # fmt: skip
+    add(RunEventType.BUDGET, "logic", "logic_flaw", computed_tokens=108, cached_tokens=832)
     add(RunEventType.FINDING, "logic", "logic_flaw", **FINDING)
     add(RunEventType.NODE_STATE, "fix", "patch_applier", state="running")
     add(RunEventType.APPROVAL_REQUESTED, "fix", "patch_applier", tool="edit", target="src/app.py")
@@ -119,11 +120,20 @@ async def test_the_pane_shows_runs_agents_and_a_trace(screen, service):
         review(service)
         await ui.press("f4")
         await ui.shown("code-review", "1 waiting for approval", "mypy crashed", "patch_applier")
+        await ui.shown("832 saved by sharing", "edit src/app.py")
         assert ui.text.index("type_safety") < ui.text.index("syntax_audit")
         await ui.press("j", "j", "j", "enter")
-        await ui.shown("thought", "Look at the file.", "observed", "832 cached")
+        await ui.shown("step 1     read", "1 high", "A shell runs user input.", "832 cached")
+        await ui.press("k", "k", "enter")
+        await ui.shown("thought", "Look at the file.", "observed", "x = 1")
+        await ui.press("z")
+        await ui.gone("Look at the file.")
+        await ui.press("Z")
+        await ui.shown("Look at the file.", "A shell runs user input.")
+        await ui.press("Z")
+        await ui.gone("A shell runs user input.")
         await ui.press("escape")
-        await ui.gone("thought")
+        await ui.gone("step 1     read")
         await ui.press("O")
         await ui.until(lambda: ui.text.rindex("syntax_audit") < ui.text.rindex("patch_applier"))
         await ui.press("F", *"syntax", "enter")
@@ -157,20 +167,57 @@ async def test_the_approvals_pane_opens_a_call_and_denies_it(screen, service):
     async with screen(run_service=service) as ui:
         review(service)
         await ui.press("f8")
-        await ui.shown("Approvals", "edit (write)")
+        await ui.shown("Approvals", "edit (changes files)")
         await ui.press("enter")
         await ui.until(lambda: isinstance(ui.app.screen, ApprovalScreen))
         ui.app.screen._clock = lambda: float("inf")
         await ui.shown("patch_applier wants to call edit", "/home/me/project")
         await ui.press("n")
+        await ui.shown("why not?")
+        await ui.type("y not this file")
+        await ui.press("enter")
         await ui.until(lambda: service.decisions == [("approval-1", "deny")])
-        await ui.shown("nothing waits")
+        assert service.reasons == ["y not this file"]
+        await ui.shown("no call waits")
+
+
+async def test_leaving_the_reason_ignores_what_is_still_typed(screen, service):
+    async with screen(run_service=service) as ui:
+        review(service)
+        await ui.press("f8", "enter")
+        await ui.until(lambda: isinstance(ui.app.screen, ApprovalScreen))
+        dialog = ui.app.screen
+        clock = dialog._clock = ui.clock
+        clock.now += QUIET_S + 0.1
+        await ui.press("n")
+        await ui.type("no")
+        await ui.press("escape", "y", "t")
+        assert not service.decisions
+        assert ui.app.screen is dialog
+        clock.now += QUIET_S + 0.1
+        await ui.press("t")
+        await ui.until(lambda: service.decisions == [("approval-1", "always")])
+
+
+async def test_a_dialog_closes_when_somebody_else_answers(screen, service):
+    async with screen(run_service=service) as ui:
+        review(service)
+        await ui.press("f8", "enter")
+        await ui.until(lambda: isinstance(ui.app.screen, ApprovalScreen))
+        service.decide("approval-1", "once")
+        await ui.until(lambda: not isinstance(ui.app.screen, ApprovalScreen))
+        assert any("answered elsewhere" in one for one in ui.toasts)
+        assert service.decisions == [("approval-1", "once")]
 
 
 async def test_runs_are_stopped_by_keys(screen, service):
     async with screen(run_service=service) as ui:
         review(service)
-        await ui.press("f4", "s")
+        await ui.press("f4", "s", "n")
+        assert not service.cancelled
+        await ui.press("s", "y")
+        await ui.until(lambda: service.cancelled == ["run-0"])
+        await ui.press("S", "space", "enter")
         assert service.cancelled == ["run-0"]
         await ui.press("S", "y")
         await ui.until(lambda: service.cancelled == ["run-0", "run-0"])
@@ -186,7 +233,8 @@ async def test_commands_run_agents_and_say_what_is_unknown(screen, service):
         await ui.ask("/approve")
         await ui.until(lambda: any("No agent waits" in one for one in ui.toasts))
         await ui.ask("/agents")
-        await ui.shown("Agents  1 active")
+        await ui.shown("Agents", "code-review")
+        assert service.requests[0].conversation == ui.session.tree_id
 
 
 async def test_a_replay_runs_no_agents(screen):

@@ -334,3 +334,30 @@ async def test_a_row_of_a_conversation_that_was_just_left_is_blank(screen):
         assert view.render_line(0).text.strip()
         ui.session.new_tree()  # drawn before the next tick
         assert not view.render_line(0).text.strip()
+
+
+async def test_the_end_of_a_long_open_branch_is_in_view(screen):
+    def long(session, client):
+        forked(session, client)
+        converse(session, client, *((f"q{n}", f"a{n}") for n in range(30)))
+
+    async with screen("the last one", prepare=long) as ui:
+        await ui.shown("▸ │ ≋ a29")
+        await ui.ask("more")
+        await ui.answered()
+        await ui.shown("▸ │ ≋ the last one")
+
+
+async def test_of_five_hundred_branches_each_is_a_row_and_some_keys_away(screen):
+    def many(session, client):
+        converse(session, client, ("root", "start"))
+        start = session.head
+        for number in range(500):
+            session.branches.edit(start, f"version {number}")
+
+    async with screen(prepare=many) as ui:
+        await ui.shown("501", "▸ ├ ≋ version 499")
+        await ui.press("ctrl+t", "G")
+        assert under_cursor(ui) == "version 498"
+        await ui.press("enter")
+        await ui.until(lambda: texts(ui)[-1] == "version 498", "the branch")

@@ -1,7 +1,12 @@
 """What users of other terminal chats complain about, as acceptance tests; docs/ui.md has the whole list."""
 
+import pytest
+
+from app.tui.widgets.branches import BranchPane
+from app.tui.widgets.lines import Lines
 from engine.conversations.store import Store
 from engine.conversations.tree import Node, NodeKind, NodeStatus
+from tests.tui.harness import converse
 
 CODE = "Here:\n\n```python\nfor river in rivers:\n    print(river)\n```\n\nThat is all."
 
@@ -53,3 +58,34 @@ def test_all_of_ten_thousand_conversations_are_found(tmp_path):
             ]
     finally:
         store.close()
+
+
+def many_forks(session, client):
+    converse(session, client, ("one", "two"), ("three", "four"))
+    for at in (3, 1):
+        end = session.path()[at].id
+        for number in range(3):
+            session.branches.edit(end, f"{at}-{number}")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (160, 45)])
+async def test_any_fork_is_reached_with_four_keys(screen, size):
+    """Where the tree is beside the messages a label and enter open a branch; else `ctrl+t` shows it first."""
+    async with screen(prepare=many_forks, size=size) as ui:
+        tree, view = ui.session.tree, ui.app.query_one(BranchPane).tree_view
+        await ui.settled()
+        for node_id in tree.leaves():
+            pressed = [] if size[0] > 100 else ["ctrl+t"]
+            await ui.press(*pressed, "ctrl+o")
+            await ui.shown("type a label")
+            place = view.scrollable_content_region
+            row = place.y + view._index[node_id] - view.scroll_offset.y
+            (label,) = [
+                one.id.removeprefix("jump-")
+                for one in ui.app.screen.query(Lines)
+                if one.has_class("jump-label") and (one.region.x, one.region.y) == (place.x, row)
+            ]
+            pressed += ["ctrl+o", *label, "enter"]
+            await ui.press(*label, "enter")
+            await ui.until(lambda node_id=node_id: tree.head == node_id, "the branch")
+            assert len(pressed) <= 4, pressed

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from app.tui.widgets.conversations import MAX_ROWS, Conversations
+from engine.conversations.store import Store
 from tests.tui.harness import converse
 
 
@@ -66,10 +67,10 @@ async def test_a_slow_filter_keeps_the_rows_and_only_the_newest_result_is_shown(
 ):
     async with screen(prepare=three_chats) as ui:
         chats = ui.app.query_one(Conversations)
-        searches = {}
+        searches, start = {}, ui.session.start_trees
 
         def slow(query, *, archived=False):
-            return searches.setdefault(query, Future())
+            return searches.setdefault(query, Future()) if query else start(query)
 
         monkeypatch.setattr(ui.session, "start_trees", slow)
         trees = {tree.title: tree for tree in ui.session.trees()}
@@ -88,7 +89,10 @@ async def test_a_slow_filter_keeps_the_rows_and_only_the_newest_result_is_shown(
 async def test_a_filter_that_was_cleared_shows_no_late_result(screen, monkeypatch):
     async with screen(prepare=three_chats) as ui:
         chats, late = ui.app.query_one(Conversations), Future()
-        monkeypatch.setattr(ui.session, "start_trees", lambda query, *, archived=False: late)
+        start = ui.session.start_trees
+        monkeypatch.setattr(
+            ui.session, "start_trees", lambda query, **_: late if query else start("")
+        )
         await ui.press("ctrl+t", "slash", "r", "backspace")
         await ui.until(lambda: late.cancelled(), "the end of the search")
         assert chats.options.option_count == 3
@@ -189,6 +193,22 @@ async def test_the_archive_is_shown_undone_and_deleted_for_good(screen):
         await ui.press("delete", "y")
         await ui.shown("the archive is empty")
         assert ui.session.trees(archived=True) == []
+
+
+async def test_the_number_of_messages_follows_prune_and_undo(screen):
+    async with screen(prepare=three_chats) as ui:
+        await ui.press("shift+tab", "D")
+        await ui.shown("· 1 message")
+        await ui.press("u")
+        await ui.until(lambda: ui.text.count("· 2 messages") == 3, "the restored count")
+
+
+async def test_a_conversation_that_another_process_begins_is_listed(screen, tmp_path):
+    async with screen(prepare=three_chats) as ui:
+        store = Store.open(tmp_path / "conversations.db")
+        store.create_tree("9" * 26, "From beside")
+        store.close()
+        await ui.shown("From beside")
 
 
 async def test_gc_empties_the_archive(screen):

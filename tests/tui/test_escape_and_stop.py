@@ -1,5 +1,7 @@
 """Stopping an answer, and the ladder: one Esc undoes exactly one thing and never quits."""
 
+import pytest
+
 from engine.conversations.tree import NodeStatus
 from tests.tui.harness import converse
 
@@ -131,3 +133,16 @@ async def test_y_copies_the_selected_message_as_it_was_written(screen):
         assert ui.app.clipboard == "some **bold** words"
         await ui.press("g", "y")
         assert ui.app.clipboard == "question"
+
+
+@pytest.mark.parametrize("leave", ["escape", "f3"])
+async def test_leaving_a_pane_returns_to_the_mode_in_which_it_was_opened(screen, leave):
+    async with screen("an answer", size=(100, 30)) as ui:
+        await ui.ask("a question")
+        await ui.answered()
+        await ui.press("f3", leave)
+        assert ui.prompt.has_focus
+        await ui.press("shift+tab", "k", "v", leave)
+        assert ui.app.focused.id == "messages"
+        await ui.press("2", "f2")
+        assert ui.prompt.has_focus

@@ -194,3 +194,24 @@ async def test_a_click_selects_and_a_double_click_adopts(screen):
         await ui.pilot.click(ui.app.query(Card)[2], times=2)
         await ui.until(lambda: not strip(ui).display, "adoption")
         assert ui.session.path()[-1].text == ANSWERS[2]
+
+
+async def test_continuations_from_the_token_cursor_stream_side_by_side(screen):
+    async with screen(*["a", "b"], prepare=rivers, size=(160, 48)) as ui:
+        await ui.press("shift+tab", "X")
+        assert ui.toasts == ["There is no token cursor: L sets it in an answer."]
+        await ui.press("L", "L", "L", "X")
+        await ui.shown("X… how many answers side by side?", "NAVIGATE X…")
+        (kept,) = {ui.app.tokens.cursor.token}
+        answer = ui.session.path()[-1]
+        await ui.press("2")
+        await ui.shown("2 answers")
+        first, second = ui.session.tree.siblings(answer.id)[1:]
+        for one in (first, second):
+            node = ui.session.view(one)
+            assert (node.forked_from, node.fork_token) == (answer.id, kept)
+            assert node.text
+            assert answer.text.startswith(node.text)
+        assert ui.app.tokens.cursor is None
+        await ui.answered()
+        assert ui.session.view(second).text == f"{ui.session.view(first).text[:-1]}b"

@@ -1,8 +1,10 @@
 """What the screen says while the conversation database takes no writes."""
 
 from app.tui.widgets.confirm import ConfirmScreen
+from app.tui.widgets.conversations import Conversations
 from tests.fakes.full_disk import full_disk
 from tests.fakes.slow_disk import slow_disk
+from tests.tui.harness import converse
 
 
 async def test_a_full_disk_is_told_once_and_quitting_asks_first(screen, tmp_path):
@@ -70,21 +72,39 @@ async def test_a_conversation_that_another_process_continued_is_shown(screen, tm
         await ui.shown("from beside", "two", "last")
 
 
+def long_ago(session, client):
+    converse(session, client, ("Who was here?", "Somebody, long ago."))
+    session.new_tree()
+
+
 async def test_a_slow_disk_delays_the_list_and_no_key(screen):
-    async with screen("first") as ui:
-        await ui.ask("one")
-        trees, listed_while_saving = ui.session.trees, []
-
-        def list_trees(*arguments, **options):
-            listed_while_saving.append(ui.session.saving)
-            return trees(*arguments, **options)
-
-        ui.session.trees = list_trees
+    async with screen("first", "second", prepare=long_ago) as ui:
+        (earlier,) = ui.session.trees()
         with slow_disk(ui.session._store) as waited_too_long:
-            ui.client.finish()
-            await ui.until(lambda: not ui.session.generating, "the end of the answer")
+            for question, answer in (("one", "first"), ("two", "second")):
+                await ui.ask(question)
+                ui.client.finish()
+                await ui.until(lambda: not ui.session.generating, "the end of the answer")
+                await ui.shown(answer)
+            await ui.app.open_chat(earlier.id)
+            await ui.shown("Somebody, long ago.", "▸ Who was here?")
+            await ui.press("ctrl+n")
+            await ui.gone("long ago")
             await ui.type("typed")
-            await ui.shown("typed")
+            await ui.press("ctrl+t", "slash")
+            await ui.type("second")
+            assert ui.app.listing.busy
             assert not waited_too_long.is_set()
-        await ui.until(lambda: listed_while_saving, "the list")
-        assert listed_while_saving == [False]
+        await ui.until(lambda: not ui.app.listing.busy, "the list")
+        assert ui.app.query_one(Conversations).options.option_count == 1
+
+
+async def test_an_empty_conversation_is_no_longer_claimed_once_its_text_was_sent(screen):
+    async with screen("first") as ui:
+        await ui.type("one")
+        ui.app._drafts.leave()
+        with slow_disk(ui.session._store):
+            await ui.press("enter")
+            sent = ui.session.tree_id
+            await ui.press("ctrl+n")
+            assert ui.session.tree_id != sent

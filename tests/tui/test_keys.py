@@ -1,5 +1,7 @@
 """The key map: every id once, no key twice in a scope, none that terminals keep for themselves."""
 
+import ast
+import re
 import runpy
 from collections import Counter
 from pathlib import Path
@@ -128,3 +130,38 @@ def test_the_page_of_keys_is_the_table():
     page = Path(__file__).parents[2] / "docs" / "keys.md"
     make = runpy.run_path(str(page.with_name("make_keys.py")))["build_page"]
     assert page.read_text(encoding="utf-8") == make(), "run python docs/make_keys.py"
+
+
+FOCUSED = {
+    "app": "#messages", "prompt": "#prompt", "transcript": "#messages", "branches": "#branch-tree",
+    "list": "#chat-list", "kv": "KvMap", "trie": "KvTree", "scheduler": "#scheduler", "log": "#logs",
+    "agents": "#agents", "approvals": "#approvals", "count": "#ask-count", "cards": "#cards",
+    "compare": "#compare",
+}  # fmt: skip
+"""The widget that has the focus when the keys of a scope are pressed."""
+
+
+def method_of(app, node, action):
+    """The method that an action calls, which is bound at a node."""
+    name, arguments = re.fullmatch(r"(?:app\.)?(\w+)(?:\((.*)\))?", action).groups()
+    values = ast.literal_eval(f"({arguments},)") if arguments else ()
+    if name == "perform":
+        return getattr(app._actions[values[0]], values[1])
+    return getattr(app if action.startswith("app.") else node, f"action_{name}")
+
+
+async def test_every_key_reaches_its_action_from_its_pane(screen):
+    async with screen() as ui:
+        for scope, keys in SCOPES.items():
+            nodes = ui.app.query_one(FOCUSED[scope]).ancestors_with_self
+            assert nodes[-1] is ui.app
+            for key in keys:
+                for name in key.keys.split(","):
+                    bound = [
+                        (node, binding)
+                        for node in nodes
+                        for binding in node._bindings.key_to_bindings.get(name, [])
+                    ]
+                    node, first = next((one for one in bound if one[1].priority), bound[0])
+                    assert first.id.removesuffix(".letter") == key.id, (scope, name)
+                    assert callable(method_of(ui.app, node, first.action))

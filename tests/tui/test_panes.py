@@ -7,12 +7,13 @@ from textual.command import CommandPalette
 from textual.fuzzy import Matcher
 
 from app.slash import parse
-from app.tui.keys import ALL_KEYS, shown
-from app.tui.palette import commands_without_keys, score, title_of
+from app.tui.keys import ALL_KEYS, Group, shown
+from app.tui.palette import PravahaCommands, commands_without_keys, score, title_of
 from app.tui.widgets.help import HelpScreen, build_help
 from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.stats import StatsPane
 from engine.api.scheduling import Scheduling
+from tests.fakes.fake_run_service import FakeRunService
 from tests.tui.harness import converse
 
 
@@ -69,6 +70,23 @@ def test_help_lists_every_key_and_command_within_its_width(cells):
     for command in parse.available("screen"):
         assert f"/{command.name}" in words
     assert "ctrl+q" not in words
+
+
+def test_help_says_a_reason_that_most_keys_share_once_in_the_heading():
+    why = "the conversation is empty"
+    keys = [key for key in ALL_KEYS if key.group is Group.NAVIGATE]
+    disabled = {key.id: why for key in keys[1:]} | {keys[1].id: "another reason"}
+    rows = ["".join(span.text for span in line) for line in build_help({}, disabled, 80)]
+    assert [row for row in rows if why in row] == [
+        row for row in rows if row.startswith("Navigate (")
+    ]
+    assert any("(another reason)" in row for row in rows)
+
+
+def test_help_puts_the_meaning_below_a_command_that_is_longer_than_its_column():
+    rows = ["".join(span.text for span in line) for line in build_help({}, {}, 80)]
+    at = rows.index("/shorten drop|summarise")
+    assert rows[at + 1].lstrip().startswith("leave earlier messages out")
 
 
 async def test_help_opens_on_f1_and_question_mark_and_scrolls(screen):
@@ -166,6 +184,55 @@ async def test_the_palette_gives_the_reason_for_what_cannot_be_done(screen):
         await ui.press("enter")
         await ui.until(lambda: not isinstance(ui.app.screen, CommandPalette), "the closing")
         await ui.until(lambda: ui.toasts == ["no answer is being generated"], "the reason")
+
+
+async def test_the_palette_lists_every_action_with_its_key(screen):
+    async with screen(prepare=rivers) as ui:
+        entries = {entry.text: entry for entry in PravahaCommands(ui.app.screen)._entries()}
+        for key in ALL_KEYS:
+            assert shown(key) in entries[title_of(key)].help
+        await ui.press("ctrl+p")
+        await ui.type("hide or show what")
+        await ui.shown("z: only with the focus on: Branch tree")
+
+
+async def test_the_palette_goes_to_a_branch(screen):
+    async with screen(prepare=rivers) as ui:
+        first = ui.session.head
+        ui.session.branches.edit(first, "Something else.")
+        other = ui.session.head
+        ui.session.branches.fork(first)
+        ui.session.branches.rename_branch("ideas")
+        ui.session.branches.adopt(other)
+        assert ui.session.tree.branches()["ideas"] == first != ui.session.head
+        await ui.app.show_chat()
+        await ui.press("ctrl+p")
+        await ui.type("branch: ideas")
+        await ui.shown("Branch: ideas")
+        await ui.press("enter")
+        await ui.until(lambda: ui.session.head == first, "the branch")
+
+
+async def test_the_palette_previews_a_theme_and_esc_restores_the_old_one(screen):
+    async with screen(prepare=rivers) as ui:
+        before = ui.app.theme
+        for leave, after in (("escape", before), ("enter", "dawn")):
+            await ui.press("ctrl+p")
+            await ui.type("theme: dawn")
+            await ui.until(lambda: ui.app.theme == "dawn", "the preview")
+            await ui.press(leave)
+            await ui.until(lambda: not isinstance(ui.app.screen, CommandPalette), "the closing")
+            await ui.until(lambda after=after: ui.app.theme == after, "the theme")
+
+
+async def test_the_palette_writes_a_call_of_an_agent_into_the_prompt(screen):
+    async with screen(prepare=rivers, run_service=FakeRunService()) as ui:
+        await ui.press("ctrl+p")
+        await ui.until(lambda: ui.app.agent_names.known, "the agents")
+        await ui.type("security_audit")
+        await ui.shown("Agent: security_audit")
+        await ui.press("enter")
+        await ui.until(lambda: ui.prompt.text == "/agents security_audit ", "the command")
 
 
 async def test_remapped_keys_work_and_unknown_ids_are_reported(screen):

@@ -81,6 +81,7 @@ def compare(tmp_path, snap_compare):
             ui.clock.now += 1
             if do:
                 await do(ui)
+            await ui.until(lambda: not app.listing.busy, "the list of conversations")
             await app.frame_clock.tick_once()
             await pilot.pause()
             await app.frame_clock.tick_once()

@@ -5,6 +5,7 @@ import logging
 from textual.widgets._toast import Toast
 
 from app.tui.toasts import MAX_TOASTS
+from app.tui.widgets.kv_map import KvMap
 
 
 async def test_a_further_one_replaces_the_oldest(screen):
@@ -39,3 +40,19 @@ async def test_one_that_expires_while_it_is_shown_is_removed_and_stops_nothing(s
         assert late._timeout > 0  # else its timer would never return
         await ui.app.screen.mount(late)
         await ui.until(lambda: not late.is_attached, "the end of the notification")
+
+
+async def test_beside_the_figures_of_a_wide_screen_they_cover_nothing_that_is_read(screen):
+    async with screen("An answer.", size=(160, 45)) as ui:
+        await ui.ask("A question?")
+        await ui.answered()
+        ui.app.notify_safely(
+            "Both paths share 9 blocks of the KV pool; 13 belong to one of them only."
+        )
+        await ui.until(lambda: ui.app.query(Toast), "the notification")
+        (shown,) = ui.app.query(Toast)
+        for covered in (ui.transcript, ui.prompt, ui.app.query_one(KvMap)):
+            assert not shown.region.overlaps(covered.region)
+        await ui.press("f5", "f5")
+        await ui.until(lambda: not shown.region.overlaps(ui.prompt.region), "the move")
+        assert ui.app.maximised

@@ -219,6 +219,19 @@ async def test_a_click_puts_the_cursor_on_a_token(screen):
         assert under_cursor(ui) == "r"
 
 
+async def test_the_token_under_the_pointer_is_explained(screen):
+    async with screen(prepare=asked()) as ui:
+        await ui.press("shift+tab", "L")
+        await ui.settled()
+        view = ui.last.token_view
+        await ui.pilot.hover(view, offset=(2 + 4, 1))
+        assert view.tooltip.plain.split()[:3] == ["token", "5/17", '"r"']
+        assert "bits" in view.tooltip.plain
+        await ui.pilot.hover(view, offset=(2 + 4, 0))
+        assert view.tooltip is None
+        assert ui.app.tokens.cursor.unit != 4
+
+
 async def test_the_row_of_the_cursor_is_scrolled_into_view(screen):
     text = "\n".join(f"line {number}" for number in range(100))
     async with screen(prepare=asked(("How?", text))) as ui:

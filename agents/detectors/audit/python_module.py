@@ -20,6 +20,7 @@ TERMINATORS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 _Node = TypeVar("_Node", bound=ast.AST)
 
+
 class PythonModule:
     """The syntax tree of one file with its indexes.
 

@@ -20,8 +20,11 @@ SELECTIONS: tuple[Detector, ...] = (
     selected(
         "divisions", "Finds divisions by what may be zero.", ["unguarded-division"], EDGE_CASES
     ),
+    selected("left_out_elements", "Finds ranges that leave out an element.", ["off-by-one"], LOGIC),
     selected(
-        "left_out_elements", "Finds ranges that leave out an element.", ["off-by-one"], LOGIC
+        "slower_benchmarks",
+        "Finds benchmarks that became slower.",
+        ["benchmark-regression"],
+        REGRESSION,
     ),
-    selected("slower_benchmarks", "Finds benchmarks that became slower.", ["benchmark-regression"], REGRESSION),
 )

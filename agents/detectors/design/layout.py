@@ -209,7 +209,10 @@ def detect_spacing(workspace: Workspace, context: DetectorContext) -> Iterator[F
         for unit in (8, 5, 4):
             off = [one for one in found if one[0] % unit]
             known = len(found) + len(named)
-            if known >= 5 and (len(off) + sum(value % unit > 0 for value in named)) * 5 <= known * 2:
+            if (
+                known >= 5
+                and (len(off) + sum(value % unit > 0 for value in named)) * 5 <= known * 2
+            ):
                 for value, line in off:
                     yield OFF_GRID.at(file, line, f"{value:g} px is beside the grid of {unit} px.")
                 break

@@ -17,7 +17,9 @@ TINY_TEXT = Rule("tiny-text", _MEDIUM, "Text too small to read", reference="WCAG
 MIN_TEXT_PX = 9.0
 _SIZE = re.compile(r"^(\d*\.?\d+)(px|pt|rem|em)$")
 _PIXELS = {"px": 1.0, "pt": 4 / 3, "rem": 16.0, "em": 16.0}
-_SPACE = re.compile(r"(?i)(^|[._-])(space|spacing|gap|gutter|margin|padding|inset|stack)s?([._-]|$)")
+_SPACE = re.compile(
+    r"(?i)(^|[._-])(space|spacing|gap|gutter|margin|padding|inset|stack)s?([._-]|$)"
+)
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
@@ -37,9 +39,13 @@ def _type_sizes(file: SourceFile) -> Iterator[Finding]:
                 continue
             pixels = float(size[1]) * _PIXELS[size[2]]
             if 0 < pixels < MIN_TEXT_PX and size[2] != "em":
-                yield TINY_TEXT.at(file, one.line, f"{one.value} is too small to read: use at least 12px.")
+                yield TINY_TEXT.at(
+                    file, one.line, f"{one.value} is too small to read: use at least 12px."
+                )
             elif size[2] == "px" and (pixels * 2) % 1:
-                yield OFF_TYPE.at(file, one.line, f"{one.value} is on no step of a type scale: use whole pixels.")
+                yield OFF_TYPE.at(
+                    file, one.line, f"{one.value} is on no step of a type scale: use whole pixels."
+                )
 
 
 def _spacing_tokens(file: SourceFile) -> Iterator[Finding]:
@@ -47,7 +53,8 @@ def _spacing_tokens(file: SourceFile) -> Iterator[Finding]:
     values = [
         (token, float(match[1]))
         for token in json_tokens(file)
-        if _SPACE.search(token.name) and (match := re.match(r"^(\d+(?:\.\d+)?)(?:px)?$", str(token.value).strip()))
+        if _SPACE.search(token.name)
+        and (match := re.match(r"^(\d+(?:\.\d+)?)(?:px)?$", str(token.value).strip()))
     ]
     for step in (8, 4, 5):
         off = [(token, value) for token, value in values if value % step]

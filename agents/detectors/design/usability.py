@@ -172,9 +172,14 @@ def _texts(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
 def _ways(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
     for one in elements:
         target = one.get("href")
-        acts = any(key.startswith(("on", "@", "data-", "v-", "ng-")) for key in one.attributes) or one.get("role")
+        acts = any(
+            key.startswith(("on", "@", "data-", "v-", "ng-")) for key in one.attributes
+        ) or one.get("role")
         if one.tag == "a" and target is not None and not acts:
-            if target.strip() in ("#", "", "javascript:void(0)", "javascript:;") and one.get("id") is None:
+            if (
+                target.strip() in ("#", "", "javascript:void(0)", "javascript:;")
+                and one.get("id") is None
+            ):
                 yield DEAD_LINK.at(file, one.line, "The link leads nowhere.")
         if one.tag == "dialog" or one.get("role") in ("dialog", "alertdialog"):
             inner = list(one.walk())

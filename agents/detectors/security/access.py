@@ -14,7 +14,7 @@ from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.python_names import PythonModule, argument, constant
-from agents.detectors.security.tree_code import TreeCode, tree_code
+from agents.detectors.security.tree_code import TreeCode, tree_code, tree_files
 from agents.detectors.security.tree_sinks import JAVASCRIPT
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -41,7 +41,9 @@ _SENSITIVE = re.compile(
     r"balance|invoice|secret|backup|password|profile|refund|grant|role|reindex|debug|shutdown",
     re.IGNORECASE,
 )
-_PRIVATE = re.compile(r"(?i)admin|secret|backup|internal|private|export|config|invoice|debug|password")
+_PRIVATE = re.compile(
+    r"(?i)admin|secret|backup|internal|private|export|config|invoice|debug|password"
+)
 _WRITES = frozenset(["post", "put", "patch", "delete"])
 _ROLE = r"(role|roles|is_?admin|admin|is_?staff|is_?superuser|user_?role|permissions?|privilege|access_?level|x-role|x-user-role|x-admin|x-is-admin)"
 _ROLE_KEY = re.compile(rf"^{_ROLE}$", re.I)
@@ -50,7 +52,10 @@ _CLIENT_ROLE_TEXT = re.compile(
     rf"|\b(c|ctx)\.(Query|GetHeader|FormValue|PostForm|Cookie)\(\s*\"{_ROLE}\"|\br\.(FormValue|Header\.Get)\(\s*\"{_ROLE}\"",
     re.I,
 )
-_OWNER = re.compile(r"owner|user_id|session|current_user|\bg\.user|request\.user|is_author|belongs|tenant|account_of", re.I)
+_OWNER = re.compile(
+    r"owner|user_id|session|current_user|\bg\.user|request\.user|is_author|belongs|tenant|account_of",
+    re.I,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +79,7 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
         routes += _python_routes(module)
         yield from _python_roles(module)
         yield from _foreign_records(module)
-    for file in workspace.of(*JAVASCRIPT, "go"):
-        context.check_cancelled()
-        if is_test_path(file.path):
-            continue
+    for file in tree_files(workspace, context, (*JAVASCRIPT, "go")):
         code = tree_code(file)
         if file.language != "go":
             routes += _script_routes(code)
@@ -137,14 +139,22 @@ def _python_routes(module: PythonModule) -> Iterator[_Route]:
             methods |= {str(constant(one)).lower() for one in listed.elts} & _WRITES
         checked = bool(everywhere) or bool(_CHECKS.search(_python_checks(node, route)))
         yield _Route(
-            module.file, route.lineno, node.lineno, frozenset(methods), path or node.name, f"{path} {node.name}", checked
+            module.file,
+            route.lineno,
+            node.lineno,
+            frozenset(methods),
+            path or node.name,
+            f"{path} {node.name}",
+            checked,
         )
 
 
 def _python_checks(node: ast.FunctionDef | ast.AsyncFunctionDef, route: ast.Call) -> str:
     """The text around a route in which a check may stand: decorators, dependencies, calls."""
     parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-    texts = [ast.unparse(one) for one in (*node.decorator_list, *route.keywords) if one is not route]
+    texts = [
+        ast.unparse(one) for one in (*node.decorator_list, *route.keywords) if one is not route
+    ]
     texts += [ast.unparse(one) for one in (*node.args.defaults, *node.args.kw_defaults) if one]
     texts += [ast.unparse(one.annotation) for one in parameters if one.annotation]
     texts += [one.arg for one in parameters if one.arg in ("user", "current_user")]
@@ -153,7 +163,11 @@ def _python_checks(node: ast.FunctionDef | ast.AsyncFunctionDef, route: ast.Call
             name = ast.unparse(one.func)
             if "db.session" not in name and not name.endswith(("session.add", "session.commit")):
                 texts.append(name)
-        elif isinstance(one, ast.Attribute) and one.attr in ("is_authenticated", "current_user", "authorization"):
+        elif isinstance(one, ast.Attribute) and one.attr in (
+            "is_authenticated",
+            "current_user",
+            "authorization",
+        ):
             texts.append(one.attr)
         elif isinstance(one, ast.Name) and one.id in ("current_user", "session"):
             texts.append(one.id)
@@ -189,7 +203,11 @@ def _python_roles(module: PythonModule) -> Iterator[Finding]:
 
 def _requested_key(node: ast.expr) -> str:
     """The key that is read of a request's arguments, form, body, headers or cookies; empty otherwise."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "get"
+    ):
         owner, key = node.func.value, constant(argument(node, 0))
     elif isinstance(node, ast.Subscript):
         owner, key = node.value, constant(node.slice)
@@ -202,18 +220,24 @@ def _requested_key(node: ast.expr) -> str:
     return ""
 
 
-_LOOKUPS = re.compile(r"\.(get|get_or_404|first_or_404|filter_by|find_one|find_by_id|get_object_or_404)$|^get_object_or_404$")
+_LOOKUPS = re.compile(
+    r"\.(get|get_or_404|first_or_404|filter_by|find_one|find_by_id|get_object_or_404)$|^get_object_or_404$"
+)
 
 
 def _foreign_records(module: PythonModule) -> Iterator[Finding]:
     """A record fetched by an id of the address alone, where other routes of the module compare the owner."""
-    routes = [node for node in module.functions if any(_is_route(one) for one in node.decorator_list)]
+    routes = [
+        node for node in module.functions if any(_is_route(one) for one in node.decorator_list)
+    ]
     bodies = {id(node): ast.unparse(ast.Module(body=node.body, type_ignores=[])) for node in routes}
     if not any(_OWNER.search(body.replace("db.session", "")) for body in bodies.values()):
         return
     for node in routes:
         if _OWNER.search(bodies[id(node)].replace("db.session", "")) or any(
-            _OWNER.search(ast.unparse(one)) or "admin" in ast.unparse(one).lower() for one in node.decorator_list if not _is_route(one)
+            _OWNER.search(ast.unparse(one)) or "admin" in ast.unparse(one).lower()
+            for one in node.decorator_list
+            if not _is_route(one)
         ):
             continue
         identifiers = {one.arg for one in node.args.args if one.arg.endswith(("id", "pk", "uuid"))}
@@ -221,9 +245,15 @@ def _foreign_records(module: PythonModule) -> Iterator[Finding]:
             values = [*call.args, *(one.value for one in call.keywords)]
             by_id = any(isinstance(one, ast.Name) and one.id in identifiers for one in values)
             name = module.names.resolve(call.func)
-            if by_id and _LOOKUPS.search(name) and not re.search(r"cache|redis|config|headers|environ", name):
+            if (
+                by_id
+                and _LOOKUPS.search(name)
+                and not re.search(r"cache|redis|config|headers|environ", name)
+            ):
                 text = "Whoever is signed in reads any record by its number: compare its owner."
-                yield FOREIGN_RECORD.at(module.file, call.lineno, text, end_line=call.end_lineno, confidence=0.5)
+                yield FOREIGN_RECORD.at(
+                    module.file, call.lineno, text, end_line=call.end_lineno, confidence=0.5
+                )
                 break
 
 
@@ -231,10 +261,14 @@ def _script_routes(code: TreeCode) -> Iterator[_Route]:
     """Routes of Express, Fastify and Koa: `app.post("/path", check, handler)`."""
     text = code.file.text
     everywhere = re.search(
-        r"\b(app|router|server)\.use\(\s*(\w*([aA]uth|passport|jwt|[rR]equireLogin|verifyToken|isLoggedIn|ensure\w+)\w*)", text
+        r"\b(app|router|server)\.use\(\s*(\w*([aA]uth|passport|jwt|[rR]equireLogin|verifyToken|isLoggedIn|ensure\w+)\w*)",
+        text,
     )
     for call in code.calls:
-        found = re.fullmatch(r"(?:\w+\.)*(?:app|router|server|fastify|api|\w+Router|routes)\.(get|post|put|patch|delete)", call.name)
+        found = re.fullmatch(
+            r"(?:\w+\.)*(?:app|router|server|fastify|api|\w+Router|routes)\.(get|post|put|patch|delete)",
+            call.name,
+        )
         if found is None or len(call.arguments) < 2:
             continue
         path = code.text(call.arguments[0]).strip("'\"`")
@@ -245,7 +279,12 @@ def _script_routes(code: TreeCode) -> Iterator[_Route]:
         checked = (
             bool(everywhere)
             or any(_CHECKS.search(one) for one in between)
-            or bool(re.search(r"\breq\.(user|session|auth)\b|res\.locals\.user|jwt\.verify|isAuthenticated|verifyToken|(?i:check|require|ensure)(Auth|User|Login|Admin|Session)", handler))
+            or bool(
+                re.search(
+                    r"\breq\.(user|session|auth)\b|res\.locals\.user|jwt\.verify|isAuthenticated|verifyToken|(?i:check|require|ensure)(Auth|User|Login|Admin|Session)",
+                    handler,
+                )
+            )
         )
         name = handler if re.fullmatch(r"[\w.]+", handler) else ""
         yield _Route(
@@ -262,12 +301,21 @@ def _script_roles(code: TreeCode) -> Iterator[Finding]:
         if _CLIENT_ROLE_TEXT.search(text) and re.search(r"[=!]==?", text):
             seen.add(code.line(node))
             yield CLIENT_ROLE.at(
-                code.file, code.line(node), "The client sends this right itself: take it from the session or the database."
+                code.file,
+                code.line(node),
+                "The client sends this right itself: take it from the session or the database.",
             )
     for number, line in enumerate(code.file.lines, 1):
-        if number not in seen and len(line) < 500 and re.search(r"\bif\s*\(", line) and _CLIENT_ROLE_TEXT.search(line):
+        if (
+            number not in seen
+            and len(line) < 500
+            and re.search(r"\bif\s*\(", line)
+            and _CLIENT_ROLE_TEXT.search(line)
+        ):
             yield CLIENT_ROLE.at(
-                code.file, number, "The client sends this right itself: take it from the session or the database."
+                code.file,
+                number,
+                "The client sends this right itself: take it from the session or the database.",
             )
 
 
@@ -277,4 +325,3 @@ ACCESS = Detector(
     _detect,
     RULES,
 )
-

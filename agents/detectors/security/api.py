@@ -106,7 +106,9 @@ def openapi_security(file: SourceFile, root: yaml.Node | None) -> Iterator[Findi
         kind = _text(inner, "type")
         if kind == "apiKey" and _text(inner, "in") == "query":
             line = inner["in"][0]
-            yield KEY_IN_QUERY.at(file, line, "Addresses end up in logs and histories: send the key in a header.")
+            yield KEY_IN_QUERY.at(
+                file, line, "Addresses end up in logs and histories: send the key in a header."
+            )
         if kind in ("oauth2", "openIdConnect"):
             scoped.add(name)
     schemas = _members(components["schemas"][1] if "schemas" in components else None)
@@ -118,13 +120,21 @@ def openapi_security(file: SourceFile, root: yaml.Node | None) -> Iterator[Findi
         for method, (_, operation) in _members(item).items():
             security = _members(operation).get("security")
             for entry in _items(security[1]) if security and method in _METHODS - {"get"} else ():
-                for scheme, (line, scopes) in _members(entry).items():
-                    if scheme in scoped and isinstance(scopes, yaml.SequenceNode) and not scopes.value:
-                        text = f"Any token may {method.upper()} {path}: name the scope that it needs."
+                for wanted, (line, scopes) in _members(entry).items():
+                    if (
+                        wanted in scoped
+                        and isinstance(scopes, yaml.SequenceNode)
+                        and not scopes.value
+                    ):
+                        text = (
+                            f"Any token may {method.upper()} {path}: name the scope that it needs."
+                        )
                         yield NO_SCOPE.at(file, line, text)
 
 
-_INPUT_SCHEMA = re.compile(r"^(New|Create|Login|Update|Register|Sign|Change)|(Request|Input|Create|Update|Login|Credentials|Form|In)$")
+_INPUT_SCHEMA = re.compile(
+    r"^(New|Create|Login|Update|Register|Sign|Change)|(Request|Input|Create|Update|Login|Credentials|Form|In)$"
+)
 _SECRET_MEMBER = re.compile(
     r"(?i)^(password_?(hash|digest|salt)?|hashed_?password|passwd|secret(_?key)?|private_?key|salt|cvv|cvc|pin|ssn|"
     r"social_security(_number)?|mfa_?secret|totp_?secret|security_answer)$"
@@ -223,7 +233,9 @@ def _python(module: PythonModule) -> Iterator[Finding]:
                 for inner in ast.walk(statement)
             }
             if any(
-                isinstance(one, ast.If) and _is_allow_list(one.test) and isinstance(one.body[-1], ast.Continue | ast.Raise)
+                isinstance(one, ast.If)
+                and _is_allow_list(one.test)
+                and isinstance(one.body[-1], ast.Continue | ast.Raise)
                 for one in node.body
             ):
                 continue
@@ -239,11 +251,14 @@ def _python(module: PythonModule) -> Iterator[Finding]:
 def _is_allow_list(test: ast.expr) -> bool:
     """Whether a test compares a name with a list of permitted ones."""
     return any(
-        isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.In | ast.NotIn) for one in ast.walk(test)
+        isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.In | ast.NotIn)
+        for one in ast.walk(test)
     )
 
 
-_COUNTS = re.compile(r"(?i)^(limit|rows|size|count|page_?size|per_?page|max_?results|top|take|n_?items|amount|length|num_?\w+)$")
+_COUNTS = re.compile(
+    r"(?i)^(limit|rows|size|count|page_?size|per_?page|max_?results|top|take|n_?items|amount|length|num_?\w+)$"
+)
 
 
 def _unbounded_parameters(module: PythonModule) -> Iterator[Finding]:
@@ -252,28 +267,41 @@ def _unbounded_parameters(module: PythonModule) -> Iterator[Finding]:
         return
     for function in module.functions:
         if not any(
-            isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _METHODS
+            isinstance(one, ast.Call)
+            and isinstance(one.func, ast.Attribute)
+            and one.func.attr in _METHODS
             for one in function.decorator_list
         ):
             continue
         body = " ".join(ast.unparse(one) for one in function.body)
         for parameter in (*function.args.args, *function.args.kwonlyargs):
             annotation = ast.unparse(parameter.annotation) if parameter.annotation else ""
-            if not _COUNTS.match(parameter.arg) or not re.match(r"(int|Annotated\[int|Optional\[int|int \|)", annotation):
+            if not _COUNTS.match(parameter.arg) or not re.match(
+                r"(int|Annotated\[int|Optional\[int|int \|)", annotation
+            ):
                 continue
             defaults = ast.unparse(function.args)
-            declared = re.search(rf"\b{parameter.arg}: [^=]*=\s*(?:\w+\.)?(?:Query|Path|Param)\(([^)]*)\)", defaults)
+            declared = re.search(
+                rf"\b{parameter.arg}: [^=]*=\s*(?:\w+\.)?(?:Query|Path|Param)\(([^)]*)\)", defaults
+            )
             bounded = re.search(r"\b(le|lt)=", declared[1] if declared else annotation)
-            checked = re.search(rf"min\([^)]*\b{parameter.arg}\b|\b{parameter.arg} (>|>=|<|<=) \w|(>|>=|<|<=) {parameter.arg}\b", body)
+            checked = re.search(
+                rf"min\([^)]*\b{parameter.arg}\b|\b{parameter.arg} (>|>=|<|<=) \w|(>|>=|<|<=) {parameter.arg}\b",
+                body,
+            )
             if not bounded and not checked and re.search(rf"\b{parameter.arg}\b", body):
-                text = f"The client chooses {parameter.arg} without an upper bound: add Query(le=…)."
+                text = (
+                    f"The client chooses {parameter.arg} without an upper bound: add Query(le=…)."
+                )
                 yield UNBOUNDED_PAGE.at(module.file, parameter.lineno, text)
 
 
 def _open_models(module: PythonModule) -> Iterator[Finding]:
-    """pydantic models for requests that keep unknown fields."""
+    """Pydantic models for requests that keep unknown fields."""
     if "allow" not in module.file.text or not any(
-        isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _METHODS | {"route"}
+        isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Attribute)
+        and one.func.attr in _METHODS | {"route"}
         for function in module.functions
         for one in function.decorator_list
     ):
@@ -284,12 +312,30 @@ def _open_models(module: PythonModule) -> Iterator[Finding]:
                 continue
             text = ast.unparse(statement)
             nested = isinstance(statement, ast.ClassDef) and statement.name == "Config"
-            if (nested or text.startswith("model_config")) and re.search(r"extra\s*[=:]\s*(['\"]allow['\"]|Extra\.allow)|['\"]extra['\"]: ['\"]allow['\"]", text):
-                message = "Fields that nobody declared are kept: use extra=\"forbid\"."
-                yield MASS_ASSIGNMENT.at(module.file, statement.lineno, message, severity=_MEDIUM, confidence=0.7)
+            if (nested or text.startswith("model_config")) and re.search(
+                r"extra\s*[=:]\s*(['\"]allow['\"]|Extra\.allow)|['\"]extra['\"]: ['\"]allow['\"]",
+                text,
+            ):
+                message = 'Fields that nobody declared are kept: use extra="forbid".'
+                yield MASS_ASSIGNMENT.at(
+                    module.file, statement.lineno, message, severity=_MEDIUM, confidence=0.7
+                )
 
 
-_WEB = ("flask", "fastapi", "starlette", "django", "aiohttp", "sanic", "bottle", "falcon", "tornado", "quart", "rest_framework", "litestar")
+_WEB = (
+    "flask",
+    "fastapi",
+    "starlette",
+    "django",
+    "aiohttp",
+    "sanic",
+    "bottle",
+    "falcon",
+    "tornado",
+    "quart",
+    "rest_framework",
+    "litestar",
+)
 _EXCEPTION_TEXT = re.compile(r"\b(str|repr)\((e|err|error|ex|exc|exception)\)")
 
 

@@ -8,7 +8,7 @@ from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.python_names import PythonModule, argument, constant
-from agents.detectors.security.tree_code import LANGUAGES, TreeCode, tree_code
+from agents.detectors.security.tree_code import TreeCode, tree_code, tree_files
 from agents.workspace.workspace import Workspace
 
 ZIP_SLIP = Rule("zip-slip", Severity.HIGH, "Archive member written outside the target", cwe=22)
@@ -33,12 +33,11 @@ _ENTRY_NAME = re.compile(
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
     for module in python_modules(workspace, context):
-        if not is_test_path(module.file.path) and re.search(r"tarfile|zipfile|unpack_archive", module.file.text):
+        if not is_test_path(module.file.path) and re.search(
+            r"tarfile|zipfile|unpack_archive", module.file.text
+        ):
             yield from _python(module)
-    for file in workspace.of(*LANGUAGES):
-        context.check_cancelled()
-        if is_test_path(file.path):
-            continue
+    for file in tree_files(workspace, context):
         if _ENTRIES.search(file.text):
             yield from _tree(tree_code(file))
         if file.language == "rust":
@@ -47,7 +46,9 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
 
 def _python(module: PythonModule) -> Iterator[Finding]:
     file = module.file
-    zips = re.findall(r"(\w+)\s*=\s*(?:zipfile\.)?ZipFile\(|ZipFile\([^\n]*\)\s+as\s+(\w+)", file.text)
+    zips = re.findall(
+        r"(\w+)\s*=\s*(?:zipfile\.)?ZipFile\(|ZipFile\([^\n]*\)\s+as\s+(\w+)", file.text
+    )
     zip_names = {one for pair in zips for one in pair if one}
     for call, name in module.calls:
         method = name.rpartition(".")[2]
@@ -58,11 +59,17 @@ def _python(module: PythonModule) -> Iterator[Finding]:
             trusted = argument(call, None, "filter")
             if trusted is not None and constant(trusted) not in ("fully_trusted", None):
                 continue
-            if argument(call, 1, "members") is None and trusted is None or constant(trusted) == "fully_trusted":
-                yield ZIP_SLIP.at(file, call.lineno, f'{_UNPACK}: pass filter="data".', end_line=call.end_lineno)
+            if (argument(call, 1, "members") is None and trusted is None) or constant(
+                trusted
+            ) == "fully_trusted":
+                yield ZIP_SLIP.at(
+                    file, call.lineno, f'{_UNPACK}: pass filter="data".', end_line=call.end_lineno
+                )
     for function in module.functions:
         written = ast.unparse(function)
-        if not re.search(r"\.(namelist|infolist|getmembers|getnames)\(\)", written) or _CHECKED.search(written):
+        if not re.search(
+            r"\.(namelist|infolist|getmembers|getnames)\(\)", written
+        ) or _CHECKED.search(written):
             continue
         for node in ast.walk(function):
             if not isinstance(node, ast.For):
@@ -80,7 +87,11 @@ def _joined_members(module: PythonModule, loop: ast.For, member: str) -> Iterato
         join = isinstance(node, ast.Call) and module.names.resolve(node.func).endswith("path.join")
         division = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
         if (join or division) and isinstance(node, ast.expr) and pattern.search(ast.unparse(node)):
-            yield ZIP_SLIP.at(module.file, node.lineno, f"{_UNPACK}: resolve the path and compare it with the target.")
+            yield ZIP_SLIP.at(
+                module.file,
+                node.lineno,
+                f"{_UNPACK}: resolve the path and compare it with the target.",
+            )
             return
 
 
@@ -90,13 +101,17 @@ def _tree(code: TreeCode) -> Iterator[Finding]:
         if not _JOINS.search(call.name) or call.line in seen:
             continue
         text = ", ".join(code.text(one) for one in call.arguments)
-        if not _ENTRY_NAME.search(text) or (code.file.language == "rust" and len(call.arguments) != 1):
+        if not _ENTRY_NAME.search(text) or (
+            code.file.language == "rust" and len(call.arguments) != 1
+        ):
             continue
         function = code.text_of_function(call.node)
         if _ENTRIES.search(function) and not _CHECKED.search(function):
             seen.add(call.line)
             yield ZIP_SLIP.at(
-                code.file, call.line, f"{_UNPACK}: clean the path and compare its start with the target."
+                code.file,
+                call.line,
+                f"{_UNPACK}: clean the path and compare its start with the target.",
             )
 
 
@@ -107,16 +122,25 @@ def _rust_joins(code: TreeCode) -> Iterator[Finding]:
             continue
         name = code.text(call.arguments[0]).lstrip("&")
         parameter = code.parameter(name, call.node)
-        if not re.search(r":\s*(&(mut\s+)?('\w+\s+)?str|String|&String|impl\s+AsRef<(Path|str)>)$", parameter):
+        if not re.search(
+            r":\s*(&(mut\s+)?('\w+\s+)?str|String|&String|impl\s+AsRef<(Path|str)>)$", parameter
+        ):
             continue
         function = code.text_of_function(call.node)
         root = call.name.removesuffix(".join")
-        is_path = re.search(rf"\b{re.escape(root)}\s*:\s*(&(mut\s+)?)?(\w+::)*Path(Buf)?\b", function) or re.search(
-            r"(?i)(root|base|dir|folder|path)(\(\))?$", root
-        )
-        if is_path and not _CHECKED.search(function) and not re.search(r"(?i)const|fixed|static", parameter):
+        is_path = re.search(
+            rf"\b{re.escape(root)}\s*:\s*(&(mut\s+)?)?(\w+::)*Path(Buf)?\b", function
+        ) or re.search(r"(?i)(root|base|dir|folder|path)(\(\))?$", root)
+        if (
+            is_path
+            and not _CHECKED.search(function)
+            and not re.search(r"(?i)const|fixed|static", parameter)
+        ):
             yield JOINED_NAME.at(
-                code.file, call.line, "An absolute name, or one with .., leaves the folder: check its components.", confidence=0.6
+                code.file,
+                call.line,
+                "An absolute name, or one with .., leaves the folder: check its components.",
+                confidence=0.6,
             )
 
 

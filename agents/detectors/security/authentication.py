@@ -33,10 +33,11 @@ DEFAULT_CREDENTIALS = Rule("default-credentials", _HIGH, "Credentials in the cod
 CSRF_OFF = Rule("csrf-off", _HIGH, "Protection against forged requests off", cwe=352)
 DEBUG = Rule("debug-mode", _HIGH, "Debug mode on", cwe=489)
 WEAK_HASHER = Rule("fast-password-hash", _HIGH, "Passwords hashed with a fast function", cwe=916)
+NO_ESCAPING = Rule("no-autoescape", _MEDIUM, "Templates without escaping", cwe=79)
 ANY_HOST = Rule("any-host", _MEDIUM, "Any Host header accepted", cwe=644)
 RULES = (
     UNVERIFIED_TOKEN, NO_ALGORITHMS, NO_EXPIRY, TIMING, PLAIN_PASSWORD, DEFAULT_CREDENTIALS, COOKIE_FLAGS,
-    CSRF_OFF, DEBUG, SIGNING_KEY, WEAK_HASHER, ANY_HOST,
+    CSRF_OFF, DEBUG, SIGNING_KEY, WEAK_HASHER, ANY_HOST, NO_ESCAPING,
 )  # fmt: skip
 
 _PASSWORD = re.compile(r"passw(or)?d|passphrase|\bpwd\b", re.I)
@@ -106,7 +107,7 @@ def _token_made(module: PythonModule, call: ast.Call) -> Iterator[Finding]:
         yield UNVERIFIED_TOKEN.at(module.file, call.lineno, text)
     elif isinstance(key, ast.Constant) and isinstance(key.value, str | bytes) and key.value:
         text = "Whoever reads the source signs tokens: load the key from the environment."
-        yield SIGNING_KEY.at(module.file, call.lineno, text, evidence="jwt.encode(… \"…\")")
+        yield SIGNING_KEY.at(module.file, call.lineno, text, evidence='jwt.encode(… "…")')
 
 
 def _token_read(module: PythonModule, call: ast.Call) -> Iterator[Finding]:
@@ -166,7 +167,13 @@ def _comparisons(module: PythonModule) -> Iterator[Finding]:
             if literals:
                 text = "The password is part of the code."
                 yield DEFAULT_CREDENTIALS.at(module.file, node.lineno, text, evidence="…")
-            elif any(isinstance(side, ast.Call) and re.search(r"hash|digest|crypt|derive|pbkdf|scrypt", ast.unparse(side.func), re.I) for side in sides):
+            elif any(
+                isinstance(side, ast.Call)
+                and re.search(
+                    r"hash|digest|crypt|derive|pbkdf|scrypt", ast.unparse(side.func), re.I
+                )
+                for side in sides
+            ):
                 text = "Use hmac.compare_digest: == tells by its time how much was right."
                 yield TIMING.at(module.file, node.lineno, text, confidence=0.6)
             else:
@@ -188,8 +195,12 @@ _SETTINGS = {
 }
 
 
-_APPLICATIONS = re.compile(r"(^|\.)(FastAPI|Starlette|Flask|Sanic|Application|Litestar|Quart|Debug)$")
-_FAST_HASHERS = re.compile(r"\.(MD5|SHA1|UnsaltedMD5|UnsaltedSHA1|Crypt)PasswordHasher|^(plaintext|md5|sha1|hex_md5|ldap_md5)$")
+_APPLICATIONS = re.compile(
+    r"(^|\.)(FastAPI|Starlette|Flask|Sanic|Application|Litestar|Quart|Debug)$"
+)
+_FAST_HASHERS = re.compile(
+    r"\.(MD5|SHA1|UnsaltedMD5|UnsaltedSHA1|Crypt)PasswordHasher|^(plaintext|md5|sha1|hex_md5|ldap_md5)$"
+)
 
 
 def _settings(module: PythonModule) -> Iterator[Finding]:
@@ -202,15 +213,28 @@ def _settings(module: PythonModule) -> Iterator[Finding]:
             yield DEBUG.at(module.file, line, "DEBUG shows visitors how the program works.")
         elif isinstance(target, ast.Attribute) and name == "debug" and is_true(value):
             yield DEBUG.at(module.file, line, "The debugger lets visitors run code.")
-        elif name == "ALLOWED_HOSTS" and any(constant(one) == "*" for one in ast.walk(value) if isinstance(one, ast.Constant)):
+        elif name == "ALLOWED_HOSTS" and any(
+            constant(one) == "*" for one in ast.walk(value) if isinstance(one, ast.Constant)
+        ):
             yield ANY_HOST.at(module.file, line, "Any Host header is accepted: name the hosts.")
         elif name in ("PASSWORD_HASHERS", "SECURITY_PASSWORD_HASH", "PASSWORD_SCHEMES"):
             texts = [constant(one) for one in ast.walk(value) if isinstance(one, ast.Constant)]
             if texts and isinstance(texts[0], str) and _FAST_HASHERS.search(texts[0]):
-                yield WEAK_HASHER.at(module.file, line, f"{texts[0]} is guessed quickly: use argon2 or PBKDF2.")
+                yield WEAK_HASHER.at(
+                    module.file, line, f"{texts[0]} is guessed quickly: use argon2 or PBKDF2."
+                )
     for call, name in module.calls:
+        if name in ("jinja2.Environment", "jinja2.sandbox.SandboxedEnvironment"):
+            escapes = argument(call, None, "autoescape")
+            if (escapes is None or is_false(escapes)) and not any(
+                one.arg is None for one in call.keywords
+            ):
+                text = "Templates of pages are not escaped: set autoescape=True, or select_autoescape()."
+                yield NO_ESCAPING.at(module.file, call.lineno, text, confidence=0.6)
         if _APPLICATIONS.search(name) and is_true(argument(call, None, "debug")):
-            yield DEBUG.at(module.file, call.lineno, "Debug mode shows visitors how the program works.")
+            yield DEBUG.at(
+                module.file, call.lineno, "Debug mode shows visitors how the program works."
+            )
 
 
 def _assigned_settings(module: PythonModule) -> Iterator[tuple[str, ast.expr | None, ast.expr]]:

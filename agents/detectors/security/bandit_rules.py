@@ -1,12 +1,14 @@
 """bandit 1.9 over a copy of the Python files, its severities and noise corrected."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.security.leaked_secrets import redacted
 from agents.detectors.security.python_files import is_test_path
 from agents.workspace.workspace import Workspace
 
@@ -17,8 +19,8 @@ _NOISE = frozenset(
 )  # fmt: skip
 """Tests that report imports, assertions or every process: true of most programs, and no defect."""
 _FOLLOWED = frozenset(
-    ["B102", "B104", "B301", "B302", "B306", "B307", "B310", "B313", "B314", "B315", "B316", "B317", "B318",
-     "B319", "B320", "B324", "B506", "B602", "B604", "B605", "B608", "B609", "B614", "B615", "B703", "B704"]
+    ["B102", "B104", "B108", "B301", "B302", "B306", "B307", "B310", "B313", "B314", "B315", "B316", "B317", "B318",
+     "B319", "B320", "B324", "B506", "B602", "B604", "B605", "B608", "B609", "B614", "B615", "B701", "B703", "B704"]
 )  # fmt: skip
 """Tests whose answer depends on where the data comes from: other detectors follow it, so these are notes only."""
 _SEVERITY = {
@@ -27,6 +29,8 @@ _SEVERITY = {
     ("MEDIUM", "HIGH"): Severity.MEDIUM,
     ("MEDIUM", "MEDIUM"): Severity.MEDIUM,
 }
+_QUOTES_A_PASSWORD = frozenset(["B105", "B106", "B107"])
+_PASSWORD = re.compile(r"'(.+)'\s*$")
 _CONFIDENCE = {"HIGH": 0.9, "MEDIUM": 0.7, "LOW": 0.4}
 
 
@@ -71,12 +75,19 @@ def _finding(one: dict[str, Any], workspace: Workspace) -> Finding | None:
     if file is None or rule in _NOISE:
         return None
     judged = Severity.LOW if rule in _FOLLOWED else _SEVERITY.get(severity, Severity.LOW)
+    evidence = None
+    password = _PASSWORD.search(message) if rule in _QUOTES_A_PASSWORD else None
+    if password:
+        value = password[1]
+        evidence = file.quote(line, max([line, *lines])).replace(value, redacted(value))
+        message = message.replace(value, redacted(value))
     return Rule(rule, judged, message, int(cwe) if cwe else None).at(
         file,
         line,
         message,
         end_line=max([line, *lines]),
         confidence=_CONFIDENCE.get(severity[1], 0.5),
+        evidence=evidence,
     )
 
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.python_files import is_test_path
-from agents.detectors.security.tree_code import TreeCall, TreeCode, tree_code
+from agents.detectors.security.tree_code import TreeCall, TreeCode, tree_code, tree_files
 from agents.detectors.security.tree_sinks import JAVASCRIPT
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -35,10 +34,7 @@ _PROTO_GUARD = re.compile(
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    for file in workspace.of(*JAVASCRIPT):
-        context.check_cancelled()
-        if is_test_path(file.path) or file.path.endswith(".min.js"):
-            continue
+    for file in tree_files(workspace, context, JAVASCRIPT):
         code = tree_code(file)
         for call in code.calls:
             yield from _call(code, call)
@@ -58,18 +54,35 @@ def _call(code: TreeCode, call: TreeCall) -> Iterator[Finding]:
             body = re.search(rf"function\s+{re.escape(handler)}\b[\s\S]{{0,1500}}", file.text)
             handler = body.group() if body else "origin"
         if window and not re.search(r"\b(origin|source|ports)\b", handler):
-            yield ORIGIN.at(file, call.line, "Any page may send this message: compare event.origin.", end_line=call.line)
+            yield ORIGIN.at(
+                file,
+                call.line,
+                "Any page may send this message: compare event.origin.",
+                end_line=call.line,
+            )
     elif name.endswith("postMessage") and len(texts) == 2 and texts[1].strip("'\"`") == "*":
         if code.value(call.arguments[0]).varying:
-            yield BROADCAST.at(file, call.line, "Any page that holds the window reads it: name the origin.")
+            yield BROADCAST.at(
+                file, call.line, "Any page that holds the window reads it: name the origin."
+            )
     elif re.search(r"\b(localStorage|sessionStorage)\.setItem$", name) and texts:
         if _SECRET.search(texts[0]) and not re.search(r"(?i)csrf_?seen|timeout", texts[0]):
             yield STORED_TOKEN.at(
                 file, call.line, "Every script of the page reads it: keep it in an HttpOnly cookie."
             )
-    elif _MERGES.search(name) and _MERGE_OWNERS.search(name) or name in ("$.extend", "jQuery.extend"):
-        if any(_CLIENT.search(text) or code.value(node).user for text, node in zip(texts, call.arguments, strict=True)):
-            yield POLLUTION.at(file, call.line, "A key __proto__ of a client changes all objects: take named fields.")
+    elif (_MERGES.search(name) and _MERGE_OWNERS.search(name)) or name in (
+        "$.extend",
+        "jQuery.extend",
+    ):
+        if any(
+            _CLIENT.search(text) or code.value(node).user
+            for text, node in zip(texts, call.arguments, strict=True)
+        ):
+            yield POLLUTION.at(
+                file,
+                call.line,
+                "A key __proto__ of a client changes all objects: take named fields.",
+            )
     elif name.endswith("window.open") and len(texts) > 1 and "_blank" in texts[1]:
         if "noopener" not in " ".join(texts):
             yield OPENER.at(file, call.line, "The opened page can replace this one: add noopener.")
@@ -85,22 +98,33 @@ def _assignments(code: TreeCode) -> Iterator[Finding]:
         if not re.fullmatch(r"[A-Za-z_$][\w$]*(\[[^\]]*\])?(\.shift\(\)|\.pop\(\))?", key):
             continue
         function = code.text_of_function(node)
-        if len(function) > 6_000 or _PROTO_GUARD.search(function) or re.search(
-            rf"{re.escape(key)}\s*===?\s*['\"]constructor", function
+        if (
+            len(function) > 6_000
+            or _PROTO_GUARD.search(function)
+            or re.search(rf"{re.escape(key)}\s*===?\s*['\"]constructor", function)
         ):
             continue
         right = code.text(node.child_by_field_name("right"))
         name = code.function_name(node)
-        recursive = bool(name) and re.search(rf"\b{re.escape(name)}\s*\(", right) and re.search(
-            rf"\[\s*{re.escape(key)}\s*\]", right
+        recursive = (
+            bool(name)
+            and re.search(rf"\b{re.escape(name)}\s*\(", right)
+            and re.search(rf"\[\s*{re.escape(key)}\s*\]", right)
         )
         if recursive and re.search(r"\bfor\s*\(|forEach|Object\.(keys|entries)", function):
-            yield POLLUTION.at(code.file, code.line(node), "A key __proto__ reaches the prototype of all objects: skip it.")
+            yield POLLUTION.at(
+                code.file,
+                code.line(node),
+                "A key __proto__ reaches the prototype of all objects: skip it.",
+            )
         elif re.search(r"\.split\(\s*['\"`][./]['\"`]\s*\)", function) and re.search(
             rf"=\s*\w+\[\s*{re.escape(key)}|\w+\s*=\s*\w+\[", function
         ):
             yield POLLUTION.at(
-                code.file, code.line(node), "A path with __proto__ reaches the prototype of all objects.", confidence=0.6
+                code.file,
+                code.line(node),
+                "A path with __proto__ reaches the prototype of all objects.",
+                confidence=0.6,
             )
 
 
@@ -120,20 +144,32 @@ def _page(file: SourceFile) -> Iterator[Finding]:
     for match in _TAG.finditer(text):
         tag, inner = match[1].lower(), match[2]
         line = text.count("\n", 0, match.start()) + 1
-        address = _attribute(inner, "src" if tag in ("script", "iframe") else "href" if tag == "link" else "action")
+        address = _attribute(
+            inner, "src" if tag in ("script", "iframe") else "href" if tag == "link" else "action"
+        )
         plain = address.startswith("http://") and not re.match(r"http://(localhost|127\.)", address)
         if tag == "script" and plain:
-            yield PLAIN_SCRIPT.at(file, line, "Anybody on the way may change the script: load it with TLS.")
-        elif tag in ("script", "link") and re.match(r"(https:)?//", address) and not _attribute(inner, "integrity"):
+            yield PLAIN_SCRIPT.at(
+                file, line, "Anybody on the way may change the script: load it with TLS."
+            )
+        elif (
+            tag in ("script", "link")
+            and re.match(r"(https:)?//", address)
+            and not _attribute(inner, "integrity")
+        ):
             if tag == "script" or "stylesheet" in inner:
-                yield NO_INTEGRITY.at(file, line, "A changed file runs here: add integrity and crossorigin.")
+                yield NO_INTEGRITY.at(
+                    file, line, "A changed file runs here: add integrity and crossorigin."
+                )
         elif tag == "form":
             if plain:
                 yield PLAIN_FORM.at(file, line, "What is filled in travels unencrypted.")
             end = text.find("</form", match.end())
             body = text[match.end() : end if end >= 0 else match.end() + 5_000]
             if _attribute(inner, "method").lower() in ("", "get") and _SECRET_FIELD.search(body):
-                yield SENSITIVE_GET.at(file, line, "The secret becomes part of the address and of logs: use POST.")
+                yield SENSITIVE_GET.at(
+                    file, line, "The secret becomes part of the address and of logs: use POST."
+                )
 
 
 BROWSER = Detector(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from agents.api.finding import Finding
 from agents.detectors.detector import DetectorContext, Rule
-from agents.detectors.security.tree_code import LANGUAGES, tree_code
+from agents.detectors.security.tree_code import tree_code, tree_files
 from agents.workspace.workspace import Workspace
 
 JAVASCRIPT = ("javascript", "typescript", "tsx")
@@ -38,8 +38,7 @@ def matching_calls(
 ) -> Iterator[Finding]:
     """The findings of these rules."""
     compiled = [(rule, re.compile(rule.name)) for rule in rules]
-    for file in workspace.of(*LANGUAGES):
-        context.check_cancelled()
+    for file in tree_files(workspace, context):
         of_language = [pair for pair in compiled if file.language in pair[0].languages]
         if not of_language:
             continue
@@ -50,8 +49,7 @@ def matching_calls(
                 continue
             listed = ", ".join(code.text(one) for one in call.arguments)[:2_000]
             for rule in named:
-                if (
-                    (not rule.arguments or re.search(rule.arguments, listed))
-                    and not (rule.unless and re.search(rule.unless, listed))
+                if (not rule.arguments or re.search(rule.arguments, listed)) and not (
+                    rule.unless and re.search(rule.unless, listed)
                 ):
                     yield rule.rule.at(file, call.line, rule.message, end_line=call.end_line)

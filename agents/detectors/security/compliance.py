@@ -36,7 +36,7 @@ _DECLARED = re.compile(
 )
 _GPL_TEXT = re.compile(r"GNU (AFFERO )?GENERAL PUBLIC LICENSE", re.I)
 _CARD = re.compile(
-    r"(?<![\d.-])(?:4\d{3}|5[1-5]\d{2}|2[2-7]\d{2}|3[47]\d{2}|6(?:011|5\d{2}))[ -]?\d{4}[ -]?\d{4}[ -]?\d{2,4}(?![\d.-])"
+    r"(?<![\w.-])(?:4\d{3}|5[1-5]\d{2}|2[2-7]\d{2}|3[47]\d{2}|6(?:011|5\d{2}))[ -]?\d{4}[ -]?\d{4}[ -]?\d{2,4}(?![\w.-])"
 )
 _TEST_CARDS = re.compile(
     r"^(4242|4111111111111111|4000|5555555555554444|5105105105105100|378282246310005|6011111111111117|4012888888881881)"
@@ -126,7 +126,10 @@ _FAMILIES = (
     ("GPL", re.compile(r"GNU GENERAL PUBLIC LICENSE|^GPL", re.I)),
     ("Apache", re.compile(r"Apache License,?\s+Version|^Apache", re.I)),
     ("MPL", re.compile(r"Mozilla Public License|^MPL", re.I)),
-    ("MIT", re.compile(r"\bMIT License\b|Permission is hereby granted, free of charge|^MIT$", re.I)),
+    (
+        "MIT",
+        re.compile(r"\bMIT License\b|Permission is hereby granted, free of charge|^MIT$", re.I),
+    ),
     ("BSD", re.compile(r"Redistribution and use in source and binary forms|^BSD|^[023]BSD", re.I)),
     ("ISC", re.compile(r"\bISC License\b|^ISC$", re.I)),
     ("Unlicense", re.compile(r"free and unencumbered software|^Unlicense", re.I)),
@@ -142,7 +145,14 @@ def _declared_otherwise(workspace: Workspace) -> Iterator[Finding]:
     """Manifests that declare another licence than the licence file beside them."""
     for file in workspace:
         folder, _, name = file.path.rpartition("/")
-        if name not in ("pyproject.toml", "package.json", "Cargo.toml", "setup.cfg", "setup.py", "composer.json"):
+        if name not in (
+            "pyproject.toml",
+            "package.json",
+            "Cargo.toml",
+            "setup.cfg",
+            "setup.py",
+            "composer.json",
+        ):
             continue
         match = _DECLARED.search(file.text)
         if match is None or re.search(r" (OR|AND|WITH) ", match[1]):
@@ -190,9 +200,20 @@ def _numbers(file: SourceFile) -> Iterator[Finding]:
                 )
 
 
+_CREDITS = re.compile(
+    r"(?i)(^|/)(licen[cs]e|copying|notice|authors|contributors|maintainers|credits|codeowners|\.mailmap|owners|thanks|humans)[^/]*$"
+    r"|(^|/)(package|composer|bower)\.json$|(^|/)[^/]*\.(lock|cff|opam)$|(^|/)\.git"
+)
+"""Files that name a project's own people."""
+
+
 def _addresses(file: SourceFile) -> Iterator[Finding]:
     """Tables of people: several real e-mail addresses in a data file."""
-    if file.language not in _DATA_LANGUAGES or len(file.data) > 300_000:
+    if (
+        file.language not in _DATA_LANGUAGES
+        or len(file.data) > 300_000
+        or _CREDITS.search(file.path)
+    ):
         return
     found: dict[str, int] = {}
     for number, line in enumerate(file.lines, 1):

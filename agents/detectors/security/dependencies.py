@@ -47,6 +47,27 @@ _POPULAR = {
     "rust": """serde serde_json tokio rand clap anyhow thiserror log env_logger regex reqwest hyper actix-web axum
     chrono futures lazy_static once_cell itertools rayon tracing bytes url uuid base64 sha2 syn quote libc bitflags""",
 }
+_SIMILAR = frozenset(
+    [
+        "grequests",
+        "preact",
+        "asyncpg",
+        "aiomysql",
+        "mongo",
+        "ruamel",
+        "pyaml",
+        "httpx2",
+        "reacts",
+        "koa",
+        "redux",
+        "pgx",
+        "clip",
+        "tinytext",
+        "sequel",
+        "knox",
+    ]
+)
+"""Well-known packages whose names are close to those of others."""
 _ABANDONED = {
     "pycrypto": "pycryptodome", "python-jose": "pyjwt", "sklearn": "scikit-learn", "nose": "pytest",
     "mysql-python": "mysqlclient", "dgram": "", "request": "axios or fetch", "node-uuid": "uuid", "left-pad": "",
@@ -97,8 +118,8 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
     seen = False
     for file in workspace:
         context.check_cancelled()
-        name = file.path.rsplit("/", 1)[-1].lower()
-        found = list(_dependencies(file, name))
+        name = _name(file)
+        found = list(dependencies_of(file))
         seen |= bool(found)
         for one in found:
             yield from _check(file, one)
@@ -110,7 +131,13 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
         )
 
 
-def _dependencies(file: SourceFile, name: str) -> Iterator[Dependency]:
+def _name(file: SourceFile) -> str:
+    return file.path.rsplit("/", 1)[-1].lower()
+
+
+def dependencies_of(file: SourceFile) -> Iterator[Dependency]:
+    """The packages that a file declares; none if it declares no dependencies."""
+    name = _name(file)
     if re.fullmatch(r"(requirements|constraints).*\.(txt|in)|.*requirements\.txt", name):
         yield from _requirements(file)
     elif name == "pyproject.toml":
@@ -125,7 +152,9 @@ def _dependencies(file: SourceFile, name: str) -> Iterator[Dependency]:
 
 def _go_modules(file: SourceFile) -> Iterator[Dependency]:
     for number, line in enumerate(file.lines, 1):
-        match = re.match(r"^\s*(?:require\s+)?([\w.-]+\.[\w-]+/[\w./-]+)\s+v(\d[\w.+-]*)\s*(//.*)?$", line)
+        match = re.match(
+            r"^\s*(?:require\s+)?([\w.-]+\.[\w-]+/[\w./-]+)\s+v(\d[\w.+-]*)\s*(//.*)?$", line
+        )
         if match and not line.lstrip().startswith(("module", "replace", "exclude")):
             yield Dependency("go", match[1], re.split(r"[+-]", match[2])[0], number)
 
@@ -214,7 +243,7 @@ def _check(file: SourceFile, one: Dependency) -> Iterator[Finding]:
     ):
         yield UNPINNED.at(file, one.line, f"{label}: fix the version, or an upper bound.")
     known = _popular(one.ecosystem)
-    if one.name not in known and (near := _imitated(one.name, known)):
+    if one.name not in known and one.name not in _SIMILAR and (near := _imitated(one.name, known)):
         yield TYPOSQUAT.at(
             file, one.line, f"{one.name} looks like {near}: is it meant?", confidence=0.7
         )

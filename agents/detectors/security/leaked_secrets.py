@@ -206,9 +206,13 @@ def _is_secret(name: str, value: str) -> bool:
         return False
     if _PATTERN.search(value) or _plain(value) in _plain(name) or _plain(name) in _plain(value):
         return False  # a regular expression; a name that stands for itself
-    if not _STRONG_NAME.search(name) and not (re.search(r"\d", value) and re.search(r"[A-Za-z]", value)):
+    if not _STRONG_NAME.search(name) and not (
+        re.search(r"\d", value) and re.search(r"[A-Za-z]", value)
+    ):
         return False
-    if re.fullmatch(r"[A-Za-z]+([-_./:][A-Za-z]+)+", value) and not re.search(r"(?i)passw|pwd|secret", name):
+    if re.fullmatch(r"[A-Za-z]+([-_./:][A-Za-z]+)+", value) and not re.search(
+        r"(?i)passw|pwd|secret", name
+    ):
         return False  # words: the name of something
     if _HASH.match(value) and not re.search(r"(?i)secret|token|key|passw", name):
         return False
@@ -252,6 +256,7 @@ def _in_file(file: SourceFile) -> Iterator[Finding]:
                 f"{what[:60]} ({redacted(value)}) can be read here. Revoke it and load it from a secret store.",
                 evidence=evidence,
                 confidence=0.95 if rule in (TOKEN, PRIVATE_KEY) else 0.75,
+                severity=Severity.LOW if rule is PRIVATE_KEY and lenient else None,
             )
 
 
@@ -326,7 +331,9 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
 def _known_formats(file: SourceFile) -> Iterator[str]:
     """The values of known formats in a file."""
     for line in file.lines:
-        yield from (value for rule, _, value in secrets_in_line(line, None) if rule in (TOKEN, CONNECTION))
+        yield from (
+            value for rule, _, value in secrets_in_line(line, None) if rule in (TOKEN, CONNECTION)
+        )
 
 
 SECRETS = Detector(

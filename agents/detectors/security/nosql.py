@@ -17,8 +17,12 @@ def code_in_queries(module: PythonModule) -> Iterator[Finding]:
         return
     for node in module.of(ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):
-            varies = isinstance(value, ast.JoinedStr | ast.BinOp | ast.Call | ast.Name | ast.Subscript)
+            varies = isinstance(
+                value, ast.JoinedStr | ast.BinOp | ast.Call | ast.Name | ast.Subscript
+            )
             if key is not None and constant(key) in _CODE_KEYS and varies:
                 yield RULES[SinkKind.NOSQL].at(
-                    module.file, value.lineno, f"{constant(key)} runs code made of data. {ADVICE[SinkKind.NOSQL]}"
+                    module.file,
+                    value.lineno,
+                    f"{constant(key)} runs code made of data. {ADVICE[SinkKind.NOSQL]}",
                 )

@@ -25,7 +25,9 @@ _ADVICE = {
     "rust": "This generator is predictable or seeded: use rand::rngs::OsRng.",
 }
 _JAVA = re.compile(r"(^|\.)next(Int|Long|Bytes|Double|Gaussian)$|^Math\.random$")
-_RUST = re.compile(r"(SmallRng|StdRng|ChaCha\w*Rng|Pcg\w*|XorShift\w*|Isaac\w*)::(seed_from_u64|from_seed)$|^fastrand::\w+$|^oorandom::")
+_RUST = re.compile(
+    r"(SmallRng|StdRng|ChaCha\w*Rng|Pcg\w*|XorShift\w*|Isaac\w*)::(seed_from_u64|from_seed)$|^fastrand::\w+$|^oorandom::"
+)
 _GO = re.compile(r"\.(Intn?|Int63n?|Int31n?|Read|Uint64|Uint32|Float64|Perm|IntN|Int64N|N)$")
 
 
@@ -45,7 +47,9 @@ def predictable_secrets(code: TreeCode) -> Iterator[Finding]:
         severity = _severity(code, call)
         if severity is not None:
             lines.add(call.line)
-            yield RANDOM.at(code.file, call.line, _ADVICE[family], severity=severity, confidence=0.7)
+            yield RANDOM.at(
+                code.file, call.line, _ADVICE[family], severity=severity, confidence=0.7
+            )
 
 
 def _generators(code: TreeCode, family: str) -> re.Pattern[str] | None:
@@ -88,12 +92,14 @@ def _names_around(code: TreeCode, call: TreeCall) -> list[str]:
     names = [code.function_name(call.node)]
     node = call.node.parent
     for _ in range(12):
-        if node is None or node.type.endswith(("function", "declaration", "block", "body")):
+        if node is None or node.type.endswith(("function", "block", "body")):
             break
         for field in ("name", "left", "key", "pattern"):
             target = node.child_by_field_name(field)
             if target is not None and target.end_byte <= call.node.start_byte:
                 names.append(code.text(target)[:80])
+        if node.type.endswith("declaration"):
+            break
         node = node.parent
     return [_snake(name) for name in names if name]
 
@@ -104,6 +110,8 @@ def _snake(name: str) -> str:
 
 def _statement(code: TreeCode, call: TreeCall) -> str:
     node = call.node
-    while node.parent is not None and not node.type.endswith(("statement", "declaration", "block", "program")):
+    while node.parent is not None and not node.type.endswith(
+        ("statement", "declaration", "block", "program")
+    ):
         node = node.parent
     return code.text(node)[:400]

@@ -9,9 +9,9 @@ import yaml
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.python_files import is_test_path, python_modules
+from agents.detectors.security.python_files import python_modules
 from agents.detectors.security.python_names import PythonModule, argument, constant
-from agents.detectors.security.tree_code import LANGUAGES
+from agents.detectors.security.tree_code import tree_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -63,24 +63,30 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
             yield from _package_scripts(file)
     for module in python_modules(workspace, context):
         yield from _python(module)
-    for file in workspace.of(*LANGUAGES):
-        context.check_cancelled()
-        if not is_test_path(file.path):
-            yield from _modes(file)
+    for file in tree_files(workspace, context):
+        yield from _modes(file)
 
 
 _OCTAL = r"(0o?[0-7]?[0-7][0-7][2367])\b"
 _MODE_CALLS = re.compile(
-    r"(\b(os|ioutil|fs|syscall)\.(WriteFile|Chmod|OpenFile|Mkdir|MkdirAll)\(.*,\s*" + _OCTAL
-    + r"|\b(chmod|chmodSync|fchmod|writeFile|writeFileSync|mkdir|mkdirSync)\(.*[,:]\s*['\"]?" + _OCTAL
-    + r"|\b(set_mode|from_mode|mode)\(\s*" + _OCTAL + r")"
+    r"(\b(os|ioutil|fs|syscall)\.(WriteFile|Chmod|OpenFile|Mkdir|MkdirAll)\(.*,\s*"
+    + _OCTAL
+    + r"|\b(chmod|chmodSync|fchmod|writeFile|writeFileSync|mkdir|mkdirSync)\(.*[,:]\s*['\"]?"
+    + _OCTAL
+    + r"|\b(set_mode|from_mode|mode)\(\s*"
+    + _OCTAL
+    + r")"
 )
 
 
 def _modes(file: SourceFile) -> Iterator[Finding]:
     """File modes in Go, JavaScript and Rust."""
     for number, line in enumerate(file.lines, 1):
-        if len(line) < 1_000 and (match := _MODE_CALLS.search(line)) and not line.lstrip().startswith("//"):
+        if (
+            len(line) < 1_000
+            and (match := _MODE_CALLS.search(line))
+            and not line.lstrip().startswith("//")
+        ):
             mode = next(one for one in (match[4], match[6], match[8]) if one)
             yield FILE_MODE.at(file, number, f"Mode {mode} lets everybody write.", severity=_MEDIUM)
 
@@ -123,8 +129,8 @@ def _dockerfile(file: SourceFile) -> Iterator[Finding]:
                 yield from _shell(file, [rest], number)
     if begun and user in ("root", "0", ""):
         explicit = re.match(r"(?i)\s*USER\b", file.lines[last - 1])
-        line = last if explicit else start or last
-        yield ROOT_USER.at(file, line, "The container runs as root: add USER.", severity=_MEDIUM)
+        where = last if explicit else start or last
+        yield ROOT_USER.at(file, where, "The container runs as root: add USER.", severity=_MEDIUM)
 
 
 def _instructions(file: SourceFile) -> Iterator[tuple[int, str]]:
@@ -163,8 +169,10 @@ def _shell(file: SourceFile, lines: Any, first: int) -> Iterator[Finding]:
         ):
             if not re.search(r":\?", text):
                 yield UNQUOTED.at(file, number, "An empty or spaced value removes other files.")
-        if _EVALUATED.search(text):
-            yield EVALUATED.at(file, number, "The shell runs whatever the value holds: use an array or a case.")
+        if _EVALUATED.search(text) and not re.match(r"(echo|printf)\b", text):
+            yield EVALUATED.at(
+                file, number, "The shell runs whatever the value holds: use an array or a case."
+            )
         if re.search(r"\bumask\s+0?0?0\b", text):
             yield FILE_MODE.at(file, number, "New files may be written by everybody.")
         if re.search(r"\bdocker\s+run\b.*--privileged", text):
@@ -311,6 +319,14 @@ def _sudoers(file: SourceFile) -> Iterator[Finding]:
             yield SUDO.at(file, number, "The account may run everything without a password.")
 
 
+_SHARED_FOLDER = re.compile(r"/(tmp|var/tmp|dev/shm)/\w")
+
+
+def _is_written(call: ast.Call) -> bool:
+    mode = constant(argument(call, 1, "mode"))
+    return isinstance(mode, str) and bool(set(mode) & set("wa+"))
+
+
 def _python(module: PythonModule) -> Iterator[Finding]:
     file = module.file
     for call, name in module.calls:
@@ -335,14 +351,19 @@ def _python(module: PythonModule) -> Iterator[Finding]:
             yield FILE_MODE.at(file, call.lineno, "New files may be written by everybody.")
         elif name in ("tempfile.mktemp", "os.tempnam", "os.tmpnam"):
             yield TEMP_FILE.at(file, call.lineno, f"{name} can be raced: use NamedTemporaryFile.")
+        elif (
+            name in ("open", "io.open")
+            and _is_written(call)
+            and _SHARED_FOLDER.match(str(constant(argument(call, 0, "file")) or ""))
+        ):
+            text = "Another user may have put a link there: use tempfile."
+            yield TEMP_FILE.at(file, call.lineno, text, confidence=0.6)
         elif name == "os.setuid" and constant(argument(call, 0)) == 0:
             yield PRIVILEGED.at(file, call.lineno, "The process becomes root.")
         elif name in ("os.system", "subprocess.run", "subprocess.call", "subprocess.check_call"):
-            first = argument(call, 0)
-            text = constant(first)
-            words = text if isinstance(text, str) else ""
-            if words:
-                yield from _shell(file, [words], call.lineno)
+            command = constant(argument(call, 0))
+            if isinstance(command, str) and command:
+                yield from _shell(file, [command], call.lineno)
 
 
 PRIVILEGES = Detector(

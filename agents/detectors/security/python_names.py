@@ -195,7 +195,9 @@ class PythonModule:
     @cached_property
     def identifiers(self) -> frozenset[str]:
         """All names, attributes and keywords that occur."""
-        names = {node.id for node in self.of(ast.Name)} | {node.attr for node in self.of(ast.Attribute)}
+        names = {node.id for node in self.of(ast.Name)} | {
+            node.attr for node in self.of(ast.Attribute)
+        }
         return frozenset(names | {node.arg for node in self.of(ast.keyword) if node.arg})
 
     @cached_property
@@ -207,7 +209,10 @@ class PythonModule:
     def constants(self) -> dict[str, ast.expr]:
         """What a name is assigned anywhere in the module; names with different values are left out."""
         found: dict[str, ast.expr | None] = {}
-        assignments: list[ast.Assign | ast.AnnAssign] = [*self.of(ast.Assign), *self.of(ast.AnnAssign)]
+        assignments: list[ast.Assign | ast.AnnAssign] = [
+            *self.of(ast.Assign),
+            *self.of(ast.AnnAssign),
+        ]
         for node in assignments:
             if node.value is None:
                 continue

@@ -16,7 +16,7 @@ from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.python_names import constant
-from agents.detectors.security.tree_code import tree_code
+from agents.detectors.security.tree_code import tree_code, tree_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -47,10 +47,8 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
                 text = constant(pattern)
                 if isinstance(text, str) and is_exponential(text, anchored=method == "fullmatch"):
                     yield BACKTRACKING.at(module.file, pattern.lineno, _MESSAGE, confidence=0.8)
-    for file in workspace.of("javascript", "typescript", "tsx", "java"):
-        context.check_cancelled()
-        if not is_test_path(file.path) and not file.path.endswith(".min.js"):
-            yield from _script(file)
+    for file in tree_files(workspace, context, ("javascript", "typescript", "tsx", "java")):
+        yield from _script(file)
 
 
 def _script(file: SourceFile) -> Iterator[Finding]:
@@ -60,7 +58,9 @@ def _script(file: SourceFile) -> Iterator[Finding]:
         if is_exponential(pattern):
             yield BACKTRACKING.at(file, code.line(node), _MESSAGE, confidence=0.8)
     for call in code.calls:
-        if call.arguments and re.search(r"(^|\.)RegExp$|Pattern\.compile$|\.(matches|replaceAll)$", call.name):
+        if call.arguments and re.search(
+            r"(^|\.)RegExp$|Pattern\.compile$|\.(matches|replaceAll)$", call.name
+        ):
             text = code.text(call.arguments[0])
             if text[:1] in "\"'" and is_exponential(text[1:-1].replace("\\\\", "\\")):
                 yield BACKTRACKING.at(file, call.line, _MESSAGE, confidence=0.8)
@@ -78,7 +78,9 @@ def is_exponential(pattern: str, *, anchored: bool = False) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            parsed = sre_parse.parse(pattern.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!"))
+            parsed = sre_parse.parse(
+                pattern.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
+            )
     except (re.error, RecursionError, OverflowError, ValueError):
         return False
     return _explodes(list(parsed), may_fail=anchored)
@@ -88,7 +90,12 @@ def _explodes(items: list[Any], *, may_fail: bool) -> bool:
     """Whether a sequence holds an ambiguous repetition; `may_fail`: whether what follows it may fail."""
     for position, (operator, argument) in enumerate(items):
         fails = may_fail or any(not _nullable([one]) for one in items[position + 1 :])
-        if operator in _REPEATS and argument[1] >= _UNBOUNDED and fails and _ambiguous(list(argument[2])):
+        if (
+            operator in _REPEATS
+            and argument[1] >= _UNBOUNDED
+            and fails
+            and _ambiguous(list(argument[2]))
+        ):
             return True
         if any(_explodes(list(inner), may_fail=fails) for inner in _parts(operator, argument)):
             return True
@@ -161,9 +168,9 @@ def _nullable(items: list[Any]) -> bool:
         elif operator is sre.BRANCH:
             if not any(_nullable(list(branch)) for branch in argument[1]):
                 return False
-        elif operator is sre.AT and argument not in (sre.AT_END, sre.AT_END_STRING):
-            continue
-        elif operator in (sre.ASSERT, sre.ASSERT_NOT):
+        elif (
+            operator is sre.AT and argument not in (sre.AT_END, sre.AT_END_STRING)
+        ) or operator in (sre.ASSERT, sre.ASSERT_NOT):
             continue
         else:
             return False
@@ -189,7 +196,9 @@ def _matched(item: Any) -> frozenset[str] | None:
         return _matched(inner[0]) if len(inner) == 1 else None
     if operator is sre.BRANCH:
         singles = [_flat(list(branch)) for branch in argument[1]]
-        return frozenset().union(*(_matched(one[0]) or frozenset() for one in singles if len(one) == 1))
+        return frozenset().union(
+            *(_matched(one[0]) or frozenset() for one in singles if len(one) == 1)
+        )
     return None
 
 

@@ -7,8 +7,12 @@ _STRONG = re.compile(
 )
 _DIGEST = re.compile(r"(?i)(^|_)(hex_?)?digest$|(^|_)expected(_|$)")
 _TOKEN = re.compile(r"(?i)(^|_)(token|otp|passcode|pin_?code|session_?id|session_?key)$")
-_HARMLESS = re.compile(r"(?i)type|kind|name|count|len|_id$|status|length|algorithm|alg$|size|version|header$|method|path|file|url|sha\d|md5|checksum|etag|version")
-_ABOUT_ACCESS = re.compile(r"(?i)auth|secret|hmac|session|api_?key|passw|jwt|csrf|login|credential|bearer")
+_HARMLESS = re.compile(
+    r"(?i)type|kind|name|count|len|_id$|status|length|algorithm|alg$|size|version|header$|method|path|file|url|sha\d|md5|checksum|etag|version"
+)
+_ABOUT_ACCESS = re.compile(
+    r"(?i)auth|secret|hmac|session|api_?key|passw|jwt|csrf|login|credential|bearer"
+)
 
 
 def words_of(name: str) -> str:

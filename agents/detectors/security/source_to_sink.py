@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext
 from agents.detectors.security.nosql import code_in_queries
-from agents.detectors.security.python_files import python_modules
+from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.taint.program import Program
 from agents.detectors.security.taint.rules import ADVICE, RULES
 from agents.detectors.security.taint.summary import Hit
@@ -53,7 +53,11 @@ def _rank(hit: Hit) -> tuple[int, bool, list[str]]:
 def _finding(workspace: Workspace, program: Program, hit: Hit) -> Finding | None:
     file = workspace.get(hit.path)
     trust = hit.trust
-    if file is None or (not hit.built and (hit.raw is None or trust < hit.raw)):
+    if (
+        file is None
+        or is_test_path(hit.path)
+        or (not hit.built and (hit.raw is None or trust < hit.raw))
+    ):
         return None
     if trust is Trust.LOCAL and hit.kind not in _LOCAL_KINDS:
         return None

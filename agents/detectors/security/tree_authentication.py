@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import DetectorContext, Rule
-from agents.detectors.security.python_files import is_test_path
 from agents.detectors.security.secret_names import compares_secrets
-from agents.detectors.security.tree_code import LANGUAGES, TreeCall, TreeCode, tree_code
+from agents.detectors.security.tree_code import TreeCall, TreeCode, tree_code, tree_files
 from agents.detectors.security.tree_sinks import JAVASCRIPT
 from agents.workspace.workspace import Workspace
 
@@ -17,17 +16,16 @@ COOKIE_FLAGS = Rule("cookie-flags", _MEDIUM, "Session cookie without protection"
 SIGNING_KEY = Rule("hardcoded-signing-key", _HIGH, "Key of tokens in the source", cwe=321)
 RULES = (TIMING, COOKIE_FLAGS, SIGNING_KEY)
 
-_LITERAL = re.compile(r"^(['\"`\d]|-\d|nil$|null$|undefined$|true$|false$|None\b|Some\(|\[\]byte\(\"|&?\"|typeof\b|this$)")
+_LITERAL = re.compile(
+    r"^(['\"`\d]|-\d|nil$|null$|undefined$|true$|false$|None\b|Some\(|\[\]byte\(\"|&?\"|typeof\b|this$)"
+)
 _SESSION = re.compile(r"(?i)sess|auth|token|sid\b|jwt")
 _OFF = r"\b{}\s*[:=]\s*false\b"
 
 
 def tree_findings(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
     """The findings in all files outside of tests."""
-    for file in workspace.of(*LANGUAGES):
-        context.check_cancelled()
-        if is_test_path(file.path):
-            continue
+    for file in tree_files(workspace, context):
         code = tree_code(file)
         yield from _comparisons(code)
         for call in code.calls:
@@ -40,7 +38,10 @@ def _comparisons(code: TreeCode) -> Iterator[Finding]:
         operator = node.child_by_field_name("operator")
         if operator is None or code.text(operator) not in ("==", "!=", "===", "!=="):
             continue
-        left, right = code.text(node.child_by_field_name("left")), code.text(node.child_by_field_name("right"))
+        left, right = (
+            code.text(node.child_by_field_name("left")),
+            code.text(node.child_by_field_name("right")),
+        )
         if _LITERAL.search(left) or _LITERAL.search(right) or max(len(left), len(right)) > 200:
             continue
         if "len(" in left + right or ".length" in left + right or right.isupper() or left.isupper():
@@ -54,25 +55,50 @@ def _comparisons(code: TreeCode) -> Iterator[Finding]:
             )
     if code.file.language == "java":
         for call in code.calls:
-            if call.name.endswith(".equals") and len(call.arguments) == 1 and not call.name.startswith(('"', "Objects", "Arrays")):
+            if (
+                call.name.endswith(".equals")
+                and len(call.arguments) == 1
+                and not call.name.startswith(('"', "Objects", "Arrays"))
+            ):
                 other = code.text(call.arguments[0])
-                if not _LITERAL.search(other) and compares_secrets(call.name.removesuffix(".equals"), other, code.file.text):
-                    yield TIMING.at(code.file, call.line, "Use MessageDigest.isEqual.", confidence=0.5)
+                if not _LITERAL.search(other) and compares_secrets(
+                    call.name.removesuffix(".equals"), other, code.file.text
+                ):
+                    yield TIMING.at(
+                        code.file, call.line, "Use MessageDigest.isEqual.", confidence=0.5
+                    )
 
 
 def _signing_key(code: TreeCode, call: TreeCall) -> Iterator[Finding]:
     """`jwt.sign(claims, "text")`, `session({secret: "text"})`, `token.SignedString([]byte("text"))`."""
     file = code.file
     text = ""
-    if file.language in JAVASCRIPT and re.search(r"\b(jwt|jsonwebtoken|jws)\.(sign|verify)$", call.name):
+    if file.language in JAVASCRIPT and re.search(
+        r"\b(jwt|jsonwebtoken|jws)\.(sign|verify)$", call.name
+    ):
         text = code.text(call.arguments[1]) if len(call.arguments) > 1 else ""
-    elif file.language in JAVASCRIPT and re.search(r"(^|\.)(session|cookieSession|expressjwt|cookieParser)$", call.name):
-        found = re.search(r"\bsecret\s*:\s*(['\"`][^'\"`]{4,}['\"`])", " ".join(code.text(one) for one in call.arguments))
-        text = found[1] if found else code.text(call.arguments[0]) if call.name.endswith("cookieParser") and call.arguments else ""
+    elif file.language in JAVASCRIPT and re.search(
+        r"(^|\.)(session|cookieSession|expressjwt|cookieParser)$", call.name
+    ):
+        found = re.search(
+            r"\bsecret\s*:\s*(['\"`][^'\"`]{4,}['\"`])",
+            " ".join(code.text(one) for one in call.arguments),
+        )
+        text = (
+            found[1]
+            if found
+            else code.text(call.arguments[0])
+            if call.name.endswith("cookieParser") and call.arguments
+            else ""
+        )
     elif file.language == "go" and call.name.endswith(".SignedString") and call.arguments:
         found = re.fullmatch(r"\[\]byte\((\"[^\"]*\"|\w+)\)", code.text(call.arguments[0]))
         text = found[1] if found else ""
-    elif file.language == "rust" and re.search(r"(EncodingKey|DecodingKey)::from_secret$", call.name) and call.arguments:
+    elif (
+        file.language == "rust"
+        and re.search(r"(EncodingKey|DecodingKey)::from_secret$", call.name)
+        and call.arguments
+    ):
         found = re.search(r"b?(\"[^\"]+\")", code.text(call.arguments[0]))
         text = found[1] if found else ""
     line = call.line
@@ -89,31 +115,60 @@ def _cookies(code: TreeCode) -> Iterator[Finding]:
     file = code.file
     if file.language in JAVASCRIPT:
         for call in code.calls:
-            if re.search(r"(^|\.)(cookie|session|setCookie|cookieSession)$", call.name) and call.arguments:
+            if (
+                re.search(r"(^|\.)(cookie|session|setCookie|cookieSession)$", call.name)
+                and call.arguments
+            ):
                 text = ", ".join(code.text(one) for one in call.arguments)
                 name = code.text(call.arguments[0])
                 weak = re.search(_OFF.format("(httpOnly|secure)"), text)
-                bare = call.name.startswith(("res.", "reply.", "response.")) and _SESSION.search(name) and "httpOnly" not in text and "..." not in text
-                if weak or (bare and len(call.arguments) <= 3 and not re.search(r",\s*\w+$", text.split("\n")[-1])):
+                bare = (
+                    call.name.startswith(("res.", "reply.", "response."))
+                    and _SESSION.search(name)
+                    and "httpOnly" not in text
+                    and "..." not in text
+                )
+                if weak or (
+                    bare
+                    and len(call.arguments) <= 3
+                    and not re.search(r",\s*\w+$", text.split("\n")[-1])
+                ):
                     yield COOKIE_FLAGS.at(
-                        file, call.line, "The cookie is readable by scripts or sent without TLS.", end_line=call.end_line
+                        file,
+                        call.line,
+                        "The cookie is readable by scripts or sent without TLS.",
+                        end_line=call.end_line,
                     )
     elif file.language == "go":
         for match in re.finditer(r"http\.Cookie\s*\{([^{}]*)\}", file.text):
             inner = match[1]
             session = re.search(r"Name:\s*\"([^\"]*)\"", inner)
             weak = re.search(r"\b(HttpOnly|Secure):\s*false", inner)
-            missing = session and _SESSION.search(session[1]) and not ("HttpOnly" in inner and "Secure" in inner)
+            missing = (
+                session
+                and _SESSION.search(session[1])
+                and not ("HttpOnly" in inner and "Secure" in inner)
+            )
             if weak or missing:
-                at = match.start() + (inner.find(weak.group()) + match.group().find("{") + 1 if weak else 0)
+                at = match.start() + (
+                    inner.find(weak.group()) + match.group().find("{") + 1 if weak else 0
+                )
                 yield COOKIE_FLAGS.at(
-                    file, file.text.count("\n", 0, at) + 1, "The cookie is readable by scripts or sent without TLS."
+                    file,
+                    file.text.count("\n", 0, at) + 1,
+                    "The cookie is readable by scripts or sent without TLS.",
                 )
     elif file.language == "java":
         for number, line in enumerate(file.lines, 1):
             if re.search(r"\.set(HttpOnly|Secure)\(\s*false\s*\)", line):
-                yield COOKIE_FLAGS.at(file, number, "The cookie is readable by scripts or sent without TLS.")
+                yield COOKIE_FLAGS.at(
+                    file, number, "The cookie is readable by scripts or sent without TLS."
+                )
     elif file.language == "rust":
         for number, line in enumerate(file.lines, 1):
-            if re.search(r"\.(http_only|secure|cookie_secure|cookie_http_only)\(\s*false\s*\)", line):
-                yield COOKIE_FLAGS.at(file, number, "The cookie is readable by scripts or sent without TLS.")
+            if re.search(
+                r"\.(http_only|secure|cookie_secure|cookie_http_only)\(\s*false\s*\)", line
+            ):
+                yield COOKIE_FLAGS.at(
+                    file, number, "The cookie is readable by scripts or sent without TLS."
+                )

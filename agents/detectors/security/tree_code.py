@@ -1,12 +1,15 @@
 """Calls and values in the languages that tree-sitter parses: JavaScript, TypeScript, Go, Rust and Java."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from agents.detectors.detector import DetectorContext
+from agents.detectors.security.python_files import is_test_path
 from agents.workspace.source_file import SourceFile
+from agents.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -479,3 +482,40 @@ class TreeCode:
 def tree_code(file: SourceFile) -> TreeCode:
     """The code of one file, indexed once."""
     return file.derived(TreeCode)
+
+
+def tree_files(
+    workspace: Workspace,
+    context: DetectorContext,
+    languages: Iterable[str] = LANGUAGES,
+    *,
+    tests: bool = False,
+) -> Iterator[SourceFile]:
+    """The files in these languages that people wrote: no minified ones and, unless asked for, no tests.
+
+    Raises:
+        Cancelled: the run was cancelled.
+    """
+    for file in workspace.of(*languages):
+        context.check_cancelled()
+        if (tests or not is_test_path(file.path)) and not file.derived(_is_generated):
+            yield file
+
+
+_GENERATED_NAME = re.compile(
+    r"\.min\.[cm]?js$|[.-]bundle\.js$|\.pb\.go$|_pb\.js$|(^|/)(node_modules|bower_components)/"
+)
+_GENERATED_LINE = 3_000
+"""Characters in a line that nobody wrote."""
+_GENERATED_MEAN = 150
+"""Characters a line in a file that was packed."""
+
+
+def _is_generated(file: SourceFile) -> bool:
+    if _GENERATED_NAME.search(file.path):
+        return True
+    if any(len(line) > _GENERATED_LINE for line in file.lines):
+        return True
+    if len(file.lines) > 10 and len(file.text) > _GENERATED_MEAN * len(file.lines):
+        return True
+    return bool(re.search(r"(?i)code generated .{0,60}do not edit|@generated\b", file.text[:2_000]))

@@ -11,11 +11,11 @@ from agents.detectors.detector import Detector, DetectorContext
 from agents.detectors.security.taint.rules import ADVICE, RULES
 from agents.detectors.security.taint.value import SinkKind
 from agents.detectors.security.tree_code import (
-    LANGUAGES,
     TreeCall,
     TreeCode,
     TreeValue,
     tree_code,
+    tree_files,
 )
 from agents.detectors.security.tree_guards import is_guarded
 from agents.detectors.security.tree_shells import shell_calls
@@ -31,8 +31,7 @@ _BUILDERS = re.compile(r"^(fmt\.Sprintf|String\.format|util\.format|format!)$")
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    for file in workspace.of(*LANGUAGES):
-        context.check_cancelled()
+    for file in tree_files(workspace, context):
         code = tree_code(file)
         seen: set[tuple[int, SinkKind]] = set()
         for kind, line, end_line, value, call in _hits(code):
@@ -79,7 +78,7 @@ def _hits(code: TreeCode) -> Iterator[_Hit]:
                     yield sink.kind, call.line, call.end_line, value, call.name
         yield from shell_calls(code, call)
     if language in JAVASCRIPT:
-        yield from _html_assignments(code)
+        yield from _assigned_sinks(code)
 
 
 def _arguments(code: TreeCode, call: TreeCall, sink: TreeSink) -> list[TreeValue]:
@@ -104,6 +103,8 @@ def _reported(sink: TreeSink, value: TreeValue, code: TreeCode, call: TreeCall) 
         return False
     if sink.in_file and not re.search(sink.in_file, code.file.text):
         return False
+    if sink.kind in (SinkKind.REDIRECT, SinkKind.URL) and _FIXED_HOST.match(value.text):
+        return False
     if sink.report == "user":
         return value.user
     if sink.report == "built":
@@ -113,13 +114,23 @@ def _reported(sink: TreeSink, value: TreeValue, code: TreeCode, call: TreeCall) 
     return value.varying
 
 
-def _html_assignments(code: TreeCode) -> Iterator[_Hit]:
+_FIXED_HOST = re.compile(r"^\s*[\"'`](/(?![/\"'`$])|https?://[\w.-]+(:\d+)?[/?#])")
+"""An address whose beginning is constant: a path of this host, or another host by name."""
+
+
+def _assigned_sinks(code: TreeCode) -> Iterator[_Hit]:
     for node in code.of_type("assignment_expression", "augmented_assignment_expression"):
         left = code.text(node.child_by_field_name("left"))
         if left.endswith((".innerHTML", ".outerHTML", ".srcdoc")):
             value = code.value(node.child_by_field_name("right"))
             if value.varying and not _is_cleaned(code.text(node.child_by_field_name("right"))):
                 yield SinkKind.HTML, code.line(node), node.end_point[0] + 1, value, left
+    for node in code.of_type("pair"):
+        key = code.text(node.child_by_field_name("key")).strip("'\"")
+        if key in ("$where", "$function", "$accumulator"):
+            value = code.value(node.child_by_field_name("value"))
+            if value.built or value.user:
+                yield SinkKind.NOSQL, code.line(node), node.end_point[0] + 1, value, key
     for node in code.of_type("jsx_attribute"):
         text = code.text(node)
         if text.startswith("dangerouslySetInnerHTML") and not _is_cleaned(text):
@@ -150,7 +161,12 @@ def _statements(code: TreeCode) -> Iterator[Finding]:
         if value.built and code.line(node) not in lines:
             lines.add(code.line(node))
             yield _finding(
-                code, SinkKind.SQL, code.line(node), node.end_point[0] + 1, value, "an SQL statement"
+                code,
+                SinkKind.SQL,
+                code.line(node),
+                node.end_point[0] + 1,
+                value,
+                "an SQL statement",
             )
 
 
@@ -158,5 +174,7 @@ TREE_INJECTION = Detector(
     name="tree_injection",
     description="Finds injections in JavaScript, TypeScript, Go, Rust and Java, following data within a function.",
     detect=_detect,
-    rules=tuple(RULES[kind] for kind in dict.fromkeys([*(sink.kind for sink in SINKS), SinkKind.HTML])),
+    rules=tuple(
+        RULES[kind] for kind in dict.fromkeys([*(sink.kind for sink in SINKS), SinkKind.HTML])
+    ),
 )

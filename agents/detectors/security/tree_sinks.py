@@ -60,7 +60,7 @@ SINKS: tuple[TreeSink, ...] = (
     TreeSink(JAVASCRIPT, r"\.redirect$", _K.REDIRECT, "user", None),
     TreeSink(JAVASCRIPT, r"^(window\.)?location\.(assign|replace)$", _K.REDIRECT, "user"),
     TreeSink(JAVASCRIPT, r"(^|\.)(readFile|readFileSync|createReadStream|writeFile|writeFileSync|appendFile|appendFileSync|unlink|unlinkSync|readdir|readdirSync|rm|rmSync|rmdir|sendFile|sendfile|download|createWriteStream|existsSync)$", _K.PATH, "user"),
-    TreeSink(JAVASCRIPT, r"^(fetch|axios|got|request|needle|superagent\.get|axios\.(get|post|put|delete|request)|https?\.(get|request)|got\.\w+|request\.(get|post)|undici\.\w+)$", _K.URL, "user"),
+    TreeSink(JAVASCRIPT, r"^(fetch|axios|got|request|needle|ky|bent|(superagent|axios|got|needle|undici|ky|phin)\.\w+|https?\.(get|request)|request\.(get|post))$", _K.URL, "user"),
     TreeSink(JAVASCRIPT, r"(^|\.)(RegExp)$", _K.REGEX, "user"),
     TreeSink(JAVASCRIPT, r"\.(find|findOne|findOneAndUpdate|updateOne|updateMany|deleteOne|deleteMany|countDocuments)$", _K.NOSQL, "user", needs=r"\(\s*(req|request|ctx)\.(body|query)\s*[,)]|:\s*(req|request|ctx)\.(body|query)\.\w+\s*[,}]"),
     TreeSink(JAVASCRIPT, r"\.(find|findOne|where|\$where|aggregate)$", _K.NOSQL, "built", needs=r"\$where"),

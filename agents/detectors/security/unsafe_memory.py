@@ -6,6 +6,7 @@ note only: the reader can check the reason.
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.audit.syntax_nodes import line_of, node_text, walk
@@ -13,6 +14,9 @@ from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.security.python_files import is_test_path
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 _HIGH, _MEDIUM = Severity.HIGH, Severity.MEDIUM
 REINTERPRETED = Rule("memory-reinterpreted", _HIGH, "memory read as another type", 704)
@@ -49,23 +53,28 @@ _FORMATS = {"printf": 0, "fprintf": 1, "syslog": 1, "sprintf": 1, "snprintf": 2,
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
     for file in workspace.of("rust", "c"):
         context.check_cancelled()
-        if file.tree is None or is_test_path(file.path):
-            continue
-        yield from (_rust(file) if file.language == "rust" else _c(file))
+        if file.tree is not None and not is_test_path(file.path):
+            check = _rust if file.language == "rust" else _c
+            yield from check(file, file.tree.root_node)
 
 
-def _rust(file: SourceFile) -> Iterator[Finding]:
+def _rust(file: SourceFile, root: "Node") -> Iterator[Finding]:
     if "unsafe" not in file.text:
         return
-    assert file.tree is not None
     reported: set[int] = set()
-    for block in walk(file.tree.root_node, "unsafe_block", "function_item", "static_item"):
+    for block in walk(root, "unsafe_block", "function_item", "static_item"):
         text = node_text(block)
         if block.type == "static_item":
             if "static mut " in text[:40]:
-                yield SHARED_STATE.at(file, line_of(block), "Threads race on it: use an atomic, a Mutex or a OnceLock.")
+                yield SHARED_STATE.at(
+                    file,
+                    line_of(block),
+                    "Threads race on it: use an atomic, a Mutex or a OnceLock.",
+                )
             continue
-        if block.type == "function_item" and not re.match(r"(pub(\([^)]*\))?\s+)?(const\s+)?unsafe\s", text):
+        if block.type == "function_item" and not re.match(
+            r"(pub(\([^)]*\))?\s+)?(const\s+)?unsafe\s", text
+        ):
             continue
         first = line_of(block)
         above = "\n".join(file.lines[max(0, first - 12) : first])
@@ -82,28 +91,58 @@ def _rust(file: SourceFile) -> Iterator[Finding]:
                     break
 
 
-def _c(file: SourceFile) -> Iterator[Finding]:
-    assert file.tree is not None
-    for call in walk(file.tree.root_node, "call_expression"):
+def _c(file: SourceFile, root: "Node") -> Iterator[Finding]:
+    for call in walk(root, "call_expression"):
         name = node_text(call.child_by_field_name("function"))
         listed = call.child_by_field_name("arguments")
         arguments = [] if listed is None else list(listed.named_children)
         line = line_of(call)
         if name in _C_COPIES:
-            if name in ("strcpy", "strcat") and len(arguments) > 1 and arguments[1].type == "string_literal":
+            if (
+                name in ("strcpy", "strcat")
+                and len(arguments) > 1
+                and arguments[1].type == "string_literal"
+            ):
                 continue
-            if name == "sprintf" and len(arguments) > 1 and not re.search(r"%s|%\[", node_text(arguments[1])):
+            if (
+                name == "sprintf"
+                and len(arguments) > 1
+                and not re.search(r"%s|%\[", node_text(arguments[1]))
+            ):
                 continue
-            yield UNBOUNDED_COPY.at(file, line, f"{name} writes past the end of a short buffer: use a bounded function.")
+            yield UNBOUNDED_COPY.at(
+                file, line, f"{name} writes past the end of a short buffer: use a bounded function."
+            )
         elif name in ("scanf", "sscanf", "fscanf") and re.search(r"\"[^\"]*%s", node_text(listed)):
-            yield UNBOUNDED_COPY.at(file, line, "%s without a width writes past the end of the buffer.")
-        elif name in ("system", "popen") and arguments and arguments[0].type not in ("string_literal", "concatenated_string"):
-            yield C_COMMAND.at(file, line, f"{name} runs a shell: use execve with an argument list.", confidence=0.7)
+            yield UNBOUNDED_COPY.at(
+                file, line, "%s without a width writes past the end of the buffer."
+            )
+        elif (
+            name in ("system", "popen")
+            and arguments
+            and arguments[0].type not in ("string_literal", "concatenated_string")
+        ):
+            yield C_COMMAND.at(
+                file,
+                line,
+                f"{name} runs a shell: use execve with an argument list.",
+                confidence=0.7,
+            )
         if name in _FORMATS and len(arguments) == _FORMATS[name] + 1:
             last = arguments[-1]
-            if last.type in ("identifier", "subscript_expression", "field_expression", "pointer_expression"):
+            if last.type in (
+                "identifier",
+                "subscript_expression",
+                "field_expression",
+                "pointer_expression",
+            ):
                 if not node_text(last).isupper():
-                    yield FORMAT_STRING.at(file, line, f'The format comes from data: use {name}("%s", …).', confidence=0.8)
+                    yield FORMAT_STRING.at(
+                        file,
+                        line,
+                        f'The format comes from data: use {name}("%s", …).',
+                        confidence=0.8,
+                    )
 
 
 UNSAFE_MEMORY = Detector(

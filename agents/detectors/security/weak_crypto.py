@@ -8,9 +8,9 @@ from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.security.call_rules import JAVASCRIPT, CallRule, matching_calls
 from agents.detectors.security.predictable_random import RANDOM, predictable_secrets
-from agents.detectors.security.python_files import is_test_path, python_modules
+from agents.detectors.security.python_files import python_modules
 from agents.detectors.security.python_names import PythonModule, argument, constant, is_false
-from agents.detectors.security.tree_code import LANGUAGES, tree_code
+from agents.detectors.security.tree_code import tree_code, tree_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -72,7 +72,11 @@ def rule_for_hash(file: SourceFile, call: ast.Call, around: str) -> Finding:
     """A broken hash function; a note only where its names say that it protects nothing."""
     harmless = _NO_SECURITY.search(around)
     return HASH.at(
-        file, call.lineno, _M_HASH, end_line=call.end_lineno, severity=Severity.LOW if harmless else None
+        file,
+        call.lineno,
+        _M_HASH,
+        end_line=call.end_lineno,
+        severity=Severity.LOW if harmless else None,
     )
 
 
@@ -258,7 +262,9 @@ class _Contexts:
         """Text of the targets and keywords that the call's result becomes part of."""
         texts: list[str] = []
         node = self._module.parents.get(call)
-        while node is not None and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        while node is not None and not isinstance(
+            node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        ):
             if isinstance(node, ast.Assign):
                 texts += [ast.unparse(one)[:100] for one in node.targets]
             elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
@@ -346,10 +352,8 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
     for module in python_modules(workspace, context):
         yield from _python(module)
     yield from matching_calls(_CALLS, workspace, context)
-    for file in workspace.of(*LANGUAGES):
-        context.check_cancelled()
-        if not is_test_path(file.path):
-            yield from predictable_secrets(tree_code(file))
+    for file in tree_files(workspace, context):
+        yield from predictable_secrets(tree_code(file))
     yield from _lines(workspace, context)
 
 

@@ -5,17 +5,18 @@ from collections.abc import Iterator
 
 from agents.api.finding import Finding
 from agents.detectors.detector import Detector, DetectorContext
-from agents.detectors.security.python_files import is_test_path
 from agents.detectors.security.taint.rules import RULES
 from agents.detectors.security.taint.value import SinkKind
-from agents.detectors.security.tree_code import tree_code
+from agents.detectors.security.tree_code import tree_code, tree_files
 from agents.workspace.workspace import Workspace
 
 _FACTORIES = re.compile(
     r"(DocumentBuilderFactory|SAXParserFactory|XMLInputFactory|TransformerFactory|SchemaFactory|XPathFactory)\.(newInstance|newFactory|newDefaultInstance)$"
     r"|^(SAXReader|SAXBuilder|XMLReader|XMLReaderFactory\.createXMLReader)$"
 )
-_USES = re.compile(r"\.(parse|newSAXParser|createXMLStreamReader|createXMLEventReader|transform|newSchema|read|build)$")
+_USES = re.compile(
+    r"\.(parse|newSAXParser|createXMLStreamReader|createXMLEventReader|transform|newSchema|read|build)$"
+)
 _SAFE = re.compile(
     r"disallow-doctype-decl|external-general-entities|FEATURE_SECURE_PROCESSING|ACCESS_EXTERNAL|SUPPORT_DTD|IS_SUPPORTING_EXTERNAL"
     r"|setExpandEntityReferences\(\s*false|isSupportingExternalEntities"
@@ -25,16 +26,15 @@ _MESSAGE = "External entities are resolved unless they are switched off: set the
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
     rule = RULES[SinkKind.XML]
-    for file in workspace.of("java"):
-        context.check_cancelled()
-        if is_test_path(file.path):
-            continue
+    for file in tree_files(workspace, context, ["java"]):
         code = tree_code(file)
         for call in code.calls:
             if not _FACTORIES.search(call.name):
                 continue
             function = code.function(call.node)
-            if _SAFE.search(code.text_of_function(call.node) if function is not None else file.text):
+            if _SAFE.search(
+                code.text_of_function(call.node) if function is not None else file.text
+            ):
                 continue
             used = [
                 one

@@ -19,16 +19,71 @@ Pair = tuple[list[SourceFile], list[SourceFile]]
 _PROSE = ("markdown", "text", "rst")
 _DATA = ("json", "yaml", "toml")
 _SOURCES = frozenset(
-    """source original originals input document transcript minutes facts fact reference letter contract invoice notes protocol
-    interview article paper text raw background brief briefing""".split()
+    [
+        "source",
+        "original",
+        "originals",
+        "input",
+        "document",
+        "transcript",
+        "minutes",
+        "facts",
+        "fact",
+        "reference",
+        "letter",
+        "contract",
+        "invoice",
+        "notes",
+        "protocol",
+        "interview",
+        "article",
+        "paper",
+        "text",
+        "raw",
+        "background",
+        "brief",
+        "briefing",
+    ]
 )
 _TEXTS = frozenset(
-    """summary summaries abstract tldr digest synopsis narration narrative story output result press release rewrite
-    retelling recap excerpt""".split()
+    [
+        "summary",
+        "summaries",
+        "abstract",
+        "tldr",
+        "digest",
+        "synopsis",
+        "narration",
+        "narrative",
+        "story",
+        "output",
+        "result",
+        "press",
+        "release",
+        "rewrite",
+        "retelling",
+        "recap",
+        "excerpt",
+    ]
 )
-_VALUES = frozenset("extracted extraction fields values output result parsed entities".split())
-_ANSWERS = frozenset("answer answers response research findings report essay".split())
-_DRAFTS = frozenset("draft text document output article post announcement notes release report".split())
+_VALUES = frozenset(
+    ["extracted", "extraction", "fields", "values", "output", "result", "parsed", "entities"]
+)
+_ANSWERS = frozenset(["answer", "answers", "response", "research", "findings", "report", "essay"])
+_DRAFTS = frozenset(
+    [
+        "draft",
+        "text",
+        "document",
+        "output",
+        "article",
+        "post",
+        "announcement",
+        "notes",
+        "release",
+        "report",
+    ]
+)
 _LANGUAGE = re.compile(r"^[a-z]{2}(?:[-_][A-Za-z]{2,4})?$")
 _MAX_PAIRS = 200
 
@@ -70,11 +125,15 @@ def _language(file: SourceFile) -> str:
     return parts[-2] if len(parts) > 2 and _LANGUAGE.match(parts[-2]) else ""
 
 
-def _against_sources(files: list[SourceFile], below: list[SourceFile], kind: Kind) -> Iterator[Pair]:
+def _against_sources(
+    files: list[SourceFile], below: list[SourceFile], kind: Kind
+) -> Iterator[Pair]:
     named = {"text": _TEXTS, "values": _VALUES, "answer": _ANSWERS}[kind]
     languages = _DATA if kind == "values" else _PROSE
     output = [
-        file for file in files if file.language in languages and _named(file, named) and not _language(file)
+        file
+        for file in files
+        if file.language in languages and _named(file, named) and not _language(file)
     ]
     sources = [
         file
@@ -106,7 +165,11 @@ def _language_folders(folders: dict[str, list[SourceFile]]) -> Iterator[Pair]:
         parent, _, own = folder.rpartition("/")
         if own == "en":
             for other, targets in folders.items():
-                if other != folder and other.rpartition("/")[0] == parent and _LANGUAGE.match(other.rpartition("/")[2]):
+                if (
+                    other != folder
+                    and other.rpartition("/")[0] == parent
+                    and _LANGUAGE.match(other.rpartition("/")[2])
+                ):
                     by_name = {PurePosixPath(one.path).name: one for one in targets}
                     for source in files:
                         target = by_name.get(PurePosixPath(source.path).name)
@@ -115,7 +178,11 @@ def _language_folders(folders: dict[str, list[SourceFile]]) -> Iterator[Pair]:
         if own in ("locales", "i18n", "lang", "translations", "locale"):
             plain = {PurePosixPath(one.path).stem: one for one in files if one.language in _DATA}
             if "en" in plain:
-                yield from (([one], [plain["en"]]) for stem, one in plain.items() if stem != "en" and _LANGUAGE.match(stem))
+                yield from (
+                    ([one], [plain["en"]])
+                    for stem, one in plain.items()
+                    if stem != "en" and _LANGUAGE.match(stem)
+                )
 
 
 def _schemas(files: list[SourceFile]) -> Iterator[Pair]:
@@ -125,7 +192,9 @@ def _schemas(files: list[SourceFile]) -> Iterator[Pair]:
         name = PurePosixPath(schema.path).name
         if re.search(r"[.-]schema\.(json|ya?ml)$", name):
             stem = re.sub(r"[.-]schema\.(json|ya?ml)$", "", name)
-            same = [one for one in data if one is not schema and PurePosixPath(one.path).stem == stem]
+            same = [
+                one for one in data if one is not schema and PurePosixPath(one.path).stem == stem
+            ]
             if same:
                 yield same, [schema]
         elif re.fullmatch(r"schema\.(json|ya?ml)", name):
@@ -135,7 +204,15 @@ def _schemas(files: list[SourceFile]) -> Iterator[Pair]:
 
 
 def _checklists(files: list[SourceFile]) -> Iterator[Pair]:
-    lists = [file for file in files if file.language in _PROSE and _named(file, frozenset(["checklist", "requirements"]))]
-    drafts = [file for file in files if file.language in _PROSE and file not in lists and _named(file, _DRAFTS)]
+    lists = [
+        file
+        for file in files
+        if file.language in _PROSE and _named(file, frozenset(["checklist", "requirements"]))
+    ]
+    drafts = [
+        file
+        for file in files
+        if file.language in _PROSE and file not in lists and _named(file, _DRAFTS)
+    ]
     if lists and drafts:
         yield drafts, lists

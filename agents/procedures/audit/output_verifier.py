@@ -11,6 +11,7 @@ from agents.outputs.base import Output
 from agents.outputs.findings import FindingRecord
 from agents.outputs.verdict import Verdict
 from agents.procedures.audit.given_findings import given_findings
+from agents.procedures.audit.project_tests import project_tests
 from agents.procedures.audit.score import counts_text, score_of
 from agents.procedures.procedure import AgentTask, ProcedureContext
 
@@ -23,7 +24,8 @@ async def verify_output(task: AgentTask, context: ProcedureContext) -> Verdict:
     """Verify the outputs of earlier nodes, given by name in the inputs, and the workspace's own findings.
 
     Beside outputs the inputs may have `tests` (`{"passed": n, "failed": n}`), `bar` (0 to 100) and `schemas`
-    (name of an output model by node). Without any input only the workspace is judged.
+    (name of an output model by node). Without `tests`, those of the project are run, if the agent has a
+    shell and it is allowed. Without any input only the workspace is judged.
     """
     if not task.inputs and not len(task.workspace):
         return Verdict(cannot_do="There is neither an earlier result nor a file to verify.")
@@ -31,7 +33,7 @@ async def verify_output(task: AgentTask, context: ProcedureContext) -> Verdict:
     reasons = [
         *_schema_reasons(task.inputs),
         *_gate_reasons(task.inputs),
-        *_test_reasons(task.inputs),
+        *_test_reasons(await project_tests(task, context)),
     ]
     bar = _bar(task.inputs.get("bar"))
     score = score_of(found)
@@ -111,9 +113,8 @@ def _gate_reasons(inputs: Mapping[str, Any]) -> list[str]:
     return [f"The gate {name:.60} has no result." for name in dict.fromkeys([*missing, *present])]
 
 
-def _test_reasons(inputs: Mapping[str, Any]) -> list[str]:
-    tests = inputs.get("tests")
-    if not isinstance(tests, Mapping):
+def _test_reasons(tests: Mapping[str, Any] | None) -> list[str]:
+    if tests is None:
         return []
     failed, passed = tests.get("failed", 0), tests.get("passed", 0)
     if isinstance(failed, int) and failed > 0:

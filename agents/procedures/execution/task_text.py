@@ -16,7 +16,7 @@ MAX_DOCUMENT_CHARS = 60_000
 def checks_output(task: AgentTask, kind: Kind | None = None) -> bool:
     """Whether the task gives an output to check, instead of asking for one.
 
-    With a `kind`, a folder alone asks for a check, too, if it holds files that belong together by their names.
+    With a `kind`, a folder alone asks for a check, too, if files in it belong together by their names.
     """
     return "output" in inputs_of(task) or (kind is not None and pairs_a_folder(task, kind))
 

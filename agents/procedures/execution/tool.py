@@ -74,6 +74,9 @@ async def run_tool(task: AgentTask, context: ProcedureContext) -> ToolResult:
     name, arguments, reason = parse_request(task, tools)
     if reason:
         return ToolResult(tool=bounded(name, 80), cannot_do=bounded(reason, 300))
+    path = arguments.get("path")
+    if name == "write" and "read" in tools and task.workspace.get(str(path)) is not None:
+        await context.tool("read", path=path)  # only a file that was read may be replaced
     output = await context.tool(name, **arguments)
     text = str(output.pop("text", ""))
     failed = bool(output.pop("failed", False))

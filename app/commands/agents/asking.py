@@ -1,6 +1,7 @@
 """Asks in the terminal whether an agent may call a tool with side effects."""
 
 import asyncio
+import json
 import sys
 from collections.abc import Mapping
 from types import TracebackType
@@ -18,7 +19,7 @@ def can_ask() -> bool:
 
 
 class TerminalApprover:
-    """Shows one pending request at a time and reads y, a or n. Anything but y and a denies."""
+    """Shows one pending request at a time and reads y, a or n with a reason. Anything but y and a denies."""
 
     def __init__(self, approvals: Approvals) -> None:
         self._approvals = approvals
@@ -48,21 +49,37 @@ class TerminalApprover:
         while self._approvals.pending:
             request = self._approvals.pending[0]
             _show(request)
-            answer = await _read_line()
-            self._approvals.decide(request.id, _DECISIONS.get(answer, "deny"))
+            word, _, reason = (await _read_line()).partition(" ")
+            decision = _DECISIONS.get(word.lower(), "deny")
+            told = reason.strip() if word.lower() in ("n", "no") else ""
+            self._approvals.decide(request.id, decision, reason=told)
             await asyncio.sleep(0)  # the waiting call removes its request
 
 
 def _show(request: ApprovalRequest) -> None:
     effects = ", ".join(sorted(request.effects))
+    pattern = f"{request.tool} {safe_line(request.pattern)[:120]}"
     print(
         f"\n{request.agent} wants to call {request.tool} ({effects}) in {safe_line(request.folder)}"
-        f"{': ' + request.reason if request.reason else ''}\n{safe_text(request.arguments)}\n"
-        "Allow it? y once, a always for exactly this, n no: ",
+        f"{': ' + request.reason if request.reason else ''}\n{_arguments(request.arguments)}\n"
+        f"Allow it? y once, a always for exactly {pattern}, n no (n REASON tells the agent why): ",
         end="",
         file=sys.stderr,
         flush=True,
     )
+
+
+def _arguments(text: str) -> str:
+    """Each argument's name, and its value behind a bar, so that no value looks like another name."""
+    try:
+        given = json.loads(text)
+    except ValueError:
+        return safe_text(text)
+    lines = []
+    for name, value in given.items() if isinstance(given, dict) else [("arguments", given)]:
+        shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        lines += [safe_line(str(name)), *(f"  | {line}" for line in safe_text(shown).split("\n"))]
+    return "\n".join(lines)
 
 
 async def _read_line() -> str:
@@ -75,4 +92,4 @@ async def _read_line() -> str:
         await arrived.wait()
     finally:
         loop.remove_reader(descriptor)
-    return sys.stdin.readline().strip().lower()
+    return sys.stdin.readline().strip()

@@ -39,12 +39,12 @@ def list_agents(as_json: JsonOption = False) -> None:
 @agents_app.command()
 def show(key: KeyArgument, as_json: JsonOption = False) -> None:
     """Show what an agent does, its tools, its detectors and their rules."""
-    from agents.plugins.registry import load_registry
     from app.commands.agents.listing import agent_details, print_agent
+    from app.runtime.agents import open_registry, open_roster
 
     with one_sentence_errors():
-        registry = load_registry()
-        spec = _roster().get(key)
+        registry = open_registry()
+        spec = open_roster(registry).get(key)
         if as_json:
             print(json.dumps(agent_details(spec, registry), indent=2))
         else:
@@ -62,14 +62,14 @@ def lint(
 ) -> None:
     """Check specification files: fields, tools, detectors, output schema, length of the role card."""
     from agents.api.errors import InvalidSpec
-    from agents.plugins.registry import load_registry
     from agents.roster.lint import check_spec
     from agents.roster.spec_file import read_spec
+    from app.runtime.agents import open_registry
 
     with one_sentence_errors():
         problems = []
         if files:
-            registry = load_registry()
+            registry = open_registry()
             for path in files:
                 try:
                     check_spec(read_spec(path), registry)
@@ -87,7 +87,7 @@ def lint(
 
 
 @agents_app.command()
-@setting_options("engine", "agents", "remote")
+@setting_options("engine", "agents", "runs", "remote")
 def run(
     context: typer.Context,
     key: KeyArgument,
@@ -138,7 +138,7 @@ def run(
     record: Annotated[
         Path | None,
         typer.Option(
-            "--record", metavar="DIR", help="Write trajectory.jsonl and result.json to a folder."
+            "--record", metavar="DIR", help="Write the run to a folder, for `agents replay`."
         ),
     ] = None,
     *,
@@ -263,8 +263,28 @@ def repair(
     raise typer.Exit(run_repair(arguments, given))
 
 
-def _roster() -> "Roster":
-    from agents.plugins.registry import load_registry
-    from app.runtime.agents import open_roster
+@agents_app.command()
+@setting_options("engine", "remote")
+def replay(
+    context: typer.Context,
+    folder: Annotated[Path, typer.Argument(help="The folder of `agents run --record`.")],
+    as_json: JsonOption = False,
+    *,
+    flags: dict[str, Any],
+) -> None:
+    """Run a recorded agent again with the recorded answers, and compare the events.
 
-    return open_roster(load_registry())
+    Files are read again; the model, approvals and tools with side effects answer from the recording. Exits
+    with 0 if the events are the same but for times and ids, with 1 if they differ.
+    """
+    from app.commands.agents.replaying import replay_run
+
+    given = {**(context.obj or {}), **flags}
+    refuse_remote_contradictions(given)
+    raise typer.Exit(replay_run(folder, given, as_json=as_json))
+
+
+def _roster() -> "Roster":
+    from app.runtime.agents import open_registry, open_roster
+
+    return open_roster(open_registry())

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -12,19 +12,29 @@ from typing import Any, cast, get_args
 import typer
 
 from agents.api.agent_spec import PermissionMode
-from agents.api.events import RunEvent, RunState, event_fields
+from agents.api.events import RunEvent, RunState
 from agents.api.finding import Severity
 from agents.cluster import Cluster
-from agents.plugins.registry import load_registry
+from agents.model.recorded_session import RecordedSession
 from agents.reports.sarif import sarif_log
 from agents.runs.agent_run import AgentRun
 from agents.runs.approvals import Approvals
 from agents.runs.result import RunResult
+from agents.service.recording import Recording, write_recording
+from agents.steps.model_phase import StepsPhase
 from app.commands.agents.asking import TerminalApprover, can_ask
 from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS
 from app.commands.agents.findings_table import print_result
 from app.commands.agents.progress import cancel_on_interrupt, show_steps
-from app.runtime.agents import open_model_client, open_roster, tool_settings
+from app.runtime.agents import (
+    open_model_client,
+    open_registry,
+    open_roster,
+    open_run_guard,
+    open_run_memory,
+    tool_settings,
+)
+from app.runtime.opening import embedder
 from app.settings.sources import load_settings
 from engine.api.errors import PravahaError
 
@@ -60,11 +70,11 @@ def run_agent(options: RunOptions, flags: dict[str, Any]) -> int:
     if options.approve not in get_args(PermissionMode):
         raise typer.BadParameter(f"--approve {options.approve}: use auto, ask or deny")
     try:
-        result = asyncio.run(_run(options, flags))
+        result, saved = asyncio.run(_run(options, flags))
     except (PravahaError, OSError) as error:
         print(f"pravaha: {error}", file=sys.stderr)
         return EXIT_FAILED
-    if result.state in (RunState.FAILED, RunState.DENIED):
+    if not saved or result.state in (RunState.FAILED, RunState.DENIED):
         return EXIT_FAILED
     found = threshold is not None and any(
         finding.severity.at_least(threshold) for finding in result.findings
@@ -87,8 +97,9 @@ def threshold_of(level: str) -> Severity | None:
         raise typer.BadParameter(f"--fail-on {level}: use {levels} or {NEVER}") from None
 
 
-async def _run(options: RunOptions, flags: dict[str, Any]) -> RunResult:
-    registry = load_registry()
+async def _run(options: RunOptions, flags: dict[str, Any]) -> tuple[RunResult, bool]:
+    """The result, and whether it could be recorded if that was asked for."""
+    registry = open_registry(load_settings(flags))
     paths = [path for path in options.paths if str(path) != "-"]
     document = _standard_input() if len(paths) < len(options.paths) else ""
     project = paths[0] if len(paths) == 1 and paths[0].is_dir() else Path.cwd()
@@ -107,16 +118,29 @@ async def _run(options: RunOptions, flags: dict[str, Any]) -> RunResult:
 
     with ExitStack() as stack:
         cancel_on_interrupt(cancelled, stack)
-        client = None
+        client, phase, session = None, None, None
         if options.use_model:
             client = await asyncio.to_thread(stack.enter_context, open_model_client(flags))
+            session = RecordedSession(client)
+            phase = StepsPhase(session, registry.catalogue)
+        profile = None
+        if phase is not None and session is not None and options.record is not None:
+            profile = await phase.profile()  # measured before, so that it is not recorded
+            session.recording = True
+        settings = load_settings(flags)
+        encoder = stack.enter_context(closing(embedder(settings)))
         cluster = Cluster(
             registry=registry,
             roster=roster,
-            client=client,
+            model=phase,
             approvals=approvals,
             mode=cast(PermissionMode, options.approve),
-            settings=tool_settings(load_settings(flags)),
+            guard=open_run_guard(settings, registry, encoder, client),
+            # What is recalled changes from day to day: a recorded run must do without to be replayed.
+            memory=open_run_memory(
+                settings, encoder, records=options.use_model, recalls=options.record is None
+            ),
+            settings=tool_settings(settings),
         )
         with approver:
             result = await cluster.run(
@@ -132,8 +156,25 @@ async def _run(options: RunOptions, flags: dict[str, Any]) -> RunResult:
                 on_start=started,
             )
     root = runs[0].task.workspace.root
+    saved = True
     if options.record is not None:
-        _record(options.record, events, result)
+        recording = Recording(
+            key=options.key,
+            budget=runs[0].meter.budget,
+            paths=tuple(str(path.absolute()) for path in paths),
+            task=options.task,
+            document=document,
+            base="" if options.base is None else str(options.base.absolute()),
+            project=str(project.absolute()),
+            mode=cast(PermissionMode, options.approve),
+            has_approver=approvals.has_approver,
+            model="" if profile is None else profile.model,
+            profile=profile,
+            events=events,
+            answers=[] if session is None else session.answers,
+            result=dict(result.fields()),
+        )
+        saved = _record(options.record, recording)
     if options.sarif is not None:
         detectors = [registry.detector(name) for name in spec.detectors]
         log = sarif_log(result, detectors, root=root, version=metadata.version("pravaha"))
@@ -142,7 +183,17 @@ async def _run(options: RunOptions, flags: dict[str, Any]) -> RunResult:
         print(json.dumps(result.fields(), ensure_ascii=False, indent=2))
     elif options.sarif is None or str(options.sarif) != "-":
         print_result(result)
-    return result
+    return result, saved
+
+
+def _record(folder: Path, recording: Recording) -> bool:
+    """Write the recording; a full disk must not cost the result that is printed after it."""
+    try:
+        write_recording(folder, recording)
+    except OSError as error:
+        print(f"pravaha: the run was not recorded: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 def _standard_input() -> str:
@@ -150,14 +201,6 @@ def _standard_input() -> str:
     if len(data) > MAX_INPUT_BYTES:
         raise OSError(f"Standard input is longer than {MAX_INPUT_BYTES // 1000:,} kB.")
     return data.decode("utf-8", "replace")
-
-
-def _record(folder: Path, events: list[RunEvent], result: RunResult) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(event_fields(event), ensure_ascii=False) for event in events]
-    (folder / "trajectory.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    fields = json.dumps(result.fields(), ensure_ascii=False, indent=2)
-    (folder / "result.json").write_text(fields + "\n", encoding="utf-8")
 
 
 def _write(path: Path, text: str) -> None:

@@ -145,7 +145,9 @@ def _view(service: RunService, run_id: str) -> RunView:
 
 
 def _run_fields(view: RunView, result: dict[str, Any] | None) -> dict[str, Any]:
-    return {"object": "agent.run", **asdict(view), "summary": view.summary(), "result": result}
+    fields = asdict(view)
+    del fields["finding_ids"]
+    return {"object": "agent.run", **fields, "summary": view.summary(), "result": result}
 
 
 def _approval_fields(approval: ApprovalRequest) -> dict[str, Any]:

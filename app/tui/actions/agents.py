@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agents.reports.markdown import markdown_of
-from agents.runs.approvals import ApprovalRequest, Decision
+from agents.runs.approvals import ApprovalRequest
 from agents.service.run_request import RunRequest
 from agents.service.run_service import RunService
 from app.slash.agents import AgentCall, read_call
 from app.tui.frame import Frame
 from app.tui.widgets.agents_pane import AgentsPane
-from app.tui.widgets.approval import ApprovalScreen
+from app.tui.widgets.approval import Answer, ApprovalScreen
 from app.tui.widgets.confirm import ConfirmScreen
 from engine.api.errors import InvalidRequest, PravahaError
 
@@ -55,11 +55,13 @@ class AgentActions:
         """Take finished results into their conversation, and announce approvals once."""
         if self._service is None:
             return False
-        for approval in self._service.approvals():
+        pending = self._service.approvals()
+        self._close_answered({one.id for one in pending})
+        for approval in pending:
             if approval.id not in self._announced:
                 self._announced.add(approval.id)
                 self._app.notify_safely(
-                    f"{approval.agent} waits for your approval to call {approval.tool}: a opens it.",
+                    f"{approval.agent} waits for your approval to call {approval.tool}: f8 shows it.",
                     "warning",
                 )
         for run, asked in tuple(self._asked.items()):
@@ -69,10 +71,23 @@ class AgentActions:
                 self._app.call_later(self._add, asked, result)
         return False
 
+    def _close_answered(self, pending: set[str]) -> None:
+        """Close the dialog of a call that somebody else has answered, or whose time is over."""
+        screen = self._app.screen
+        if isinstance(screen, ApprovalScreen) and screen.request.id not in pending:
+            screen.dismiss(None)
+            self._app.notify_safely("The call was answered elsewhere, or it waits no longer.")
+
     @property
     def num_waiting(self) -> int:
         """Calls that wait for an approval."""
         return 0 if self._service is None else len(self._service.approvals())
+
+    @property
+    def num_active(self) -> int:
+        """Runs that have not finished."""
+        views = () if self._service is None else self._service.runs()
+        return sum(not view.state.finished for view in views)
 
     # Starting.
 
@@ -118,9 +133,12 @@ class AgentActions:
 
     async def _start(self, call: AgentCall, text: str) -> None:
         kind = self._catalogue[call.name]["kind"]
-        request = RunRequest(kind, call.name, call.paths, call.task, call.task)
+        conversation = self._app.session.tree_id
+        request = RunRequest(
+            kind, call.name, call.paths, call.task, call.task, conversation=conversation
+        )
         run = await asyncio.to_thread(self._required().start, request)
-        self._asked[run] = _Asked(self._app.session.tree_id, text, call.name)
+        self._asked[run] = _Asked(conversation, text, call.name)
         self._app.notify_safely(f"{call.name} is running; f4 shows it. Its result comes here.")
         self._app.draw_all()
 
@@ -161,10 +179,13 @@ class AgentActions:
     def open_approval(self, request: ApprovalRequest) -> None:
         """Ask about one call."""
 
-        async def answered(decision: Decision | None) -> None:
-            if decision is None:
+        async def answered(answer: Answer | None) -> None:
+            if answer is None:
                 return
-            taken = await asyncio.to_thread(self._required().decide, request.id, decision)
+            decide = self._required().decide
+            taken = await asyncio.to_thread(
+                decide, request.id, answer.decision, reason=answer.reason
+            )
             if not taken:
                 self._app.notify_safely("It was answered already, or the run has ended.")
             self._app.draw_all()
@@ -172,15 +193,19 @@ class AgentActions:
         self._app.open_dialog(ApprovalScreen(request), answered)
 
     def stop(self) -> None:
-        """Stop the run under the cursor.
+        """Stop the run under the cursor, after a question.
 
         Raises:
-            InvalidRequest: no run is selected.
+            InvalidRequest: no run is selected, or it has finished.
         """
+        service = self._required()
         run = self._app.query_one(AgentsPane).selected_run
-        if run is None:
+        view = next((one for one in service.runs() if one.id == run), None)
+        if view is None:
             raise InvalidRequest("No run is selected.")
-        self._required().cancel(run)
+        if view.state.finished:
+            raise InvalidRequest(f"{view.name} has finished.")
+        self._ask_to_stop(f"Stop {view.name}?", [view.id])
 
     def stop_all(self) -> None:
         """Stop all runs, after a question.
@@ -193,8 +218,12 @@ class AgentActions:
         if not active:
             raise InvalidRequest("No run is active.")
 
-        async def answered(yes: bool | None) -> None:
-            for run in active if yes else ():
-                service.cancel(run)
+        what = "the run" if len(active) == 1 else f"all {len(active)} runs"
+        self._ask_to_stop(f"Stop {what}?", active)
 
-        self._app.open_dialog(ConfirmScreen(f"Stop {len(active)} runs?"), answered)
+    def _ask_to_stop(self, question: str, runs: list[str]) -> None:
+        async def answered(yes: bool | None) -> None:
+            for run in runs if yes else ():
+                self._required().cancel(run)
+
+        self._app.open_dialog(ConfirmScreen(question, "What was found is kept."), answered)

@@ -60,6 +60,5 @@ class ArchiveActions:
                 return
             app.notify_safely(f"Conversations deleted: {count}.")
             await app.show_chat()
-            app.refresh_list()
 
         app.open_dialog(ConfirmScreen(question, "This cannot be undone."), answered)

@@ -6,9 +6,10 @@ from app.tui.actions.target import target
 from app.tui.comparison import before_this, compare
 from app.tui.keys import hint
 from app.tui.panes import CHAT
+from app.tui.view.price import build_price
 from app.tui.widgets.cards import AskCount, CardStrip
 from app.tui.widgets.compare import ComparePane
-from app.tui.widgets.transcript import MessageScroll
+from app.tui.widgets.transcript import MessageScroll, Transcript
 from engine.api.errors import InvalidRequest, PravahaError
 
 if TYPE_CHECKING:
@@ -22,27 +23,50 @@ class CompareActions:
         self._app = app
         self._asked: str | None = None
         """The node that the question for the number of answers is about."""
+        self._asked_at: int | None = None
+        """The number of tokens of that node to keep, if its continuations were asked for."""
 
     # Generating answers side by side.
 
     async def ask_count(self) -> None:
         """Ask for the number of answers; the next key is it."""
-        self._asked = node_id = target(self._app)
+        node_id = target(self._app)
+        self._ask(node_id, None, self._app.fork_prices.texts(node_id).get("regen", ""))
+
+    async def ask_count_at_token(self) -> None:
+        """Ask for the number of continuations from the token cursor; the next key is it.
+
+        Raises:
+            InvalidRequest: there is no token cursor.
+        """
+        tokens = self._app.tokens
+        cursor = tokens.cursor
+        if cursor is None:
+            key = hint("tok.next", "", self._app.keymap)[0]
+            raise InvalidRequest(f"There is no token cursor: {key} sets it in an answer.")
+        price = tokens.fork_price
+        self._ask(cursor.answer.node_id, cursor.token, build_price(price) if price else "")
+
+    def _ask(self, node_id: str, at: int | None, price: str) -> None:
+        self._asked, self._asked_at = node_id, at
         if self._app.close_overlay():  # the focus returns to the messages, not to the hidden tree
             self._app.screen.set_focus(self._app.query_one(MessageScroll))
-        price = self._app.fork_prices.texts(node_id).get("regen", "")
-        self._app.query_one(AskCount).ask(price)
+        key = hint("expand" if at is None else "expand.deep", "", self._app.keymap)[0]
+        self._app.query_one(AskCount).ask(key, price)
 
     @property
     def pending_key(self) -> str:
         """The key that waits for a number, for the status bar; empty if there is none."""
-        asking = self._app.screen_stack[0].query_one(AskCount).display
-        return f" {hint('expand', '', self._app.keymap)[0]}…" if asking else ""
+        asking = self._app.screen_stack[0].query_one(AskCount)
+        return f" {asking.key}…" if asking.display else ""
 
     async def answer_count(self, count: int) -> None:
         """Generate the number of answers that was asked for."""
         try:
-            await self.expand(count, self._asked)
+            if self._asked is not None and self._asked_at is not None:
+                await self._continue(self._asked, self._asked_at, count)
+            else:
+                await self.expand(count, self._asked)
         except PravahaError as error:
             self._app.notify_safely(str(error), "warning")
 
@@ -52,7 +76,16 @@ class CompareActions:
         Raises:
             PravahaError: as `Branches.expand`.
         """
-        ids = self._app.session.branches.expand(count, node_id)
+        await self._open_strip(self._app.session.branches.expand(count, node_id))
+
+    async def _continue(self, node_id: str, at: int, count: int) -> None:
+        """Generate `count` answers side by side that begin with the first `at` tokens of one."""
+        ids = self._app.session.branches.expand_at_token(node_id, at, count)
+        self._app.tokens.drop()
+        self._app.query_one(Transcript).clear_selection()
+        await self._open_strip(ids)
+
+    async def _open_strip(self, ids: list[str]) -> None:
         await self._app.show_chat()
         self._strip.open(self._app.session, ids)
 

@@ -354,7 +354,6 @@ class TokenActions:
         self._cursor = None
         self._transcript.clear_selection()
         await self._app.show_chat()
-        self._app.refresh_list()
         self._sync()
 
     async def _chosen(self, token_id: int | None) -> None:

@@ -68,7 +68,7 @@ class TreeActions:
 
     async def finish_edit(self, node_id: str, text: str) -> None:
         """Add the edited text as a sibling; if it is refused, the editor stays open."""
-        node = self._session.tree[node_id]
+        node = self._session.view(node_id)
         what = "message" if node.kind is NodeKind.USER else "answer"
         try:
             if text == safe_text(node.text):
@@ -128,7 +128,6 @@ class TreeActions:
         self._app.close_overlay()
         await self._app.show_chat()
         await self._app.query_one(Transcript).select("end")
-        self._app.refresh_list()
 
     # Flags and pointers.
 

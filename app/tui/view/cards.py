@@ -134,10 +134,11 @@ def build_saving(nodes: Sequence[NodeView]) -> str:
     return f"{total} → {spaced(computed)} prefilled"
 
 
-def build_ask_count(most: int, price: str, glyphs: Glyphs) -> Line:
-    """The row that is shown between `x` and the number.
+def build_ask_count(key: str, most: int, price: str, glyphs: Glyphs) -> Line:
+    """The row that is shown between the key and the number.
 
     Args:
+        key: the key that asked.
         most: the largest number.
         price: what is computed once for all answers; empty if unknown.
         glyphs: for the separator.
@@ -145,7 +146,7 @@ def build_ask_count(most: int, price: str, glyphs: Glyphs) -> Line:
     dot = f" {glyphs.separator} "
     cost = f"{dot}{price}, shared by all" if price else ""
     return (
-        Span("x… ", "bold $accent"),
+        Span(f"{key}… ", "bold $accent"),
         Span(f"how many answers side by side? 2–{most}"),
         Span(f"{cost}{dot}esc cancels", "$muted"),
     )

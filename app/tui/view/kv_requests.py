@@ -12,6 +12,7 @@ from engine.api.request_status import RequestState, RequestStatus
 _HEAD = (
     f"  {'request':<{ID_CELLS}}  {'state':<9} {'prompt':>6} {'cached':>6} {'computed':>8} {'tokens':>6}"
     f" {'blocks':>6} {'TTFT':>8} {'ITL':>8} {'priority':>8}"
+    f" {'deadline':>10}"
 )
 _STYLES = {
     RequestState.PREFILL: "$spark-prefill",
@@ -27,6 +28,7 @@ def build_request_table(
     lit: str | None,
     glyphs: Glyphs,
     *,
+    now: float,
     rows: int,
     cells: int,
 ) -> list[Line]:
@@ -37,6 +39,7 @@ def build_request_table(
         own: request of the open conversation, or None.
         lit: the selected request, or None.
         glyphs: the character table.
+        now: the instant that is shown, on the clock of `EngineSnapshot.time`.
         rows: maximum number of rows, the heading included.
         cells: width of a row.
     """
@@ -46,13 +49,13 @@ def build_request_table(
     if len(requests) > len(shown):
         shown = requests[: rows - 2]
     lines = [cut((Span(_HEAD, "$faint"),), cells)]
-    lines += [cut(_row(one, own, lit, glyphs), cells) for one in shown]
+    lines += [cut(_row(one, own, lit, glyphs, now), cells) for one in shown]
     if len(requests) > len(shown):
         lines.append((Span(f"  and {len(requests) - len(shown)} more", "$faint"),))
     return lines
 
 
-def _row(one: RequestStatus, own: str | None, lit: str | None, glyphs: Glyphs) -> Line:
+def _row(one: RequestStatus, own: str | None, lit: str | None, glyphs: Glyphs, now: float) -> Line:
     mark = Span("  ")
     if one.request_id == lit:
         mark = Span(f"{glyphs.kv[Cell.LIT]} ", "$kv-lit")
@@ -62,7 +65,7 @@ def _row(one: RequestStatus, own: str | None, lit: str | None, glyphs: Glyphs) -
     figures = (
         f" {compact(one.prompt_tokens):>6} {compact(one.cached_tokens):>6}"
         f" {compact(one.computed_tokens):>8} {compact(one.generated_tokens):>6} {one.blocks:>6}"
-        f" {duration(one.ttft):>8} {duration(one.itl):>8} {_priority(one):>8}"
+        f" {duration(one.ttft):>8} {duration(one.itl):>8} {_priority(one):>8} {_deadline(one, now):>10}"
     )
     return (
         mark,
@@ -74,3 +77,13 @@ def _row(one: RequestStatus, own: str | None, lit: str | None, glyphs: Glyphs) -
 
 def _priority(one: RequestStatus) -> str:
     return str(one.priority) if one.priority else NONE
+
+
+def _deadline(one: RequestStatus, now: float) -> str:
+    """When the first token is due, or whether it was in time."""
+    if one.deadline is None:
+        return NONE
+    if one.ttft is not None:
+        return "met" if one.queued_at + one.ttft <= one.deadline else "missed"
+    left = one.deadline - now
+    return f"in {duration(left)}" if left > 0 else "missed"

@@ -1,5 +1,7 @@
 """The approvals pane: tool calls of agents that wait for a decision."""
 
+import time
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -12,7 +14,7 @@ from agents.service.run_service import RunService
 from app.tui.frame import Frame
 from app.tui.glyphs import Glyphs
 from app.tui.keys import APPROVAL_KEYS, bindings
-from app.tui.view.agent_lines import build_approvals
+from app.tui.view.approval_lines import build_approvals
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.needs_drawing import DrawnOnTicks, NeedsDrawing
 
@@ -34,12 +36,14 @@ class ApprovalsPane(DrawnOnTicks, VerticalScroll, can_focus=True):
         service: RunService | None,
         glyphs: Glyphs,
         *,
+        wall_clock: Callable[[], float] = time.time,
         id: str | None = None,  # noqa: A002
         classes: str | None = None,
     ) -> None:
         super().__init__(id=id, classes=classes)
         self._service = service
         self._glyphs = glyphs
+        self._wall = wall_clock
         self._cursor = 0
 
     def compose(self) -> ComposeResult:
@@ -53,9 +57,11 @@ class ApprovalsPane(DrawnOnTicks, VerticalScroll, can_focus=True):
             return False
         pending = self._pending()
         self._cursor = min(self._cursor, max(0, len(pending) - 1))
-        lines = build_approvals(pending, self._cursor, self._glyphs, cells, "enter opens")
+        lines = build_approvals(
+            pending, self._cursor, self._glyphs, cells, "enter opens", now=self._wall()
+        )
         self.query_one("#approval-lines", Lines).show_lines(lines)
-        return False
+        return bool(pending)  # the time that is left
 
     def _pending(self) -> list[ApprovalRequest]:
         return [] if self._service is None else list(self._service.approvals())

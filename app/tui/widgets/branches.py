@@ -66,6 +66,8 @@ class BranchTreeView(ScrollView, can_focus=True):
         self._folded: set[str] = set()
         self._hoisted: str | None = None
         self._cursor: str | None = None
+        self._followed: str | None = None
+        """The end of the open path that was scrolled to."""
         self._leaves = 0
 
     def on_mount(self) -> None:
@@ -117,6 +119,14 @@ class BranchTreeView(ScrollView, can_focus=True):
             self._cursor = self._nearest(self._cursor)
         self.virtual_size = Size(self.scrollable_content_region.width, len(self._rows))
         self.refresh()
+        self.call_after_refresh(self._follow_head)
+
+    def _follow_head(self) -> None:
+        """Scroll to the end of the open path when it has moved, unless the cursor is used."""
+        head = self._session.head
+        if head != self._followed and not self.has_focus:
+            self._followed = head
+            self._show(head)
 
     def _set_marks(self) -> None:
         tree = self._session.tree
@@ -206,8 +216,11 @@ class BranchTreeView(ScrollView, can_focus=True):
             self.post_message(NeedsDrawing())  # the hints show the price of this node
 
     def _show_cursor(self) -> None:
-        if self._cursor in self._index:
-            row = Region(0, self._index[self._cursor], 1, 1)
+        self._show(self._cursor)
+
+    def _show(self, node_id: str | None) -> None:
+        if node_id in self._index:
+            row = Region(0, self._index[node_id], 1, 1)
             self.scroll_to_region(row, animate=False, immediate=True)
 
     def action_cursor(self, step: int) -> None:

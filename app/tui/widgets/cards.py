@@ -194,7 +194,11 @@ class CardStrip(DrawnOnTicks, Vertical, can_focus=True):
 
 
 class AskCount(Lines, can_focus=True):
-    """The question after `x`: a digit answers it, Esc or any other key drops it."""
+    """The question after `x` or `X`: a digit answers it, Esc or any other key drops it.
+
+    Attributes:
+        key: the key that asked.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(COUNT_KEYS)
 
@@ -210,14 +214,17 @@ class AskCount(Lines, can_focus=True):
         self._glyphs = glyphs
         self._focused_before: Widget | None = None
         self.display = False
+        self.key = ""
 
-    def ask(self, price: str) -> None:
+    def ask(self, key: str, price: str) -> None:
         """Show the question.
 
         Args:
+            key: the key that asked.
             price: what is computed once for all answers; empty if unknown.
         """
-        self.show_lines([build_ask_count(MAX_EXPANSION, price, self._glyphs)])
+        self.key = key
+        self.show_lines([build_ask_count(key, MAX_EXPANSION, price, self._glyphs)])
         self.display = True
         self._focused_before = self.screen.focused
         self.focus()

@@ -136,6 +136,12 @@ class Conversations(Vertical):
             self._open_asked = False
             self.options.action_select()
 
+    def mark(self, current: str | None) -> None:
+        """Mark another conversation as the open one."""
+        if current != self._current:
+            self._current = current
+            self._draw()
+
     @property
     def _searching(self) -> bool:
         """Whether the rows are those of an earlier filter."""

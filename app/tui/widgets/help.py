@@ -1,8 +1,9 @@
 """The help screen: how to do common things, then all keys and slash commands, from their tables."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -14,13 +15,14 @@ from app.tui.widgets.dialog import Dialog
 from app.tui.widgets.lines import Lines
 
 _KEYS = 18
-"""Width of the column of keys in cells."""
+"""Width of the column of keys in cells; longer ones have their meaning in the row below."""
 
 
 HOW_TO: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Continue from a word of an answer", ("tok.next", "fork")),
     ("See what it could have said there", ("tok.next", "alternatives")),
     ("Get four answers at once", ("expand", "4")),
+    ("Get four continuations from a word of an answer", ("tok.next", "expand.deep", "4")),
     ("Compare an answer with the one before it", ("compare",)),
     ("Mark messages, then compare them", ("mark", "compare")),
     ("Make this branch the main one", ("promote",)),
@@ -30,7 +32,8 @@ HOW_TO: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Mark messages, then see which KV blocks they share", ("mark", "kv.show")),
     ("Switch the model", ("/model",)),
     ("Switch the theme", ("theme",)),
-    ("Use the engine of another process", ("--attach URL",)),
+    ("Serve this engine, as `pravaha --serve` does without a screen", ("/serve",)),
+    ("Use it from another terminal", ("pravaha --attach URL",)),
 )
 """What is to be done, with the actions that do it in order: ids of keys, or what is typed."""
 
@@ -73,11 +76,11 @@ _OF_CHAT = (None, Group.PROMPT, Group.NAVIGATE, Group.BRANCHES)
 
 def _how_to(keymap: Mapping[str, str], cells: int) -> list[Line]:
     of_id = {key.id: key for key in ALL_KEYS}
-    rows: list[tuple[str, str, str]] = []
+    rows: list[_Row] = []
     for task, steps in HOW_TO:
         # Of several keys for one action the first is enough here.
         keys = [shown(of_id[one], keymap).split()[0] if one in of_id else one for one in steps]
-        rows.append((" ".join(keys), task, ""))
+        rows.append(_Row(" ".join(keys), task))
     navigate = shown(of_id["navigate"], keymap)
     return [_heading(f"How to: letters after {navigate}", cells), *_rows(rows, cells), ()]
 
@@ -85,38 +88,50 @@ def _how_to(keymap: Mapping[str, str], cells: int) -> list[Line]:
 def _group(
     group: Group, keymap: Mapping[str, str], disabled: Mapping[str, str], cells: int
 ) -> list[Line]:
-    rows = [
-        (shown(key, keymap), key.help, disabled.get(key.id, ""))
-        for key in ALL_KEYS
-        if key.group is group
-    ]
-    return [_heading(group.value, cells), *_rows(rows, cells), ()]
+    keys = [key for key in ALL_KEYS if key.group is group]
+    reasons = Counter(disabled[key.id] for key in keys if key.id in disabled)
+    # Repeated in most rows, a reason would be all that one sees.
+    common = next((why for why, count in reasons.items() if count > len(keys) / 2), "")
+    rows = [_Row(shown(key, keymap), key.help, disabled.get(key.id, "")) for key in keys]
+    return [_heading(group.value, cells, common), *_rows(rows, cells, common), ()]
 
 
 def _commands(cells: int) -> list[Line]:
-    rows = [(f"/{c.name} {c.argument}".strip(), c.help, "") for c in available("screen")]
-    rows.append(("//", "send text that begins with a slash", ""))
+    rows = [_Row(f"/{c.name} {c.argument}".strip(), c.help) for c in available("screen")]
+    rows.append(_Row("//", "send text that begins with a slash"))
     return [_heading("Commands", cells), *_rows(rows, cells), ()]
 
 
-def _heading(text: str, cells: int) -> Line:
-    return (Span(text, "bold $primary"), Span(" " + "─" * max(0, cells - len(text) - 1), "$panel"))
+def _heading(text: str, cells: int, note: str = "") -> Line:
+    said = f" ({note})" if note else ""
+    line = Span(" " + "─" * max(0, cells - len(text) - len(said) - 1), "$panel")
+    return (Span(text, "bold $primary"), Span(said, "$muted"), line)
 
 
-def _rows(rows: Sequence[tuple[str, str, str]], cells: int) -> list[Line]:
-    """Rows of (keys, meaning, why it is disabled), with the meaning wrapped beside the keys."""
+class _Row(NamedTuple):
+    """Keys or a command, their meaning, and why they have no effect now."""
+
+    keys: str
+    meaning: str
+    why_not: str = ""
+
+
+def _rows(rows: Sequence[_Row], cells: int, said: str = "") -> list[Line]:
+    """The meaning wrapped beside the keys, with the reason for what is disabled unless it is `said`."""
     lines: list[Line] = []
     for keys, meaning, why_not in rows:
-        note = f" ({why_not})" if why_not else ""
-        pieces = textwrap.wrap(meaning + note, max(12, cells - max(_KEYS, len(keys)) - 1))
-        for number, piece in enumerate(pieces):
-            shown_keys = keys if number == 0 else ""
-            lines.append(
-                (
-                    Span(f"{shown_keys.ljust(_KEYS)} ", "$faint" if why_not else "$accent"),
-                    Span(piece, "$faint" if why_not else "$muted"),
-                )
-            )
+        note = f" ({why_not})" if why_not and why_not != said else ""
+        style = ("$faint", "$faint") if why_not else ("$accent", "$muted")
+        pieces = textwrap.wrap(meaning + note, max(12, cells - _KEYS - 1))
+        beside = [keys]
+        if len(keys) > _KEYS:
+            lines.append((Span(keys, style[0]),))
+            beside = [""]
+        beside += [""] * (len(pieces) - 1)
+        lines += [
+            (Span(f"{one.ljust(_KEYS)} ", style[0]), Span(piece, style[1]))
+            for one, piece in zip(beside, pieces, strict=True)
+        ]
     return lines
 
 

@@ -251,6 +251,7 @@ class KvPane(DrawnOnTicks, Vertical):
                 frame.session.request_id,
                 self.map.lit,
                 self._glyphs,
+                now=frame.snapshot.time,
                 rows=int(self.size.height * REQUEST_SHARE),
                 cells=self._cells,
             )

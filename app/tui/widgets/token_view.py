@@ -16,15 +16,17 @@ from textual.widget import Widget
 
 from app.tui.glyphs import Glyphs
 from app.tui.textual_workarounds.cached_strips import CachedStrips
+from app.tui.view.content import to_content
 from app.tui.view.spans import Span
 from app.tui.view.tints import PLAIN_ROLES, Tint, tint_role
 from app.tui.view.token_answer import TokenAnswer
-from app.tui.view.token_bars import build_token_header
+from app.tui.view.token_bars import build_token_bar, build_token_header
 from app.tui.view.token_lines import TokenLayout, layout_units
 from app.tui.widgets.needs_drawing import DrawnOnTicks
 from app.tui.widgets.theme_colors import legible_text, rich_color
 
 _HEADER_ROWS = 1
+_TOOLTIP_CELLS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class TokenView(CachedStrips, DrawnOnTicks, Widget):
         self._shown = shown
         self._glyphs = glyphs
         self._laid_out: tuple[int, TokenLayout] | None = None
+        self._hovered: int | None = None
         self._styles_by_role: dict[tuple[str | None, bool, Style], Style] = {}
 
     @property
@@ -164,9 +167,26 @@ class TokenView(CachedStrips, DrawnOnTicks, Widget):
 
     def on_click(self, event: events.Click) -> None:
         """Report the token."""
-        offset = event.get_content_offset(self)
-        if offset is None:
-            return
-        unit = self._layout(self.content_size.width).unit_at(offset.x, offset.y - _HEADER_ROWS)
+        unit = self._unit_under(event)
         if unit is not None:
             self.post_message(self.Pointed(self._shown.answer.node_id, unit))
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Explain the token under the pointer, in the words of the row of the token cursor."""
+        unit = self._unit_under(event)
+        if unit == self._hovered:
+            return
+        self._hovered = unit
+        if unit is None:
+            self.tooltip = None
+            return
+        answer = self._shown.answer
+        line = build_token_bar(answer, unit, None, (), self._glyphs, _TOOLTIP_CELLS)
+        self.tooltip = to_content([line])
+
+    def _unit_under(self, event: events.MouseEvent) -> int | None:
+        """The unit under the pointer, or None."""
+        offset = event.get_content_offset(self)
+        if offset is None or offset.y < _HEADER_ROWS:
+            return None
+        return self._layout(self.content_size.width).unit_at(offset.x, offset.y - _HEADER_ROWS)

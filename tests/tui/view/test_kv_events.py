@@ -136,22 +136,38 @@ def test_the_table_has_a_heading_and_a_row_per_request():
         "req-abc",
         "req-def",
         UNICODE,
+        now=0.0,
         rows=9,
-        cells=100,
+        cells=110,
     )
     head, own, lit = plain(table).splitlines()
     assert head.split()[:3] == ["request", "state", "prompt"]
     assert own.split() == ["▸", "abc", "decode", "1.2k", "960", "1.2k", "21", "39", "250", "ms", "12",
-                           "ms", "–"]  # fmt: skip
+                           "ms", "–", "–"]  # fmt: skip
     assert lit.split()[0] == "◆"
-    assert lit.split()[-1] == "3"
+    assert lit.split()[-2:] == ["3", "–"]
+
+
+@pytest.mark.parametrize(
+    ("ttft", "deadline", "said"),
+    [
+        (0.25, 10.3, "met"),
+        (0.25, 10.2, "missed"),
+        (None, 12.5, "in 500 ms"),
+        (None, 11.9, "missed"),
+    ],
+)
+def test_the_table_says_whether_the_first_token_meets_its_deadline(ttft, deadline, said):
+    one = status(queued_at=10.0, ttft=ttft, deadline=deadline)
+    table = build_request_table([one], None, None, UNICODE, now=12.0, rows=9, cells=110)
+    assert plain(table).splitlines()[1].endswith(f" {said}")
 
 
 def test_requests_that_do_not_fit_are_counted():
     table = build_request_table(
-        [status(f"req-{n}") for n in range(9)], None, None, ASCII, rows=5, cells=60
+        [status(f"req-{n}") for n in range(9)], None, None, ASCII, now=0.0, rows=5, cells=60
     )
     assert len(table) == 5
     assert "and 6 more" in plain(table)
     assert all(width(row) <= 60 for row in table)
-    assert build_request_table([], None, None, ASCII, rows=5, cells=60) == []
+    assert build_request_table([], None, None, ASCII, now=0.0, rows=5, cells=60) == []

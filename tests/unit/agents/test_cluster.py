@@ -38,10 +38,11 @@ async def test_the_events_tell_states_and_findings(cluster, tmp_path):
     await cluster.run("words", [tmp_path], on_start=lambda run: run.log.follow(events.append))
     assert [event.type for event in events] == [
         RunEventType.RUN_STATE,
+        RunEventType.BUDGET,
         RunEventType.FINDING,
         RunEventType.RUN_STATE,
     ]
-    assert [event.sequence for event in events] == [0, 1, 2]
+    assert [event.sequence for event in events] == [0, 1, 2, 3]
 
 
 async def test_a_single_file_is_also_the_document(cluster, tmp_path):

@@ -11,7 +11,7 @@ from agents.detectors.detector import DetectorContext
 from agents.plugins.registry import load_registry
 from agents.roster.keys import BUILTIN_KEYS
 from agents.workspace.workspace import Workspace
-from tests.unit.agents.roster_cases.case import run_case
+from tests.unit.agents.roster_cases.case import emptiness, run_case
 from tests.unit.agents.roster_cases.design import CASES, SCENARIOS
 
 COLORS = st.builds(Color, *[st.integers(0, 255)] * 3, st.just(1.0))
@@ -24,7 +24,9 @@ def test_every_design_agent_has_a_case():
 @pytest.mark.parametrize("key", CASES)
 async def test_an_agent_delivers_without_a_model(key, tmp_path):
     case = CASES[key]
-    case.check(await run_case(key, case, load_registry(), tmp_path))
+    result = await run_case(key, case, load_registry(), tmp_path)
+    assert emptiness(result) == ""
+    case.check(result)
 
 
 @pytest.mark.parametrize("number", range(len(SCENARIOS)))

@@ -11,7 +11,7 @@ from agents.plugins.registry import load_registry
 from agents.roster.keys import BUILTIN_KEYS
 from agents.roster.roster import load_roster
 from agents.workspace.workspace import Workspace
-from tests.unit.agents.roster_cases.case import run_case
+from tests.unit.agents.roster_cases.case import emptiness, run_case
 from tests.unit.agents.roster_cases.reviewers import CASES, SCENARIOS
 
 SLOW = frozenset(["bandit", "types", "ruff_bugs"])
@@ -35,7 +35,9 @@ def test_every_reviewer_has_a_case():
 @pytest.mark.parametrize("key", CASES)
 async def test_an_agent_delivers_without_a_model(key, tmp_path):
     case = CASES[key]
-    case.check(await run_case(key, case, load_registry(), tmp_path))
+    result = await run_case(key, case, load_registry(), tmp_path)
+    assert emptiness(result) == ""
+    case.check(result)
 
 
 @pytest.mark.parametrize("number", range(len(SCENARIOS)))

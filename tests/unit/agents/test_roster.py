@@ -4,12 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents import Cluster
 from agents.api.errors import InvalidSpec, UnknownAgent
+from agents.outputs.answer import Answer
+from agents.outputs.findings import Findings
+from agents.outputs.verdict import Verdict
 from agents.plugins.registry import Registry, load_registry
 from agents.roster.keys import BUILTIN_KEYS
 from agents.roster.roster import load_roster
 from agents.roster.spec_file import parse_spec
 from agents.tools.builtin import TOOLS
+from tests.unit.agents.roster_cases.case import emptiness
 
 HEAD = "name: mine\ndescription: Mine.\ncategory: audit\noutput_schema: Findings\n"
 
@@ -79,13 +84,25 @@ def test_later_folders_replace_earlier_ones(registry, tmp_path):
     assert roster.get("mine").card == "Second."
 
 
-def test_a_project_may_not_widen_permissions(registry, tmp_path):
-    write(tmp_path / ".pravaha" / "agents", "mine.md", text("permissionMode: auto\n"))
-    refused = load_roster(registry, project=tmp_path)
-    assert not refused.specs
+@pytest.mark.parametrize(
+    ("users", "projects"),
+    [(None, "tools: [write]\n"), ("permissionMode: ask\n", "permissionMode: auto\n")],
+)
+def test_a_project_may_not_widen_permissions(users, projects, registry, tmp_path):
+    folders = {"user_folder": tmp_path / "user", "project": tmp_path}
+    if users:
+        write(tmp_path / "user", "mine.md", text(users))
+    write(tmp_path / ".pravaha" / "agents", "mine.md", text(projects, card="The project's."))
+    refused = load_roster(registry, **folders)
+    assert [spec.card for spec in refused] == (["You check."] if users else [])
     assert "may not widen permissions" in refused.problems[0]
-    trusted = load_roster(registry, project=tmp_path, trust_project=True)
-    assert "mine" in trusted.specs
+    trusted = load_roster(registry, **folders, trust_project=True)
+    assert trusted.get("mine").card == "The project's."
+
+
+def test_a_specification_only_tightens_the_mode_of_a_run(registry, tmp_path):
+    write(tmp_path, "mine.md", text())
+    assert load_roster(registry, user_folder=tmp_path).get("mine").permission_mode == "auto"
 
 
 def test_what_does_not_exist_is_named(registry, tmp_path):
@@ -100,3 +117,28 @@ def test_what_does_not_exist_is_named(registry, tmp_path):
     ]
     with pytest.raises(UnknownAgent, match="no agent 'mine'"):
         roster.get("mine")
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (Findings(), "returned nothing"),
+        (Answer(), "returned nothing"),
+        (Verdict(), "returned nothing"),
+        (Answer(cannot_do="It needs a model."), "could not do its task"),
+        (None, "did not finish"),
+    ],
+)
+async def test_an_agent_that_returns_nothing_without_a_model_is_rejected(output, reason, tmp_path):
+    """What every agent of the roster is checked with on its seeded input can fail."""
+
+    async def hollow(task, context):
+        if output is None:
+            raise RuntimeError("a bug")
+        return output
+
+    write(tmp_path, "mine.md", text())
+    registry = Registry(outputs=load_registry().outputs, procedures={"mine": hollow})
+    roster = load_roster(registry, user_folder=tmp_path)
+    result = await Cluster(registry=registry, roster=roster).run("mine")
+    assert reason in emptiness(result)

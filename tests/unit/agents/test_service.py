@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agents import Cluster
 from agents.api.errors import InvalidTask, UnknownAgent
 from agents.api.events import RunEvent, RunEventType, RunState
+from agents.service.confined_service import ConfinedRunService
 from agents.service.local_service import LocalRunService
 from agents.service.run_request import RunRequest, request_from_fields
 from agents.service.run_view import RunView, fold
@@ -38,7 +39,7 @@ def test_a_run_is_started_followed_and_remembered(service, tmp_path):
     (view,) = service.runs()
     assert (view.id, view.state, dict(view.severities)) == (run_id, RunState.OK, {"high": 1})
     assert view.rows[0].agent == "words"
-    assert [event.sequence for event in service.events(run_id, 1)] == [1, 2]
+    assert [event.sequence for event in service.events(run_id, 1)] == [1, 2, 3]
 
 
 def test_a_run_is_cancelled(service):
@@ -87,7 +88,7 @@ def test_a_wrong_request_is_refused(fields, message):
 
 
 def test_a_request_survives_json():
-    request = RunRequest("pipeline", "toy", ("a",), "t", "d", False, "deny", 5, 1.5)
+    request = RunRequest("pipeline", "toy", ("a",), "t", "d", False, "deny", 5, 1.5, "c")
     assert request_from_fields(request.fields()) == request
 
 
@@ -100,11 +101,14 @@ EVENTS = st.lists(
                 (RunEventType.RUN_STATE, {"state": "running"}),
                 (RunEventType.RUN_STATE, {"state": "ok"}),
                 (RunEventType.STEP_STARTED, {"step": 1}),
-                (RunEventType.STEP_FINISHED, {"n_prompt": 9, "n_cached": 4, "n_gen": 2}),
+                (RunEventType.STEP_FINISHED, {"start": 1.0, "end": 1.5, "n_gen": 2}),
+                (RunEventType.BUDGET, {"computed_tokens": 7, "cached_tokens": 4}),
+                (RunEventType.BUDGET, {"max_tokens": 90, "max_seconds": 5.0, "max_steps": 3}),
                 (RunEventType.TOOL_STARTED, {"tool": "read"}),
                 (RunEventType.TOOL_FINISHED, {"tool": "read"}),
                 (RunEventType.APPROVAL_REQUESTED, {}),
-                (RunEventType.FINDING, {"severity": "low"}),
+                (RunEventType.FINDING, {"severity": "low", "id": "f1"}),
+                (RunEventType.FINDING, {"severity": "high", "id": "f2"}),
             ]
         ),
     ),
@@ -121,6 +125,30 @@ def test_folding_in_parts_gives_the_same_view(drawn, cut):
     empty = RunView("run", "x", "")
     whole = fold(empty, events)
     assert fold(fold(empty, events[:cut]), events) == whole
-    steps = sum(event.type is RunEventType.STEP_FINISHED for event in events)
-    assert (whole.computed_tokens, whole.cached_tokens) == (7 * steps, 4 * steps)
+    used = {(one.node, one.agent) for one in events if "computed_tokens" in one.data}
+    assert (whole.computed_tokens, whole.cached_tokens) == (7 * len(used), 4 * len(used))
     assert whole.summary().startswith(f"{len(whole.rows)}")
+
+
+def test_over_http_new_runs_are_confined_and_the_persons_runs_are_seen(registry, roster, tmp_path):
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open" / "a.txt").write_text("bad\n")
+    (tmp_path / "secret.txt").write_text("bad\n")
+    own = LocalRunService(lambda: Cluster(registry=registry, roster=roster))
+    try:
+        served = ConfinedRunService(own, [tmp_path / "open"])
+        for path in ("../secret.txt", str(tmp_path / "secret.txt")):
+            with pytest.raises(InvalidTask, match="outside"):
+                served.start(RunRequest("agent", "words", (path,)))
+        result = finished(served, served.start(RunRequest("agent", "words", ("a.txt",))))
+        assert [one["rule"] for one in result["findings"]] == ["bad-word"]
+        with pytest.raises(InvalidTask, match="--agents-root"):
+            ConfinedRunService(own, ()).start(RunRequest("agent", "words", ("a.txt",)))
+        mine = own.start(RunRequest("agent", "words", (str(tmp_path / "secret.txt"),)))
+        finished(own, mine)
+        assert served.runs()[0].id == mine
+        assert served.events(mine, 0) == own.events(mine, 0)
+        served.close()
+        assert own.catalogue()  # still open
+    finally:
+        own.close()

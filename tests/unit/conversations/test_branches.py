@@ -133,6 +133,30 @@ def test_a_fork_before_the_first_token_is_a_plain_answer(session, client):
     assert client.requests[-1].continued_tokens == 0
 
 
+def test_continuations_from_a_token_are_siblings_from_one_prefill(session, client):
+    _, answer = chat(session, client, "one", "abba c")
+    kept = session.branches.tokens(answer).token_ids[:2]
+    submitted = len(client.requests)
+    ids = session.branches.expand_at_token(answer, 2, 3)
+    assert session.tree.siblings(answer) == [answer, *ids]
+    for request in client.requests[submitted:]:
+        assert request.prompt_ids[-2:] == kept
+        assert request.continued_tokens == 2
+    for one in ids:
+        node = session.view(one)
+        assert (node.text, node.forked_from, node.fork_token) == ("abb", answer, 2)
+    assert session.head == ids[0]
+    session.undo()
+    assert session.head == answer
+
+
+@pytest.mark.parametrize("count", [0, 10])
+def test_too_few_or_many_continuations_are_refused(session, client, count):
+    _, answer = chat(session, client, "one", "abba c")
+    with pytest.raises(InvalidRequest, match="From 1 to 9"):
+        session.branches.expand_at_token(answer, 2, count)
+
+
 @pytest.mark.parametrize("at", [-1, 5, 99])
 def test_a_fork_beyond_the_answer_is_refused(session, client, at):
     _, answer = chat(session, client, "one", "abc")

@@ -92,6 +92,60 @@ def test_another_branch_of_another_process_is_not_followed(two):
     assert texts(second) == ["Where?", "By the river."]
 
 
+def test_another_branch_of_another_process_appears_in_the_tree(two):
+    first, client, second, now = two
+    client.write(" river.", eos=True)
+    saved(first, now)
+    second.follow()
+    assert not second.follow_branches()
+    first.regenerate()
+    client.write("Elsewhere.", eos=True)
+    saved(first, now)
+    before, here = second.version, second.head
+    assert not second.follow()
+    assert second.follow_branches()
+    assert second.version != before
+    assert second.head == here == second.tree.head
+    assert second.tree.leaf(None) == here
+    assert [second.view(one).text for one in second.tree.siblings(here)] == [
+        "By the river.",
+        "Elsewhere.",
+    ]
+    assert not second.follow_branches()
+
+
+def test_a_path_that_another_process_pruned_stays_open(two):
+    first, client, second, now = two
+    client.write(" river.", eos=True)
+    saved(first, now)
+    second.follow()
+    first.regenerate()
+    client.write("Elsewhere.", eos=True)
+    saved(first, now)
+    first.branches.prune(second.head)
+    first.trees()
+    second.follow()
+    assert not second.follow_branches()
+    assert texts(second) == ["Where?", "By the river."]
+
+
+def test_a_conversation_that_another_process_begins_is_news_for_the_list(two):
+    first, client, second, now = two
+    client.write(" river.", eos=True)
+    saved(first, now)
+    second.others_changed_list()
+    assert not second.others_changed_list()
+    first.new_tree()
+    first.send("Something else")
+    client.write("Yes.", eos=True)
+    saved(first, now)
+    assert second.others_changed_list()
+    assert not second.others_changed_list()
+    first.delete_tree(first.tree_id)
+    first.trees()
+    assert second.others_changed_list()
+
+
 def test_what_this_process_writes_is_no_news(two):
     first, client, _, now = two
     client.write(" river.", eos=True)

@@ -112,9 +112,7 @@ def _mismatch(node: FunctionNode, given: int, keywords: list[str]) -> str:
 
 _GOOGLE = re.compile(r"^\s*(?:Args|Arguments|Parameters):\s*\n((?:(?:\s{2,}.*)?\n)+)", re.MULTILINE)
 _SPHINX = re.compile(r":param\s+(?:[\w\[\], |.]+\s+)?(\*{0,2}\w+):")
-_NUMPY = re.compile(
-    r"^\s*Parameters\n\s*-{3,}\n([\s\S]+?)(?:\n\s*\w+\n\s*-{3,}|\Z)", re.MULTILINE
-)
+_NUMPY = re.compile(r"^\s*Parameters\n\s*-{3,}\n([\s\S]+?)(?:\n\s*\w+\n\s*-{3,}|\Z)", re.MULTILINE)
 _DEFAULT = re.compile(r"\b[Dd]efaults?\s*(?:to|is|:|=)\s*[`'\"]?(-?[\w.]+)")
 
 
@@ -185,7 +183,10 @@ def _line_of_parameter(module: PythonModule, node: FunctionNode, name: str) -> i
     """The line of the docstring that describes a parameter."""
     first = node.body[0]
     for number in range(first.lineno, (first.end_lineno or first.lineno) + 1):
-        if re.search(rf"(^|:param\s[^:]*)\s*\*{{0,2}}{re.escape(name)}\b\s*[:(]", module.file.lines[number - 1]):
+        if re.search(
+            rf"(^|:param\s[^:]*)\s*\*{{0,2}}{re.escape(name)}\b\s*[:(]",
+            module.file.lines[number - 1],
+        ):
             return number
     return first.lineno
 
@@ -197,7 +198,9 @@ def _number(text: str) -> float | str:
         return text
 
 
-_LOADED = re.compile(r"(safe_load|yaml\.load|json\.load|tomllib\.load|toml\.load|json\.loads|tomllib\.loads|safe_load_all)\(")
+_LOADED = re.compile(
+    r"(safe_load|yaml\.load|json\.load|tomllib\.load|toml\.load|json\.loads|tomllib\.loads|safe_load_all)\("
+)
 
 
 def _settings(module: PythonModule, workspace: Workspace) -> Iterator[Finding]:

@@ -27,10 +27,16 @@ _RUNS = re.compile(
     r"(?:^|[\s$>;&|`])(?:python3?|bash|sh|node|ruby|source|\.|deno run|go run|uv run|pytest)\s+((?:[\w.-]+/)*[\w.-]+\.(?:py|sh|js|mjs|ts|rb|go))\b"
     r"|(?:^|[\s$>;&|`])\./((?:[\w.-]+/)*[\w.-]+\.(?:py|sh|js|rb))\b"
 )
-_FILE = re.compile(r"^(?:\./)?((?:[\w.-]+/)+[\w.-]+\.(?:py|sh|js|ts|go|rs|toml|ya?ml|json|md|cfg|ini|sql|html|css))$")
+_FILE = re.compile(
+    r"^(?:\./)?((?:[\w.-]+/)+[\w.-]+\.(?:py|sh|js|ts|go|rs|toml|ya?ml|json|md|cfg|ini|sql|html|css))$"
+)
 _ROUTE = re.compile(rf"\b({'|'.join(METHODS)})\s+`?(/[^\s`'\"),;]*)")
-_PORT = re.compile(r"(?i)\bport\s+(?:number\s+)?`?(\d{2,5})`?\b|\b(?:localhost|127\.0\.0\.1|0\.0\.0\.0):(\d{2,5})\b")
-_LIMIT = re.compile(r"(?i)\b(?:at most|up to|no more than|maximum(?: of)?|max\.?|limit(?:ed)? (?:to|of))\s+`?(\d[\d,_]*)\b")
+_PORT = re.compile(
+    r"(?i)\bport\s+(?:number\s+)?`?(\d{2,5})`?\b|\b(?:localhost|127\.0\.0\.1|0\.0\.0\.0):(\d{2,5})\b"
+)
+_LIMIT = re.compile(
+    r"(?i)\b(?:at most|up to|no more than|maximum(?: of)?|max\.?|limit(?:ed)? (?:to|of))\s+`?(\d[\d,_]*)\b"
+)
 _DOTTED = re.compile(r"^([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(\(.*\))?$")
 
 
@@ -44,7 +50,10 @@ class _Facts:
     def paths(self) -> frozenset[str]:
         """All files and folders."""
         found: set[str] = set()
-        for path in [*(file.path for file in self.workspace), *(one.path for one in self.workspace.skipped)]:
+        for path in [
+            *(file.path for file in self.workspace),
+            *(one.path for one in self.workspace.skipped),
+        ]:
             parts = path.split("/")
             found |= {"/".join(parts[:end]) for end in range(1, len(parts) + 1)}
         return frozenset(found)
@@ -66,7 +75,12 @@ class _Facts:
         for file in self.workspace.of("python"):
             module = module_of(file)
             if module is not None:
-                name = file.path.removesuffix(".py").removesuffix("/__init__").removeprefix("src/").replace("/", ".")
+                name = (
+                    file.path.removesuffix(".py")
+                    .removesuffix("/__init__")
+                    .removeprefix("src/")
+                    .replace("/", ".")
+                )
                 found[name] = module
         return found
 
@@ -93,7 +107,11 @@ def _paths(file: SourceFile, number: int, line: str, facts: _Facts) -> Iterator[
     named = [(match[1] or match[2], True) for match in _RUNS.finditer(line)]
     named += [(match[1], False) for code in _CODE.findall(line) if (match := _FILE.match(code))]
     for path, runs in named:
-        if "*" in path or ".." in path or re.search(r"(?i)(^|/)(my|your|path|example|foo|some)", path):
+        if (
+            "*" in path
+            or ".." in path
+            or re.search(r"(?i)(^|/)(my|your|path|example|foo|some)", path)
+        ):
             continue
         folder = file.path.rpartition("/")[0]
         candidates = {path, f"{folder}/{path}" if folder else path}
@@ -114,7 +132,12 @@ def _routes(file: SourceFile, number: int, line: str, facts: _Facts) -> Iterator
         if not same and len(path) > 1 and "..." not in path and "…" not in path:
             known = ", ".join(sorted({one.method for one in fitting}))
             why = f"has only {known}" if fitting else "does not exist"
-            yield ROUTE.at(file, number, f"{match[1]} {match[2]} is documented, but {path} {why}.", confidence=0.8)
+            yield ROUTE.at(
+                file,
+                number,
+                f"{match[1]} {match[2]} is documented, but {path} {why}.",
+                confidence=0.8,
+            )
         limit = _LIMIT.search(line)
         bounds = {bound for one in same for bound in one.bounds}
         if limit and bounds and int(re.sub(r"\D", "", limit[1])) not in bounds:

@@ -16,7 +16,9 @@ def known_ports(workspace: Workspace) -> set[int]:
     """Numbers that settings, container files and code use as ports."""
     found: set[int] = set()
     for file in workspace:
-        if file.language in ("markdown", "rst", "text", "csv", "css", "html") or is_test_path(file.path):
+        if file.language in ("markdown", "rst", "text", "csv", "css", "html") or is_test_path(
+            file.path
+        ):
             continue
         for match in _SETTING.finditer(file.text[:200_000]):
             found.add(int(next(one for one in match.groups() if one)))

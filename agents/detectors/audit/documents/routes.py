@@ -16,7 +16,9 @@ _SCRIPT = re.compile(
     r"\b(?:app|router|server|fastify|api|\w+Router|routes|r|mux|e|g|group)\.(get|post|put|patch|delete|GET|POST|PUT|PATCH|DELETE|Get|Post|Put|Patch|Delete)"
     r"\(\s*['\"`](/[^'\"`]*)"
 )
-_HANDLE = re.compile(r"\b(?:HandleFunc|Handle)\(\s*\"(?:(GET|POST|PUT|PATCH|DELETE)\s+)?(/[^\"]*)\"")
+_HANDLE = re.compile(
+    r"\b(?:HandleFunc|Handle)\(\s*\"(?:(GET|POST|PUT|PATCH|DELETE)\s+)?(/[^\"]*)\""
+)
 _RUST = re.compile(r"#\[(get|post|put|patch|delete)\(\"(/[^\"]*)\"|\.route\(\s*\"(/[^\"]*)\"")
 _MAX_YAML = 300_000
 
@@ -55,8 +57,13 @@ def served_routes(workspace: Workspace) -> list[Route]:
             found += [Route(m[1].upper(), plain_path(m[2])) for m in _SCRIPT.finditer(file.text)]
             found += [Route(m[1] or "*", plain_path(m[2])) for m in _HANDLE.finditer(file.text)]
         elif file.language == "rust":
-            found += [Route((m[1] or "*").upper(), plain_path(m[2] or m[3])) for m in _RUST.finditer(file.text)]
-        elif file.language in ("yaml", "json") and re.search(r"[\"']?(openapi|swagger)[\"']?\s*:", file.text[:4_000]):
+            found += [
+                Route((m[1] or "*").upper(), plain_path(m[2] or m[3]))
+                for m in _RUST.finditer(file.text)
+            ]
+        elif file.language in ("yaml", "json") and re.search(
+            r"[\"']?(openapi|swagger)[\"']?\s*:", file.text[:4_000]
+        ):
             found += _openapi(file)
     return found
 
@@ -65,18 +72,35 @@ def _python(file: SourceFile) -> Iterator[Route]:
     module = module_of(file)
     for function in module.functions if module is not None else ():
         for one in function.decorator_list:
-            if not isinstance(one, ast.Call) or not isinstance(one.func, ast.Attribute) or not one.args:
+            if (
+                not isinstance(one, ast.Call)
+                or not isinstance(one.func, ast.Attribute)
+                or not one.args
+            ):
                 continue
             first = one.args[0]
-            if not isinstance(first, ast.Constant) or not isinstance(first.value, str) or not first.value.startswith("/"):
+            if (
+                not isinstance(first, ast.Constant)
+                or not isinstance(first.value, str)
+                or not first.value.startswith("/")
+            ):
                 continue
-            bounds = frozenset(int(number) for number in re.findall(r"\ble=(\d+)", ast.unparse(function.args)))
+            bounds = frozenset(
+                int(number) for number in re.findall(r"\ble=(\d+)", ast.unparse(function.args))
+            )
             name = one.func.attr.upper()
             if name in METHODS:
                 yield Route(name, plain_path(first.value), bounds)
             elif name in ("ROUTE", "API_ROUTE", "ADD_URL_RULE"):
-                listed = next((ast.unparse(key.value) for key in one.keywords if key.arg == "methods"), "'GET'")
-                yield from (Route(method, plain_path(first.value), bounds) for method in METHODS if f"'{method}'" in listed)
+                listed = next(
+                    (ast.unparse(key.value) for key in one.keywords if key.arg == "methods"),
+                    "'GET'",
+                )
+                yield from (
+                    Route(method, plain_path(first.value), bounds)
+                    for method in METHODS
+                    if f"'{method}'" in listed
+                )
 
 
 def _openapi(file: SourceFile) -> Iterator[Route]:

@@ -44,14 +44,23 @@ def _optional_parameters(module: PythonModule, function: FunctionNode) -> Iterat
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             optional.discard(node.id)
     for node in own_nodes(function):
-        if not isinstance(node, ast.Attribute | ast.Subscript) or not isinstance(node.value, ast.Name):
+        if not isinstance(node, ast.Attribute | ast.Subscript) or not isinstance(
+            node.value, ast.Name
+        ):
             continue
         name = node.value.id
-        if name not in optional or name in reported or guarded(module, node, node.value, "AttributeError", "TypeError"):
+        if (
+            name not in optional
+            or name in reported
+            or guarded(module, node, node.value, "AttributeError", "TypeError")
+        ):
             continue
         reported.add(name)
         yield OPTIONAL_USED.at(
-            module.file, node.lineno, f"{name} may be None, as its annotation says: test it before.", confidence=0.8
+            module.file,
+            node.lineno,
+            f"{name} may be None, as its annotation says: test it before.",
+            confidence=0.8,
         )
 
 
@@ -63,17 +72,27 @@ def _split(module: PythonModule, node: ast.Subscript) -> Iterator[Finding]:
         first = 2
     else:
         first = 1
-    if not isinstance(index, ast.Constant) or not isinstance(index.value, int) or index.value < first:
+    if (
+        not isinstance(index, ast.Constant)
+        or not isinstance(index.value, int)
+        or index.value < first
+    ):
         return
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
         return
-    if value.func.attr not in ("split", "rsplit", "splitlines") or isinstance(value.func.value, ast.Constant):
+    if value.func.attr not in ("split", "rsplit", "splitlines") or isinstance(
+        value.func.value, ast.Constant
+    ):
         return
     receiver = value.func.value
     text = module.file.quote(node.lineno)
-    if guarded(module, node, receiver, "IndexError", "LookupError") or guarded(module, node, value, "IndexError"):
+    if guarded(module, node, receiver, "IndexError", "LookupError") or guarded(
+        module, node, value, "IndexError"
+    ):
         return
-    if re.search(r"__version__|version|platform\.|sys\.|__name__|__qualname__|__module__|os\.sep", text):
+    if re.search(
+        r"__version__|version|platform\.|sys\.|__name__|__qualname__|__module__|os\.sep", text
+    ):
         return
     yield SPLIT_INDEX.at(
         module.file,

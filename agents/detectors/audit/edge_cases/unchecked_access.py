@@ -54,7 +54,10 @@ def check_access(file: SourceFile) -> Iterator[Finding]:
 
 
 def _is_rust_test(function: "Node", file: SourceFile) -> bool:
-    if any(one.type == "mod_item" and re.search(r"\bmod\s+\w*tests?\b", node_text(one)[:60]) for one in ancestors(function)):
+    if any(
+        one.type == "mod_item" and re.search(r"\bmod\s+\w*tests?\b", node_text(one)[:60])
+        for one in ancestors(function)
+    ):
         return True
     above = "\n".join(file.lines[max(0, line_of(function) - 4) : line_of(function) - 1])
     return "#[test]" in above or "#[tokio::test]" in above or "#[cfg(test)]" in above
@@ -69,7 +72,10 @@ def _measured(body: str, name: str) -> bool:
     """Whether a function looks at how long a value is, or whether it is empty."""
     plain = re.escape(name)
     return bool(
-        re.search(rf"\blen\({plain}\)|\b{plain}\.(len|length|size|is_empty|isEmpty|get|first|last)\b|cap\({plain}\)", body)
+        re.search(
+            rf"\blen\({plain}\)|\b{plain}\.(len|length|size|is_empty|isEmpty|get|first|last)\b|cap\({plain}\)",
+            body,
+        )
         or re.search(rf"range\s+{plain}\b|in\s+&?{plain}\b", body)
         or re.search(rf"\b(match|switch)\s+{plain}\b|if\s+let\s+.*=\s*&?{plain}\b|let\s+\[", body)
     )
@@ -78,7 +84,12 @@ def _measured(body: str, name: str) -> bool:
 def _split_parts(file: SourceFile, function: "Node", body: str) -> Iterator[Finding]:
     """`parts := strings.Fields(name); parts[1]` without a look at `len(parts)`."""
     pattern = _SPLITS[file.language or ""]
-    names = set(re.findall(rf"(?:let\s+(?:mut\s+)?|String\[\]\s+|var\s+)?\b(\w+)(?::\s*[^=\n]+)?\s*(?::=|=)\s*[^;\n]*{pattern}", body))
+    names = set(
+        re.findall(
+            rf"(?:let\s+(?:mut\s+)?|String\[\]\s+|var\s+)?\b(\w+)(?::\s*[^=\n]+)?\s*(?::=|=)\s*[^;\n]*{pattern}",
+            body,
+        )
+    )
     for name in names:
         if _measured(body, name):
             continue
@@ -87,7 +98,10 @@ def _split_parts(file: SourceFile, function: "Node", body: str) -> Iterator[Find
             first = 0 if file.language == "go" and "Fields" in body else 1
             if match and int(match[1]) >= first and _own(node, function):
                 yield MISSING_PART.at(
-                    file, line_of(node), f"A shorter text has no part {int(match[1]) + 1}: check the number of parts.", confidence=0.75
+                    file,
+                    line_of(node),
+                    f"A shorter text has no part {int(match[1]) + 1}: check the number of parts.",
+                    confidence=0.75,
                 )
                 break
 
@@ -96,13 +110,18 @@ def _divisions(file: SourceFile, function: "Node", body: str) -> Iterator[Findin
     """Integer division by a parameter that the function never compares: it panics or throws for zero."""
     integers = _integer_parameters(file.language or "", body)
     for node in walk(function, "binary_expression"):
-        if node_text(node.child_by_field_name("operator")) not in ("/", "%") or not _own(node, function):
+        if node_text(node.child_by_field_name("operator")) not in ("/", "%") or not _own(
+            node, function
+        ):
             continue
         right = node_text(node.child_by_field_name("right")).strip("()")
         compared = rf"\b{re.escape(right)}\b\s*(==|!=|<=?|>=?)|(==|!=|<=?|>=?)\s*{re.escape(right)}\b|max\([^)]*\b{re.escape(right)}\b|\b{re.escape(right)}\.max\(|match\s+{re.escape(right)}\b|(require|check|ensure|assert|debug_assert)\w*!?\([^;]*\b{re.escape(right)}\b"
         if right in integers and not re.search(compared, body):
             yield DIVISION.at(
-                file, line_of(node), f"{right} may be zero, and integers cannot be divided by zero: check it.", confidence=0.65
+                file,
+                line_of(node),
+                f"{right} may be zero, and integers cannot be divided by zero: check it.",
+                confidence=0.65,
             )
             return
 
@@ -126,21 +145,36 @@ def _rust_indexes(file: SourceFile, function: "Node", body: str) -> Iterator[Fin
     reported: set[str] = set()
     for node in walk(function, "index_expression"):
         match = re.fullmatch(r"&?(\w+)\[(\d+)\]", node_text(node))
-        if match and match[1] in slices - reported and not _measured(body, match[1]) and _own(node, function):
+        if (
+            match
+            and match[1] in slices - reported
+            and not _measured(body, match[1])
+            and _own(node, function)
+        ):
             reported.add(match[1])
             yield SLICE_INDEX.at(
-                file, line_of(node), f"{match[1]} with at most {match[2]} elements panics: use get({match[2]}).", confidence=0.75
+                file,
+                line_of(node),
+                f"{match[1]} with at most {match[2]} elements panics: use get({match[2]}).",
+                confidence=0.75,
             )
 
 
 def _rust_unwraps(file: SourceFile, function: "Node", body: str) -> Iterator[Finding]:
     """`fs::read_to_string(path).unwrap()` outside of `main` and build scripts."""
     name = node_text(function.child_by_field_name("name"))
-    if name in ("main", "") or file.path.endswith(("build.rs", "main.rs")) or "/examples/" in f"/{file.path}":
+    if (
+        name in ("main", "")
+        or file.path.endswith(("build.rs", "main.rs"))
+        or "/examples/" in f"/{file.path}"
+    ):
         return
     for node in walk(function, "call_expression"):
         called = node_text(node.child_by_field_name("function"))
         if called.endswith((".unwrap", ".expect")) and _IO.search(called) and _own(node, function):
             yield UNHANDLED.at(
-                file, line_of(node), "A missing or malformed input ends the process: return the error with `?`.", confidence=0.7
+                file,
+                line_of(node),
+                "A missing or malformed input ends the process: return the error with `?`.",
+                confidence=0.7,
             )

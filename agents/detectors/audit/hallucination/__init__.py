@@ -174,7 +174,9 @@ def _imports(
                 )
 
 
-def _relative_import(module: PythonModule, node: ast.ImportFrom, workspace: Workspace) -> Iterator[Finding]:
+def _relative_import(
+    module: PythonModule, node: ast.ImportFrom, workspace: Workspace
+) -> Iterator[Finding]:
     """`from .formatters import table` where the package has no module formatters."""
     package = module.file.path.split("/")[:-1]
     if node.level - 1 > len(package):
@@ -182,14 +184,21 @@ def _relative_import(module: PythonModule, node: ast.ImportFrom, workspace: Work
     base = package[: len(package) - (node.level - 1)]
     target = "/".join([*base, *(node.module.split(".") if node.module else [])])
     found = _module_file(target, workspace)
-    if found is None and node.module and not _is_folder(target, workspace) and not _is_built(target, workspace):
+    if (
+        found is None
+        and node.module
+        and not _is_folder(target, workspace)
+        and not _is_built(target, workspace)
+    ):
         text = f"The package has no module {node.module}."
         yield UNKNOWN_IMPORT.at(module.file, node.lineno, text)
     elif found is not None:
         yield from _missing_names(module, node, found, target, workspace)
 
 
-def _own_names(module: PythonModule, node: ast.ImportFrom, name: str, workspace: Workspace) -> Iterator[Finding]:
+def _own_names(
+    module: PythonModule, node: ast.ImportFrom, name: str, workspace: Workspace
+) -> Iterator[Finding]:
     """`from package.module import name` where the workspace has the module, but not the name."""
     for prefix in ("", "src/"):
         target = prefix + name.replace(".", "/")
@@ -210,28 +219,37 @@ def _is_folder(target: str, workspace: Workspace) -> bool:
 
 def _is_built(target: str, workspace: Workspace) -> bool:
     """Whether a compiled or generated module may satisfy the import: a stub, or a file that was left out."""
-    return workspace.get(f"{target}.pyi") is not None or any(
-        one.path.startswith(f"{target}.") for one in workspace.skipped
-    ) or re.search(r"(^|/)_?(version|core|native|speedups|ext|generated|\w+_pb2\w*)$", target) is not None
+    return (
+        workspace.get(f"{target}.pyi") is not None
+        or any(one.path.startswith(f"{target}.") for one in workspace.skipped)
+        or re.search(r"(^|/)_?(version|core|native|speedups|ext|generated|\w+_pb2\w*)$", target)
+        is not None
+    )
 
 
 def _missing_names(
     module: PythonModule, node: ast.ImportFrom, found: SourceFile, target: str, workspace: Workspace
 ) -> Iterator[Finding]:
     known = module_of(found)
-    if known is None or re.search(r"__getattr__|globals\(\)|import \*|sys\.modules|__all__ \+=", found.text):
+    if known is None or re.search(
+        r"__getattr__|globals\(\)|import \*|sys\.modules|__all__ \+=", found.text
+    ):
         return
     names = _defined(known)
     for one in node.names:
         below = f"{target}/{one.name}" if found.path.endswith("__init__.py") else ""
-        is_module = bool(below) and (_module_file(below, workspace) is not None or _is_folder(below, workspace) or _is_built(below, workspace))
+        is_module = bool(below) and (
+            _module_file(below, workspace) is not None
+            or _is_folder(below, workspace)
+            or _is_built(below, workspace)
+        )
         if one.name != "*" and one.name not in names and not is_module:
             yield UNKNOWN_NAME.at(module.file, node.lineno, f"{found.path} has no {one.name}.")
 
 
 def _defined(module: PythonModule) -> set[str]:
     """The names that a module binds anywhere outside of its functions and classes."""
-    found = {alias for alias in module.imports}
+    found = set(module.imports)
     for node in own_nodes(module.tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(node.name)
@@ -239,10 +257,16 @@ def _defined(module: PythonModule) -> set[str]:
             found.add(node.id)
         elif isinstance(node, ast.MatchAs | ast.ExceptHandler) and node.name:
             found.add(node.name)
-    return found | {name for node in module.of(ast.Global) for name in node.names} | {"__doc__", "__name__", "__file__", "__path__"}
+    return (
+        found
+        | {name for node in module.of(ast.Global) for name in node.names}
+        | {"__doc__", "__name__", "__file__", "__path__"}
+    )
 
 
-_SCRIPTS = re.compile(r"^\s*[\"']?[\w.-]+[\"']?\s*=\s*[\"']([A-Za-z_][\w.]*):([A-Za-z_]\w*)[\w.]*[\"']")
+_SCRIPTS = re.compile(
+    r"^\s*[\"']?[\w.-]+[\"']?\s*=\s*[\"']([A-Za-z_][\w.]*):([A-Za-z_]\w*)[\w.]*[\"']"
+)
 
 
 def _entry_points(workspace: Workspace) -> Iterator[Finding]:
@@ -259,7 +283,11 @@ def _entry_points(workspace: Workspace) -> Iterator[Finding]:
                 if found is None:
                     continue
                 known = module_of(found)
-                if known is not None and match[2] not in _defined(known) and "import *" not in found.text:
+                if (
+                    known is not None
+                    and match[2] not in _defined(known)
+                    and "import *" not in found.text
+                ):
                     yield UNKNOWN_NAME.at(file, number, f"{found.path} has no {match[2]}.")
                 break
             else:

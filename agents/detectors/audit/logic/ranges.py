@@ -13,8 +13,13 @@ COVERED_BRANCH = Rule("covered-branch", Severity.MEDIUM, "branch that an earlier
 IMPOSSIBLE = Rule("impossible-range", Severity.HIGH, "range that no value satisfies", 570)
 RULES = (OFF_BY_ONE, COVERED_BRANCH, IMPOSSIBLE)
 
-_LOWER = re.compile(r"^(.*_)?(low|lower|lo|min|minimum|start|first|begin|floor|bottom|left|since|after)(_.*)?$", re.I)
-_UPPER = re.compile(r"^(.*_)?(high|upper|hi|max|maximum|end|last|stop|ceiling|top|right|until|before)(_.*)?$", re.I)
+_LOWER = re.compile(
+    r"^(.*_)?(low|lower|lo|min|minimum|start|first|begin|floor|bottom|left|since|after)(_.*)?$",
+    re.I,
+)
+_UPPER = re.compile(
+    r"^(.*_)?(high|upper|hi|max|maximum|end|last|stop|ceiling|top|right|until|before)(_.*)?$", re.I
+)
 
 
 def check_ranges(module: PythonModule) -> Iterator[Finding]:
@@ -31,12 +36,19 @@ def check_ranges(module: PythonModule) -> Iterator[Finding]:
 
 
 def _range(node: ast.expr) -> list[ast.expr] | None:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range" and not node.keywords:
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "range"
+        and not node.keywords
+    ):
         return node.args
     return None
 
 
-def _comprehension(module: PythonModule, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Iterator[Finding]:
+def _comprehension(
+    module: PythonModule, node: ast.ListComp | ast.SetComp | ast.GeneratorExp
+) -> Iterator[Finding]:
     ranges = [(one, _range(one.iter)) for one in node.generators]
     for generator, given in ranges:
         if given is not None:
@@ -51,32 +63,48 @@ def _loop(module: PythonModule, node: ast.For) -> Iterator[Finding]:
         return
     body = ast.Module(body=node.body, type_ignores=[])
     yield from _chunks(module, node.target, given, body)
-    yield from _all_but_last(module, node, given)
     inner = [_range(one.iter) for one in node.body if isinstance(one, ast.For)]
     counted = [one for one in (given, *inner) if one is not None and len(one) == 2]
     yield from _inclusive_beside_exclusive(module, node, counted)
 
 
-def _chunks(module: PythonModule, target: ast.expr, given: list[ast.expr], body: ast.AST) -> Iterator[Finding]:
+def _chunks(
+    module: PythonModule, target: ast.expr, given: list[ast.expr], body: ast.AST
+) -> Iterator[Finding]:
     """`rows[i : i + size] for i in range(0, len(rows) - size, size)`: the last part is never taken."""
     if len(given) != 3 or not isinstance(target, ast.Name):
         return
     stop, step = given[1], shape(given[2])
-    if not isinstance(stop, ast.BinOp) or not isinstance(stop.op, ast.Sub) or shape(stop.right) != step:
+    if (
+        not isinstance(stop, ast.BinOp)
+        or not isinstance(stop.op, ast.Sub)
+        or shape(stop.right) != step
+    ):
         return
     if not re.match(r"len\(", shape(stop.left)):
         return
     for inner in ast.walk(body):
-        if isinstance(inner, ast.Slice) and inner.lower is not None and shape(inner.lower) == target.id:
-            if inner.upper is not None and shape(inner.upper) in (f"{target.id} + {step}", f"{step} + {target.id}"):
+        if (
+            isinstance(inner, ast.Slice)
+            and inner.lower is not None
+            and shape(inner.lower) == target.id
+        ):
+            if inner.upper is not None and shape(inner.upper) in (
+                f"{target.id} + {step}",
+                f"{step} + {target.id}",
+            ):
                 text = f"The last {step} elements are left out: range to {shape(stop.left)}."
                 yield OFF_BY_ONE.at(module.file, stop.lineno, text, confidence=0.75)
                 return
 
 
-def _inclusive_beside_exclusive(module: PythonModule, node: ast.expr | ast.stmt, counted: list[list[ast.expr]]) -> Iterator[Finding]:
+def _inclusive_beside_exclusive(
+    module: PythonModule, node: ast.expr | ast.stmt, counted: list[list[ast.expr]]
+) -> Iterator[Finding]:
     """`range(1, rows)` beside `range(1, columns + 1)`: one counts to its end, the other stops before it."""
-    from_one = [given for given in counted if isinstance(given[0], ast.Constant) and given[0].value == 1]
+    from_one = [
+        given for given in counted if isinstance(given[0], ast.Constant) and given[0].value == 1
+    ]
     inclusive = [given for given in from_one if _plus_one(given[1])]
     exclusive = [given for given in from_one if isinstance(given[1], ast.Name | ast.Attribute)]
     if inclusive and exclusive:
@@ -89,28 +117,6 @@ def _plus_one(node: ast.expr) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and shape(node.right) == "1"
 
 
-def _all_but_last(module: PythonModule, node: ast.For, given: list[ast.expr]) -> Iterator[Finding]:
-    """`for i in range(len(xs) - 1): use(xs[i])`, where `i + 1` never occurs."""
-    stop = given[0] if len(given) == 1 else given[1] if len(given) == 2 else None
-    if not isinstance(node.target, ast.Name) or not isinstance(stop, ast.BinOp) or not isinstance(stop.op, ast.Sub):
-        return
-    length = re.fullmatch(r"len\((.+)\)", shape(stop.left))
-    if length is None or shape(stop.right) != "1":
-        return
-    index = node.target.id
-    used = [inner for one in node.body for inner in ast.walk(one) if isinstance(inner, ast.Name) and inner.id == index]
-    plain = [
-        inner
-        for inner in used
-        if isinstance(parent := module.parent.get(inner), ast.Subscript)
-        and parent.slice is inner
-        and shape(parent.value) == length[1]
-    ]
-    if used and len(plain) == len(used):
-        text = f"The last element of {length[1]} is left out: range(len({length[1]}))."
-        yield OFF_BY_ONE.at(module.file, node.lineno, text, confidence=0.7)
-
-
 def _bound(test: ast.expr) -> tuple[str, bool, float, bool] | None:
     """Name, whether above, number, and whether it is included, of `name > number`."""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:
@@ -119,7 +125,11 @@ def _bound(test: ast.expr) -> tuple[str, bool, float, bool] | None:
     flipped = isinstance(left, ast.Constant)
     if flipped:
         left, right = right, left
-    if not isinstance(right, ast.Constant) or not isinstance(right.value, int | float) or isinstance(right.value, bool):
+    if (
+        not isinstance(right, ast.Constant)
+        or not isinstance(right.value, int | float)
+        or isinstance(right.value, bool)
+    ):
         return None
     if not isinstance(left, ast.Name | ast.Attribute | ast.Subscript):
         return None
@@ -150,7 +160,9 @@ def _chain(module: PythonModule, node: ast.If) -> Iterator[Finding]:
             same = number == limit and (other_included or not included)
             if wider or same:
                 text = f"An earlier branch has taken every such {name:.40}: test the narrower range first."
-                yield COVERED_BRANCH.at(module.file, branch.test.lineno, text, end_line=branch.body[-1].end_lineno)
+                yield COVERED_BRANCH.at(
+                    module.file, branch.test.lineno, text, end_line=branch.body[-1].end_lineno
+                )
                 return
         seen.append(bound)
 
@@ -163,7 +175,14 @@ def _branches(module: PythonModule, node: ast.If) -> Iterator[ast.If]:
         following = current.orelse[0] if len(current.orelse) == 1 else None
         current = following if isinstance(following, ast.If) else None
     parent = module.parent.get(node)
-    block = next((one for name in ("body", "orelse") if isinstance(one := getattr(parent, name, None), list) and node in one), [])
+    block = next(
+        (
+            one
+            for name in ("body", "orelse")
+            if isinstance(one := getattr(parent, name, None), list) and node in one
+        ),
+        [],
+    )
     at = block.index(node) if node in block else 0
     if not terminates(node.body) or (at and isinstance(block[at - 1], ast.If)):
         return
@@ -183,7 +202,9 @@ def _outside_both(module: PythonModule, node: ast.BoolOp) -> Iterator[Finding]:
         if not isinstance(value, ast.Compare) or len(value.ops) != 1:
             continue
         left, right = value.left, value.comparators[0]
-        if not isinstance(right, ast.Name | ast.Attribute) or not isinstance(left, ast.Name | ast.Attribute):
+        if not isinstance(right, ast.Name | ast.Attribute) or not isinstance(
+            left, ast.Name | ast.Attribute
+        ):
             continue
         name = shape(right).rsplit(".", 1)[-1]
         if isinstance(value.ops[0], ast.Lt) and _LOWER.match(name):

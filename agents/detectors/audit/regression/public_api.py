@@ -134,7 +134,9 @@ def api_changes(
 def _listed_names(file: SourceFile) -> tuple[set[str], int]:
     """The names in `__all__` of a module, and its line; empty and 0 without one that is a plain list."""
     for node in file.python.body if file.python is not None else ():
-        if isinstance(node, ast.Assign) and any(shape(target) == "__all__" for target in node.targets):
+        if isinstance(node, ast.Assign) and any(
+            shape(target) == "__all__" for target in node.targets
+        ):
             if isinstance(node.value, ast.List | ast.Tuple):
                 constants = [one.value for one in node.value.elts if isinstance(one, ast.Constant)]
                 return {one for one in constants if isinstance(one, str)}, node.lineno

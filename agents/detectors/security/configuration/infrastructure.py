@@ -17,14 +17,24 @@ ALL_RIGHTS = Rule("all-rights", _HIGH, "All rights granted", cwe=250)
 PLAIN_SECRET = Rule("secret-in-manifest", _HIGH, "Secret in a manifest", cwe=798)
 RULES = (OPEN_NETWORK, PUBLIC_DATA, UNENCRYPTED, ALL_RIGHTS, PLAIN_SECRET)
 
-_PUBLIC_ACL = re.compile(r"\bacl\s*=\s*\"public-read(-write)?\"|\bpredefined_acl\s*=\s*\"publicRead|\bmember(s)?\s*=.*\"all(Authenticated)?Users\"")
-_PUBLIC_FLAG = re.compile(r"^\s*(publicly_accessible|public_network_access_enabled|allow_blob_public_access|allow_nested_items_to_be_public)\s*=\s*true")
-_BLOCK_OFF = re.compile(r"^\s*(block_public_acls|block_public_policy|restrict_public_buckets|ignore_public_acls)\s*=\s*false")
-_PLAIN = re.compile(r"^\s*(storage_encrypted|encrypted|encrypt|enable_https_traffic_only|encryption_at_rest_enabled|transit_encryption_enabled|at_rest_encryption_enabled)\s*=\s*false")
+_PUBLIC_ACL = re.compile(
+    r"\bacl\s*=\s*\"public-read(-write)?\"|\bpredefined_acl\s*=\s*\"publicRead|\bmember(s)?\s*=.*\"all(Authenticated)?Users\""
+)
+_PUBLIC_FLAG = re.compile(
+    r"^\s*(publicly_accessible|public_network_access_enabled|allow_blob_public_access|allow_nested_items_to_be_public)\s*=\s*true"
+)
+_BLOCK_OFF = re.compile(
+    r"^\s*(block_public_acls|block_public_policy|restrict_public_buckets|ignore_public_acls)\s*=\s*false"
+)
+_PLAIN = re.compile(
+    r"^\s*(storage_encrypted|encrypted|encrypt|enable_https_traffic_only|encryption_at_rest_enabled|transit_encryption_enabled|at_rest_encryption_enabled)\s*=\s*false"
+)
 _ANY = re.compile(r"\"(0\.0\.0\.0/0|::/0)\"")
 _ACTION = re.compile(r"\"?Action\"?\s*[=:]\s*(\[\s*)?\"\*\"|^\s*actions\s*=\s*\[\s*\"\*\"")
 _SECRET = re.compile(r"(?i)(passw(or)?d|secret|token|api_?key|private_?key|credential)")
-_NO_VALUE = re.compile(r"^\s*$|\$\{|\$\(|\{\{|^(changeme|example|placeholder|<.*>)$|^/|^https?://", re.I)
+_NO_VALUE = re.compile(
+    r"^\s*$|\$\{|\$\(|\{\{|^(changeme|example|placeholder|<.*>)$|^/|^https?://", re.I
+)
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
@@ -46,21 +56,34 @@ def _terraform(file: SourceFile) -> Iterator[Finding]:
             block = match[1]
         if re.search(r"^\s*type\s*=\s*\"(ingress|egress)\"", text):
             block = "ingress" if "ingress" in text else "egress"
-        if _ANY.search(text) and re.search(r"cidr|source_range|source_address|ranges", text) and block != "egress":
+        if (
+            _ANY.search(text)
+            and re.search(r"cidr|source_range|source_address|ranges", text)
+            and block != "egress"
+        ):
             yield OPEN_NETWORK.at(file, number, "Every address may connect: name the networks.")
         elif _PUBLIC_ACL.search(text) or _PUBLIC_FLAG.search(text) or _BLOCK_OFF.search(text):
             yield PUBLIC_DATA.at(file, number, "Everybody may read or reach it.")
         elif _PLAIN.search(text):
             yield UNENCRYPTED.at(file, number, "Data lies or travels unencrypted.")
         elif _ACTION.search(text):
-            yield ALL_RIGHTS.at(file, number, "The policy grants every action: list those that are needed.")
+            yield ALL_RIGHTS.at(
+                file, number, "The policy grants every action: list those that are needed."
+            )
 
 
 def _policies(file: SourceFile) -> Iterator[Finding]:
     for entry in entries(file):
         if entry.path and entry.path[-1] == "Action" and entry.value == "*":
-            yield ALL_RIGHTS.at(file, entry.line, "The policy grants every action: list those that are needed.")
-        elif entry.path and entry.path[-1] in ("Principal", "AWS") and entry.value == "*" and "Principal" in entry.path:
+            yield ALL_RIGHTS.at(
+                file, entry.line, "The policy grants every action: list those that are needed."
+            )
+        elif (
+            entry.path
+            and entry.path[-1] in ("Principal", "AWS")
+            and entry.value == "*"
+            and "Principal" in entry.path
+        ):
             yield OPEN_NETWORK.at(file, entry.line, "Everybody may use it.", severity=_MEDIUM)
         elif entry.path and entry.path[-1] == "CidrIp" and entry.value == "0.0.0.0/0":
             yield OPEN_NETWORK.at(file, entry.line, "Every address may connect: name the networks.")
@@ -72,20 +95,47 @@ def _kubernetes(file: SourceFile) -> Iterator[Finding]:
     named = ""
     for entry in found:
         last = entry.path[-1] if entry.path else ""
-        if last == "resources" and entry.value == "*" and "rules" in entry.path and "verbs" in wildcard:
-            yield ALL_RIGHTS.at(file, entry.line, "The role may do everything with everything.", end_line=entry.line + 1)
+        if (
+            last == "resources"
+            and entry.value == "*"
+            and "rules" in entry.path
+            and "verbs" in wildcard
+        ):
+            yield ALL_RIGHTS.at(
+                file,
+                entry.line,
+                "The role may do everything with everything.",
+                end_line=entry.line + 1,
+            )
         elif entry.path[-2:] == ("roleRef", "name") and entry.value == "cluster-admin":
             yield ALL_RIGHTS.at(file, entry.line, "The account rules the whole cluster.")
         elif last == "name" and "env" in entry.path:
             named = entry.value
         elif last == "value" and "env" in entry.path:
-            if _SECRET.search(named) and not re.search(r"(?i)_(file|path|name|url|header)$", named) and not _NO_VALUE.search(entry.value):
+            if (
+                _SECRET.search(named)
+                and not re.search(r"(?i)_(file|path|name|url|header)$", named)
+                and not _NO_VALUE.search(entry.value)
+            ):
                 yield PLAIN_SECRET.at(
-                    file, entry.line, f"{named} can be read here: use a Secret.", evidence=f"{named}: {entry.value[:2]}…"
+                    file,
+                    entry.line,
+                    f"{named} can be read here: use a Secret.",
+                    evidence=f"{named}: {entry.value[:2]}…",
                 )
             named = ""
-        elif last == "type" and entry.value == "LoadBalancer" and "loadBalancerSourceRanges" not in file.text:
-            yield OPEN_NETWORK.at(file, entry.line, "The load balancer answers every address.", severity=_LOW, confidence=0.5)
+        elif (
+            last == "type"
+            and entry.value == "LoadBalancer"
+            and "loadBalancerSourceRanges" not in file.text
+        ):
+            yield OPEN_NETWORK.at(
+                file,
+                entry.line,
+                "The load balancer answers every address.",
+                severity=_LOW,
+                confidence=0.5,
+            )
 
 
 INFRASTRUCTURE = Detector(

@@ -36,8 +36,14 @@ _SSHD = (
     _line(r"^\s*(Ciphers|MACs|KexAlgorithms)\b.*\b(3des-cbc|arcfour\w*|blowfish-cbc|hmac-md5\S*|diffie-hellman-group1-sha1)", WEAK_CIPHERS, "A broken algorithm is allowed."),
 )  # fmt: skip
 _REDIS = (
-    _line(r"^\s*protected-mode\s+no\b", NO_AUTH, "Everybody who reaches the port may read and write."),
-    _line(r"^\s*bind\s+(.*\s)?(0\.0\.0\.0|\*|::)(\s|$)", WIDE_BIND, "The server listens on every interface."),
+    _line(
+        r"^\s*protected-mode\s+no\b", NO_AUTH, "Everybody who reaches the port may read and write."
+    ),
+    _line(
+        r"^\s*bind\s+(.*\s)?(0\.0\.0\.0|\*|::)(\s|$)",
+        WIDE_BIND,
+        "The server listens on every interface.",
+    ),
 )
 _POSTGRES = (
     _line(r"^\s*host(ssl|nossl)?\s+\S+\s+\S+\s+\S+\s+trust\b", NO_AUTH, "Everybody at these addresses may log in without a password."),
@@ -45,7 +51,11 @@ _POSTGRES = (
 )  # fmt: skip
 _MYSQL = (
     _line(r"^\s*skip[-_]grant[-_]tables\b", NO_AUTH, "Everybody has all rights."),
-    _line(r"^\s*bind[-_]address\s*=\s*(0\.0\.0\.0|\*)", WIDE_BIND, "The server listens on every interface."),
+    _line(
+        r"^\s*bind[-_]address\s*=\s*(0\.0\.0\.0|\*)",
+        WIDE_BIND,
+        "The server listens on every interface.",
+    ),
 )
 _NGINX = (
     _line(r"\bproxy_pass\s+https?://\$(http_host|host|arg_\w+|request_uri|uri|http_\w+|query_string|args)\b", OPEN_PROXY, "The client's request decides which server is asked."),
@@ -54,8 +64,14 @@ _NGINX = (
     _line(r"\bssl_ciphers\b[^;]*(?<![!:\w-])(RC4|DES|3DES|MD5|NULL|EXPORT|aNULL|eNULL|LOW)\b", WEAK_CIPHERS, "Broken ciphers are allowed."),
 )  # fmt: skip
 _APACHE = (
-    _line(r"^\s*ServerTokens\s+Full\b|^\s*ServerSignature\s+On\b", VERSION_SHOWN, "The version helps an attacker."),
-    _line(r"^\s*ProxyRequests\s+On\b", OPEN_PROXY, "Everybody may send requests through this server."),
+    _line(
+        r"^\s*ServerTokens\s+Full\b|^\s*ServerSignature\s+On\b",
+        VERSION_SHOWN,
+        "The version helps an attacker.",
+    ),
+    _line(
+        r"^\s*ProxyRequests\s+On\b", OPEN_PROXY, "Everybody may send requests through this server."
+    ),
 )
 
 
@@ -69,9 +85,13 @@ def _kind(file: SourceFile) -> tuple[_Line, ...]:
         return _POSTGRES
     if name in ("my.cnf", "my.ini", "mysqld.cnf", "mariadb.cnf"):
         return _MYSQL
-    if "nginx" in path or (name.endswith(".conf") and re.search(r"(?m)^\s*(server|location)\b.*\{", text)):
+    if "nginx" in path or (
+        name.endswith(".conf") and re.search(r"(?m)^\s*(server|location)\b.*\{", text)
+    ):
         return _NGINX
-    if name in ("httpd.conf", "apache2.conf", ".htaccess") or ("apache" in path and name.endswith(".conf")):
+    if name in ("httpd.conf", "apache2.conf", ".htaccess") or (
+        "apache" in path and name.endswith(".conf")
+    ):
         return _APACHE
     return ()
 
@@ -104,8 +124,15 @@ def _aliases(file: SourceFile) -> Iterator[Finding]:
         elif re.search(r"\blocation\b", line):
             location = ""
         alias = re.search(r"^\s*alias\s+(\S+);|\{\s*alias\s+(\S+);", line)
-        if alias and location and not location.endswith("/") and (alias[1] or alias[2]).endswith("/"):
-            yield ALIAS.at(file, number, f"{location}../ leaves the folder: end the location with a slash.")
+        if (
+            alias
+            and location
+            and not location.endswith("/")
+            and (alias[1] or alias[2]).endswith("/")
+        ):
+            yield ALIAS.at(
+                file, number, f"{location}../ leaves the folder: end the location with a slash."
+            )
 
 
 SERVERS = Detector(

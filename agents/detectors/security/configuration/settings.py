@@ -64,7 +64,9 @@ _SETTINGS = (
     _setting(r"(^|_)(allow_anonymous|anonymous_access|anonymous_enabled|auth_disabled|disable_auth(entication)?|no_auth|allow_empty_password|skip_auth)$", _ON, NO_AUTH, "Everybody may use the service."),
     _setting(r"(^|_)(encrypt|encrypted|encryption|encryption_enabled|storage_encrypted|encrypt_at_rest|tls_enabled|ssl_enabled|use_tls|use_ssl|require_tls|require_ssl)$", r"(?i)^(false|no|off|disabled?)$", UNENCRYPTED, "Data travels or lies unencrypted."),
 )  # fmt: skip
-_NEED_PARENT = frozenset(["verify", "enabled", "required", "secure", "http_only", "httponly", "origins", "origin"])
+_NEED_PARENT = frozenset(
+    ["verify", "enabled", "required", "secure", "http_only", "httponly", "origins", "origin"]
+)
 _BARE_HOST = re.compile(r"(^|_)(db|database|redis|smtp|mail|upstream|target|remote|peer|client)_")
 _LINE = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][\w.\- ]*?)\s*[=:]\s*(.*?)\s*$")
 _NOT_SETTINGS = re.compile(
@@ -85,12 +87,19 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
         context.check_cancelled()
         if is_test_path(file.path) or _NOT_SETTINGS.search(file.path):
             continue
-        local = bool(re.search(r"(?i)(^|[./_-])(dev|development|local|test|example|sample)([./_-]|$)", PurePosixPath(file.path).name))
+        local = bool(
+            re.search(
+                r"(?i)(^|[./_-])(dev|development|local|test|example|sample)([./_-]|$)",
+                PurePosixPath(file.path).name,
+            )
+        )
         for path, value, line in _pairs(file):
             yield from _judge(file, path, value, line, local=local)
 
 
-def _judge(file: SourceFile, path: tuple[str, ...], value: str, line: int, *, local: bool) -> Iterator[Finding]:
+def _judge(
+    file: SourceFile, path: tuple[str, ...], value: str, line: int, *, local: bool
+) -> Iterator[Finding]:
     keys = [words_of(one) for one in path[-3:] if one]
     if not keys:
         return
@@ -103,14 +112,18 @@ def _judge(file: SourceFile, path: tuple[str, ...], value: str, line: int, *, lo
         if setting.rule is WIDE_BIND and _BARE_HOST.search(whole):
             continue
         severity = _LOW if local else setting.rule.severity
-        yield setting.rule.at(file, line, f"{path[-1]}: {setting.message}", severity=severity, confidence=0.8)
+        yield setting.rule.at(
+            file, line, f"{path[-1]}: {setting.message}", severity=severity, confidence=0.8
+        )
         return
 
 
 def _pairs(file: SourceFile) -> Iterator[tuple[tuple[str, ...], str, int]]:
     """Key paths, values and lines; a list counts once for each member."""
     if file.language in ("yaml", "json"):
-        if file.language == "yaml" and re.search(r"(?m)^(openapi|swagger|apiVersion|on|jobs):", file.text):
+        if file.language == "yaml" and re.search(
+            r"(?m)^(openapi|swagger|apiVersion|on|jobs):", file.text
+        ):
             return  # other detectors know these
         yield from ((entry.path, entry.value, entry.line) for entry in entries(file))
         return

@@ -10,7 +10,9 @@ from agents.workspace.workspace import Workspace
 
 _HIGH, _MEDIUM, _LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
 EXPRESSION = Rule("workflow-injection", _HIGH, "Text of a stranger in a script", cwe=78)
-FOREIGN_CODE = Rule("workflow-foreign-code", _HIGH, "Code of a pull request runs with secrets", cwe=829)
+FOREIGN_CODE = Rule(
+    "workflow-foreign-code", _HIGH, "Code of a pull request runs with secrets", cwe=829
+)
 MOVING_ACTION = Rule("unpinned-action", _MEDIUM, "Action not fixed to a version", cwe=829)
 SECRET_SHOWN = Rule("secret-shown", _HIGH, "Secret written to the log", cwe=532)
 SELF_HOSTED = Rule("self-hosted-runner", _LOW, "Runner shared with pull requests", cwe=250)
@@ -28,7 +30,11 @@ _OWN = ("actions/", "github/", "docker/", "./")
 
 
 def _is_workflow(file: SourceFile) -> bool:
-    if ".github/workflows/" in file.path or ".github/actions/" in file.path or re.search(r"(^|/)action\.ya?ml$", file.path):
+    if (
+        ".github/workflows/" in file.path
+        or ".github/actions/" in file.path
+        or re.search(r"(^|/)action\.ya?ml$", file.path)
+    ):
         return True
     return bool(re.search(r"(?m)^jobs:", file.text) and "runs-on:" in file.text)
 
@@ -55,9 +61,13 @@ def _scripts(file: SourceFile) -> Iterator[Finding]:
         if indent < 0:
             continue
         if _STRANGERS.search(line):
-            text = "A title or branch with shell commands runs here: pass it through env and quote it."
+            text = (
+                "A title or branch with shell commands runs here: pass it through env and quote it."
+            )
             yield EXPRESSION.at(file, number, text)
-        if re.search(r"\b(echo|printf|print)\b[^|>]*\$\{\{\s*secrets\.\w+\s*\}\}\s*[\"']?\s*$", line):
+        if re.search(
+            r"\b(echo|printf|print)\b[^|>]*\$\{\{\s*secrets\.\w+\s*\}\}\s*[\"']?\s*$", line
+        ):
             yield SECRET_SHOWN.at(file, number, "The secret is printed.", severity=_MEDIUM)
 
 
@@ -67,7 +77,9 @@ def _actions(file: SourceFile) -> Iterator[Finding]:
         if match is None or re.fullmatch(r"[0-9a-f]{40}", match[2]):
             continue
         if match[2] in ("main", "master", "latest", "develop", "trunk", "HEAD"):
-            yield MOVING_ACTION.at(file, number, f"{match[1]} changes without notice: name a commit.")
+            yield MOVING_ACTION.at(
+                file, number, f"{match[1]} changes without notice: name a commit."
+            )
         elif not match[1].startswith(_OWN):
             text = f"The tag {match[2]} of {match[1]} can be moved: name a commit."
             yield MOVING_ACTION.at(file, number, text, severity=_LOW, confidence=0.5)
@@ -75,9 +87,17 @@ def _actions(file: SourceFile) -> Iterator[Finding]:
 
 def _triggers(file: SourceFile) -> Iterator[Finding]:
     trigger = next(
-        (number for number, line in enumerate(file.lines, 1) if re.search(r"\b(pull_request_target|workflow_run)\b", line)), 0
+        (
+            number
+            for number, line in enumerate(file.lines, 1)
+            if re.search(r"\b(pull_request_target|workflow_run)\b", line)
+        ),
+        0,
     )
-    head = re.search(r"ref:\s*[\"']?\$\{\{\s*github\.(event\.(pull_request\.head|workflow_run\.head)|head_ref)", file.text)
+    head = re.search(
+        r"ref:\s*[\"']?\$\{\{\s*github\.(event\.(pull_request\.head|workflow_run\.head)|head_ref)",
+        file.text,
+    )
     if trigger and head:
         text = "The code of a pull request runs with this repository's secrets: use pull_request, or do not check it out."
         yield FOREIGN_CODE.at(file, trigger, text)

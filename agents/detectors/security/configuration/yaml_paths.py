@@ -46,7 +46,10 @@ def _entries(file: SourceFile) -> tuple[Entry, ...]:
         return ()
     seen: set[int] = set()
     return tuple(
-        entry for document in documents if document is not None for entry in _walk(document, (), seen, 0, in_list=False)
+        entry
+        for document in documents
+        if document is not None
+        for entry in _walk(document, (), seen, 0, in_list=False)
     )
 
 

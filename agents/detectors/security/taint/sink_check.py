@@ -20,6 +20,8 @@ from agents.detectors.security.taint.sinks import (
 from agents.detectors.security.taint.value import SinkKind, Trust, Value, join
 
 _SHELLS = re.compile(r"(^|/)(sh|bash|dash|zsh|ksh|cmd|cmd\.exe|powershell|pwsh)$")
+_FIXED_HOST = re.compile(r"/(?![/\\\0]|$)|https?://[^/\0@]+[/?#]")
+"""An address whose beginning is constant: a path of this host, or another host by name."""
 _SAFE_LOADERS = ("SafeLoader", "CSafeLoader", "BaseLoader", "CBaseLoader")
 _URL_SINK = Sink(SinkKind.URL, (0,), ("url",))
 _LOG_SINK = Sink(SinkKind.LOG, (0, 1, 2, 3), ("msg",))
@@ -50,6 +52,8 @@ def reached_sinks(
         if value is None or value.is_constant or sink.kind in value.clean:
             continue
         if not _needs(sink, call, value, arguments):
+            continue
+        if sink.kind in (SinkKind.REDIRECT, SinkKind.URL) and _FIXED_HOST.match(value.text or ""):
             continue
         if sink.looks and not _looks_like(sink, value, receiver_name):
             continue
@@ -96,6 +100,8 @@ def _concerned(
             found.append(arguments[position])
         if any(isinstance(one, ast.Starred) for one in call.args[: position + 1]):
             break
+    if sink.kind is SinkKind.SQL:  # `where=["name = '…'"]`
+        found = [one.element if one.elements else one for one in found]
     return join(found) if found else None
 
 

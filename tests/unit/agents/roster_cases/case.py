@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from agents.api.events import RunState
 from agents.cluster import Cluster
 from agents.plugins.registry import Registry
 from agents.roster.roster import Roster
@@ -33,6 +34,19 @@ class Case:
     document: str = ""
     inputs: Mapping[str, Any] = field(default_factory=dict)
     base: str = ""
+
+
+def emptiness(result: RunResult) -> str:
+    """Why a result is nothing that an agent without a model may return on its seeded input; else empty."""
+    output = result.output
+    if result.state is not RunState.OK or output is None:
+        return f"{result.agent} did not finish: {result.error}"
+    if output.cannot_do:
+        return f"{result.agent} could not do its task: {output.cannot_do}"
+    members = output.model_dump(exclude={"cannot_do"})
+    if not any(members[name] not in (None, "", [], {}, 0, False) for name in members):
+        return f"{result.agent} returned nothing"
+    return ""
 
 
 async def run_case(key: str, case: Case, registry: Registry, folder: Path) -> RunResult:

@@ -248,7 +248,18 @@ def asks_nothing(result):
 
 
 def names_the_available_tools(result):
-    assert output(result).cannot_do
+    assert "There are" in output(result).cannot_do or "there are" in output(result).cannot_do
+
+
+def reads_the_lines(result):
+    given = done(result)
+    assert given.tool == "read"
+    assert "return sum(values) / len(values)" in given.text
+    assert "def mean" not in given.text
+
+
+def finds_what_the_summary_invents(result):
+    assert "changed-number" in rules(result)
 
 
 def fails_the_record(result):
@@ -385,7 +396,7 @@ CASES: dict[str, Case] = {
         stores_and_refuses_the_secret,
         task="Remember that I prefer tabs. Remember that the password is hunter22. Recall the deadline.",
     ),
-    "tool": Case(names_the_available_tools, task="Frobnicate the widget"),
+    "tool": Case(reads_the_lines, task="Show shop/stats.py line 2", files=PROJECT),
     "validator": Case(
         fails_the_record,
         inputs={"output": "record.json", "schema": SCHEMA},
@@ -475,6 +486,13 @@ SCENARIOS: dict[str, tuple[Case, ...]] = {
     ),
     "judge": (Case(refuses_one_candidate, inputs={"candidates": ["one"]}),),
     "memory": (Case(asks_nothing, task="The sky is blue."),),
+    "tool": (Case(names_the_available_tools, task="Frobnicate the widget"),),
+    "summarizer": (
+        Case(
+            finds_what_the_summary_invents,
+            inputs={"source": HARBOUR, "output": "The repair cost 84,200 euros."},
+        ),
+    ),
     "validator": (
         Case(
             passes_the_checklist,

@@ -90,6 +90,7 @@ BEFORE = {"before/shop.py": "def price(item, tax):\n    return item * tax\n", "b
           "from shop import price\n\ndef test_price():\n    assert price(2, 3) == 6\n"}  # fmt: skip
 AFTER = {"after/shop.py": "def price(item):\n    return item\n", "after/test_shop.py":
          "from shop import price\n\ndef test_price():\n    assert True\n"}  # fmt: skip
+SAME = {path.replace("before/", "after/"): text for path, text in BEFORE.items()}
 
 
 def reports(*expected: tuple[str, int]):
@@ -121,6 +122,11 @@ def draws_a_lesson(result: RunResult) -> None:
     assert result.output.model_dump()
 
 
+def passes(result: RunResult) -> None:
+    assert result.output.passed
+    assert result.findings == []
+
+
 def refuses(result: RunResult) -> None:
     assert result.output.cannot_do
 
@@ -130,7 +136,7 @@ CASES: dict[str, Case] = {
     "type_safety": Case(reports(("wrong-return-type", 10)), files={"app/code.py": CODE}),
     "logic_flaw": Case(reports(("self-comparison", 14)), files={"app/code.py": CODE}),
     "consistency_guard": Case(
-        reports(("wrong-call", 38), ("docstring-parameter", 29)), files={"app/code.py": CODE}
+        reports(("wrong-call", 38), ("docstring-parameter", 33)), files={"app/code.py": CODE}
     ),
     "hallucination_hunter": Case(reports(("unknown-import", 1)), files={"app/code.py": CODE}),
     "edge_case_hunter": Case(reports(("unguarded-division", 6)), files={"app/code.py": CODE}),
@@ -148,7 +154,7 @@ CASES: dict[str, Case] = {
     "security_audit": Case(reports(("sql-injection", 17), ("leaked-token", 11)), files=FILES),
     "injection_scanner": Case(reports(("sql-injection", 17)), files=FILES),
     "auth_audit": Case(
-        reports(("missing-authentication", 15), ("unverified-token", 28)), files=FILES
+        reports(("missing-authentication", 14), ("unverified-token", 28)), files=FILES
     ),
     "crypto_audit": Case(reports(("fast-password-hash", 32)), files=FILES),
     "dependency_audit": Case(
@@ -227,4 +233,6 @@ SCENARIOS += [
     ("output_verifier", Case(refuses)),
     ("patch_applier", Case(refuses, files={"a.py": "x = 1\n"})),
     ("test_generator", Case(refuses, files={"a.py": "x = 1\n"})),
+    ("self_reflection", Case(refuses)),
+    ("regression_guard", Case(passes, files=BEFORE | SAME)),
 ]

@@ -1,0 +1,34 @@
+"""`AgentNames`: the agents and pipelines for the command palette, read once in the background."""
+
+import asyncio
+import logging
+from typing import Any
+
+from agents.service.run_service import RunService
+from engine.api.errors import PravahaError
+
+log = logging.getLogger(__name__)
+
+
+class AgentNames:
+    """Used on the app's event loop.
+
+    Args:
+        service: None if no agents can be run.
+
+    Attributes:
+        known: entries of `RunService.catalogue`; empty until they are read.
+    """
+
+    def __init__(self, service: RunService | None) -> None:
+        self.known: tuple[dict[str, Any], ...] = ()
+        self._service = service
+
+    async def read(self) -> None:
+        """Read them, unless that is done; a server that does not answer leaves them unknown."""
+        if self._service is None or self.known:
+            return
+        try:
+            self.known = tuple(await asyncio.to_thread(self._service.catalogue))
+        except PravahaError as error:
+            log.info("agents are not listed: %s", error)

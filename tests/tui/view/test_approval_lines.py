@@ -1,0 +1,44 @@
+"""What a person reads before allowing a call."""
+
+from agents.runs.approvals import ApprovalRequest
+from agents.tools.tool import Effect
+from app.tui.glyphs import UNICODE
+from app.tui.view.approval_lines import build_approval, build_approval_keys, build_approvals
+from app.tui.view.spans import plain, width
+
+
+def request(arguments='{"command": "rm -rf \\u001b build"}', target="rm -rf build", **more):
+    return ApprovalRequest(
+        "a", "r", "coder", "shell", arguments, target, frozenset({Effect.EXECUTE}), "/home/me",
+        "the run has read untrusted and private data", **more,
+    )  # fmt: skip
+
+
+def test_an_approval_shows_everything_that_would_happen():
+    text = plain(build_approval(request(), 60))
+    for words in ("coder", "shell", "runs programs", "/home/me", "untrusted and private", "rm -rf"):
+        assert words in text
+    assert "\x1b" not in text
+
+
+def test_a_value_cannot_look_like_another_argument():
+    lines = build_approval(request('{"content": "x\\npath: /etc/passwd' + "y" * 90 + '"}'), 40)
+    rows = plain(lines).split("\n")
+    assert all(row.startswith("  | ") for row in rows[rows.index("content") + 1 :])
+    assert all(width(line) <= 40 for line in lines)
+
+
+def test_the_key_for_always_names_its_exact_pattern():
+    keys = plain(build_approval_keys(request(), 76))
+    assert "allow in this conversation: shell rm -rf build" in keys
+    without_target = plain(build_approval_keys(request('{"n": 1}', ""), 76))
+    assert 'shell {"n": 1}' in without_target
+
+
+def test_a_row_says_when_it_will_be_denied():
+    rows = plain(build_approvals([request(expires_at=400.0)], 0, UNICODE, 90, "", now=128.4))
+    assert "denied in 4:32" in rows
+    assert "denied in 0:00" in plain(
+        build_approvals([request(expires_at=1.0)], 0, UNICODE, 90, "", now=128.4)
+    )
+    assert "no call waits" in plain(build_approvals([], 0, UNICODE, 90, "", now=0.0))

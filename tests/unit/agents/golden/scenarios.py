@@ -1,0 +1,168 @@
+"""One scenario for each agent of the roster: its seeded input, and what a scripted model does in it."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agents.api.agent_spec import Capability
+from agents.api.budget import Budget
+from agents.api.events import RunEvent, RunEventType
+from agents.cluster import Cluster
+from agents.model.profile import CapabilityProfile
+from agents.model.session import ModelSession
+from agents.outputs.base import Output
+from agents.plugins.registry import Registry
+from agents.roster.roster import Roster
+from agents.roster.spec_file import read_spec
+from agents.runs.result import RunResult
+from agents.steps.model_phase import StepsPhase
+from engine.clients.engine_client import EngineClient
+from tests.unit.agents.roster_cases import design, execution, reviewers
+from tests.unit.agents.roster_cases.case import INPUTS, Case
+
+CASES: dict[str, Case] = {**execution.CASES, **reviewers.CASES, **design.CASES}
+ABLE = CapabilityProfile(
+    "scripted",
+    dict.fromkeys(list(Capability)[1:], 1.0),
+    frozenset(["confirm_finding"]),
+)
+"""A model that can do everything, so that every part of the model phase is in some scenario."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What the scripted model does in steps: calls of tools, then an answer.
+
+    Attributes:
+        calls: tool and input of each step.
+        answer: members of the final answer; the others keep their defaults.
+    """
+
+    calls: tuple[tuple[str, dict[str, Any]], ...]
+    answer: dict[str, Any] = field(default_factory=dict)
+
+
+STEPS: dict[str, Steps] = {
+    "planner": Steps(
+        (("glob", {"pattern": "**/*.py"}), ("todo", {})),
+        {"steps": [{"id": "s1", "agent": "debugger", "input": "the crash", "needs": [],
+                    "done_when": "its line is known"}], "fallback": "ask"},
+    ),
+    "debugger": Steps(
+        (("read", {"path": "shop/stats.py"}), ("grep", {"pattern": "mean"})),
+        {"file": "shop/stats.py", "line": 2, "cause": "values is empty", "confidence": 0.9},
+    ),
+    "reasoning": Steps(
+        (("python", {"code": "3 + 5 - 2"}),),
+        {"steps": [{"expression": "3 + 5 - 2", "result": "6", "reason": "apples"}], "answer": "6"},
+    ),
+    "tool": Steps(
+        (("glob", {"pattern": "*.py"}), ("read", {"path": "main.py"})),
+        {"tool": "read", "text": "a file", "failed": False},
+    ),
+    "coder": Steps((("read", {"path": "main.py"}),), {"reason": "nothing to change"}),
+    "patch_applier": Steps(
+        (("read", {"path": "app/code.py"}), ("grep", {"pattern": "len"})), {"reason": "guarded"}
+    ),
+    "test_generator": Steps((("read", {"path": "app/code.py"}),), {"reason": "a test"}),
+    "component_builder": Steps((("glob", {"pattern": "*.html"}),), {"reason": "a form"}),
+    "prototype_builder": Steps((("glob", {"pattern": "*.html"}),), {"name": "checkout.html"}),
+}  # fmt: skip
+"""Agents that require steps with tools."""
+
+
+def spec_of(key: str, registry: Registry) -> Any:
+    """The packaged specification."""
+    return read_spec(
+        next(one / f"{key}.md" for one in registry.agent_folders if (one / f"{key}.md").exists())
+    )
+
+
+def script_of(key: str, form: type[Output]) -> list[str]:
+    """The texts of the model's steps."""
+    if key not in STEPS:
+        return []
+    steps = STEPS[key]
+    texts = [
+        json.dumps({"thought": "look", "action": tool, "input": arguments})
+        for tool, arguments in steps.calls
+    ]
+    members = form(**steps.answer).model_dump(mode="json")
+    answer = json.dumps(
+        {
+            name: value
+            for name, value in members.items()
+            if name not in ("findings", "claims", "frames") and not isinstance(value, dict)
+        },
+        separators=(",", ":"),
+    )
+    return [*texts, f'{{"thought": "done", "action": "final_answer", "input": {answer}}}']
+
+
+async def run_scenario(
+    key: str,
+    registry: Registry,
+    folder: Path,
+    client: EngineClient,
+    profile: CapabilityProfile | None = ABLE,
+    budget: Budget | None = None,
+) -> tuple[RunResult, list[RunEvent]]:
+    """Run an agent on its seeded input with a model; its result and its events."""
+    case = CASES[key]
+    root = folder if not isinstance(case.files, str) else INPUTS / case.files
+    if not isinstance(case.files, str):
+        for path, text in case.files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
+    phase = StepsPhase(ModelSession(client), tuple(registry.tools.values()), profile=profile)
+    cluster = Cluster(registry=registry, roster=Roster({key: spec_of(key, registry)}), model=phase)
+    events: list[RunEvent] = []
+    result = await cluster.run(
+        key,
+        [root] if case.files else [],
+        task=case.task,
+        document=case.document,
+        inputs=case.inputs,
+        base=INPUTS / case.base if case.base else None,
+        budget=budget,
+        on_start=lambda run: run.log.follow(events.append) and None,
+    )
+    return result, events
+
+
+def trace_of(events: list[RunEvent], folder: Path) -> list[str]:
+    """The events, a line each, without times and ids of runs."""
+    return [_line(event).replace(str(folder), "ROOT") for event in events]
+
+
+def _line(event: RunEvent) -> str:
+    data = event.data
+    match event.type:
+        case RunEventType.STEP_STARTED:
+            return f"step {data['step']} of {', '.join(data['actions'])}"
+        case RunEventType.STEP_FINISHED:
+            return f"  thought {data['thought']!r}, {data['n_gen']} tokens"
+        case RunEventType.ACTION_CHOSEN:
+            return f"  action {data['action']} {json.dumps(data['input'], ensure_ascii=False)}"
+        case RunEventType.TOOL_STARTED:
+            return f"  call {data['tool']} {data['arguments']}"
+        case RunEventType.TOOL_FINISHED:
+            failed = " failed" if data["failed"] else ""
+            return f"  observed{failed} {data['text'][:200]!r} {'+'.join(data['taint'])}"
+        case RunEventType.DECISION:
+            abstained = " abstained" if data["abstained"] else ""
+            return f"decided {data['question']}: {data['label']}{abstained}"
+        case RunEventType.FINDING:
+            place = f"{data['file']}:{data['line']}"
+            sure = data["confidence"]
+            return f"found {data['severity']} {data['rule']} {place} {sure} {data['source']}"
+        case RunEventType.BUDGET if "max_tokens" in data:
+            limits = data["max_tokens"], data["max_seconds"], data["max_tools"], data["max_steps"]
+            return f"budget {limits}"
+        case RunEventType.BUDGET:
+            return f"used {data['computed_tokens']} computed, {data['generated_tokens']} generated"
+        case RunEventType.RUN_STATE:
+            return f"state {data['state']} {data.get('error', '')}".rstrip()
+        case _:
+            return f"{event.type.value} {data.get('text', data)}"
