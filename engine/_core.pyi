@@ -985,7 +985,9 @@ def mount_proc() -> None:
         OSError: the kernel refuses.
     """
 
-def bind_mount(source: str | PathLike[str], target: str | PathLike[str], *, read_only: bool) -> None:
+def bind_mount(
+    source: str | PathLike[str], target: str | PathLike[str], *, read_only: bool
+) -> None:
     """Show one folder or file at another path, in this mount namespace.
 
     Raises:
