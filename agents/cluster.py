@@ -41,6 +41,8 @@ from agents.workspace.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
     from agents.model.ask_all import AnyQuestion, Replies
+    from agents.repair.repair_run import RepairOptions, RepairRun
+    from agents.repair.result import RepairResult
     from engine.clients.engine_client import EngineClient
 
 MAX_SKIPPED_NOTES = 20
@@ -268,6 +270,48 @@ class Cluster:
         with nullcontext() if store is None else store.hold(run.id):
             on_start(run)
             return await run.execute()
+
+    async def repair(
+        self,
+        path: str | Path,
+        *,
+        options: "RepairOptions | None" = None,
+        within: Sequence[Path] | None = None,
+        cancelled: asyncio.Event | None = None,
+        use_model: bool = True,
+        on_start: "Callable[[RepairRun], None]" = lambda run: None,
+    ) -> "RepairResult":
+        """Audit a project and repair what its tests can prove, in a copy of it.
+
+        Args:
+            path: a file or folder; the project around it is copied and tested, the rest of it is not audited.
+            options: what the user chose; the mode may only tighten the cluster's.
+            within: folders that the project must lie in; None allows any.
+            cancelled: set to stop the run, which then returns its partial result.
+            use_model: whether the cluster's model takes part.
+            on_start: called with the run before it begins, to follow its events.
+
+        Raises:
+            UnknownAgent: there is no such auditor.
+            InvalidTask: there is no such path.
+        """
+        from agents.repair.project_root import find_project
+        from agents.repair.repair_run import RepairOptions, RepairRun
+        from agents.steps.model_phase import StepsPhase
+
+        chosen = RepairOptions() if options is None else options
+        project = await asyncio.to_thread(find_project, Path(path), within=within)
+        run = RepairRun(
+            project,
+            self.registry,
+            self.roster,
+            self.approvals,
+            options=replace(chosen, mode=stricter(self._mode, chosen.mode)),
+            cancelled=cancelled,
+            model=self._model if use_model and isinstance(self._model, StepsPhase) else None,
+        )
+        on_start(run)
+        return await run.execute()
 
     async def resume(
         self,

@@ -46,7 +46,7 @@ class AgentSpec:
         score_questions: names of the one-token decisions that it asks about each finding.
         few_shots: names of shared examples.
         model: `inherit`, or the installed model that must be loaded.
-        permission_mode: `auto`, `ask` or `deny` for tools with side effects; only tightens the run's.
+        permission_mode: for tools with side effects; `ask` and `deny` tighten the run's, `auto` leaves it.
         max_turns: steps of its ReAct loop, the final answer included.
         skills: Markdown files whose text is added to the task.
         mcp_servers: names of configured MCP servers whose tools it may call.

@@ -328,7 +328,10 @@ class AgentRun:
         if stricter(self.tools.mode, self._spec.permission_mode) == "deny":
             self.note("MCP servers were not used: the permission mode is deny.")
             return
-        self.tools.tools = {**self.tools.tools, **await self._mcp.open()}
+        opened = await self._mcp.open()
+        if opened:  # what their servers say about them is read with the tools
+            self.tools.add_taint(frozenset({Taint.UNTRUSTED}))
+        self.tools.tools = {**self.tools.tools, **opened}
 
     def _outcome(self, work: "asyncio.Future[None]") -> tuple[RunState, str]:
         """How the run finished, and one sentence if it did not finish well."""
@@ -410,7 +413,8 @@ def detector_results(task: AgentTask, cancelled: asyncio.Event) -> DetectorResul
 
 def result_taint(task: AgentTask, output: Output | None) -> frozenset[Taint]:
     """Labels of an output by what it was made of and by what it says: procedures read files without tools."""
-    read = FILE_TAINT if task.document or len(task.workspace) else frozenset[Taint]()
+    given = task.document or task.inputs or len(task.workspace)
+    read = FILE_TAINT if given else frozenset[Taint]()
     return read if output is None else read | taint_of(output.model_dump_json())
 
 

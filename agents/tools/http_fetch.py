@@ -27,7 +27,7 @@ FETCH_S = 20.0
 """Seconds for a page, redirects included."""
 OFF = (
     "http_fetch is off: list the domains it may ask in the setting http_domains, such as "
-    'http_domains = ["docs.python.org", "*.pypi.org"] in your own pravaha.toml, PRAVAHA_HTTP_DOMAINS or '
+    'http_domains = ["docs.python.org", "pypi.org"] in your own pravaha.toml, PRAVAHA_HTTP_DOMAINS or '
     "--http-domains."
 )
 _HEADER_CHARS = 500

@@ -446,7 +446,7 @@ class SchedulingRequest(Body):
 class AgentRunRequest(Body):
     """Body of `POST /v1/agents/runs`; `agents.service.run_request` checks the values."""
 
-    kind: Literal["agent", "pipeline"]
+    kind: Literal["agent", "pipeline", "repair"]
     name: str
     paths: list[str] = Field(default_factory=list)
     task: str = ""

@@ -42,7 +42,8 @@ async def record(key, registry, folder, target):
     session.recording = True
     phase = StepsPhase(session, tuple(registry.tools.values()), profile=ABLE)
     events = []
-    result = await Cluster(registry=registry, roster=Roster({key: spec}), model=phase).run(
+    cluster = Cluster(registry=registry, roster=Roster({key: spec}), model=phase, mode="auto")
+    result = await cluster.run(
         key,
         [folder],
         task=case.task,
@@ -58,7 +59,6 @@ async def record(key, registry, folder, target):
             paths=(str(folder),),
             task=case.task,
             document=case.document,
-            mode="auto",
             model=session.identity(),
             profile=replace(ABLE, model=session.identity()),
             events=events,

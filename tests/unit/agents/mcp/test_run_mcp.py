@@ -15,7 +15,7 @@ from agents.plugins.registry import Registry
 from agents.roster.lint import check_spec
 from agents.roster.roster import Roster
 from agents.runs.approvals import Approvals
-from agents.tools.tool import Effect
+from agents.tools.tool import Effect, Taint
 from tests.unit.agents.conftest import spec
 from tests.unit.agents.mcp.conftest import running
 
@@ -100,6 +100,11 @@ async def test_start_tools_and_each_call_are_asked_once(run, pids):
     again = Person()
     await run(ECHO, again)
     assert again.tools == ["fake.echo"]
+
+
+async def test_what_servers_say_about_their_tools_labels_the_run(run):
+    assert Taint.UNTRUSTED in (await run([], Person())).taint
+    assert Taint.UNTRUSTED not in (await run([], servers=[])).taint
 
 
 async def test_without_an_approver_a_new_server_is_not_started(run, pids):

@@ -5,6 +5,7 @@ import pytest
 from agents.sandbox import choice
 from app.doctor.facts import Fact, Section, to_json, to_lines
 from app.doctor.models import memory, models
+from app.doctor.network import network
 from app.doctor.processor import cgroup_quota, processor
 from app.doctor.sandbox import sandbox
 from app.doctor.scheduling import scheduling
@@ -171,3 +172,18 @@ def test_a_machine_without_a_sandbox_is_told_why(settings, monkeypatch):
     (fact,) = sandbox(settings).facts
     assert (fact.value, fact.level) == (None, "note")
     assert "bubblewrap is not installed" in fact.advice
+
+
+def test_what_agents_may_reach_is_listed(settings):
+    found = facts(network(settings))
+    assert found["http_fetch"].text == "off: no domain is listed"
+    assert found["mcp"].text == "none configured"
+    servers = {"servers": {"files": {"command": "x"}}}
+    reaching = settings.model_validate(
+        {"config_dir": settings.config_dir, "http_domains": "a.org", "mcp": servers}
+    )
+    found = facts(network(reaching))
+    assert found["http_fetch"].value == ["a.org"]
+    assert (found["mcp"].text, found["mcp"].level) == ("files (not approved)", "note")
+    write(reaching.mcp_approved, "{")
+    assert facts(network(reaching))["mcp"].level == "problem"

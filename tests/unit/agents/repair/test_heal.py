@@ -9,9 +9,11 @@ from agents.api.finding import Severity
 from agents.detectors.detector import Detector, Rule
 from agents.outputs.patch import Patch
 from agents.procedures.audit.unified_diff import make_diff
-from agents.repair.heal import heal
+from agents.repair.heal import HealOptions, heal
 from agents.repair.test_run import run_tests
 from agents.repair.work_copy import WorkCopy
+
+pytestmark = pytest.mark.usefixtures("quick")
 
 SOURCE = "def mean(values):\n    return sum(values) / len(values)\n"
 FIXED = "def mean(values):\n    return sum(values) / len(values) if values else 0.0\n"
@@ -57,7 +59,7 @@ def proposing(*changes):
 
 
 async def healed(project, *changes):
-    return await heal(project, [DETECTOR], propose=proposing(*changes))
+    return await heal(project, [DETECTOR], options=HealOptions(propose=proposing(*changes)))
 
 
 async def test_a_proved_repair_is_accepted_and_the_original_untouched(project):
