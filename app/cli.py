@@ -36,6 +36,7 @@ cli = typer.Typer(
 
 
 _TAKE_GUARDRAILS = {"run", "chat", "web"}
+_RUN_AGENTS = {"agents", "pipelines"}
 _USE_TOOLS = {"agents", "pipelines", "doctor"}
 _TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "chat", "doctor", "web"}
 
@@ -109,15 +110,13 @@ def pravaha(
         refuse_groups(flags, "sampling", "screen", reason="has no meaning with --serve")
     else:
         refuse_groups(flags, "server", reason="needs --serve")
-        if "attach" in flags:
-            refuse_groups(flags, "agents", reason="is decided by the server of --attach")
     with one_sentence_errors():
         if serve:
             status = _serve(flags)
         elif plain:
             from app.commands.chat import chat_plain
 
-            refuse_groups(flags, "agents", reason="has no meaning with --plain")
+            refuse_groups(flags, "agents", "runs", reason="has no meaning with --plain")
             status = chat_plain(flags)
         elif replay:
             from app.commands.screen import replay_screen
@@ -129,6 +128,7 @@ def pravaha(
                 "remote",
                 "guardrails",
                 "agents",
+                "runs",
                 reason="has no meaning with --replay",
             )
             status = replay_screen(flags, replay, speed=replay_speed)
@@ -137,7 +137,7 @@ def pravaha(
 
             if "attach" in flags:
                 reason = "cannot be set with --attach: the server decides"
-                refuse_groups(flags, "agents", reason=reason)
+                refuse_groups(flags, "agents", "runs", reason=reason)
             status = open_screen(flags, record=record)
     raise typer.Exit(status)
 
@@ -148,6 +148,8 @@ def _refuse_for(command: str, flags: dict[str, Any]) -> None:
     refuse_groups(flags, "server", "screen", reason=reason)
     if command not in _USE_TOOLS:
         refuse_groups(flags, "agents", reason=reason)
+    if command not in _RUN_AGENTS:
+        refuse_groups(flags, "runs", reason=reason)
     if command not in _TAKE_SETTINGS:
         refuse_groups(flags, "engine", "sampling", "remote", reason=reason)
     if command not in _TAKE_GUARDRAILS:

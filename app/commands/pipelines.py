@@ -98,7 +98,7 @@ def show(name: NameArgument, as_json: JsonOption = False) -> None:
 
 
 @pipelines_app.command()
-@setting_options("engine", "agents", "remote")
+@setting_options("engine", "agents", "runs", "remote")
 def run(
     context: typer.Context,
     name: NameArgument,
@@ -143,7 +143,7 @@ def run(
 
 
 @pipelines_app.command()
-@setting_options("engine", "agents", "remote")
+@setting_options("engine", "agents", "runs", "remote")
 def resume(
     context: typer.Context,
     run: Annotated[str, typer.Argument(help="The run's id.")],

@@ -67,14 +67,8 @@ GROUPS: dict[str, dict[str, type]] = {
         "agents_root": str,
     },
     "guardrails": {"guardrails_mode": str},
-    "agents": {
-        "sandbox": str,
-        "allow": str,
-        "http_domains": str,
-        "guardrails_agents": bool,
-        "guardrails_judge": bool,
-        "memory_episodes": str,
-    },
+    "agents": {"sandbox": str, "allow": str, "http_domains": str},
+    "runs": {"guardrails_agents": bool, "guardrails_judge": bool, "memory_episodes": str},
     "remote": {"attach": str, "api_key": str},
     "screen": {"theme": str, "avatar": str, "charset": str, "notify": str, "mouse": bool},
 }
@@ -86,6 +80,7 @@ _PANELS = {
     "server": "Server",
     "guardrails": "Guardrails",
     "agents": "Agents",
+    "runs": "Agents",
     "remote": "Remote engine",
     "screen": "Screen",
 }

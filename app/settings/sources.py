@@ -87,7 +87,7 @@ def _refuse_widening(found: Mapping[str, Any], path: Path, environ: Mapping[str,
     for name in sorted(USER_ONLY & found.keys()):
         raise ConfigurationError(
             f"{path}: {name} is not for a project to decide: set it in "
-            f"{user_folder(environ) / FILE_NAME}, by {ENV_PREFIX}{name.upper()} or by {flag_of(name)}."
+            f"{user_folder(environ) / FILE_NAME} or by {ENV_PREFIX}{name.upper()}."
         )
 
 

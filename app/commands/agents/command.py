@@ -87,7 +87,7 @@ def lint(
 
 
 @agents_app.command()
-@setting_options("engine", "agents", "remote")
+@setting_options("engine", "agents", "runs", "remote")
 def run(
     context: typer.Context,
     key: KeyArgument,

@@ -15,7 +15,6 @@ from agents.api.agent_spec import PermissionMode
 from agents.api.events import RunEvent, RunEventType, RunState, event_fields
 from agents.api.finding import Severity
 from agents.cluster import Cluster
-from agents.plugins.registry import load_registry
 from agents.repair.repair_run import AUDITORS, BUDGET, RepairOptions, RepairRun
 from agents.repair.result import RepairResult
 from agents.runs.approvals import Approvals
@@ -24,7 +23,8 @@ from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS
 from app.commands.agents.findings_table import findings_table
 from app.commands.agents.progress import cancel_on_interrupt
 from app.commands.console import console
-from app.runtime.agents import open_model_client, open_roster
+from app.runtime.agents import open_model_client, open_registry, open_roster
+from app.settings.sources import load_settings
 from app.text.safe_text import safe_line, safe_text
 from engine.api.errors import PravahaError
 
@@ -92,7 +92,7 @@ def options_of(given: RepairArguments) -> RepairOptions:
 async def _run(
     given: RepairArguments, options: RepairOptions, flags: dict[str, Any]
 ) -> RepairResult:
-    registry = load_registry()
+    registry = open_registry(load_settings(flags))
     approvals = Approvals(has_approver=options.mode == "ask" and can_ask())
     cancelled = asyncio.Event()
     events: list[RunEvent] = []

@@ -1,4 +1,4 @@
-"""Repair in a copy: only changes that tests prove are accepted. The traps are changes that cheat."""
+"""Repair in a copy: only changes that tests prove are accepted. `test_gate.py` has many more changes that cheat."""
 
 import textwrap
 
@@ -77,21 +77,8 @@ async def test_a_proved_repair_is_accepted_and_the_original_untouched(project):
 WRONG = FIXED.replace("/ len(values)", "/ (len(values) + 1)")
 TRAPS = {
     "a wrong result": [("stats.py", SOURCE, WRONG)],
-    "no change of behaviour": [("stats.py", SOURCE, SOURCE.replace("return", "return (") .rstrip() + ")\n")],
-    "a silenced detector": [("stats.py", SOURCE, SOURCE.rstrip() + "  # noqa\n")],
     "a deleted test": [("stats.py", SOURCE, FIXED), ("tests/test_stats.py", TESTS, None)],
-    "a weakened test": [
-        ("stats.py", SOURCE, WRONG),
-        ("tests/test_stats.py", TESTS, TESTS.replace("assert mean([1, 3]) == 2", "assert mean([1, 3])")),
-    ],
-    "a skipped test": [
-        ("stats.py", SOURCE, WRONG),
-        ("tests/test_stats.py", TESTS,
-         TESTS.replace("def test_mean", "import pytest\n\n@pytest.mark.skip\ndef test_mean")),
-    ],
-    "broken syntax": [("stats.py", SOURCE, FIXED.replace("def mean(", "def mean((")),],
     "a diff that does not apply": [("stats.py", SOURCE + "\n\nx = 1\n", FIXED)],
-    "a removed function": [("stats.py", SOURCE, "total = sum\n")],
 }  # fmt: skip
 
 

@@ -269,7 +269,7 @@ def test_a_project_cannot_change_the_guardrails(folders):
 def test_a_project_cannot_let_agents_do_more(folders, name, value):
     setting = f'{name} = "{value}"'
     assert load(folders, user=setting).is_set(name)
-    with pytest.raises(ConfigurationError, match=f"{name} lets agents do more than a project"):
+    with pytest.raises(ConfigurationError, match=f"{name} is not for a project to decide"):
         load(folders, here=setting)
 
 
@@ -339,7 +339,7 @@ def test_the_domains_of_http_fetch_are_the_users_to_set(folders):
         "*.b.org",
     )
     assert load(folders, http_domains="a.org b.org:81").http_domains == ("a.org", "b.org:81")
-    with pytest.raises(ConfigurationError, match="lets agents do more than a project may decide"):
+    with pytest.raises(ConfigurationError, match="is not for a project to decide"):
         load(folders, here="http_domains = ['a.org']")
     with pytest.raises(ConfigurationError, match="'\\*' is not a domain"):
         load(folders, http_domains="*")
