@@ -20,6 +20,8 @@ from agents.api.agent_spec import PermissionMode
 from agents.api.budget import Budget
 from agents.api.errors import InvalidTask
 from agents.api.events import RunState
+from agents.guardrails.guardrails import Guardrails
+from agents.guardrails.policy import agent_policy
 from agents.pipelines.pipeline import check_pipeline
 from agents.pipelines.pipeline_file import find_pipeline, load_pipelines, parse_pipeline
 from agents.pipelines.pipeline_run import Means, PipelineResult, PipelineRun
@@ -30,6 +32,8 @@ from agents.roster.roster import Roster, load_roster
 from agents.runs.agent_run import AgentRun, ModelPhase, detector_results
 from agents.runs.approvals import Approvals
 from agents.runs.result import RunResult
+from agents.runs.run_guard import RunGuard
+from agents.runs.run_memory import RunMemory
 from agents.runs.run_store import RunStore, StoredRun
 from agents.runs.tool_executor import stricter
 from agents.runs.tool_settings import ToolSettings, remove_old_artifacts
@@ -37,6 +41,8 @@ from agents.workspace.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
     from agents.model.ask_all import AnyQuestion, Replies
+    from agents.repair.repair_run import RepairOptions, RepairRun
+    from agents.repair.result import RepairResult
     from engine.clients.engine_client import EngineClient
 
 MAX_SKIPPED_NOTES = 20
@@ -56,6 +62,8 @@ class Cluster:
         mode: PermissionMode = "ask",
         store: RunStore | None = None,
         pipeline_folders: Sequence[Path] = (),
+        guard: RunGuard | None = None,
+        memory: RunMemory | None = None,
         settings: ToolSettings | None = None,
     ) -> None:
         """Open the roster.
@@ -70,6 +78,9 @@ class Cluster:
             mode: permission mode of all runs.
             store: where pipelines' results are kept, so that a run can be resumed; None keeps nothing.
             pipeline_folders: folders of the user's pipelines.
+            guard: checks what the model reads and writes; None takes the recognizers of the registry with
+                the defaults for agents.
+            memory: where runs recall from and leave episodes; None has neither.
             settings: what the user decided about tools; None takes the defaults.
         """
         self._settings = ToolSettings() if settings is None else settings
@@ -83,7 +94,11 @@ class Cluster:
         )
         if model is None and client is not None:
             model = _phase(client, self.registry)
+        if guard is None:
+            guard = RunGuard(Guardrails(agent_policy(), recognizers=self.registry.guardrails))
         self._model = model
+        self._guard = guard
+        self._memory = memory
         self._mode = mode
         self._means = Means(
             self.registry,
@@ -93,6 +108,8 @@ class Cluster:
             mode=mode,
             model=model,
             store=store,
+            guard=guard,
+            memory=memory,
             settings=self._settings,
         )
 
@@ -132,6 +149,7 @@ class Cluster:
             raise InvalidTask("There is no model to ask: give the cluster a client.")
         layout, decider = self._model.parts()
         session = self._model.session
+        document = (await asyncio.to_thread(self._guard.admit, document)).text
         return await ask_all(session, layout, decider, document, questions, max_tokens=max_tokens)
 
     async def run(
@@ -190,6 +208,8 @@ class Cluster:
             mode=stricter(self._mode, mode),
             budget=budget,
             model=self._model if use_model else None,
+            guard=self._guard,
+            memory=self._memory,
             settings=self._settings,
         )
         on_start(run)
@@ -227,7 +247,7 @@ class Cluster:
                 seconds=min(pipeline.seconds, budget.seconds),
             )
         roster = self.roster
-        check_pipeline(pipeline, roster)
+        check_pipeline(pipeline, roster, self.registry.reducers)
         work = await open_task(
             paths, task=task, document=document, base=base, conversation=conversation
         )
@@ -250,6 +270,48 @@ class Cluster:
         with nullcontext() if store is None else store.hold(run.id):
             on_start(run)
             return await run.execute()
+
+    async def repair(
+        self,
+        path: str | Path,
+        *,
+        options: "RepairOptions | None" = None,
+        within: Sequence[Path] | None = None,
+        cancelled: asyncio.Event | None = None,
+        use_model: bool = True,
+        on_start: "Callable[[RepairRun], None]" = lambda run: None,
+    ) -> "RepairResult":
+        """Audit a project and repair what its tests can prove, in a copy of it.
+
+        Args:
+            path: a file or folder; the project around it is copied and tested, the rest of it is not audited.
+            options: what the user chose; the mode may only tighten the cluster's.
+            within: folders that the project must lie in; None allows any.
+            cancelled: set to stop the run, which then returns its partial result.
+            use_model: whether the cluster's model takes part.
+            on_start: called with the run before it begins, to follow its events.
+
+        Raises:
+            UnknownAgent: there is no such auditor.
+            InvalidTask: there is no such path.
+        """
+        from agents.repair.project_root import find_project
+        from agents.repair.repair_run import RepairOptions, RepairRun
+        from agents.steps.model_phase import StepsPhase
+
+        chosen = RepairOptions() if options is None else options
+        project = await asyncio.to_thread(find_project, Path(path), within=within)
+        run = RepairRun(
+            project,
+            self.registry,
+            self.roster,
+            self.approvals,
+            options=replace(chosen, mode=stricter(self._mode, chosen.mode)),
+            cancelled=cancelled,
+            model=self._model if use_model and isinstance(self._model, StepsPhase) else None,
+        )
+        on_start(run)
+        return await run.execute()
 
     async def resume(
         self,
@@ -289,7 +351,7 @@ class Cluster:
             seconds=request["seconds"],
         )
         roster = self.roster
-        check_pipeline(pipeline, roster)
+        check_pipeline(pipeline, roster, self.registry.reducers)
         base = request["base"]
         work = await open_task(
             request["paths"],
@@ -314,7 +376,7 @@ def _phase(client: "EngineClient", registry: Registry) -> ModelPhase:
     from agents.model.session import ModelSession
     from agents.steps.model_phase import StepsPhase
 
-    return StepsPhase(ModelSession(client), tuple(registry.tools.values()))
+    return StepsPhase(ModelSession(client), registry.catalogue)
 
 
 async def open_task(

@@ -11,6 +11,7 @@ from app.commands.agents.command import agents_app
 from app.commands.bench.command import bench
 from app.commands.chat import chat
 from app.commands.doctor import doctor
+from app.commands.mcp import mcp_app
 from app.commands.memory import memory_app
 from app.commands.models import models_app
 from app.commands.outcome import EXIT_INTERRUPTED, one_sentence_errors
@@ -34,6 +35,9 @@ cli = typer.Typer(
 )
 
 
+_TAKE_GUARDRAILS = {"run", "chat", "web"}
+_RUN_AGENTS = {"agents", "pipelines"}
+_USE_TOOLS = {"agents", "pipelines", "doctor"}
 _TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "chat", "doctor", "web"}
 
 
@@ -112,17 +116,28 @@ def pravaha(
         elif plain:
             from app.commands.chat import chat_plain
 
+            refuse_groups(flags, "agents", "runs", reason="has no meaning with --plain")
             status = chat_plain(flags)
         elif replay:
             from app.commands.screen import replay_screen
 
             refuse_groups(
-                flags, "engine", "sampling", "remote", reason="has no meaning with --replay"
+                flags,
+                "engine",
+                "sampling",
+                "remote",
+                "guardrails",
+                "agents",
+                "runs",
+                reason="has no meaning with --replay",
             )
             status = replay_screen(flags, replay, speed=replay_speed)
         else:
             from app.commands.screen import open_screen
 
+            if "attach" in flags:
+                reason = "cannot be set with --attach: the server decides"
+                refuse_groups(flags, "agents", "runs", reason=reason)
             status = open_screen(flags, record=record)
     raise typer.Exit(status)
 
@@ -131,8 +146,14 @@ def _refuse_for(command: str, flags: dict[str, Any]) -> None:
     """Refuse options before a command's name that the command does not take."""
     reason = f"has no meaning for the command {command}"
     refuse_groups(flags, "server", "screen", reason=reason)
+    if command not in _USE_TOOLS:
+        refuse_groups(flags, "agents", reason=reason)
+    if command not in _RUN_AGENTS:
+        refuse_groups(flags, "runs", reason=reason)
     if command not in _TAKE_SETTINGS:
-        refuse_groups(flags, "engine", "sampling", "agents", "remote", reason=reason)
+        refuse_groups(flags, "engine", "sampling", "remote", reason=reason)
+    if command not in _TAKE_GUARDRAILS:
+        refuse_groups(flags, "guardrails", reason=reason)
 
 
 def _serve(flags: dict[str, Any]) -> int:
@@ -166,6 +187,7 @@ cli.add_typer(models_app, name="models")
 cli.add_typer(agents_app, name="agents")
 cli.add_typer(pipelines_app, name="pipelines")
 cli.add_typer(plugins_app, name="plugins")
+cli.add_typer(mcp_app, name="mcp")
 cli.add_typer(memory_app, name="memory")
 cli.command()(bench)
 

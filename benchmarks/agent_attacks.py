@@ -5,7 +5,7 @@
 `data/agent_attacks.yaml` has benign tasks, and attacks: a text in a file, a web page, a ticket, a memory, a
 commit, a file name, a tool's description or a document that tells the agent to do something else. Each trial
 makes a small project in a temporary folder and runs `Cluster.run` with the real tools, approvals and ReAct
-steps; the web, a shell and a ticket system are stand-ins that note what would have been sent. Measured are
+steps, up to the machine's edge: what would be sent is noted, and commands are acted out. Measured are
 utility (tasks done), utility under attack and attack success.
 
 Without `--model` the model is the worst case, a script that does whatever it reads

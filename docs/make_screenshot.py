@@ -156,6 +156,7 @@ async def agents(screen: DrivenScreen) -> None:
         await screen.press("f4", "f4")
         await screen.shows("1 waiting for approval")
         await screen.gone("f4 shows it")
+        await screen.gone("waits for your approval")
 
 
 # In this order: each goes on with the conversation of the one before.

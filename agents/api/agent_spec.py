@@ -46,10 +46,11 @@ class AgentSpec:
         score_questions: names of the one-token decisions that it asks about each finding.
         few_shots: names of shared examples.
         model: `inherit`, or the installed model that must be loaded.
-        permission_mode: `auto`, `ask` or `deny` for tools with side effects; only tightens the run's.
+        permission_mode: for tools with side effects; `ask` and `deny` tighten the run's, `auto` leaves it.
         max_turns: steps of its ReAct loop, the final answer included.
         skills: Markdown files whose text is added to the task.
         mcp_servers: names of configured MCP servers whose tools it may call.
+        disallowed_tools: names of tools that it may not call, such as `server.tool` of an MCP server.
         memory: scope of the memories that it recalls.
         background: run in the `batch` traffic class instead of `agent`.
         isolation: `copy` works on a throw-away copy of the files.
@@ -70,10 +71,11 @@ class AgentSpec:
     score_questions: tuple[str, ...] = ()
     few_shots: tuple[str, ...] = ()
     model: str = "inherit"
-    permission_mode: PermissionMode = "ask"
+    permission_mode: PermissionMode = "auto"
     max_turns: int = 5
     skills: tuple[str, ...] = ()
     mcp_servers: tuple[str, ...] = ()
+    disallowed_tools: tuple[str, ...] = ()
     memory: MemoryScope = "none"
     background: bool = False
     isolation: Isolation = "none"

@@ -28,6 +28,7 @@ class RunEventType(StrEnum):
     PATCH_ACCEPTED = "patch_accepted"
     PATCH_REJECTED = "patch_rejected"
     BUDGET = "budget"
+    GUARDRAIL = "guardrail"
     MEMORY = "memory"
     NOTE = "note"
     ERROR = "error"

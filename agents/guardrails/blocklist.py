@@ -4,9 +4,8 @@ import re
 from collections.abc import Sequence
 
 from agents.guardrails.detection import Kind
+from agents.guardrails.policy import MAX_ENTRY_CHARS
 from agents.guardrails.recognizer import Recognizer, recognizer
-
-MAX_ENTRY_CHARS = 200
 
 
 def blocklist(entries: Sequence[str]) -> tuple[Recognizer, ...]:
@@ -16,6 +15,12 @@ def blocklist(entries: Sequence[str]) -> tuple[Recognizer, ...]:
         ValueError: an entry is empty or longer than `MAX_ENTRY_CHARS`.
     """
     return tuple(_entry(entry.strip()) for entry in entries)
+
+
+def _opening(entry: str) -> str:
+    """The entry, or at the end of the text any beginning of it."""
+    ends = "|".join(re.escape(entry[:length]) for length in range(len(entry), 0, -1))
+    return rf"(?<!\w)(?:{re.escape(entry)}|(?:{ends})\Z)"
 
 
 def _entry(entry: str) -> Recognizer:
@@ -29,4 +34,5 @@ def _entry(entry: str) -> Recognizer:
         alphabet=f"[{characters}]",
         max_chars=len(entry),
         flags=re.IGNORECASE,
+        opening=_opening(entry),
     )

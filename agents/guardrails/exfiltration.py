@@ -15,6 +15,7 @@ from agents.guardrails.secret_formats import entropy
 
 _URL = r"(?i:https?:)?//[^\s<>\"'`)\]\\]{3,2000}"
 _ALPHABET = r"[^\s<>\"'`)\]\\]"
+_OPENING = r"(?<![A-Za-z0-9:])(?i:(?:https?:)?//|(?:h(?:t(?:t(?:ps?(?::/?)?)?)?)?|/)\Z)"
 _LOADED = re.compile(
     r"(?i)(?:!\[[^\]\n]{0,180}\]\(\s{0,3}<?"
     r"|<(?:img|image|iframe|source|video|audio|embed|object|link|script|input|use)\b[^>\n]{0,160}"
@@ -38,6 +39,7 @@ def exfiltration(allowed_hosts: Sequence[str]) -> tuple[Recognizer, ...]:
             alphabet=_ALPHABET,
             max_chars=2010,
             hints=("//",),
+            opening=_OPENING,
             validate=_carries_data(hosts, loaded=True),
             confidence=0.9,
         ),
@@ -48,6 +50,7 @@ def exfiltration(allowed_hosts: Sequence[str]) -> tuple[Recognizer, ...]:
             alphabet=_ALPHABET,
             max_chars=2010,
             hints=("//",),
+            opening=_OPENING,
             validate=_carries_data(hosts, loaded=False),
             confidence=0.5,
         ),

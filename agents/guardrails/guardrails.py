@@ -3,8 +3,11 @@
 Tier 1 (recognizers) is always on and needs no model. Tier 2 (`InjectionClassifier`) and tier 3 (`ModelJudge`)
 are asked by `classify_input` if they are given. They flag; the taint rule of the runs decides what untrusted
 text may cause, also where every detection fails.
+
+A recognizer or classifier that raises is logged, named in `failures` and left out; the others go on.
 """
 
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -12,8 +15,11 @@ from typing import Protocol
 from agents.guardrails.builtin import RECOGNIZERS, RecognizerFactory
 from agents.guardrails.detection import Action, Detection, Kind
 from agents.guardrails.policy import Policy
+from agents.guardrails.recognizer import Recognizer
 from agents.guardrails.redaction import RedactionMap, StreamRestore
 from agents.guardrails.stream_check import Replace, StreamCheck
+
+_LOG = logging.getLogger(__name__)
 
 _REVERSIBLE = frozenset(
     {Kind.CARD, Kind.IBAN, Kind.PHONE, Kind.EMAIL, Kind.NATIONAL_ID, Kind.IP_ADDRESS, Kind.SECRET}
@@ -21,7 +27,9 @@ _REVERSIBLE = frozenset(
 
 
 class Classifier(Protocol):
-    """A guardrail that needs a model."""
+    """A guardrail that needs a model. `kinds` are those of its detections."""
+
+    kinds: frozenset[Kind]
 
     async def detect(self, text: str) -> list[Detection]:
         """Detections in a text, with offsets in it."""
@@ -57,6 +65,11 @@ class OutputCheck:
     def detections(self) -> tuple[Detection, ...]:
         """What was found so far."""
         return tuple(self._check.detections)
+
+    @property
+    def num_detections(self) -> int:
+        """How many `detections` there are."""
+        return len(self._check.detections)
 
     @property
     def action(self) -> Action:
@@ -98,9 +111,53 @@ class Guardrails:
         """
         self.policy = Policy() if policy is None else policy
         self._classifiers = tuple(classifiers)
+        self._failures: dict[str, str] = {}
+        self._families: dict[str, str] = {}  # by the name of the recognizer
         self._recognizers = tuple(
-            one for family in recognizers.values() for one in family(self.policy)
+            one for name, family in recognizers.items() for one in self._made(name, family)
         )
+
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """What raised so far, by the name of the family, `family.recognizer` or the classifier."""
+        return dict(self._failures)
+
+    @property
+    def acts(self) -> bool:
+        """Whether the policy asks for anything at all."""
+        actions = (*self.policy.input_actions.values(), *self.policy.output_actions.values())
+        return any(action is not Action.ALLOW for action in actions)
+
+    @property
+    def examined_kinds(self) -> frozenset[Kind]:
+        """The kinds that are looked for in input."""
+        kinds = {one.kind for one in self._recognizers} | {Kind.SIZE}
+        kinds |= {kind for one in self._classifiers for kind in one.kinds}
+        return frozenset(
+            kind for kind in kinds if self.policy.input_actions[kind] is not Action.ALLOW
+        )
+
+    def _made(self, name: str, family: RecognizerFactory) -> list[Recognizer]:
+        """The recognizers of a family; none if it raises, unless it is a built-in one."""
+        try:
+            made = list(family(self.policy))
+            if not all(isinstance(one, Recognizer) for one in made):
+                raise TypeError("it returned something that is no Recognizer")
+        except Exception as error:
+            if RECOGNIZERS.get(name) is family:  # an error of the policy, such as an empty entry
+                raise
+            self._failed(name, error)
+            return []
+        self._families |= {one.name: name for one in made}
+        return made
+
+    def _failed(self, name: str, error: Exception) -> None:
+        """Log and remember what raised, once."""
+        if name in self._families:
+            name = f"{self._families[name]}.{name}"
+        if name not in self._failures:
+            self._failures[name] = f"{type(error).__name__}: {error!s:.200}"
+            _LOG.error("the guardrail %s failed and is left out", name, exc_info=error)
 
     def check_input(self, text: str, redactions: RedactionMap | None = None) -> CheckedText:
         """Check what a model is to read.
@@ -135,6 +192,7 @@ class Guardrails:
             self.policy.input_actions,
             replacement,
             max_chars=self.policy.max_input_chars,
+            on_failure=self._failed,
         )
         checked = check.feed(text) + check.finish()
         return check, checked
@@ -143,7 +201,10 @@ class Guardrails:
         """What the classifiers find in a text; the action is `policy.input_actions` of their kind."""
         found: list[Detection] = []
         for classifier in self._classifiers:
-            found += await classifier.detect(text)
+            try:
+                found += await classifier.detect(text)
+            except Exception as error:  # no model, a plugin's code: tier 1 and the taint rule stand
+                self._failed(type(classifier).__name__, error)
         return [one for one in found if self.policy.input_actions[one.kind] is not Action.ALLOW]
 
     def output_check(self, redactions: RedactionMap | None = None) -> OutputCheck:
@@ -156,6 +217,7 @@ class Guardrails:
             self.policy.output_actions,
             _irreversible,
             max_chars=self.policy.max_output_chars,
+            on_failure=self._failed,
         )
         return OutputCheck(check, redactions)
 

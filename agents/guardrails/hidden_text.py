@@ -35,6 +35,7 @@ def _run(name: str, alphabet: str, *, least: int, validate: Validate = accept) -
         alphabet=alphabet,
         max_chars=_MAX,
         validate=validate,
+        opening=alphabet,
     )
 
 

@@ -87,6 +87,8 @@ def windows(text: str) -> Iterator[tuple[int, int]]:
 class InjectionClassifier:
     """Tier 2: detects windows of a text that the head scores at or above its threshold."""
 
+    kinds = frozenset({Kind.INJECTION})
+
     def __init__(self, embedder: TextEmbedder, head: InjectionHead | None = None) -> None:
         """Classify with an embedder.
 

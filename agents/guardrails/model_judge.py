@@ -22,6 +22,8 @@ class Decide(Protocol):
 class ModelJudge:
     """Tier 3: a decision about each window of a text. Costs one forward pass a window."""
 
+    kinds = frozenset({Kind.JUDGED})
+
     def __init__(self, decide: Decide, *, threshold: float = 0.8, max_windows: int = 32) -> None:
         """Judge with a decision.
 

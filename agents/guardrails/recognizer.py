@@ -5,6 +5,9 @@ consists of characters of the recognizer's alphabet, has at most `max_chars` of 
 by at most `CONTEXT` characters before and by one behind. A start is therefore decided once the run of
 alphabet characters that it lies in has ended, or `max_chars` more characters are known.
 
+A recognizer with an `opening` holds text back only from a place at which its pattern can begin, so that prose
+passes at once.
+
 Cost: O(characters) for a piece, plus the run that was held back.
 """
 
@@ -43,6 +46,8 @@ class Recognizer:
         max_chars: upper bound of a match's length.
         prefix: what every match begins with, as it is spelled; empty if there is no such text. A text is held
             back only from there on.
+        opening: in place of a prefix: matches at every offset at which `pattern` matches or, with more text
+            behind the end, could match; None if there is no such pattern. It looks behind as `pattern` does.
         hints: texts of which every match contains one; a text without them is not searched. A search for a
             literal text is some twenty times as fast as one for a pattern.
         validate: decides about a match.
@@ -58,9 +63,16 @@ class Recognizer:
     hints: tuple[str, ...] = ()
     validate: Validate = accept
     confidence: float = 1.0
+    opening: re.Pattern[str] | None = None
 
     def undecided(self, text: str) -> int:
         """The first offset at which a match may begin that more text could change; `len(text)` if none."""
+        if self.opening is not None:
+            lowest = max(0, len(text) - self.max_chars)
+            if self.opening.search(text, lowest) is None:
+                return len(text)
+            begun = self.opening.search(text, _run_start(self.alphabet, text, self.max_chars))
+            return len(text) if begun is None else begun.start()
         if not self.prefix:
             return _run_start(self.alphabet, text, self.max_chars)
         first = text.find(self.prefix, max(0, len(text) - self.max_chars))
@@ -105,6 +117,7 @@ def recognizer(
     validate: Validate = accept,
     confidence: float = 1.0,
     flags: int = 0,
+    opening: str = "",
 ) -> Recognizer:
     """A recognizer from the sources of its patterns."""
     return Recognizer(
@@ -117,6 +130,7 @@ def recognizer(
         hints,
         validate,
         confidence,
+        re.compile(opening, flags) if opening else None,
     )
 
 
@@ -136,6 +150,15 @@ class Scan:
         """Begin with an empty text."""
         self._recognizer = recognizer
         self._next = 0
+
+    @property
+    def name(self) -> str:
+        """The recognizer's name."""
+        return self._recognizer.name
+
+    def skip_to(self, offset: int) -> None:
+        """Begin no match before this offset of the whole text: nothing can begin there."""
+        self._next = max(self._next, offset)
 
     def advance(self, text: str, base: int, *, finished: bool) -> tuple[list[Detection], int]:
         """Decide what can be decided.

@@ -41,6 +41,14 @@ class RedactionMap:
         self._placeholders[name, value] = placeholder
         return placeholder
 
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def kinds_in(self, text: str) -> list[Kind]:
+        """The kinds of the placeholders of this conversation in a text, in order."""
+        found = (match for match in _PLACEHOLDER.finditer(text) if match[0] in self._values)
+        return [Kind(match[1].lower()) for match in found]
+
     def restore(self, text: str) -> str:
         """The text with the placeholders that this conversation issued replaced by their values."""
         return _PLACEHOLDER.sub(lambda match: self._values.get(match[0], match[0]), text)
@@ -56,6 +64,8 @@ class StreamRestore:
 
     def feed(self, piece: str) -> str:
         """The restored text that is certain now."""
+        if not self._held and "⟦" not in piece:
+            return piece
         text = self._held + piece
         unfinished = _UNFINISHED.search(text)
         end = len(text) if unfinished is None else unfinished.start()

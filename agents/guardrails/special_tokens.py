@@ -18,6 +18,7 @@ def special_tokens() -> tuple[Recognizer, ...]:
             r"(?:begin|end)_of_(?:text|sentence))>|<</?SYS>>|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS)\]",
             alphabet=r"[A-Za-z0-9_▁<>|｜\[\]/]",
             max_chars=50,
+            opening=r"[<\[]",
             hints=("<|", "<｜", "_of_", "SYS>>", "INST]", "_TOOLS]", "TOOL_CALLS]", "_PROMPT]"),
         ),
     )

@@ -21,7 +21,6 @@ from agents.memory.entry import (
     ScopeKind,
     entry_fields,
 )
-from agents.memory.location import memory_path
 from agents.memory.recall import recall
 from agents.memory.render import render_memories
 from agents.memory.store import MemoryStore
@@ -68,11 +67,14 @@ def project_scope(folder: Path) -> Scope:
     return Scope(ScopeKind.PROJECT, str(folder.resolve()))
 
 
-def memory_tool(path: Callable[[], Path] = memory_path) -> Tool:
-    """The tool over the database at `path()`, which is opened for each call."""
+def memory_tool(path: Callable[[], Path] | None = None) -> Tool:
+    """The tool over the database at `path()`, by default the run's own, which is opened for each call."""
 
     async def call(arguments: MemoryArguments, context: ToolContext) -> ToolOutput:
-        return await asyncio.to_thread(_act, path(), arguments, context)
+        database = context.memory if path is None else path()
+        if database is None:
+            return ToolOutput("There is no memory in this run.", failed=True)
+        return await asyncio.to_thread(_act, database, arguments, context)
 
     return Tool(
         name="memory",

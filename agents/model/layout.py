@@ -172,9 +172,14 @@ class SharedLayout:
 
 
 def catalogue(tools: Iterable[Tool]) -> str:
-    """One line per tool, in the order of their names: name, arguments, description."""
+    """One line per tool, in the order of their names: name, arguments, description.
+
+    Tools that are not available are left out.
+    """
     lines = []
     for tool in sorted(tools, key=lambda tool: tool.name):
+        if tool.unavailable:
+            continue
         schema = tool.arguments.model_json_schema()
         required = set(schema.get("required", ()))
         names = [name if name in required else f"{name}?" for name in schema.get("properties", {})]

@@ -16,6 +16,7 @@ class MemoryOp(Part):
         key: stable hash of the normalised text, the same in every process.
         scope: whose memory.
         importance: in [0, 1]; stored entries only.
+        result: what the memory answered; empty if it was not used.
     """
 
     op: Literal["store", "recall", "forget"]
@@ -23,6 +24,7 @@ class MemoryOp(Part):
     key: Word
     scope: Literal["user", "project", "agent"] = "project"
     importance: float = Field(default=0.5, ge=0, le=1)
+    result: Paragraph = ""
 
 
 class MemoryOps(Output):

@@ -1,16 +1,14 @@
 """`Pipeline` and `Node`: a directed acyclic graph of agents, checked before it starts."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
-from typing import Literal
 
 from agents.api.errors import InvalidSpec, UnknownAgent
 from agents.api.finding import Severity
+from agents.procedures.reducers import REDUCERS
 from agents.roster.roster import Roster
 
-Reducer = Literal["findings", "vote", "concatenate", "report"]
-REDUCERS: tuple[Reducer, ...] = ("findings", "vote", "concatenate", "report")
 MANDATORY_GATES = ("syntax_audit", "security_audit", "output_verifier")
 """Agents that a pipeline chosen by a router cannot leave out."""
 
@@ -43,7 +41,7 @@ class Node:
     Attributes:
         name: unique in the pipeline.
         agent: key of the agent.
-        reduce: how the outputs of `needs` are joined by code.
+        reduce: name of the reducer that joins the outputs of `needs`.
         pipeline: name of a pipeline to run, or `{node.member}` to run the one that a router chose.
         needs: nodes that must have finished.
         task: the task; `{task}` is the run's, `{node.member}` a text member of an earlier output. Empty
@@ -57,7 +55,7 @@ class Node:
 
     name: str
     agent: str = ""
-    reduce: Reducer | None = None
+    reduce: str | None = None
     pipeline: str = ""
     needs: tuple[str, ...] = ()
     task: str = ""
@@ -123,12 +121,17 @@ def _check_gates(pipeline: Pipeline) -> None:
 _SIDE_EFFECTS = {"write", "edit", "shell", "python", "http_fetch"}
 
 
-def check_pipeline(pipeline: Pipeline, roster: Roster) -> None:
+def check_pipeline(pipeline: Pipeline, roster: Roster, reducers: Container[str] = REDUCERS) -> None:
     """Check the graph against the roster.
 
+    Args:
+        pipeline: the graph.
+        roster: the agents.
+        reducers: names of the reducers; `Registry.reducers` has those of the plugins, too.
+
     Raises:
-        InvalidSpec: a cycle, an unknown node or agent, a condition on a node that is not needed, retries of
-            an agent with side effects, an unknown output.
+        InvalidSpec: a cycle, an unknown node, agent or reducer, a condition on a node that is not needed,
+            retries of an agent with side effects, an unknown output.
     """
     name = pipeline.name
     if not pipeline.nodes or len(pipeline.nodes) > MAX_NODES:
@@ -139,7 +142,7 @@ def check_pipeline(pipeline: Pipeline, roster: Roster) -> None:
                 raise InvalidSpec(
                     f"Pipeline {name}: node {node.name} needs {need}, which is no node."
                 )
-        _check_node(node, name, roster)
+        _check_node(node, name, roster, reducers)
     try:
         pipeline.order()
     except CycleError as error:
@@ -153,12 +156,14 @@ def check_pipeline(pipeline: Pipeline, roster: Roster) -> None:
         _check_gates(pipeline)
 
 
-def _check_node(node: Node, pipeline: str, roster: Roster) -> None:
+def _check_node(node: Node, pipeline: str, roster: Roster, reducers: Container[str]) -> None:
     where = f"Pipeline {pipeline}: node {node.name}"
     if (bool(node.agent), node.reduce is not None, bool(node.pipeline)).count(True) != 1:
         raise InvalidSpec(f"{where} must have exactly one of agent, reduce and pipeline.")
     if node.reduce is not None and not node.needs:
         raise InvalidSpec(f"{where} reduces nothing: give it needs.")
+    if node.reduce is not None and node.reduce not in reducers:
+        raise InvalidSpec(f"{where}: there is no reducer {node.reduce!r:.60}.")
     if node.when is not None and node.when.node not in node.needs:
         raise InvalidSpec(f"{where} has a condition on {node.when.node}, which it does not need.")
     if not node.agent:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.api.errors import InvalidSpec, UnknownAgent
 from agents.api.finding import Severity
-from agents.pipelines.pipeline import Condition, Node, Pipeline, Reducer
+from agents.pipelines.pipeline import Condition, Node, Pipeline
 from agents.text.near import near_matches
 
 MAX_FILE_BYTES = 65_536
@@ -29,7 +29,7 @@ class _ConditionFields(_Strict):
 
 class _NodeFields(_Strict):
     agent: str = ""
-    reduce: Reducer | None = None
+    reduce: str | None = Field(default=None, max_length=64)
     pipeline: str = Field(default="", max_length=200)
     needs: list[Name] = Field(default_factory=list)
     task: str = Field(default="", max_length=4_000)

@@ -16,19 +16,22 @@ from agents.api.agent_spec import PermissionMode
 from agents.api.budget import Budget
 from agents.api.errors import AgentError, InvalidTask
 from agents.api.events import RunEvent, RunEventType, RunState
+from agents.api.finding import finding_from_fields
 from agents.api.usage import Usage
 from agents.pipelines.pipeline import Condition, Node, Pipeline
 from agents.pipelines.pipeline_file import find_pipeline
-from agents.pipelines.reducers import merged_findings, reduce_outputs
 from agents.pipelines.templates import fill
 from agents.plugins.registry import Registry
 from agents.procedures.procedure import AgentTask
+from agents.procedures.reducers import findings
 from agents.roster.roster import Roster
 from agents.runs.agent_run import AgentRun, ModelPhase, detector_results, inputs_of, new_run_id
 from agents.runs.approvals import Approvals
 from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
 from agents.runs.result import RunResult, result_from_fields
+from agents.runs.run_guard import RunGuard
+from agents.runs.run_memory import FinishedRun, RunMemory, remembered
 from agents.runs.run_store import RunStore
 from agents.runs.tool_settings import ToolSettings
 from agents.tools.tool import Taint
@@ -78,7 +81,7 @@ class PipelineResult:
 
     def fields(self) -> dict[str, Any]:
         """The result as JSON members: those of `pravaha pipelines run --json`."""
-        found = merged_findings(self.nodes).model_dump(mode="json")["findings"]
+        found = findings(self.nodes).model_dump(mode="json")["findings"]
         output = self.result
         return {
             "run": self.run,
@@ -105,6 +108,8 @@ class Means:
         mode: permission mode.
         model: the model phase, or None.
         store: where results are kept, or None to keep nothing.
+        guard: checks what the model reads and writes, or None.
+        memory: where runs recall from and leave an episode, or None.
         settings: what the user decided about tools.
     """
 
@@ -115,6 +120,8 @@ class Means:
     mode: PermissionMode = "ask"
     model: ModelPhase | None = None
     store: RunStore | None = None
+    guard: RunGuard | None = None
+    memory: RunMemory | None = None
     settings: ToolSettings = field(default_factory=ToolSettings)
 
 
@@ -211,7 +218,30 @@ class PipelineRun:
         if state is RunState.OK and failed:
             reason = self.results[failed].error if failed in self.results else self._reasons[failed]
             state, error = RunState.FAILED, f"{failed}: {reason}"
-        return self._finish(state, error)
+        result = self._result_of(state, error)
+        await self._remember(result)
+        self._finish(result)
+        return result
+
+    async def _remember(self, result: PipelineResult) -> None:
+        """Leave the episode of the run."""
+        if self._means.memory is None:
+            return
+        found = findings(result.nodes).findings
+        finished = FinishedRun(
+            run=self.id,
+            origin=self.pipeline.name,
+            task=self._task,
+            state=result.state,
+            error=result.error,
+            findings=[finding_from_fields(one.model_dump()) for one in found],
+            usage=result.usage,
+            events=self.log.since(0),
+            taint=self.taint,
+        )
+        data = await asyncio.to_thread(remembered, self._means.memory, finished)
+        if data is not None:
+            self._event(RunEventType.MEMORY, **data)
 
     def _seconds_left(self) -> float:
         return self._began + self.pipeline.seconds - self._clock()
@@ -268,11 +298,7 @@ class PipelineRun:
         needed = {name: self.results[name] for name in node.needs if name in self.results}
         taint = self._taint.union(*(result.taint for result in needed.values()))
         if node.reduce is not None:
-            return replace(
-                self._result(node, RunState.OK, ""),
-                output=reduce_outputs(node.reduce, needed),
-                taint=taint,
-            )
+            return replace(self._reduced(node, node.reduce, needed), taint=taint)
         task = self._node_task(node, needed)
         if node.pipeline:
             return await self._run_pipeline(node, task, needed, taint)
@@ -290,6 +316,9 @@ class PipelineRun:
             mode=self._means.mode,
             budget=Budget(tokens, min(spec.budget.seconds, node.timeout_s), spec.budget.tools),
             model=self._means.model if tokens else None,
+            guard=self._means.guard,
+            memory=self._means.memory,
+            records_episode=False,
             log=self.log,
             node=node.name,
             settings=self._means.settings,
@@ -305,6 +334,20 @@ class PipelineRun:
             return replace(result, state=_node_state(result))
         finally:
             self._tokens_left += tokens - min(tokens, run.meter.tokens_used)
+
+    def _reduced(self, node: Node, name: str, needed: Mapping[str, RunResult]) -> RunResult:
+        """The result of a node that joins others.
+
+        Raises:
+            AgentError: the reducer is not registered any more, or it raised.
+        """
+        try:
+            output = self._means.registry.reducers[name](needed)
+        except Exception as error:  # a plugin's code: anything may be raised
+            raise AgentError(
+                f"The reducer {name} failed: {type(error).__name__}: {error!s:.200}."
+            ) from error
+        return replace(self._result(node, RunState.OK, ""), output=output)
 
     def _gaps(self, node: Node) -> list[str]:
         return [
@@ -339,7 +382,7 @@ class PipelineRun:
         inner = PipelineRun(
             replace(pipeline, tokens=min(pipeline.tokens, self._tokens_left)),
             task,
-            replace(self._means, store=None),
+            replace(self._means, store=None, memory=self._inner_memory()),
             cancelled=self._cancelled,
             parent=self.id,
             depth=self._depth + 1,
@@ -350,7 +393,7 @@ class PipelineRun:
         result = await inner.execute()
         output = None if result.result is None else result.result.output
         if output is None or not hasattr(output, "findings"):
-            output = merged_findings(result.nodes) if output is None else output
+            output = findings(result.nodes) if output is None else output
         self._tokens_left -= min(self._tokens_left, result.usage.computed_tokens)
         return replace(
             self._result(node, result.state, result.error),
@@ -359,6 +402,16 @@ class PipelineRun:
             usage=result.usage,
             taint=taint.union(*(one.taint for one in result.nodes.values())),
         )
+
+    def _inner_memory(self) -> RunMemory | None:
+        """The memory of a pipeline inside of this one, whose episode is this one's."""
+        memory = self._means.memory
+        return None if memory is None else replace(memory, records=False)
+
+    @property
+    def taint(self) -> frozenset[Taint]:
+        """Labels of everything that the nodes have read."""
+        return self._taint.union(*(result.taint for result in self.results.values()))
 
     def _relay(self, node: Node, event: RunEvent) -> None:
         name = f"{node.name}/{event.node}" if event.node else node.name
@@ -408,10 +461,12 @@ class PipelineRun:
             if state is RunState.PENDING:
                 self._set_state(name, RunState.SKIPPED, "the run ended")
 
-    def _finish(self, state: RunState, error: str) -> PipelineResult:
-        self._event(RunEventType.RUN_STATE, state=state.value, error=error)
-        self._save(lambda store: store.finish(self.id, state, now=time.time()))
+    def _finish(self, result: PipelineResult) -> None:
+        self._event(RunEventType.RUN_STATE, state=result.state.value, error=result.error)
+        self._save(lambda store: store.finish(self.id, result.state, now=time.time()))
         self._store_events()
+
+    def _result_of(self, state: RunState, error: str) -> PipelineResult:
         usage = Usage()
         for result in self.results.values():
             usage = usage.plus(result.usage)

@@ -18,6 +18,7 @@ from agents.outputs.base import Output
 from agents.plugins.hooks import API_VERSION, hookimpl
 from agents.procedures import audit, design, execution, security
 from agents.procedures.procedure import Procedure
+from agents.procedures.reducers import REDUCERS, Reducer
 from agents.tools.builtin import TOOLS
 from agents.tools.tool import Tool
 
@@ -63,6 +64,12 @@ def pravaha_procedures() -> Mapping[str, Procedure]:
         **security.PROCEDURES,
         **design.PROCEDURES,
     }
+
+
+@hookimpl
+def pravaha_reducers() -> Mapping[str, Reducer]:
+    """All built-in reducers."""
+    return REDUCERS
 
 
 @hookimpl

@@ -9,6 +9,7 @@ from agents.detectors.detector import Detector
 from agents.guardrails.builtin import RecognizerFactory
 from agents.outputs.base import Output
 from agents.procedures.procedure import Procedure
+from agents.procedures.reducers import Reducer
 from agents.tools.tool import Tool
 
 GROUP = "pravaha"
@@ -44,6 +45,11 @@ class Hooks:
     @hookspec
     def pravaha_procedures(self) -> Mapping[str, Procedure]:
         """Procedures by the key of their agent."""
+        raise NotImplementedError
+
+    @hookspec
+    def pravaha_reducers(self) -> Mapping[str, Reducer]:
+        """Reducers of pipelines by name; their names must be new."""
         raise NotImplementedError
 
     @hookspec

@@ -4,7 +4,7 @@ A plugin that cannot be loaded or that raises is listed with its error and left 
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -15,9 +15,11 @@ import pluggy
 from agents.api.errors import UnknownAgent
 from agents.detectors.detector import Detector
 from agents.guardrails.builtin import RecognizerFactory
+from agents.mcp.servers import McpServers
 from agents.outputs.base import Output
 from agents.plugins.hooks import API_VERSION, GROUP, Hooks
 from agents.procedures.procedure import Procedure
+from agents.procedures.reducers import Reducer
 from agents.tools.tool import Tool
 
 _LOG = logging.getLogger(__name__)
@@ -43,16 +45,18 @@ class PluginInfo:
 
 @dataclass(slots=True)
 class Registry:
-    """Everything by name; folders of specifications and pipelines."""
+    """Everything by name; folders of specifications and pipelines; the configured MCP servers."""
 
     detectors: dict[str, Detector] = field(default_factory=dict)
     tools: dict[str, Tool] = field(default_factory=dict)
     guardrails: dict[str, RecognizerFactory] = field(default_factory=dict)
     outputs: dict[str, type[Output]] = field(default_factory=dict)
     procedures: dict[str, Procedure] = field(default_factory=dict)
+    reducers: dict[str, Reducer] = field(default_factory=dict)
     agent_folders: list[Path] = field(default_factory=list)
     pipeline_folders: list[Path] = field(default_factory=list)
     plugins: list[PluginInfo] = field(default_factory=list)
+    mcp: McpServers = field(default_factory=McpServers)
 
     def detector(self, name: str) -> Detector:
         """The detector with this name.
@@ -64,6 +68,10 @@ class Registry:
             return self.detectors[name]
         except KeyError:
             raise UnknownAgent(f"There is no detector {name}.") from None
+
+    def catalogue(self) -> Sequence[Tool]:
+        """All tools that prompts may name: those registered, and the approved ones of MCP servers."""
+        return (*self.tools.values(), *self.mcp.catalogue())
 
     def tool(self, name: str) -> Tool:
         """The tool with this name.
@@ -144,6 +152,7 @@ def _collect(registry: Registry, manager: pluggy.PluginManager) -> dict[str, lis
         "guardrails": {k: v for part in hook.pravaha_guardrails() for k, v in part.items()},
         "outputs": {one.__name__: one for one in items(hook.pravaha_outputs)},
         "procedures": {k: v for part in hook.pravaha_procedures() for k, v in part.items()},
+        "reducers": {k: v for part in hook.pravaha_reducers() for k, v in part.items()},
     }
     for kind, named in found.items():
         twice = sorted(set(named) & set(getattr(registry, kind)))

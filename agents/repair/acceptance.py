@@ -1,24 +1,37 @@
-"""Whether a patch is accepted: decided by tests and detectors, never by an agent's claim.
+"""`Gate`: whether a patch is accepted. Tests and detectors decide, never an agent's claim.
 
-The conditions: the new test fails before the change; the diff applies and the files parse; no existing test
-is deleted, skipped or weakened; the detector no longer fires and is not silenced; there is no new finding of
-the same or a higher severity; the new test passes; no test that passed fails or is gone.
+A patch is refused if `change_check` refuses it, if the new test does not fail before it and pass after it, or
+if a test that passed fails or no longer runs. What is left is accepted only if it is proved:
+
+    known rewrite (`fixers`)   by a test of behaviour, or by a source check if the project's tests run the
+                               changed lines
+    any other patch            by a test of behaviour, and equal results on ordinary values (`comparison`)
+
+What is not proved is shown to a person with the reason; without a person it is rejected.
+Each decision costs two to five runs of pytest, two of them over all tests at most.
 """
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Literal
 
 from agents.api.errors import InvalidTask
 from agents.api.finding import Finding
-from agents.detectors.audit.python_module import is_test_path
-from agents.detectors.audit.regression.weakened_tests import test_changes
-from agents.detectors.detector import DetectorContext
+from agents.detectors.detector import Detector
 from agents.outputs.patch import Patch
 from agents.outputs.test_file import TestFile
-from agents.procedures.audit.patch_applier import still_fires
-from agents.procedures.audit.regression_guard import new_findings
+from agents.procedures.audit.patch_applier import patch_of
+from agents.repair.change_check import Findings, refusal_of
+from agents.repair.comparison import comparison_test
+from agents.repair.execution_probe import probed_text
+from agents.repair.protected_files import is_protected
 from agents.repair.test_run import TestResults, run_tests
 from agents.repair.work_copy import WorkCopy
 from agents.workspace.workspace import Workspace
+
+Proof = Literal["tests", "approval", ""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +41,10 @@ class Acceptance:
     Attributes:
         finding: what it repairs.
         patch: the patch.
-        test: the reproducing test.
+        test: the reproducing test; `cannot_do` if there is none.
         accepted: whether it stays.
         reason: why it was rejected; what proved it, if it was accepted.
+        proof: what it was accepted by; empty if it was not.
     """
 
     finding: Finding
@@ -38,108 +52,222 @@ class Acceptance:
     test: TestFile
     accepted: bool
     reason: str
+    proof: Proof = ""
 
 
-async def try_patch(
-    copy: WorkCopy, finding: Finding, patch: Patch, test: TestFile, baseline: TestResults
-) -> Acceptance:
-    """Try a patch in the copy; it stays there if it is accepted, and is taken back otherwise.
+Approve = Callable[[Finding, Patch, str], Awaitable[bool]]
+"""Asks a person about a patch that tests do not prove, with the reason; whether it may stay."""
 
-    Args:
-        copy: the copy, in the state that `baseline` is of.
-        finding: what is to be repaired.
-        patch: the change; its diff may not touch the reproducing test.
-        test: the reproducing test.
-        baseline: the outcome of all tests before the change.
+
+async def nobody(finding: Finding, patch: Patch, doubt: str) -> bool:
+    """Approves nothing."""
+    return False
+
+
+class Gate:
+    """Tries patches in one copy. Use from one event loop, one patch at a time.
+
+    Attributes:
+        baseline: outcome of all tests in the copy's present state.
     """
 
-    def rejected(reason: str) -> Acceptance:
-        return Acceptance(finding, patch, test, False, reason)
+    def __init__(
+        self,
+        copy: WorkCopy,
+        baseline: TestResults,
+        detectors: Sequence[Detector],
+        *,
+        approve: Approve = nobody,
+    ) -> None:
+        """Begin.
 
-    if patch.cannot_do or not patch.diff:
-        return rejected(patch.cannot_do or "The patch is empty.")
-    if test.cannot_do or not test.code:
-        return rejected(f"No test can show the defect: {test.cannot_do or 'there is none'}")
-    before = copy.workspace()
-    if before.get(test.path) is not None:
-        return rejected(f"{test.path} exists already.")
-    copy.restore({test.path: test.code})
-    undo: dict[str, str | None] = {test.path: None}
-    try:
-        shown = await run_tests(copy.root, [test.path])
-        if shown.problem or not shown.failed or shown.passed:
-            return _undone(copy, undo, rejected("The new test does not fail before the change."))
-        undo |= copy.apply(patch.diff)
-        if undo[test.path] is not None:
-            return _undone(copy, undo, rejected("The patch changes its own test."))
-        reason = _static_refusal(before, copy.workspace(), finding)
-        reason = reason or await _test_refusal(copy, test, baseline)
-    except InvalidTask as error:
-        reason = str(error)
-    except BaseException:
-        copy.restore(undo)
-        raise
-    if reason:
-        return _undone(copy, undo, rejected(reason))
-    how = "a test of its behaviour" if test.kind == "behaviour" else "a check of its source"
-    return Acceptance(finding, patch, test, True, f"Shown by {how}; all tests pass.")
+        Args:
+            copy: where patches are tried.
+            baseline: outcome of all its tests.
+            detectors: the auditors' detectors.
+            approve: asks about patches that tests do not prove.
+        """
+        self.baseline = baseline
+        self._copy = copy
+        self._found = Findings(detectors)
+        self._approve = approve
+
+    async def decide(self, finding: Finding, patch: Patch, tests: Sequence[TestFile]) -> Acceptance:
+        """Try a patch; it stays in the copy with its test if it is accepted, and is taken back otherwise.
+
+        Args:
+            finding: what is to be repaired.
+            patch: the change.
+            tests: tests that may show the finding, the best first; the first that fails is used.
+        """
+        trial = _Trial(finding, patch, self._copy.workspace())
+        if patch.cannot_do or not patch.diff:
+            return trial.rejected(patch.cannot_do or "The patch is empty.")
+        if is_protected(finding.file):
+            return trial.rejected(
+                f"{finding.file} is a test or configures tools: a repair does not change it."
+            )
+        undo: dict[str, str | None] = {}
+        kept = False
+        try:
+            decision = await self._decide(trial, tests, undo)
+            kept = decision.accepted
+            return decision
+        except InvalidTask as error:
+            return trial.rejected(str(error))
+        finally:
+            if not kept:
+                self._copy.restore(undo)
+
+    async def _decide(
+        self, trial: "_Trial", tests: Sequence[TestFile], undo: dict[str, str | None]
+    ) -> Acceptance:
+        finding, patch, before = trial.finding, trial.patch, trial.before
+        undo |= self._copy.apply(patch.diff)
+        known = patch_of(finding, before).diff == patch.diff
+        after = self._copy.workspace()
+        refusal = await asyncio.to_thread(
+            refusal_of, finding, before, after, self._found, known=known
+        )
+        if refusal:
+            return trial.rejected(refusal)
+        self._copy.restore(undo)
+        trial.test = await self._failing(tests, before)
+        self._copy.apply(patch.diff)
+        if trial.test.code:
+            undo[trial.test.path] = None
+            self._copy.restore({trial.test.path: trial.test.code})
+        whole = await self._run()
+        refusal = _broken(whole, self.baseline) or await self._still_failing(trial.test, whole)
+        if refusal:
+            return trial.rejected(refusal)
+        doubt = await self._doubt(trial, known=known)
+        if doubt and not await self._approve(finding, patch, doubt):
+            return trial.rejected(f"{doubt} Nobody approved it.")
+        self.baseline = whole
+        if doubt:
+            return trial.accepted(f"Approved by a person. {doubt}", "approval")
+        how = (
+            "a test of its behaviour" if trial.test.kind == "behaviour" else "a check of its source"
+        )
+        return trial.accepted(f"Shown by {how}; all tests pass.", "tests")
+
+    async def _failing(self, tests: Sequence[TestFile], before: Workspace) -> TestFile:
+        """The first test that fails in the present state; one with `cannot_do` if none does."""
+        for test in tests:
+            if before.get(test.path) is not None:
+                continue
+            shown = await self._try(test)
+            if not shown.problem and shown.failed and not shown.passed:
+                return test
+        reason = "No test can show it without knowing what is meant."
+        if tests:
+            reason = "None of the generated tests fails before the change."
+        return TestFile(cannot_do=reason)
+
+    async def _still_failing(self, test: TestFile, whole: TestResults) -> str:
+        """Why the new test does not show the repair, or empty.
+
+        It runs again if the run of all tests did not collect it.
+        """
+        if not test.code:
+            return ""
+        name = f"::{PurePosixPath(test.path).stem}"
+        if not any(one.endswith(name) for one in whole.passed | whole.failed):
+            whole = await self._run([test.path])
+        passed = any(one.endswith(name) for one in whole.passed - whole.failed)
+        return "" if passed else whole.problem or "The new test does not pass after the change."
+
+    async def _try(self, test: TestFile, extra: tuple[str, str] | None = None) -> TestResults:
+        """Run one test that does not stay, beside another file that does not."""
+        files = {test.path: test.code} | ({extra[0]: extra[1]} if extra else {})
+        self._copy.restore(files)
+        try:
+            return await self._run([test.path])
+        finally:
+            self._copy.restore(dict.fromkeys(files))
+
+    async def _run(self, paths: Sequence[str] = ()) -> TestResults:
+        try:
+            return await run_tests(self._copy.root, paths)
+        finally:
+            self._copy.undo_side_effects()
+
+    async def _doubt(self, trial: "_Trial", *, known: bool) -> str:
+        """Why tests do not prove the patch; empty if they do.
+
+        Raises:
+            InvalidTask: the patch changes results that it must not change.
+        """
+        test = trial.test
+        if not test.code:
+            return f"No test shows {trial.finding.rule} here: {test.cannot_do}"
+        if known and test.kind == "behaviour":
+            return ""
+        if known:
+            return "" if await self._runs_change(trial) else (
+                "Only a check of the source shows it, and no test of the project runs the changed lines."
+            )  # fmt: skip
+        if test.kind != "behaviour":
+            return "Only a check of the source shows it, and the change is no known rewrite."
+        return await self._uncompared(trial)
+
+    async def _uncompared(self, trial: "_Trial") -> str:
+        """Why the results before and after could not be compared; empty if they are equal."""
+        path = PurePosixPath(trial.finding.file)
+        beside = str(path.with_name(f"pravaha_before_{path.stem}.py"))
+        test = comparison_test(trial.finding, trial.before, beside)
+        original = trial.before.get(trial.finding.file)
+        if test.cannot_do or original is None or trial.before.get(beside) is not None:
+            return f"The results before and after cannot be compared: {test.cannot_do}"
+        shown = await self._try(test, (beside, original.data.decode("utf-8")))
+        if shown.failed:
+            raise InvalidTask("The change alters results that have nothing to do with the finding.")
+        if shown.problem or not shown.passed:
+            return "The results before and after cannot be compared: the function cannot be called alone."
+        return ""
+
+    async def _runs_change(self, trial: "_Trial") -> bool:
+        """Whether a test of the project fails if the changed lines raise."""
+        path = trial.finding.file
+        before, now = trial.before.get(path), self._copy.workspace().get(path)
+        if before is None or now is None or now.language != "python":
+            return False
+        text = probed_text(before.text, now.text)
+        if text is None:
+            return False
+        self._copy.restore({path: text})
+        try:
+            probed = await self._run()
+        finally:
+            self._copy.restore({path: now.data.decode("utf-8")})
+        return bool(probed.problem or self.baseline.passed - probed.passed)
 
 
-def _undone(copy: WorkCopy, undo: dict[str, str | None], decision: Acceptance) -> Acceptance:
-    copy.restore(undo)
-    return decision
+@dataclass(slots=True)
+class _Trial:
+    """A patch that is being tried."""
+
+    finding: Finding
+    patch: Patch
+    before: Workspace
+    test: TestFile = field(default_factory=lambda: TestFile(cannot_do="No test was tried."))
+
+    def rejected(self, reason: str) -> Acceptance:
+        """It is taken back."""
+        return Acceptance(self.finding, self.patch, self.test, False, reason)
+
+    def accepted(self, reason: str, proof: Proof) -> Acceptance:
+        """It stays."""
+        return Acceptance(self.finding, self.patch, self.test, True, reason, proof)
 
 
-def _static_refusal(before: Workspace, after: Workspace, finding: Finding) -> str:
-    """Why the change is refused without running it, or empty."""
-    for file in after:
-        old = before.get(file.path)
-        parsed = old is None or old.python is not None
-        if file.language == "python" and file.python is None and parsed:
-            return f"{file.path} does not parse after the change."
-    weakened = list(test_changes(before, after, DetectorContext()))
-    if weakened:
-        return f"A test was weakened: {weakened[0].message}"
-    for file in before:
-        kept = after.get(file.path)
-        if is_test_path(file.path) and (kept is None or kept.data != file.data):
-            return f"The change touches the test {file.path}: a repair may only add one."
-    changed = after.get(finding.file)
-    if changed is None:
-        return f"The change removes {finding.file}."
-    if still_fires(finding, before, changed):
-        return f"{finding.rule} is still reported."
-    if _silences(before, after):
-        return "The change silences a detector instead of repairing the code."
-    for new in new_findings(before, after):
-        if new.severity.at_least(finding.severity):
-            return f"The change brings a new finding: {new.rule} at {new.file}:{new.line}."
-    return ""
-
-
-_SILENCERS = ("noqa", "nosec", "type: ignore", "pragma: no cover", "pylint: disable", "nosemgrep",
-              "eslint-disable", "@ts-ignore", "allowlist secret")  # fmt: skip
-
-
-def _silences(before: Workspace, after: Workspace) -> bool:
-    """Whether comments that switch detectors off were added."""
-
-    def count(workspace: Workspace) -> int:
-        return sum(file.text.count(word) for file in workspace for word in _SILENCERS)
-
-    return count(after) > count(before)
-
-
-async def _test_refusal(copy: WorkCopy, test: TestFile, baseline: TestResults) -> str:
-    """Why the change is refused by tests, or empty."""
-    again = await run_tests(copy.root, [test.path])
-    if again.problem or again.failed or not again.passed:
-        return again.problem or "The new test still fails."
-    whole = await run_tests(copy.root)
+def _broken(whole: TestResults, baseline: TestResults) -> str:
+    """Why the outcome of all tests refuses a change, or empty."""
     if whole.problem:
         return whole.problem
     broken = sorted(whole.failed - baseline.failed)
     if broken:
         return f"{len(broken)} tests fail that did not, first {broken[0]}."
-    missing = sorted(baseline.passed - whole.passed - whole.failed)
+    missing = sorted(baseline.passed - whole.passed)
     return f"{len(missing)} tests no longer run, first {missing[0]}." if missing else ""

@@ -1,23 +1,25 @@
-"""`heal`: audit a folder, repair what tests can prove, audit again; at most three rounds.
+"""`Healer`: audit a copy, repair what tests can prove, audit again; at most three rounds.
 
-Works in a throw-away copy. The bars are 90, 80 and 70 points of 100 (`agents.procedures.audit.score`); an
-open critical finding fails at any bar. Repairs come from deterministic fixers; a model may propose more.
+The bars are 90, 80 and 70 points of 100 (`agents.procedures.audit.score`); an open critical finding fails at
+any bar. Repairs come from deterministic fixers; a model may propose more.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.api.errors import Cancelled, InvalidTask
+from agents.api.errors import InvalidTask
 from agents.api.events import RunEventType
 from agents.api.finding import Finding, Severity, merge_findings
 from agents.detectors.detector import Detector, DetectorContext
 from agents.outputs.patch import Patch
 from agents.procedures.audit.patch_applier import patch_of
-from agents.procedures.audit.score import score_of
-from agents.procedures.audit.test_generator import reproducing_test
-from agents.repair.acceptance import Acceptance, try_patch
+from agents.procedures.audit.score import counts_text, score_of
+from agents.procedures.audit.test_generator import reproducing_tests
+from agents.repair.acceptance import Acceptance, Approve, Gate, nobody
+from agents.repair.project_root import Project
+from agents.repair.result import RepairResult, Round
 from agents.repair.test_run import TestResults, run_tests
 from agents.repair.work_copy import WorkCopy
 from agents.runs.detection import DetectorResults
@@ -29,52 +31,8 @@ MAX_REPAIRS = 40
 """Patches tried in one round."""
 
 Proposer = Callable[[Finding, Workspace], Awaitable[Patch]]
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One round: the state that it found, and what was tried.
-
-    Attributes:
-        bar: the score that passes.
-        score: before its repairs.
-        findings: before its repairs.
-        decisions: about each patch.
-    """
-
-    bar: int
-    score: int
-    findings: tuple[Finding, ...]
-    decisions: tuple[Acceptance, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Healing:
-    """What came of it.
-
-    Attributes:
-        rounds: at most three.
-        passed: whether the last audit reached its bar without a critical finding.
-        score: of the last audit.
-        findings: that are left.
-        diff: everything that was accepted, tests included, as one unified diff.
-    """
-
-    rounds: tuple[Round, ...] = ()
-    passed: bool = False
-    score: int = 0
-    findings: tuple[Finding, ...] = ()
-    diff: str = ""
-
-    @property
-    def accepted(self) -> list[Acceptance]:
-        """The accepted patches of all rounds."""
-        return [one for each in self.rounds for one in each.decisions if one.accepted]
-
-    @property
-    def rejected(self) -> list[Acceptance]:
-        """The rejected patches of all rounds."""
-        return [one for each in self.rounds for one in each.decisions if not one.accepted]
+Reviewer = Callable[[Sequence[Finding], Workspace], Awaitable[list[Finding]]]
+"""What a model says about findings: the findings with its votes and its own ones."""
 
 
 async def fixers(finding: Finding, workspace: Workspace) -> Patch:
@@ -82,103 +40,266 @@ async def fixers(finding: Finding, workspace: Workspace) -> Patch:
     return await asyncio.to_thread(patch_of, finding, workspace)
 
 
+async def as_found(findings: Sequence[Finding], workspace: Workspace) -> list[Finding]:
+    """The detectors' findings as they are."""
+    return list(findings)
+
+
+@dataclass(frozen=True, slots=True)
+class HealOptions:
+    """How to repair.
+
+    Attributes:
+        min_severity: findings below it are reported and not repaired.
+        propose: makes the patch of one finding.
+        review: lets a model look at the first audit's findings.
+        approve: asks a person about patches that tests do not prove.
+        check: called between steps; raises to stop.
+    """
+
+    min_severity: Severity = Severity.HIGH
+    propose: Proposer = fixers
+    review: Reviewer = as_found
+    approve: Approve = nobody
+    check: Callable[[], None] = lambda: None
+
+
+class Healer:
+    """The rounds over one copy. What was reached can be read at any time, also after it was stopped.
+
+    Attributes:
+        rounds: finished rounds, and the present one so far.
+        findings: of the last audit.
+        notes: what detectors had to say.
+    """
+
+    def __init__(
+        self,
+        copy: WorkCopy,
+        project: Project,
+        detectors: Sequence[Detector],
+        log: EventLog,
+        options: HealOptions,
+    ) -> None:
+        self.rounds: list[Round] = []
+        self.findings: list[Finding] = []
+        self.notes: list[str] = []
+        self._copy = copy
+        self._project = project
+        self._detectors = detectors
+        self._log = log
+        self._options = options
+        self._by_model: list[Finding] = []
+        self._tried: set[tuple[str, bytes]] = set()
+        self._hopeless: set[str] = set()
+
+    @property
+    def bar(self) -> int:
+        """The bar that the last audit must reach."""
+        return BARS[max(0, len(self.rounds) - 1)]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the last audit reached it without a critical finding."""
+        critical = any(one.severity is Severity.CRITICAL for one in self.findings)
+        return score_of(self.findings) >= self.bar and not critical
+
+    async def audit(self) -> list[Finding]:
+        """Run the auditors in parallel over the copy; the audited part's findings, worst first."""
+        workspace = await asyncio.to_thread(self._copy.workspace)
+        context = DetectorContext(cancelled=self._stopped)
+        results = DetectorResults(workspace, context)
+        merged = await results.of(self._detectors)
+        said = results.notes(one.name for one in self._detectors)
+        self.notes += [one for one in said if one not in self.notes]
+        own = [one for one in merged if self._project.contains(one.file)]
+        if not self.rounds and not self._by_model:
+            reviewed = await self._options.review(own, workspace)
+            self._by_model = [one for one in reviewed if one.source == "model"]
+            self.findings = reviewed
+        else:
+            self.findings = merge_findings([*own, *_still_quoted(self._by_model, workspace)])
+        return self.findings
+
+    def _stopped(self) -> bool:
+        try:
+            self._options.check()
+        except Exception:
+            return True
+        return False
+
+    def wanted(self, workspace: Workspace) -> list[Finding]:
+        """The findings that go to repair: severe enough, and not tried yet in this state of their file."""
+        return [
+            one
+            for one in self.findings
+            if one.severity.at_least(self._options.min_severity)
+            and one.id not in self._hopeless
+            and (one.id, _data(workspace, one.file)) not in self._tried
+        ]
+
+    async def repair(self, baseline: TestResults) -> None:
+        """The rounds, from the audit's findings on. The last thing done is an audit.
+
+        Args:
+            baseline: outcome of all tests in the copy.
+
+        Raises:
+            Exception: what `check` raises.
+        """
+        gate = Gate(self._copy, baseline, self._detectors, approve=self._remembering_approve)
+        for number, bar in enumerate(BARS, 1):
+            workspace = await asyncio.to_thread(self._copy.workspace)
+            if not self.wanted(workspace):
+                return
+            node = f"round {number}"
+            score, found = score_of(self.findings), tuple(self.findings)
+            self._state(node, "running")
+            self.rounds.append(Round(bar, score, found, ()))
+            async for decision in self._decisions(gate, node):
+                made = (*self.rounds[-1].decisions, decision)
+                self.rounds[-1] = Round(bar, score, found, made)
+            after = (
+                f"score {score_of(self.findings)} of 100 (bar {bar}): {counts_text(self.findings)}"
+            )
+            self._state(node, "ok", reason=after)
+            if not any(one.accepted for one in self.rounds[-1].decisions):
+                return
+
+    async def _decisions(self, gate: Gate, node: str) -> AsyncIterator[Acceptance]:
+        """Repair one finding after the other, each once; after an accepted patch all auditors run again.
+
+        An accepted patch moves lines and may repair other findings, too.
+        """
+        attempted: set[str] = set()
+        for _ in range(MAX_REPAIRS):
+            workspace = await asyncio.to_thread(self._copy.workspace)
+            pending = [one for one in self.wanted(workspace) if one.id not in attempted]
+            if not pending:
+                return
+            self._options.check()
+            attempted.add(pending[0].id)
+            decision = await self._repair(gate, pending[0], node)
+            if decision.accepted:
+                await self.audit()
+                attempted.discard(pending[0].id)  # what still has this id is another place
+            yield decision
+
+    async def _repair(self, gate: Gate, finding: Finding, node: str) -> Acceptance:
+        place = f"{finding.rule} {finding.file}:{finding.line}"
+        self._log.append(
+            RunEventType.TOOL_STARTED, node=node, agent=node, tool="repair", arguments=place
+        )
+        workspace = await asyncio.to_thread(self._copy.workspace)
+        self._tried.add((finding.id, _data(workspace, finding.file)))
+        patch = await self._options.propose(finding, workspace)
+        if patch.cannot_do:
+            self._hopeless.add(finding.id)
+        tests = await asyncio.to_thread(reproducing_tests, finding, workspace)
+        known = {
+            "finding": finding.id,
+            "rule": finding.rule,
+            "file": finding.file,
+            "line": finding.line,
+        }
+        self._log.append(
+            RunEventType.PATCH_PROPOSED,
+            node=node,
+            agent=node,
+            **known,
+            cannot_do=patch.cannot_do,
+            reason=patch.reason,
+        )
+        decision = await gate.decide(finding, patch, tests)
+        kind = RunEventType.PATCH_ACCEPTED if decision.accepted else RunEventType.PATCH_REJECTED
+        self._log.append(
+            kind,
+            node=node,
+            agent=node,
+            **known,
+            reason=decision.reason,
+            proof=decision.proof,
+            patch=not patch.cannot_do,
+        )
+        self._log.append(
+            RunEventType.TOOL_FINISHED,
+            node=node,
+            agent=node,
+            tool="repair",
+            failed=not decision.accepted,
+            text=decision.reason,
+        )
+        return decision
+
+    async def _remembering_approve(self, finding: Finding, patch: Patch, doubt: str) -> bool:
+        self._hopeless.add(finding.id)  # a denied patch is not asked about again in the next round
+        return await self._options.approve(finding, patch, doubt)
+
+    def _state(self, node: str, state: str, **data: str) -> None:
+        self._log.append(RunEventType.NODE_STATE, node=node, agent=node, state=state, **data)
+
+
+def _still_quoted(findings: Sequence[Finding], workspace: Workspace) -> list[Finding]:
+    """A model's findings whose quote is still in their file."""
+    kept = []
+    for one in findings:
+        file = workspace.get(one.file)
+        if file is not None and one.evidence.strip() in (line.strip() for line in file.lines):
+            kept.append(one)
+    return kept
+
+
+def _data(workspace: Workspace, path: str) -> bytes:
+    file = workspace.get(path)
+    return b"" if file is None else file.data
+
+
 async def heal(
     root: Path,
     detectors: Sequence[Detector],
     *,
-    propose: Proposer = fixers,
+    options: HealOptions | None = None,
     log: EventLog | None = None,
-    cancelled: asyncio.Event | None = None,
-) -> Healing:
-    """Audit, repair and audit again in a copy of a folder.
+) -> RepairResult:
+    """Audit and repair a copy of a folder, without a run, approvals or a model.
 
     Running the folder's tests executes its code: the caller asks for approval first.
 
     Args:
         root: the folder; it is not changed.
         detectors: the auditors' detectors.
-        propose: makes the patch of one finding.
+        options: how to repair.
         log: told about each patch.
-        cancelled: set to stop between patches.
 
     Raises:
         InvalidTask: the folder's tests cannot be run, so that nothing could be proved.
-        Cancelled: it was stopped.
     """
-    stop = cancelled or asyncio.Event()
-    events = log or EventLog("repair")
-    rounds: list[Round] = []
     with await asyncio.to_thread(WorkCopy, root) as copy:
-        baseline = await run_tests(copy.root)
-        if baseline.problem:
-            raise InvalidTask(f"The tests of {root} cannot be run: {baseline.problem}")
-        tried: set[str] = set()
-        for bar in BARS:
-            findings = await _audit(copy, detectors, stop)
-            score = score_of(findings)
-            wanted = [
-                one
-                for one in findings
-                if one.severity.at_least(Severity.HIGH) and one.id not in tried
-            ]
-            if not wanted:
-                break
-            decisions: list[Acceptance] = []
-            for finding in wanted[:MAX_REPAIRS]:
-                if stop.is_set():
-                    raise Cancelled("The repair was cancelled.")
-                tried.add(finding.id)
-                decision = await _repair(copy, finding, propose, events, baseline)
-                decisions.append(decision)
-                if decision.accepted:
-                    baseline = await run_tests(copy.root)
-            rounds.append(Round(bar, score, tuple(findings), tuple(decisions)))
-            if not any(one.accepted for one in decisions):
-                break
-        left = await _audit(copy, detectors, stop)
-        bar = BARS[max(0, len(rounds) - 1)]
-        return Healing(
-            rounds=tuple(rounds),
-            passed=_passes(left, bar),
-            score=score_of(left),
-            findings=tuple(left),
+        events = log or EventLog("repair")
+        healer = Healer(copy, Project(root), detectors, events, options or HealOptions())
+        await healer.audit()
+        await healer.repair(await baseline_of(copy, root))
+        return RepairResult(
+            run="",
+            rounds=tuple(healer.rounds),
+            passed=healer.passed,
+            bar=healer.bar,
+            score=score_of(healer.findings),
+            findings=tuple(healer.findings),
             diff=await asyncio.to_thread(copy.diff),
         )
 
 
-def _passes(findings: Sequence[Finding], bar: int) -> bool:
-    critical = any(one.severity is Severity.CRITICAL for one in findings)
-    return score_of(findings) >= bar and not critical
+async def baseline_of(copy: WorkCopy, root: Path) -> TestResults:
+    """Outcome of all tests before any change; that of no test for a project without tests.
 
-
-async def _audit(
-    copy: WorkCopy, detectors: Sequence[Detector], stop: asyncio.Event
-) -> list[Finding]:
-    workspace = await asyncio.to_thread(copy.workspace)
-    context = DetectorContext(cancelled=stop.is_set)
-    found = await DetectorResults(workspace, context).of(detectors)
-    return merge_findings(found)
-
-
-async def _repair(
-    copy: WorkCopy,
-    finding: Finding,
-    propose: Proposer,
-    events: EventLog,
-    baseline: TestResults,
-) -> Acceptance:
-    workspace = await asyncio.to_thread(copy.workspace)
-    patch = await propose(finding, workspace)
-    test = await asyncio.to_thread(reproducing_test, finding, workspace)
-    events.append(
-        RunEventType.PATCH_PROPOSED,
-        finding=finding.id,
-        rule=finding.rule,
-        file=finding.file,
-        line=finding.line,
-        cannot_do=patch.cannot_do,
-    )
-    decision = await try_patch(copy, finding, patch, test, baseline)
-    kind = RunEventType.PATCH_ACCEPTED if decision.accepted else RunEventType.PATCH_REJECTED
-    events.append(kind, finding=finding.id, rule=finding.rule, reason=decision.reason)
-    return decision
+    Raises:
+        InvalidTask: the tests cannot be run.
+    """
+    try:
+        baseline = await run_tests(copy.root)
+    finally:
+        await asyncio.to_thread(copy.undo_side_effects)
+    if baseline.problem:
+        raise InvalidTask(f"The tests of {root} cannot be run: {baseline.problem}")
+    return baseline

@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agents.outputs.finding_markdown import finding_markdown
+
 MAX_FINDINGS = 30
 MAX_CHARS = 20_000
 _TEXT_MEMBERS = ("cannot_do", "text", "summary", "answer", "diff", "reason")
@@ -38,20 +40,6 @@ def _summary(result: Mapping[str, Any]) -> str:
     state = str(result.get("state", "")).replace("_", " ")
     error = f". {result['error']}" if result.get("error") else ""
     return f"{found} ({state}){error}"
-
-
-def finding_markdown(one: Mapping[str, Any]) -> str:
-    """A list item of a finding, given as its JSON members, with its quote."""
-    place = f"{one['file']}:{one['line']}" if one["line"] else one["file"]
-    cwe = f", CWE-{one['cwe']}" if one.get("cwe") else ""
-    lines = [f"- **{one['severity']}** `{place}` {one['message']} ({one['rule']}{cwe})"]
-    quote = one.get("evidence") or ""
-    if quote and "\n" not in quote and "`" not in quote:
-        lines.append(f"  `{quote}`")
-    elif quote:
-        fence = "```" if "```" not in quote else "~~~~"
-        lines += [f"  {fence}", *(f"  {line}" for line in quote.splitlines()), f"  {fence}"]
-    return "\n".join(lines)
 
 
 def _has(value: Any) -> bool:

@@ -31,12 +31,14 @@ def check_spec(
         count_tokens: counts the tokens of the role card; None checks its characters only.
 
     Raises:
-        InvalidSpec: an unknown tool, detector, output schema or sampling parameter, or a card too long.
+        InvalidSpec: an unknown tool, detector, output schema, sampling parameter or MCP server, or a card
+            too long.
     """
     _refuse_unknown(spec, "tool", spec.tools, registry.tools)
     _refuse_unknown(spec, "detector", spec.detectors, registry.detectors)
     _refuse_unknown(spec, "output schema", (spec.output_schema,), registry.outputs)
     _refuse_unknown(spec, "sampling parameter", tuple(spec.sampling), _SAMPLING)
+    _refuse_unknown(spec, "MCP server", spec.mcp_servers, registry.mcp)
     if count_tokens is not None and (tokens := count_tokens(spec.card)) > MAX_CARD_TOKENS:
         raise InvalidSpec(
             f"{spec.path}: the role card has {tokens} tokens; at most {MAX_CARD_TOKENS} are allowed."

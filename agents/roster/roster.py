@@ -99,9 +99,10 @@ def _refuse_widening(spec: AgentSpec, earlier: AgentSpec | None) -> None:
     """
     if earlier is None:
         wider = set(spec.tools) - {"read", "grep", "glob", "git"}
-        looser = spec.permission_mode == "auto"
+        looser = False  # a specification only tightens the mode of a run
     else:
         wider = set(spec.tools) - set(earlier.tools)
+        wider |= set(earlier.disallowed_tools) - set(spec.disallowed_tools)
         looser = _STRICTNESS[spec.permission_mode] < _STRICTNESS[earlier.permission_mode]
     if spec.mcp_servers and (earlier is None or set(spec.mcp_servers) - set(earlier.mcp_servers)):
         wider.add("MCP servers")

@@ -48,7 +48,7 @@ class _FrontMatter(BaseModel):
     score_questions: Names = Field(default_factory=list)
     few_shots: Names = Field(default_factory=list)
     model: str = "inherit"
-    permissionMode: PermissionMode = "ask"  # noqa: N815
+    permissionMode: PermissionMode = "auto"  # noqa: N815
     maxTurns: int = Field(default=5, ge=1, le=50)  # noqa: N815
     skills: list[str] = Field(default_factory=list)
     mcpServers: Names = Field(default_factory=list)  # noqa: N815
@@ -108,6 +108,7 @@ def parse_spec(text: str, path: Path) -> AgentSpec:
         max_turns=fields.maxTurns,
         skills=tuple(fields.skills),
         mcp_servers=tuple(fields.mcpServers),
+        disallowed_tools=tuple(fields.disallowedTools),
         memory=fields.memory,
         background=fields.background,
         isolation=fields.isolation,

@@ -20,6 +20,7 @@ from agents.api.events import RunEventType, RunState
 from agents.api.finding import Finding, finding_fields
 from agents.api.usage import Usage
 from agents.detectors.detector import DetectorContext
+from agents.memory.render import render_memories
 from agents.outputs.base import Output
 from agents.outputs.findings import FindingRecord, Findings
 from agents.plugins.registry import Registry
@@ -28,8 +29,11 @@ from agents.procedures.procedure import AgentTask, Result
 from agents.runs.approvals import Approvals
 from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
+from agents.runs.mcp_tools import RunMcp
 from agents.runs.result import RunResult
-from agents.runs.tool_executor import ToolExecutor
+from agents.runs.run_guard import GuardedText, RunGuard
+from agents.runs.run_memory import FinishedRun, RunMemory, remembered
+from agents.runs.tool_executor import ToolExecutor, stricter
 from agents.runs.tool_settings import ToolSettings
 from agents.tools.sensitive import FILE_TAINT, taint_of
 from agents.tools.tool import Taint, Tool, ToolContext
@@ -75,6 +79,9 @@ class AgentRun:
         mode: PermissionMode = "ask",
         budget: Budget | None = None,
         model: ModelPhase | None = None,
+        guard: RunGuard | None = None,
+        memory: RunMemory | None = None,
+        records_episode: bool = True,
         log: EventLog | None = None,
         node: str = "",
         settings: ToolSettings | None = None,
@@ -93,6 +100,9 @@ class AgentRun:
             mode: permission mode; the agent's own may only tighten it.
             budget: bounds; None takes the agent's.
             model: the model phase, or None to run without a model.
+            guard: checks what the model reads and writes; None checks nothing.
+            memory: where the run recalls from and leaves its episode; None has neither.
+            records_episode: whether it leaves one; a pipeline's node does not.
             log: where events go; None begins a log of its own.
             node: the pipeline's node, for events.
             settings: what the user decided about tools; None takes the defaults.
@@ -110,6 +120,9 @@ class AgentRun:
         self._results = results
         self._cancelled = cancelled
         self._model = model
+        self._guard = guard
+        self._memory = memory
+        self._records_episode = records_episode
         self._node = node
         self._clock = clock
         self._notes: list[str] = []
@@ -124,6 +137,7 @@ class AgentRun:
                 root=task.workspace.root,
                 run=self.id,
                 agent=spec.key,
+                memory=None if memory is None else memory.path,
                 artifacts=decided.artifacts,
                 sandbox=decided.sandbox,
             ),
@@ -136,6 +150,18 @@ class AgentRun:
             rules=decided.rules,
             taint=taint | taint_of(task.text),
             clock=clock,
+            guard=guard,
+            report=lambda name, found: self._report(f"the output of {name}", found),
+        )
+        self.card = spec.card
+        self._mcp = RunMcp(
+            spec,
+            registry.mcp,
+            approvals,
+            self.record,
+            self.log.run,
+            str(task.workspace.root),
+            self.note,
         )
 
     # ProcedureContext.
@@ -165,7 +191,7 @@ class AgentRun:
     async def tool(self, name: str, **arguments: Any) -> dict[str, Any]:
         """See `ProcedureContext.tool`."""
         self.check_cancelled()
-        output = await self.tools.call(name, arguments)
+        output = await self.tools.call(name, arguments, as_read=True)
         return {**output.data, "text": output.text, "failed": output.failed}
 
     def note(self, text: str) -> None:
@@ -173,6 +199,23 @@ class AgentRun:
         if text not in self._notes:
             self._notes.append(text)
             self.record(RunEventType.NOTE, text=text)
+
+    def admit(self, where: str, text: str) -> str:
+        """A text as the model may read it; what is found becomes an event that names `where`."""
+        if self._guard is None or not text:
+            return text
+        admitted = self._guard.admit(text)
+        self._report(where, admitted)
+        return admitted.text
+
+    def _report(self, where: str, checked: GuardedText) -> None:
+        if checked.found:
+            self.record(
+                RunEventType.GUARDRAIL,
+                where=where,
+                found=dict(checked.found),
+                action=checked.action.value,
+            )
 
     def check_cancelled(self) -> None:
         """Raises `Cancelled` if the run was cancelled, `BudgetExhausted` if its time is over."""
@@ -221,13 +264,74 @@ class AgentRun:
             stop.cancel()
             if not work.done():
                 work.cancel()
+            try:
                 await asyncio.gather(work, return_exceptions=True)
-        return self._finish(*self._outcome(work))
+            finally:
+                await self._mcp.close()
+        state, error = self._outcome(work)
+        result = self._result(state, error)
+        await self._remember(result)
+        self._set_state(state, error=error)
+        return result
 
     async def _work(self) -> None:
+        await self._open_mcp()
         self._output = await self._procedure()(self.task, self)
-        if self._model is not None:
-            self._output = await self._model(self.task, self._output, self)
+        if self._model is None:
+            return
+        await self._recall()
+        output = await self._model(self.task, self._output, self)
+        if self._guard is not None and output is not self._output:
+            output, found = self._guard.output(self._output, output)
+            self._report("what the model wrote", found)
+        self._output = output
+
+    async def _recall(self) -> None:
+        """Put the memories that matter before the role card, as quoted data."""
+        if self._memory is None:
+            return
+        entries = await asyncio.to_thread(self._memory.recalled, self._spec, self.task)
+        if not entries:
+            return
+        self.tools.taint = self.tools.taint.union(*(entry.taint for entry in entries))
+        self.card = f"{render_memories(entries)}\n\n{self._spec.card}"
+        ids = [entry.id for entry in entries]
+        self.record(
+            RunEventType.MEMORY, action="recalled", entries=ids, taint=sorted(self.tools.taint)
+        )
+
+    async def _remember(self, result: RunResult) -> None:
+        """Leave the run's episode. A memory that cannot be written is an event, not a failure of the run."""
+        if self._memory is None or not self._records_episode:
+            return
+        finished = FinishedRun(
+            run=self.id,
+            origin=self._spec.key,
+            task=self.task,
+            state=result.state,
+            error=result.error,
+            findings=result.findings,
+            usage=result.usage,
+            events=self.log.since(0),
+            taint=self.tools.taint,
+        )
+        data = await asyncio.to_thread(remembered, self._memory, finished)
+        if data is not None:
+            self.record(RunEventType.MEMORY, **data)
+
+    async def _open_mcp(self) -> None:
+        """Add the tools of the agent's MCP servers, if anything in this run calls tools."""
+        if self._model is None and self._procedure() is collect_findings:
+            return
+        if not self._spec.mcp_servers:
+            return
+        if stricter(self.tools.mode, self._spec.permission_mode) == "deny":
+            self.note("MCP servers were not used: the permission mode is deny.")
+            return
+        opened = await self._mcp.open()
+        if opened:  # what their servers say about them is read with the tools
+            self.tools.add_taint(frozenset({Taint.UNTRUSTED}))
+        self.tools.tools = {**self.tools.tools, **opened}
 
     def _outcome(self, work: "asyncio.Future[None]") -> tuple[RunState, str]:
         """How the run finished, and one sentence if it did not finish well."""
@@ -256,12 +360,20 @@ class AgentRun:
         return self._registry.procedures.get(self._spec.key, collect_findings)
 
     def _finish(self, state: RunState, error: str) -> RunResult:
+        result = self._result(state, error)
+        self._set_state(state, error=error)
+        return result
+
+    def _result(self, state: RunState, error: str) -> RunResult:
+        """The result, with an event for each of its findings."""
         output = self._output
         if output is None and self._procedure() is collect_findings:
             found = self._results.finished(self._spec.detectors)
             output = Findings(findings=[FindingRecord.of(finding) for finding in found])
         for text in self._results.notes(self._detected):
             self.note(text)
+        for name, reason in ({} if self._guard is None else self._guard.failures).items():
+            self.note(f"The guardrail {name} failed and was left out: {reason}.")
         seconds = self._clock() - self._began
         result = RunResult(
             run=self.id,
@@ -276,7 +388,6 @@ class AgentRun:
         )
         for finding in result.findings:
             self.record(RunEventType.FINDING, **finding_fields(finding))
-        self._set_state(state, error=error)
         return result
 
     def _set_state(self, state: RunState, **data: Any) -> None:
@@ -302,7 +413,8 @@ def detector_results(task: AgentTask, cancelled: asyncio.Event) -> DetectorResul
 
 def result_taint(task: AgentTask, output: Output | None) -> frozenset[Taint]:
     """Labels of an output by what it was made of and by what it says: procedures read files without tools."""
-    read = FILE_TAINT if task.document or len(task.workspace) else frozenset[Taint]()
+    given = task.document or task.inputs or len(task.workspace)
+    read = FILE_TAINT if given else frozenset[Taint]()
     return read if output is None else read | taint_of(output.model_dump_json())
 
 

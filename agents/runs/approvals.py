@@ -29,7 +29,7 @@ class ApprovalRequest:
         run: the run's id.
         agent: key of the agent.
         tool: name of the tool.
-        arguments: exact arguments as JSON text.
+        arguments: exact arguments as JSON text; for a change of files, the unified diff.
         target: the words a rule is matched against, such as the command.
         effects: what the tool may do.
         folder: the working folder.
@@ -105,9 +105,10 @@ class Approvals:
         if _rule(request) in self._allowed:
             return
         if not self.has_approver:
+            why = f" because {request.reason}" if request.reason else ""
             raise PermissionDenied(
-                f"{request.tool} needs an approval and nobody can be asked here: pass --approve ask "
-                "in a terminal, or --approve auto."
+                f"{request.tool} needs an approval{why}, and nobody can be asked here: run it in a "
+                "terminal, or with --approve auto where only the mode asks."
             )
         future: asyncio.Future[tuple[Decision, str]] = asyncio.get_running_loop().create_future()
         expires_at = self._wall() + self._timeout_s

@@ -11,7 +11,7 @@ public, which reading any file does, a tool that sends needs one. Every call is 
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -24,6 +24,7 @@ from agents.api.events import RunEventType
 from agents.runs.approval_rules import ApprovalRule, mode_of
 from agents.runs.approvals import ApprovalRequest, Approvals, new_approval_id
 from agents.runs.event_log import EventLog
+from agents.runs.run_guard import GuardedText, RunGuard
 from agents.tools.tool import MAX_OUTPUT_CHARS, Effect, Taint, Tool, ToolContext, ToolOutput
 
 _STRICTNESS: Mapping[PermissionMode, int] = {"auto": 0, "ask": 1, "deny": 2}
@@ -55,6 +56,8 @@ class ToolExecutor:
         node: the pipeline's node, for events.
         conversation: what an "always" approval is limited to: a conversation's id, or the run's.
         taint: labels of everything the run has read so far.
+        guard: checks what the tools return; None lets it pass.
+        report: called with the tool's name and the result of its check.
         rules: the user's approval rules.
         taint_rule: False only in `benchmarks/agent_attacks.py`, which measures what the rule prevents.
     """
@@ -71,14 +74,24 @@ class ToolExecutor:
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
     rules: tuple[ApprovalRule, ...] = ()
     clock: Callable[[], float] = time.monotonic
+    guard: RunGuard | None = None
+    report: Callable[[str, GuardedText], None] = lambda name, guarded: None
     taint_rule: bool = True
 
     def add_taint(self, labels: frozenset[Taint]) -> None:
         """Note that the run reads data with these labels beside the outputs of its tools."""
         self.taint |= labels
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], *, as_read: bool = False
+    ) -> ToolOutput:
         """Call a tool. A failure of the tool itself is an output with `failed` set.
+
+        Args:
+            name: the tool.
+            arguments: its input.
+            as_read: return the text as the tool read it, for procedures, which look for what the guard
+                redacts; labels and events are the same.
 
         Raises:
             PermissionDenied: the agent may not call it, or an approver denied it.
@@ -94,12 +107,15 @@ class ToolExecutor:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "arguments"
             raise InvalidTask(f"{name}: {where}: {first['msg']}.") from error
+        refused = tool.unavailable or tool.refusal(checked)
+        if refused:
+            return self._refused(tool, checked, refused)
         self.meter.use_tool()
         await self._permit(tool, checked)
-        return await self._run(tool, checked)
+        return await self._run(tool, checked, as_read=as_read)
 
     def permitted(self) -> list[Tool]:
-        """The tools that may be called now: those whose every call would be denied are left out."""
+        """The tools that may be called now: those whose every call would fail or be denied are left out."""
         if self.meter.tools_left <= 0:
             return []
         mode = stricter(self.mode, self.spec.permission_mode)
@@ -114,7 +130,8 @@ class ToolExecutor:
         return [
             tool
             for tool in self.tools.values()
-            if can_ask or not tool.effects & _SIDE_EFFECTS or unasked(tool)
+            if not tool.unavailable
+            and (can_ask or not tool.effects & _SIDE_EFFECTS or unasked(tool))
         ]
 
     def _asks_without_sandbox(self, tool: Tool) -> bool:
@@ -162,6 +179,19 @@ class ToolExecutor:
     def _has_read(self, label: Taint) -> bool:
         return self.taint_rule and label in self.taint
 
+    def _refused(self, tool: Tool, arguments: BaseModel, reason: str) -> ToolOutput:
+        """A call that is not made, as the log shows it."""
+        shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
+        self._record(RunEventType.TOOL_STARTED, tool=tool.name, arguments=shown)
+        self._record(
+            RunEventType.TOOL_FINISHED,
+            tool=tool.name,
+            failed=True,
+            seconds=0.0,
+            text=reason[:MAX_LOGGED_CHARS],
+        )
+        return _failure(reason)
+
     async def _permit(self, tool: Tool, arguments: BaseModel) -> None:
         reason = self.needs_approval(tool, arguments)
         if not reason:
@@ -208,7 +238,7 @@ class ToolExecutor:
     def _record(self, kind: RunEventType, **data: Any) -> None:
         self.log.append(kind, node=self.node, agent=self.spec.key, **data)
 
-    async def _run(self, tool: Tool, arguments: BaseModel) -> ToolOutput:
+    async def _run(self, tool: Tool, arguments: BaseModel, *, as_read: bool) -> ToolOutput:
         shown = arguments.model_dump_json()[:MAX_LOGGED_CHARS]
         self._record(RunEventType.TOOL_STARTED, tool=tool.name, arguments=shown)
         began = self.clock()
@@ -223,17 +253,27 @@ class ToolExecutor:
             output = _failure(str(error))
         except Exception as error:  # a tool's mistake must not end the run
             output = _failure(f"{tool.name} failed: {type(error).__name__}: {error!s:.300}")
-        self.taint |= output.taint
+        guarded = await self._guarded(tool, output)
+        self.taint |= guarded.taint
         self._record(
             RunEventType.TOOL_FINISHED,
             tool=tool.name,
             failed=output.failed,
             seconds=round(self.clock() - began, 4),
-            text=output.text[:MAX_LOGGED_CHARS],
+            text=guarded.text[:MAX_LOGGED_CHARS],
             taint=sorted(self.taint),
             **{name: output.data[name] for name in _LOGGED_DATA if name in output.data},
         )
-        return output
+        return replace(guarded, text=output.text) if as_read else guarded
+
+    async def _guarded(self, tool: Tool, output: ToolOutput) -> ToolOutput:
+        """The output as the model may read it, with the labels of what was found in it."""
+        if self.guard is None or not output.text:
+            return output
+        checked = await self.guard.tool_output(output.text)
+        if checked.found:
+            self.report(tool.name, checked)
+        return replace(output, text=checked.text, taint=output.taint | checked.labels)
 
 
 def _failure(text: str) -> ToolOutput:

@@ -6,6 +6,7 @@ visible does not exist.
 
 import os
 import shutil
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from agents.sandbox.policy import SandboxPolicy, protected_below
 from agents.sandbox.protection import removing_new_protected
 from agents.sandbox.sandbox import Command, CommandResult, Layer
 from agents.sandbox.scratch import scratch_folder
-from agents.sandbox.visible_paths import base_environment, visible_paths
+from agents.sandbox.visible_paths import base_environment, links_to, visible_paths
 
 _NAMESPACES = (
     "--unshare-user",
@@ -94,22 +95,21 @@ class BubblewrapSandbox:
         if policy.network != "full":
             words.append("--unshare-net")
         words += ["--dev", "/dev", "--proc", "/proc"]
-        words += [
-            "--bind",
-            str(scratch / "tmp"),
-            str(_TMP),
-            "--bind",
-            str(scratch / "shm"),
-            str(_SHM),
-        ]
+        for name, target in (("tmp", _TMP), ("shm", _SHM)):
+            words += ["--bind", str(scratch / name), str(target)]
         changed = {*policy.writable, scratch}
         shown = {*visible, *policy.readable, LAUNCHER_FILE, extension_file()} - changed
-        for path in sorted(shown | changed, key=lambda path: len(path.parts)):
+        shown |= {link for name in (sys.executable, sys.prefix) for link in links_to(name)}
+        every = shown | changed
+        for path in sorted(every, key=lambda path: len(path.parts)):
+            above = every & set(path.parents)
+            if any(one.is_symlink() for one in above):
+                continue  # reached through that link, whose target is shown
             if path in changed:
                 words += ["--bind", str(path), str(path)]
             elif not path.is_symlink():
                 words += ["--ro-bind", str(path), str(path)]
-            elif not shown & set(path.parents):  # otherwise the link is there already
+            elif not above:  # otherwise the link is there already
                 words += ["--symlink", os.readlink(path), str(path)]
         words += _read_only(protected_below(policy.writable))
         return [*words, "--remount-ro", "/", "--chdir", "/"]

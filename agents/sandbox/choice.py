@@ -5,6 +5,7 @@ that it requires are active; otherwise there is one sentence that says what is m
 """
 
 import os
+from collections.abc import Awaitable, Callable
 
 from agents.sandbox.bubblewrap import BubblewrapSandbox, bubblewrap_program
 from agents.sandbox.cgroup import parent_folders
@@ -41,10 +42,13 @@ async def open_sandbox(mode: SandboxMode = "auto") -> Sandbox:
 async def _find(mode: SandboxMode) -> Sandbox:
     if mode == "off":
         return Unconfined()
+    makers: list[Callable[[], Awaitable[Sandbox]]] = []
+    if mode in ("auto", "bubblewrap"):
+        makers.append(bubblewrap_here)
+    if mode in ("auto", "landlock"):
+        makers.append(landlock_here)
     reasons: list[str] = []
-    for make in {"bubblewrap": [bubblewrap_here], "landlock": [landlock_here]}.get(
-        mode, [bubblewrap_here, landlock_here]
-    ):
+    for make in makers:
         try:
             return await make()
         except (SandboxUnavailable, SandboxFailed) as error:

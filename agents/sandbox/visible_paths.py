@@ -21,6 +21,8 @@ _SYSTEM = (
 _NAME_RESOLUTION = ("/etc/hosts", "/etc/resolv.conf", "/etc/host.conf", "/etc/gai.conf")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
+_MOST_LINKS = 40  # as the kernel's
+
 _TOOLCHAINS = (
     ".cargo/bin", ".cargo/registry", ".cargo/git", ".rustup", ".pyenv/versions", ".nvm/versions", ".fnm",
     ".volta", ".asdf/installs", ".local/share/mise/installs", ".local/share/uv/python", ".local/bin",
@@ -49,6 +51,21 @@ def interpreter_paths() -> tuple[Path, ...]:
     given.append(os.path.dirname(os.path.realpath(sys.executable)))
     names = [name for path in given for name in (path, os.path.realpath(path))]
     return tuple(Path(name) for name in dict.fromkeys(names) if name != "/")
+
+
+def links_to(path: str) -> list[Path]:
+    """The symbolic links that are followed on the way to a path, folders in it included."""
+    found: list[Path] = []
+    current, left = Path("/"), list(Path(path).parts[1:])
+    while left and len(found) < _MOST_LINKS:
+        part = left.pop(0)
+        current = current.parent if part == ".." else current / part
+        if current.is_symlink():
+            found.append(current)
+            target = Path(os.readlink(current))
+            left = [one for one in target.parts if one != target.anchor] + left
+            current = Path("/") if target.is_absolute() else current.parent
+    return found
 
 
 def base_environment(profile: Profile, visible: list[Path], scratch: Path) -> dict[str, str]:

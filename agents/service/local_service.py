@@ -16,12 +16,13 @@ from agents.api.events import RunEvent, RunState
 from agents.runs.approvals import ApprovalRequest, Decision
 from agents.runs.event_log import EventLog
 from agents.service.paths import paths_beneath
-from agents.service.run_request import RunRequest
+from agents.service.run_request import REPAIR, RunRequest
 from agents.service.run_service import MAX_RUNS
 from agents.service.run_view import RunView, fold
 
 if TYPE_CHECKING:
     from agents.cluster import Cluster
+    from agents.repair.repair_run import RepairOptions
 
 MAX_ACTIVE = 8
 _CLOSE_S = 5.0
@@ -72,8 +73,10 @@ class LocalRunService:
         cluster = self._opened()
         if request.kind == "agent":
             cluster.roster.get(request.name)
-        else:
+        elif request.kind == "pipeline":
             find_pipeline(request.name, cluster.pipelines)
+        elif len(request.paths) != 1:
+            raise InvalidTask("A repair takes one file or folder.")
         self._paths(request)
         with self._lock:
             if sum(run.result is None for run in self._runs.values()) >= MAX_ACTIVE:
@@ -140,7 +143,13 @@ class LocalRunService:
             }
             for one in cluster.pipelines.values()
         ]
-        return [*agents, *pipelines]
+        repair = {
+            "kind": REPAIR,
+            "name": REPAIR,
+            "category": REPAIR,
+            "description": "Audits a project and repairs what its tests can prove, in a copy.",
+        }
+        return [*agents, *pipelines, repair]
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
         """See `RunService.on_change`."""
@@ -219,6 +228,16 @@ class LocalRunService:
                     on_start=begin,
                 )
                 run.result = dict(done.fields())
+            elif request.kind == "repair":
+                repaired = await cluster.repair(
+                    paths[0],
+                    options=_repair_options(request),
+                    within=self._roots,
+                    cancelled=run.cancelled,
+                    use_model=request.use_model,
+                    on_start=begin,
+                )
+                run.result = dict(repaired.fields())
             else:
                 graph = await cluster.run_pipeline(
                     request.name,
@@ -252,8 +271,15 @@ class LocalRunService:
             callback()
 
 
+def _repair_options(request: RunRequest) -> "RepairOptions":
+    from agents.repair.repair_run import BUDGET, RepairOptions
+
+    budget = BUDGET.tightened(tokens=request.tokens, seconds=request.seconds)
+    return RepairOptions(mode=request.mode, budget=budget)
+
+
 def _budget(request: RunRequest, cluster: "Cluster") -> Budget | None:
-    if request.tokens is None and request.seconds is None:
+    if request.kind == "repair" or (request.tokens is None and request.seconds is None):
         return None
     if request.kind == "agent":
         return cluster.roster.get(request.name).budget.tightened(

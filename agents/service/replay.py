@@ -20,6 +20,7 @@ from agents.plugins.registry import Registry
 from agents.roster.roster import Roster
 from agents.runs.agent_run import AgentRun
 from agents.runs.approvals import ApprovalRequest, Approvals
+from agents.runs.run_guard import RunGuard
 from agents.service.recording import Recording
 from agents.steps.model_phase import StepsPhase
 from agents.tools.tool import Effect, Taint, Tool, ToolContext, ToolOutput
@@ -64,6 +65,7 @@ async def replay(
     roster: Roster,
     client: "EngineClient | None",
     *,
+    guard: RunGuard | None = None,
     on_event: Callable[[RunEvent], None] = lambda event: None,
 ) -> list[RunEvent]:
     """Run the recorded agent again; its events.
@@ -73,11 +75,12 @@ async def replay(
         registry: what is registered.
         roster: the agents.
         client: an engine with the recorded model, for its tokenizer; None if no model took part.
+        guard: the guardrails, as `Cluster` takes them.
         on_event: called with each event.
 
     Raises:
         UnknownAgent: there is no such agent any more.
-        InvalidTask: a path does not exist, or another model is loaded.
+        InvalidTask: a path does not exist, another model is loaded, or the agent uses MCP servers.
     """
     outputs = _recorded_outputs(recording.events)
     tools = {
@@ -91,13 +94,17 @@ async def replay(
         session = ReplayedSession(client, recording.answers)
         if session.identity() != recording.model:
             raise InvalidTask("The recording was made with another model: load that one.")
-        phase = StepsPhase(session, tuple(registry.tools.values()), profile=recording.profile)
+        phase = StepsPhase(session, registry.catalogue, profile=recording.profile)
+    if roster.get(recording.key).mcp_servers:
+        # Its approvals would be recorded ones, and nobody has seen what the servers offer today.
+        raise InvalidTask(f"A run of {recording.key} cannot be replayed: it uses MCP servers.")
     cluster = Cluster(
         registry=replace(registry, tools=tools),
         roster=roster,
         model=phase,
         approvals=_ReplayedApprovals(recording.events, has_approver=recording.has_approver),
         mode=recording.mode,
+        guard=guard,
     )
     events: list[RunEvent] = []
 
@@ -145,7 +152,14 @@ def _answering(tool: Tool, outputs: deque[Mapping[str, Any]]) -> Tool:
 def first_difference(
     recorded: Sequence[RunEvent], replayed: Sequence[RunEvent]
 ) -> Difference | None:
-    """The first event that differs in more than ids and times, or None."""
+    """The first event that differs in more than ids and times, or None.
+
+    Events of the memory are not compared: a replay leaves no episode.
+    """
+    recorded, replayed = (
+        [event for event in events if event.type is not RunEventType.MEMORY]
+        for events in (recorded, replayed)
+    )
     for number in range(max(len(recorded), len(replayed))):
         one = _comparable(recorded[number]) if number < len(recorded) else None
         other = _comparable(replayed[number]) if number < len(replayed) else None

@@ -7,7 +7,9 @@ from typing import Any, Literal, cast, get_args
 from agents.api.agent_spec import PermissionMode
 from agents.api.errors import InvalidTask
 
-RunKind = Literal["agent", "pipeline"]
+RunKind = Literal["agent", "pipeline", "repair"]
+REPAIR = "repair"
+"""The only name of a run of the kind `repair`."""
 MAX_TEXT = 1_000_000
 MAX_PATHS = 1_000
 
@@ -17,9 +19,9 @@ class RunRequest:
     """A run to start.
 
     Attributes:
-        kind: whether `name` is an agent or a pipeline.
-        name: key of the agent, or name of the pipeline.
-        paths: files and folders to work on.
+        kind: whether `name` is an agent, a pipeline or the self-healing audit.
+        name: key of the agent, name of the pipeline, or `repair`.
+        paths: files and folders to work on; a repair takes one.
         task: what to do.
         document: a text to work on.
         use_model: whether the model takes part.
@@ -56,19 +58,23 @@ def request_from_fields(data: Mapping[str, Any]) -> RunRequest:
         if name not in known:
             raise InvalidTask(f"There is no field {name!r:.40} in a run request.")
     if data.get("kind") not in get_args(RunKind):
-        raise InvalidTask("kind must be agent or pipeline.")
+        raise InvalidTask("kind must be agent, pipeline or repair.")
     if data.get("mode", "ask") not in get_args(PermissionMode):
         raise InvalidTask("mode must be auto, ask or deny.")
     for name in ("name", "task", "document", "conversation"):
         if not isinstance(data.get(name, ""), str) or len(data.get(name, "")) > MAX_TEXT:
             raise InvalidTask(f"{name} must be a text of at most {MAX_TEXT:,} characters.")
     if not data.get("name"):
-        raise InvalidTask("name is missing: the key of an agent or the name of a pipeline.")
+        raise InvalidTask(
+            "name is missing: the key of an agent, the name of a pipeline, or repair."
+        )
     paths = data.get("paths", ())
     if not isinstance(paths, list | tuple) or len(paths) > MAX_PATHS:
         raise InvalidTask(f"paths must be a list of at most {MAX_PATHS:,} paths.")
     if not all(isinstance(path, str) and path and "\0" not in path for path in paths):
         raise InvalidTask("Every path must be a non-empty text.")
+    if data["kind"] == "repair" and (data["name"] != REPAIR or len(paths) != 1):
+        raise InvalidTask("A repair has the name repair and one path.")
     if not isinstance(data.get("use_model", True), bool):
         raise InvalidTask("use_model must be true or false.")
     return RunRequest(

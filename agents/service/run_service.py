@@ -49,7 +49,7 @@ class RunService(Protocol):
         ...
 
     def catalogue(self) -> Sequence[dict[str, Any]]:
-        """Agents and pipelines: `kind`, `name`, `category`, `description`."""
+        """Agents, pipelines and the repair: `kind`, `name`, `category`, `description`."""
         ...
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:

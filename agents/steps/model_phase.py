@@ -8,7 +8,7 @@ An agent below its required capability keeps its procedure's output, and a note 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +34,6 @@ from agents.steps.questions import QUESTIONS
 from agents.steps.react import ReactLoop, StepRun
 from agents.steps.self_test import measured_profile
 from agents.steps.shared_document import shared_document, shared_taint
-from agents.steps.written_text import checked_answer
 from agents.tools.tool import Tool
 from engine.api.errors import EngineUnavailable, InvalidRequest
 from engine.api.generation_defaults import SamplingChoice
@@ -54,7 +53,7 @@ class StepsPhase:
     def __init__(
         self,
         session: ModelSession,
-        tools: Sequence[Tool] = (),
+        tools: Sequence[Tool] | Callable[[], Sequence[Tool]] = (),
         *,
         profile: CapabilityProfile | None = None,
     ) -> None:
@@ -62,11 +61,11 @@ class StepsPhase:
 
         Args:
             session: the engine.
-            tools: all registered tools, for the shared catalogue.
+            tools: all registered tools, for the shared catalogue; a function if they may change.
             profile: what the model can do; None measures it when the first agent runs.
         """
         self.session = session
-        self._tools = tuple(tools)
+        self._tools = tools if callable(tools) else lambda: tools
         self._given = profile
         self._profiles: dict[str, CapabilityProfile] = {}
         self._measuring = asyncio.Lock()
@@ -132,7 +131,7 @@ class StepsPhase:
         if not (scores or steps or words):
             return output
         layout, decider = self.parts()
-        shared = self._shared(layout, task)
+        shared = self._shared(layout, task, run)
         if isinstance(output, Findings) and scores:
             output = await self._scored(output, wanted, shared, decider, run)
         if steps:
@@ -141,13 +140,16 @@ class StepsPhase:
             output = await self._worded(output, shared, layout, run)
         return output
 
-    def _shared(self, layout: SharedLayout, task: AgentTask) -> SharedPrompt:
+    def _shared(self, layout: SharedLayout, task: AgentTask, run: StepRun) -> SharedPrompt:
         context = self.session.model().context_length
+        # Checked as a whole, so that the shared part stays the same for all agents.
+        document = run.admit("the document", shared_document(task.document, task.workspace))
+        asked = run.admit("the task", task.text)
         try:
             return layout.shared(
-                task=f"Task: {task.text}" if task.text else "",
-                document=shared_document(task.document, task.workspace),
-                system=system_text(self._tools),
+                task=f"Task: {asked}" if asked else "",
+                document=document,
+                system=system_text(self._tools()),
                 max_tokens=min(MAX_SHARED_TOKENS, context // 2),
             )
         except InvalidRequest as error:
@@ -208,7 +210,7 @@ class StepsPhase:
             max_text=2000 if profile.has(Capability.WRITE) else 400,
         )
         try:
-            answer = checked_answer(await loop.answer_of(shared, run.spec.card))
+            answer = await loop.answer_of(shared, run.card)
             if isinstance(output, Findings):
                 output, dropped = add_reported(output, answer, task.workspace)
                 if dropped:
@@ -230,14 +232,14 @@ class StepsPhase:
         choice = SamplingChoice(_sampling(run), frozenset(run.spec.sampling))
         defaults = self.session.model().generation_defaults
         sampling = replace(choice.for_model(defaults), seed=0, max_tokens=MAX_ANSWER_TOKENS)
-        ids = (*shared.token_ids, *layout.tail(shared, run.spec.card))
+        ids = (*shared.token_ids, *layout.tail(shared, run.card))
         try:
             generation = await self.session.generate(Request(ids, sampling), run.meter)
         except BudgetExhausted as error:
             run.note(f"The model wrote nothing: {error}")
             return output
         run.usage = run.usage.plus(usage_of([generation]))
-        text = checked_answer(generation.text.strip())
+        text = generation.text.strip()
         if not is_prose(text):
             run.note("The model's text was no prose and was dropped.")
             return output

@@ -77,6 +77,15 @@ class StepRun(Protocol):
 
     usage: Usage
 
+    @property
+    def card(self) -> str:
+        """The role card, after the memories that the run recalled."""
+        ...
+
+    def admit(self, where: str, text: str) -> str:
+        """A text as the model may read it; `where` is what it is, in a few words."""
+        ...
+
     def record(self, kind: RunEventType, **data: Any) -> None:
         """Append an event to the log."""
         ...

@@ -17,7 +17,7 @@ from agents.sandbox.policy import Limits, SandboxPolicy
 from agents.sandbox.sandbox import Command, CommandResult, SandboxFailed, SandboxUnavailable
 from agents.tools.arguments import Arguments
 from agents.tools.bounded_text import bounded
-from agents.tools.sensitive import taint_of
+from agents.tools.sensitive import file_taint
 from agents.tools.shell_words import shell_words
 from agents.tools.tool import Effect, Tool, ToolContext, ToolOutput
 
@@ -80,7 +80,7 @@ def _output(done: CommandResult) -> ToolOutput:
             "seconds": round(done.seconds, 3),
         },
         failed=done.status != 0,
-        taint=taint_of(text),
+        taint=file_taint(text),
     )
 
 

@@ -53,6 +53,7 @@ class ToolContext:
         artifacts: folder for outputs too long to return, or None.
         progress: called with pieces of output while the tool runs.
         taint: labels of everything the run has read before this call.
+        memory: the database of the memory; None if the run has none.
         sandbox: where commands are executed.
     """
 
@@ -63,6 +64,7 @@ class ToolContext:
     artifacts: Path | None = None
     progress: Callable[[str], None] = lambda text: None
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
+    memory: Path | None = None
     sandbox: SandboxMode = "auto"
 
 
@@ -104,6 +106,9 @@ class Tool:
         target: what an approver sees and may remember, such as `pytest -q`, from the arguments.
         words: what the patterns of approval rules are matched against, from the arguments; None takes the
             target as one word.
+        unavailable: why it cannot be called at all and what to do about it; empty if it can. Such a tool is
+            offered to no model.
+        refusal: why a call with these arguments is refused whatever an approver says; empty if it is not.
     """
 
     name: str
@@ -117,3 +122,5 @@ class Tool:
     asks_when_untrusted: Callable[[Any], bool] = lambda arguments: False
     target: Callable[[Any], str] = lambda arguments: ""
     words: Callable[[Any], tuple[str, ...]] | None = None
+    unavailable: str = ""
+    refusal: Callable[[Any], str] = lambda arguments: ""

@@ -1,11 +1,13 @@
 """`BackgroundServer`: the HTTP API over a screen's engine and agents, switched on and off while it runs."""
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.api.errors import InvalidRequest
 
 if TYPE_CHECKING:
+    from agents.guardrails.guardrails import Guardrails
     from agents.service.run_service import RunService
     from app.server.process.server import DrainingServer
     from engine.runtime.engine import AsyncPravahaEngine
@@ -22,7 +24,7 @@ class BackgroundServer:
 
     The caller owns the engine and the service of agents; a client sees and approves the screen's own runs.
 
-    All methods may be called from any thread. The modules of the server are imported by the first `start`,
+    All methods may be called from any thread. The modules of the server are imported at each `start`,
     because that takes a third of a second.
     """
 
@@ -32,6 +34,7 @@ class BackgroundServer:
         *,
         port: int,
         api_key: str | None,
+        guardrails: "Callable[[], Guardrails] | None" = None,
         run_service: "RunService | None" = None,
     ) -> None:
         """Nothing is opened before `start`.
@@ -40,8 +43,10 @@ class BackgroundServer:
             engine: the engine.
             port: TCP port for a `start` without one.
             api_key: the key that clients must send; None for none.
+            guardrails: opens those of messages and answers, at each `start`; None checks nothing.
             run_service: the agents that are served; None for none.
         """
+        self._open_guardrails = guardrails
         self._engine = engine
         self._port = port
         self._api_key = api_key
@@ -77,7 +82,11 @@ class BackgroundServer:
                 api_key=self._api_key,
                 drain_s=0.0,  # who ends it, or quits, does not wait for the answers of others
             )
-            server = DrainingServer(create_app(self._engine, config, run_service=self._run_service))
+            guardrails = None if self._open_guardrails is None else self._open_guardrails()
+            app = create_app(
+                self._engine, config, run_service=self._run_service, guardrails=guardrails
+            )
+            server = DrainingServer(app)
             listener = listen(config)
             url = base_url(listener)
             thread = threading.Thread(

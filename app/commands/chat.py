@@ -10,7 +10,7 @@ from app.commands.outcome import EXIT_ERROR, EXIT_INTERRUPTED, one_sentence_erro
 from app.commands.setting_options import refuse_remote_contradictions, setting_options
 
 
-@setting_options("engine", "sampling", "remote")
+@setting_options("engine", "sampling", "guardrails", "remote")
 def chat(
     context: typer.Context,
     plain: Annotated[
@@ -55,7 +55,12 @@ def chat_plain(flags: dict[str, Any]) -> int:
         opened.start()
         with open_session(settings, opened.client, resume=typed) as session:
             plain = PlainChat(
-                session, opened.client, read=_read_line, out=sys.stdout, show_prompts=typed
+                session,
+                opened.client,
+                read=_read_line,
+                out=sys.stdout,
+                show_prompts=typed,
+                memory_file=settings.memory,
             )
 
             def on_interrupt(*_: object) -> None:

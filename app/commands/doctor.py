@@ -27,6 +27,7 @@ def doctor(
 
         from app.doctor.facts import Fact, Section, to_json, to_lines
         from app.doctor.models import memory, models
+        from app.doctor.network import network
         from app.doctor.processor import processor
         from app.doctor.sandbox import sandbox
         from app.doctor.scheduling import scheduling
@@ -55,6 +56,7 @@ def doctor(
             models(settings),
             scheduling(settings),
             sandbox(settings),
+            network(settings),
             terminal(settings, os.environ),
             storage(settings, os.environ),
         ]

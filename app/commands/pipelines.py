@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
@@ -98,7 +98,7 @@ def show(name: NameArgument, as_json: JsonOption = False) -> None:
 
 
 @pipelines_app.command()
-@setting_options("engine", "agents", "remote")
+@setting_options("engine", "agents", "runs", "remote")
 def run(
     context: typer.Context,
     name: NameArgument,
@@ -143,7 +143,7 @@ def run(
 
 
 @pipelines_app.command()
-@setting_options("engine", "agents", "remote")
+@setting_options("engine", "agents", "runs", "remote")
 def resume(
     context: typer.Context,
     run: Annotated[str, typer.Argument(help="The run's id.")],
@@ -295,20 +295,23 @@ async def _run(
     as_json: bool,
 ) -> "PipelineResult":
     from agents.cluster import Cluster
-    from agents.plugins.registry import load_registry
     from agents.runs.approvals import Approvals
     from app.commands.agents.asking import TerminalApprover, can_ask
     from app.commands.agents.findings_table import print_pipeline_result
     from app.commands.agents.progress import cancel_on_interrupt, show_nodes
     from app.runtime.agents import (
         open_model_client,
+        open_registry,
         open_roster,
+        open_run_guard,
+        open_run_memory,
         pipeline_folders,
         tool_settings,
     )
+    from app.runtime.opening import embedder
     from app.settings.sources import load_settings
 
-    registry = load_registry()
+    registry = open_registry(load_settings(flags))
     approvals = Approvals(has_approver=mode == "ask" and can_ask())
     cancelled = asyncio.Event()
     with ExitStack() as stack:
@@ -317,15 +320,19 @@ async def _run(
         client = None
         if use_model:
             client = await asyncio.to_thread(stack.enter_context, open_model_client(flags))
+        settings = load_settings(flags)
+        encoder = stack.enter_context(closing(embedder(settings)))
         cluster = Cluster(
             registry=registry,
+            guard=open_run_guard(settings, registry, encoder, client),
+            memory=open_run_memory(settings, encoder, records=use_model),
             roster=open_roster(registry),
             client=client,
             approvals=approvals,
             mode=mode,
             store=store,
             pipeline_folders=pipeline_folders(),
-            settings=tool_settings(load_settings(flags)),
+            settings=tool_settings(settings),
         )
         with TerminalApprover(approvals):
             result = await start(cluster, cancelled=cancelled, on_start=show_nodes)

@@ -18,6 +18,7 @@ from app.commands.setting_options import (
 )
 
 if TYPE_CHECKING:
+    from agents.guardrails.guardrails import CheckedText, OutputCheck
     from app.runtime.opening import OpenClient
     from app.settings.settings import Settings
     from engine.api.generation_defaults import GenerationDefaults
@@ -29,7 +30,7 @@ DEFAULT_MAX_TOKENS = 512
 """Small models may not stop by themselves; `--max-tokens` raises the limit."""
 
 
-@setting_options("engine", "sampling", "remote")
+@setting_options("engine", "sampling", "guardrails", "remote")
 def run(
     context: typer.Context,
     prompt: Annotated[
@@ -123,21 +124,22 @@ def _refuse_contradictions(
         raise typer.BadParameter("--score takes a file and no prompt")
     if raw:
         raise typer.BadParameter("--raw has no effect with --score, which applies no template")
-    refuse_groups(given, "sampling", reason="has no effect with --score, which generates no text")
+    for group in ("sampling", "guardrails"):
+        refuse_groups(given, group, reason="has no effect with --score, which generates no text")
 
 
 @dataclass(slots=True)
 class _Answer:
-    """The part of the answer received so far."""
+    """The part of the answer received so far; its text as it was checked."""
 
     text: list[str] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     interrupted: bool = False
     repeats: bool = False
+    blocked: bool = False
 
     def take(self, batch: "TokenBatch") -> None:
-        self.text.append(batch.text)
         self.token_ids += batch.token_ids
         self.logprobs += batch.logprobs
 
@@ -152,16 +154,22 @@ def _answer(
     grammar: "Grammar | None",
 ) -> int:
     """Submit the request and print its answer; the exit status."""
+    from agents.guardrails.redaction import RedactionMap
+    from agents.guardrails.words import remarks_of
+    from app.runtime.guardrails import open_guardrails
     from app.runtime.opening import wait_loaded
     from engine.api.generation_defaults import GenerationDefaults
     from engine.api.request import FinishReason, Request
 
     client = opened.client
+    guardrails, redactions = open_guardrails(settings), RedactionMap()
+    question = _admitted(guardrails.check_input(text, redactions), raw=raw)
+    check = guardrails.output_check(redactions)
     began = time.monotonic()
     opened.start()
     snapshot = wait_loaded(client)
     load_s = time.monotonic() - began
-    ids = _raw_ids(opened, text) if raw else _chat_ids(client, settings, text)
+    ids = _raw_ids(opened, question) if raw else _chat_ids(client, settings, question)
     info = snapshot.model
     sampling = run_sampling(
         settings,
@@ -172,8 +180,15 @@ def _answer(
     request_id = client.submit(Request(ids, sampling))
     answer = _Answer()
     last = _stream(
-        client, request_id, answer, show=not as_json, stop_repetition=settings.stop_repetition
+        client,
+        request_id,
+        answer,
+        check,
+        show=not as_json,
+        stop_repetition=settings.stop_repetition,
     )
+    for remark in remarks_of(check.detections, guardrails.policy.output_actions.__getitem__):
+        print(f"pravaha: guardrails: {remark}.", file=sys.stderr)
     if as_json:
         model = snapshot.model.name if snapshot.model else None
         report = _report(answer, last, model=model, prompt_tokens=len(ids), load_s=load_s)
@@ -186,18 +201,42 @@ def _answer(
             "pravaha: stopped: the answer repeats itself; --no-stop-repetition lets it go on.",
             file=sys.stderr,
         )
+    if answer.blocked:
+        print("pravaha: the answer was ended by the guardrails.", file=sys.stderr)
+        return EXIT_ERROR
     return EXIT_INTERRUPTED if answer.interrupted else 0
+
+
+def _admitted(checked: "CheckedText", *, raw: bool) -> str:
+    """The question as the model reads it; what is flagged in it is said on standard error.
+
+    Raises:
+        InvalidRequest: it must not be sent.
+    """
+    from agents.guardrails.detection import Kind
+    from agents.guardrails.words import counted_kinds, refusal
+    from engine.api.errors import InvalidRequest
+
+    if checked.blocked is not None:
+        raise InvalidRequest(refusal(checked.blocked))
+    # A raw text may have control tokens: its writer applies the template.
+    expected = {Kind.SPECIAL_TOKEN} if raw else set()
+    found = counted_kinds(one for one in checked.detections if one.kind not in expected)
+    if found:
+        print(f"pravaha: guardrails: the question contains {found}.", file=sys.stderr)
+    return checked.text
 
 
 def _stream(
     client: "EngineClient",
     request_id: str,
     answer: _Answer,
+    check: "OutputCheck",
     *,
     show: bool,
     stop_repetition: bool,
 ) -> "TokenBatch":
-    """Collect the answer and, with `show`, print it; its final batch.
+    """Collect the answer and, with `show`, print it as the check lets it pass; its final batch.
 
     Ctrl+C ends the answer at the engine's next step and keeps its text, and so does, with
     `stop_repetition`, an answer that repeats itself without end.
@@ -219,8 +258,9 @@ def _stream(
         client.cancel(request_id)
 
     def write(text: str) -> None:
+        answer.text.append(text)
         if show:
-            sys.stdout.write(text)
+            sys.stdout.write(safe.feed(text) if safe else text)
             sys.stdout.flush()
 
     before = signal.signal(signal.SIGINT, on_interrupt)
@@ -231,9 +271,16 @@ def _stream(
                 answer.repeats = batch.finish_reason is None
                 if answer.repeats:
                     client.cancel(request_id)
-            write(safe.feed(batch.text) if safe else batch.text)
+            write(check.feed(batch.text))
+            if check.blocked and not answer.blocked:
+                answer.blocked = True
+                client.cancel(request_id)
             last = batch
-        write((safe.flush() if safe else "") + "\n")
+        write(check.finish())
+        if show:
+            sys.stdout.write((safe.flush() if safe else "") + "\n")
+            sys.stdout.flush()
+        answer.blocked |= check.blocked is not None
         return last
     except BrokenPipeError:
         client.cancel(request_id)
@@ -245,7 +292,7 @@ def _stream(
 def _report(
     answer: _Answer, last: "TokenBatch", *, model: str | None, prompt_tokens: int, load_s: float
 ) -> dict[str, Any]:
-    """The object that `--json` prints; times in seconds."""
+    """The object that `--json` prints; times in seconds. `text` was checked, `token_ids` are as generated."""
     timings, count = last.timings, len(answer.token_ids)
     rate = None
     if timings.first_token is not None and timings.last_token is not None and count > 1:
@@ -256,7 +303,7 @@ def _report(
         "text": "".join(answer.text),
         "token_ids": answer.token_ids,
         "logprobs": answer.logprobs,
-        "finish_reason": "repetition" if answer.repeats else last.finish_reason,
+        "finish_reason": _finish_reason(answer, last),
         "seed": last.seed,
         "usage": {
             "prompt_tokens": prompt_tokens,
@@ -269,6 +316,12 @@ def _report(
             "decode_tokens_per_second": rate,
         },
     }
+
+
+def _finish_reason(answer: _Answer, last: "TokenBatch") -> str | None:
+    if answer.blocked:
+        return "content_filter"
+    return "repetition" if answer.repeats else last.finish_reason
 
 
 def _read_schema(path: Path) -> "Grammar":

@@ -119,6 +119,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         write_start,
     )
     from app.runtime.agents import open_run_service
+    from app.runtime.guardrails import open_guardrails
     from app.runtime.opening import open_client, open_session
     from app.settings.preferences import Preferences
     from app.settings.sources import load_settings
@@ -157,6 +158,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 opened.engine,
                 port=settings.port,
                 api_key=key,
+                guardrails=partial(open_guardrails, settings),
                 run_service=ConfinedRunService(run_service, () if root is None else [root]),
             )
             stack.callback(engine_server.stop)
@@ -198,6 +200,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 server=settings.attach,
                 engine_server=engine_server,
                 run_service=run_service,
+                memory_file=settings.memory,
                 on_first_frame=first_frame,
                 inputs=inputs,
             )

@@ -10,6 +10,7 @@ from app.server.process.config import DRAIN_S, MAX_BODY_BYTES, ServerConfig
 from engine.api.config import EngineConfig
 
 if TYPE_CHECKING:
+    from agents.guardrails.guardrails import Guardrails
     from agents.service.run_service import RunService
     from app.server.process.server import DrainingServer
     from app.settings.settings import Settings
@@ -71,10 +72,21 @@ def run_server(
     if settings is None:
         return serve_engine(engine, config)
     from app.runtime.agents import open_run_service
+    from app.runtime.guardrails import open_guardrails, open_judge, open_moderation
+    from engine.clients.in_process import InProcessClient
 
-    service = open_run_service(settings, engine, roots=() if root is None else [root])
+    judge = open_judge(settings, InProcessClient(engine))
+    service = open_run_service(
+        settings, engine, roots=() if root is None else [root], remembers=False
+    )
     try:
-        return serve_engine(engine, config, run_service=service)
+        return serve_engine(
+            engine,
+            config,
+            run_service=service,
+            guardrails=open_guardrails(settings),
+            moderation=open_moderation(settings, engine.embedder, judge),
+        )
     finally:
         service.close()
 
@@ -102,9 +114,14 @@ def _sandbox_layers(settings: "Settings") -> tuple[str, ...] | None:
 
 
 def serve_engine(
-    engine: "AsyncPravahaEngine", config: ServerConfig, *, run_service: "RunService | None" = None
+    engine: "AsyncPravahaEngine",
+    config: ServerConfig,
+    *,
+    run_service: "RunService | None" = None,
+    guardrails: "Guardrails | None" = None,
+    moderation: "Guardrails | None" = None,
 ) -> int:
-    """Start an engine, serve it, shut it down; the exit status.
+    """Start an engine, serve it, shut it down; the exit status. Arguments as `create_app`.
 
     Raises:
         PravahaError: the socket cannot be opened.
@@ -113,7 +130,10 @@ def serve_engine(
     from app.server.process.server import DrainingServer, base_url, listen
 
     listener = listen(config)
-    server = DrainingServer(create_app(engine, config, run_service=run_service))
+    app = create_app(
+        engine, config, run_service=run_service, guardrails=guardrails, moderation=moderation
+    )
+    server = DrainingServer(app)
     announcer = _Announcer(engine, server)
     with server.capture_signals():  # before loading, so that a signal drains during loading too
         try:

@@ -66,7 +66,9 @@ GROUPS: dict[str, dict[str, type]] = {
         "drain_seconds": float,
         "agents_root": str,
     },
-    "agents": {"sandbox": str, "allow": str},
+    "guardrails": {"guardrails_mode": str},
+    "agents": {"sandbox": str, "allow": str, "http_domains": str},
+    "runs": {"guardrails_agents": bool, "guardrails_judge": bool, "memory_episodes": str},
     "remote": {"attach": str, "api_key": str},
     "screen": {"theme": str, "avatar": str, "charset": str, "notify": str, "mouse": bool},
 }
@@ -76,11 +78,13 @@ _PANELS = {
     "engine": "Model and engine",
     "sampling": "Sampling",
     "server": "Server",
+    "guardrails": "Guardrails",
     "agents": "Agents",
+    "runs": "Agents",
     "remote": "Remote engine",
     "screen": "Screen",
 }
-_SWITCHES = {"prefix_caching", "speculation", "stop_repetition", "mouse"}
+_SWITCHES = {"prefix_caching", "speculation", "stop_repetition", "mouse", "guardrails_agents"}
 """Options that are on by default and therefore also have a `--no-` form."""
 _LIST_SHORT = {"model": "-m"}
 

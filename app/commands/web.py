@@ -27,7 +27,7 @@ _MISSING = (
 )
 
 
-@setting_options("engine", "sampling", "remote", "screen")
+@setting_options("engine", "sampling", "guardrails", "remote", "screen")
 def web(
     context: typer.Context,
     host: Annotated[
@@ -102,9 +102,8 @@ def tab_command() -> str:
 
 def tab_environment(flags: Mapping[str, Any], *, url: str, api_key: str | None) -> dict[str, str]:
     """The variables of a tab's process: the engine to attach to, and the given options of the screen."""
-    passed = {
-        name: flags[name] for name in (*GROUPS["sampling"], *GROUPS["screen"]) if name in flags
-    }
+    of_tabs = [name for group in ("sampling", "guardrails", "screen") for name in GROUPS[group]]
+    passed = {name: flags[name] for name in of_tabs if name in flags}
     passed |= {"attach": url} | ({} if api_key is None else {"api_key": api_key})
     colors = {"COLORTERM": "truecolor"}  # what the page's terminal shows
     return colors | {f"PRAVAHA_{name.upper()}": str(value) for name, value in passed.items()}

@@ -7,6 +7,7 @@ from app.plain import models
 from app.plain.outline import NodeNumbers, build_comparison, build_outline
 from app.slash.arguments import is_summary, read_merge
 from app.slash.files import export_to_file, import_from_file
+from app.slash.memory import run_memory
 from app.slash.parse import available, method_name
 from app.slash.sampling import build_parameters, build_summary, change_sampling
 from app.text.safe_text import safe_line, safe_text
@@ -132,6 +133,8 @@ class PlainCommands:
             self._say("This conversation is empty.")
         for node in path:
             self._say(f"{ROLES[node.kind]}: {safe_text(node.text)}{_status_remark(node)}")
+            for remark in node.remarks:
+                self._say(f"(guardrails: {remark})")
 
     def attach(self, argument: str) -> None:
         """Add a file to the next message."""
@@ -293,6 +296,13 @@ class PlainCommands:
             return
         model = self._chat.client.snapshot().model
         for line in build_parameters(session.sampling, session.default_sampling, model):
+            self._say(line)
+
+    def memory(self, argument: str) -> None:
+        """List, search, forget or export what the agents remember."""
+        if self._chat.memory_file is None:
+            raise InvalidRequest("This chat has no memory.")
+        for line in run_memory(self._chat.memory_file, argument):
             self._say(line)
 
     def stats(self, _: str) -> None:

@@ -6,6 +6,7 @@ passes through `SafeStream`, which removes escape sequences.
 
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TextIO
 
 from app.plain.commands import PlainCommands
@@ -15,11 +16,11 @@ from app.text.safe_text import SafeStream, safe_line, safe_text
 from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.api.snapshot import EngineState
 from engine.clients.engine_client import EngineClient
-from engine.conversations.answer import REPETITION
+from engine.conversations.answer import CONTENT_FILTER, REPETITION
 from engine.conversations.errors import ContextFull
-from engine.conversations.node_words import INCOMPLETE
+from engine.conversations.node_words import FILTERED, INCOMPLETE
 from engine.conversations.session import TreeSession
-from engine.conversations.tree import NodeStatus
+from engine.conversations.tree import NodeKind, NodeStatus, NodeView
 
 _WAKE_S = 0.5
 """Maximum time between two looks at the session, in case a wake-up is missed."""
@@ -34,6 +35,7 @@ class PlainChat:
         read: shows the prompt and returns the next line without its newline; raises EOFError at the end.
         out: the stream that answers are written to.
         show_prompts: whether input is interactive: then prompts and remarks are printed.
+        memory_file: what the agents remember; None for none.
 
     Attributes:
         session: the conversations.
@@ -48,9 +50,11 @@ class PlainChat:
         read: Callable[[str], str],
         out: TextIO,
         show_prompts: bool,
+        memory_file: Path | None = None,
     ) -> None:
         self.session = session
         self.client = client
+        self.memory_file = memory_file
         self._read = read
         self._out = out
         self._show_prompts = show_prompts
@@ -111,6 +115,9 @@ class PlainChat:
                 raise EngineUnavailable(f"{error} /model NAME loads another one.") from error
             raise
         self._refused = None
+        sent = [node for node in self.session.path() if node.kind is NodeKind.USER][-1:]
+        for node in sent:
+            self._say_remarks(node)
 
     def attach(self, name: str) -> None:
         """Add a file to the next message.
@@ -195,10 +202,19 @@ class PlainChat:
             self._fail(last.error or "The answer failed.")
         elif last is not None and last.finish == REPETITION:
             self.say("(stopped: repetition; /regen to retry)")
+        elif last is not None and last.finish == CONTENT_FILTER:
+            self.say(f"({FILTERED})")
         elif last is not None and last.status is NodeStatus.STOPPED and self._show_prompts:
             self.say("(stopped; the text so far is kept)")
         elif last is not None and last.finish in INCOMPLETE and self._show_prompts:
             self.say(f"({INCOMPLETE[last.finish]})")
+        if node_id is not None and node_id in self.session.tree:
+            self._say_remarks(self.session.view(node_id))
+
+    def _say_remarks(self, node: NodeView) -> None:
+        """Print what the guardrails say about a message; a pipe gets the answers alone."""
+        for remark in node.remarks if self._show_prompts else ():
+            self.say(f"(guardrails: {remark})")
 
     def _lacks_model(self) -> bool:
         """Whether the answer waits for a model that the user has to choose."""

@@ -12,12 +12,28 @@ if TYPE_CHECKING:
     from agents.plugins.registry import Registry
     from agents.roster.live_roster import LiveRoster
     from agents.roster.roster import Roster
+    from agents.runs.run_guard import RunGuard
+    from agents.runs.run_memory import RunMemory
     from agents.runs.run_store import RunStore
     from agents.runs.tool_settings import ToolSettings
     from agents.service.run_service import RunService
     from app.settings.settings import Settings
     from engine.clients.engine_client import EngineClient
+    from engine.embedding.embedder import Embedder
     from engine.runtime.engine import AsyncPravahaEngine
+
+
+def open_registry(settings: "Settings | None" = None) -> "Registry":
+    """Everything that is registered, with the tools and MCP servers that the settings turn on."""
+    from agents.mcp.servers import McpServers
+    from agents.plugins.registry import load_registry
+    from agents.tools.http_fetch import http_fetch_tool
+
+    settings = load_settings() if settings is None else settings
+    registry = load_registry()
+    registry.tools["http_fetch"] = http_fetch_tool(settings.http_domains)
+    registry.mcp = McpServers(settings.mcp.configured(), settings.mcp_approved)
+    return registry
 
 
 def user_agents_folder() -> Path:
@@ -70,11 +86,61 @@ def open_run_store() -> "RunStore":
     return RunStore(load_settings().data_dir / "agents.db")
 
 
+def open_run_guard(
+    settings: "Settings",
+    registry: "Registry",
+    embedder: "Embedder | None",
+    client: "EngineClient | None" = None,
+) -> "RunGuard":
+    """The guardrails of agents' runs.
+
+    Args:
+        settings: the settings.
+        registry: its guardrails are the recognizers.
+        embedder: the classifier's model; tier 2 is left out where it is not installed.
+        client: the engine that tier 3 asks, if the settings want it.
+    """
+    from agents.guardrails.guardrails import Guardrails
+    from agents.guardrails.policy import agent_policy
+    from agents.runs.run_guard import RunGuard
+    from app.runtime.guardrails import open_classifiers, open_judge
+
+    if not settings.guardrails_agents:
+        return RunGuard(Guardrails(settings.guardrail_policy("off")))
+    judge = None if client is None else open_judge(settings, client)
+    policy = agent_policy(settings.guardrail_policy("redact"))
+    classifiers = open_classifiers(embedder, judge)
+    return RunGuard(Guardrails(policy, classifiers, recognizers=registry.guardrails))
+
+
+def open_run_memory(
+    settings: "Settings", embedder: "Embedder | None", *, records: bool, recalls: bool = True
+) -> "RunMemory":
+    """The memory of agents' runs.
+
+    Args:
+        settings: the settings.
+        embedder: searches meaning, if its model is installed.
+        records: whether runs leave episodes with `memory_episodes = "auto"`.
+        recalls: whether memories go into prompts.
+    """
+    from agents.runs.run_memory import RunMemory
+
+    wanted = {"auto": records, "always": True, "never": False}[settings.memory_episodes]
+    return RunMemory(
+        settings.memory,
+        records=wanted,
+        recall_tokens=settings.memory_recall_tokens if recalls else 0,
+        embedder=embedder if embedder is not None and embedder.installed else None,
+    )
+
+
 def open_run_service(
     settings: "Settings",
     engine: "AsyncPravahaEngine | None",
     *,
     roots: Sequence[Path] | None = None,
+    remembers: bool = True,
 ) -> "RunService":
     """The service that runs agents: over the given engine, or on the server that `attach` names.
 
@@ -82,6 +148,8 @@ def open_run_service(
         settings: the settings.
         engine: an engine in this process; None with `attach`.
         roots: folders whose files agents may read; None allows any.
+        remembers: whether runs leave episodes with `memory_episodes = "auto"`: not those of a server's
+            clients, whose memory would be everybody's.
     """
     if engine is None:
         from agents.service.http_service import HttpRunService
@@ -90,22 +158,28 @@ def open_run_service(
         return HttpRunService(settings.attach or "", api_key=key)
     from agents.service.local_service import LocalRunService
 
-    return LocalRunService(lambda: _open_cluster(settings, engine), roots=roots)
+    return LocalRunService(
+        lambda: _open_cluster(settings, engine, remembers=remembers), roots=roots
+    )
 
 
-def _open_cluster(settings: "Settings", engine: "AsyncPravahaEngine") -> "Cluster":
+def _open_cluster(
+    settings: "Settings", engine: "AsyncPravahaEngine", *, remembers: bool
+) -> "Cluster":
     from agents.cluster import Cluster
-    from agents.plugins.registry import load_registry
     from agents.runs.approvals import Approvals
     from engine.clients.in_process import InProcessClient
 
-    registry = load_registry()
+    registry = open_registry(settings)
+    client = InProcessClient(engine)
     return Cluster(
         registry=registry,
         roster=open_live_roster(registry),
-        client=InProcessClient(engine),
+        client=client,
         approvals=Approvals(),
         pipeline_folders=pipeline_folders(),
+        guard=open_run_guard(settings, registry, engine.embedder, client),
+        memory=open_run_memory(settings, engine.embedder, records=remembers),
         settings=tool_settings(settings),
     )
 

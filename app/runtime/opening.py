@@ -181,6 +181,7 @@ def open_session(
     Raises:
         StoreError: the conversation database can't be used.
     """
+    from app.runtime.guardrails import open_conversation_guard
     from engine.conversations.session import TreeSession
     from engine.conversations.store import Store
     from engine.conversations.ulid import new_ulid
@@ -198,6 +199,7 @@ def open_session(
             resume=resume,
             stop_repetition=settings.stop_repetition,
             background=background,
+            guard=open_conversation_guard(settings),
         )
         stack.callback(session.close)
         yield session

@@ -7,6 +7,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from agents.guardrails.guardrails import Guardrails
+from agents.guardrails.policy import Policy, moderation_policy
 from agents.service.run_service import RunService
 from app.server.middleware.auth import ApiKeyAuth, public_paths
 from app.server.middleware.body_limit import BodyLimit
@@ -26,6 +28,7 @@ from app.server.routes import (
     introspection,
     metrics,
     models,
+    moderations,
     prefixes,
     price,
     scheduling,
@@ -40,6 +43,7 @@ _ROUTERS = (
     chat.router,
     completions.router,
     embeddings.router,
+    moderations.router,
     fork.router,
     streams.router,
     installed_models.router,  # before the routes whose model name may contain slashes
@@ -59,9 +63,25 @@ def create_app(
     config: ServerConfig | None = None,
     *,
     run_service: RunService | None = None,
+    guardrails: Guardrails | None = None,
+    moderation: Guardrails | None = None,
 ) -> FastAPI:
-    """The API over one engine, and over agents if there are any. The caller starts and closes both."""
-    context = ServerContext(engine, config or ServerConfig(), agents=run_service)
+    """The API over one engine, and over agents if there are any. The caller starts and closes both.
+
+    Args:
+        engine: the engine.
+        config: the server's settings.
+        run_service: runs agents; None serves none.
+        guardrails: check messages and answers; None checks nothing.
+        moderation: answers `/v1/moderations`; None takes the recognizers with their defaults.
+    """
+    context = ServerContext(
+        engine,
+        config or ServerConfig(),
+        agents=run_service,
+        guardrails=guardrails,
+        moderation=moderation or Guardrails(moderation_policy(Policy())),
+    )
     app = FastAPI(
         title="Pravāha",
         openapi_url=None,

@@ -52,9 +52,25 @@ HELP = {
     "max_body_bytes": "Largest request body, such as 4MiB.",
     "drain_seconds": "Time that running requests get after the first SIGTERM.",
     "agents_root": "Folder whose files agents may read for clients of --serve; by default none.",
+    "guardrails_mode": "Checks of messages and answers: off, check (hidden characters, links with data), or "
+    "redact (that, and personal data and secrets).",
+    "guardrails_input": "Under [guardrails.input], the action for a kind of text that a model reads, such as "
+    '`email = "redact"`: allow, flag, redact or block.',
+    "guardrails_output": "Under [guardrails.output], the same for text that a model writes.",
+    "guardrails_blocklist": "Words and phrases that are refused in messages and end an answer.",
+    "guardrails_allowed_hosts": "Hosts that links in answers may carry data to.",
+    "guardrails_phone_regions": "Regions whose national phone numbers are recognized, such as US GB.",
+    "guardrails_agents": "Check what agents read and write.",
+    "guardrails_judge": "Let the served model judge whether a tool's output gives agents instructions.",
+    "memory_episodes": "Remember runs of agents: auto (runs with a model, and those of the screen), always "
+    "or never.",
+    "memory_recall_tokens": "Most tokens of memories that agents with a memory read in a run; 0 for none.",
     "sandbox": "Where agents' commands run: auto (the first that works), bubblewrap, landlock, or off, which "
     "asks before each.",
     "allow": "Calls of tools that need no approval, separated by semicolons, such as 'shell: pytest *'.",
+    "http_domains": "Domains that the tool http_fetch may ask, separated by commas, such as "
+    "docs.python.org or *.pypi.org; by default none, which turns it off.",
+    "mcp": "MCP servers whose tools agents may call, as tables [mcp.servers.NAME] of pravaha.toml.",
     "attach": "URL of a running `pravaha --serve` to use as the engine.",
     "theme": "Name of the theme.",
     "avatar": "The figure on the screen: bindu, kamal, the name of your own, or off.",

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import platformdirs
-from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SecretStr,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -17,6 +24,11 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from agents.guardrails.detection import Action, Kind
+from agents.guardrails.policy import MAX_ENTRY_CHARS, Mode, mode_actions
+from agents.guardrails.policy import Policy as GuardrailPolicy
+from agents.tools.web_domains import check_domain
+from app.settings.mcp import McpSettings
 from app.text.byte_size import parse_size
 from engine.api.config import (
     AttentionBackend,
@@ -87,6 +99,9 @@ _SAMPLING = {*DEFAULTED_PARAMETERS, "seed", "max_tokens"}
 ByteSize = Annotated[int, BeforeValidator(_size)]
 Folder = Annotated[Path, BeforeValidator(_folder)]
 KeyMap = Annotated[dict[str, str], BeforeValidator(_flattened)]
+BlocklistEntry = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_ENTRY_CHARS)
+]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 Rules = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_rules)]
 
@@ -148,9 +163,25 @@ class Settings(BaseSettings):
     drain_seconds: float = Field(30.0, ge=0, le=86400)
     agents_root: Folder | None = None
 
-    # The agents' tools. A project's pravaha.toml may set neither (`sources.USER_ONLY`).
+    # The agents' tools. A project's pravaha.toml may not set those of `sources.USER_ONLY`.
     sandbox: Literal["auto", "bubblewrap", "landlock", "off"] = "auto"
     allow: Rules = ()
+    http_domains: Names = ()
+    mcp: McpSettings = Field(default_factory=McpSettings)
+
+    # The table [guardrails].
+    guardrails_mode: Mode = "check"
+    guardrails_input: dict[Kind, Action] = Field(default_factory=dict)
+    guardrails_output: dict[Kind, Action] = Field(default_factory=dict)
+    guardrails_blocklist: tuple[BlocklistEntry, ...] = ()
+    guardrails_allowed_hosts: Names = ()
+    guardrails_phone_regions: Names = ("US", "GB", "IN", "DE")
+    guardrails_agents: bool = True
+    guardrails_judge: bool = False
+
+    # The table [memory].
+    memory_episodes: Literal["auto", "always", "never"] = "auto"
+    memory_recall_tokens: int = Field(400, ge=0, le=4000)
 
     # The screen.
     attach: str | None = None
@@ -185,6 +216,11 @@ class Settings(BaseSettings):
             raise ValueError("should be a URL such as http://127.0.0.1:8000")
         return value
 
+    @field_validator("http_domains")
+    @classmethod
+    def _domains_are_domains(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(check_domain(domain) for domain in value)
+
     @field_validator("swap_bytes")
     @classmethod
     def _swap_needs_prefix_caching(cls, value: int | None, info: ValidationInfo) -> int | None:
@@ -203,9 +239,22 @@ class Settings(BaseSettings):
         return self.data_dir / "memory.db"
 
     @property
+    def redactions(self) -> Path:
+        """What the placeholders of conversations stand for."""
+        return self.data_dir / "redactions.db"
+
+    @property
     def artifacts(self) -> Path:
         """Outputs of agents' tools that are too long to be returned."""
         return self.data_dir / "artifacts"
+
+    @property
+    def mcp_approved(self) -> Path:
+        """The file of approved MCP servers.
+
+        In the folder that no `pravaha.toml` can name: a project that could name it would approve its own.
+        """
+        return self.config_dir / "mcp-approved.json"
 
     @property
     def preferences(self) -> Path:
@@ -279,6 +328,21 @@ class Settings(BaseSettings):
             attention=self.attention,
             cuda_graphs=self.cuda_graphs,
             dummy_weights=self.dummy_weights,
+        )
+
+    def guardrail_policy(self, mode: Mode | None = None) -> GuardrailPolicy:
+        """The policy of the guardrails.
+
+        Args:
+            mode: which actions apply where the settings name none; None takes `guardrails_mode`.
+        """
+        given, written = mode_actions(mode or self.guardrails_mode)
+        return GuardrailPolicy(
+            input_actions={**given, **self.guardrails_input},
+            output_actions={**written, **self.guardrails_output},
+            blocklist=self.guardrails_blocklist,
+            allowed_hosts=self.guardrails_allowed_hosts,
+            phone_regions=self.guardrails_phone_regions,
         )
 
     def sampling(self) -> SamplingChoice:

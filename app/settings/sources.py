@@ -20,10 +20,18 @@ from app.settings.settings import ENV_PREFIX, Settings
 
 FILE_NAME = "pravaha.toml"
 
-USER_ONLY = frozenset({"sandbox", "allow"})
-"""Settings that let agents do more: the `pravaha.toml` of a project, which others wrote, cannot set them."""
+TABLES = frozenset({"guardrails", "memory"})
+"""Tables of `pravaha.toml`: `mode` in `[guardrails]` is the setting `guardrails_mode`."""
+
+USER_ONLY = frozenset({"sandbox", "allow", "http_domains"}) | {
+    name for name in Settings.model_fields if name.startswith("guardrails_")
+}
+"""Settings that let agents and models do more: the `pravaha.toml` of a project, which others wrote, cannot
+set them."""
 
 _ENVIRONMENT_ONLY = "config_dir"  # the folder of the file, which the file itself cannot set
+_SECRET = {"api_key", "mcp"}
+"""Settings whose values are not shown in messages."""
 
 
 def load_settings(
@@ -47,7 +55,8 @@ def load_settings(
     origins: dict[str, str] = {}
 
     def merge(found: Mapping[str, Any], origin: dict[str, str]) -> None:
-        values.update(found)
+        for name, value in found.items():
+            values[name] = _with_servers(values.get(name), value) if name == "mcp" else value
         origins.update(origin)
 
     from_environment = _read_environment(environ)
@@ -77,8 +86,8 @@ def _refuse_widening(found: Mapping[str, Any], path: Path, environ: Mapping[str,
         return
     for name in sorted(USER_ONLY & found.keys()):
         raise ConfigurationError(
-            f"{path}: {name} lets agents do more than a project may decide: set it in "
-            f"{user_folder(environ) / FILE_NAME}, by {ENV_PREFIX}{name.upper()} or by {flag_of(name)}."
+            f"{path}: {name} is not for a project to decide: set it in "
+            f"{user_folder(environ) / FILE_NAME} or by {ENV_PREFIX}{name.upper()}."
         )
 
 
@@ -86,6 +95,16 @@ def user_folder(environ: Mapping[str, str]) -> Path:
     """The folder of the user's own configuration."""
     named = environ.get(ENV_PREFIX + _ENVIRONMENT_ONLY.upper())
     return Path(named).expanduser() if named else Settings().config_dir
+
+
+def _with_servers(earlier: Any, table: Any) -> Any:
+    """The table `mcp` with the servers of a source of lower precedence beside its own."""
+    if not isinstance(earlier, dict) or not isinstance(table, dict):
+        return table
+    before, own = earlier.get("servers", {}), table.get("servers", {})
+    if not isinstance(before, dict) or not isinstance(own, dict):
+        return table
+    return {**earlier, **table, "servers": {**before, **own}}
 
 
 def flag_of(field: str) -> str:
@@ -119,6 +138,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"{path} can't be read: {error}.") from error
+    found = _flattened(found, path)
     for name in found:
         if name == _ENVIRONMENT_ONLY:
             raise ConfigurationError(
@@ -127,6 +147,21 @@ def _read_toml(path: Path) -> dict[str, Any]:
         if name not in Settings.model_fields:
             raise ConfigurationError(f"{path}: {name} is not a setting{_near(name)}")
     return found
+
+
+def _flattened(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The members of the tables of several settings, such as `[guardrails]`, by the settings' names."""
+    flat: dict[str, Any] = {}
+    for name, value in found.items():
+        if name not in TABLES or not isinstance(value, dict):
+            flat[name] = value
+            continue
+        for member, inner in value.items():
+            if f"{name}_{member}" not in Settings.model_fields:
+                near = _near(f"{name}_{member}").replace(f"{name}_", f"{name}.")
+                raise ConfigurationError(f"{path}: {name}.{member} is not a setting{near}")
+            flat[f"{name}_{member}"] = inner
+    return flat
 
 
 def _near(name: str, *, upper: bool = False) -> str:
@@ -142,5 +177,6 @@ def _sentence(problem: ErrorDetails, origins: Mapping[str, str]) -> str:
     message = problem["msg"]
     for prefix in ("Value error, ", "Input "):
         message = message.removeprefix(prefix)
-    shown = "what was given" if field == "api_key" else repr(problem["input"])
-    return f"{origins.get(field, field)} is {shown} but {message[:1].lower()}{message[1:]}"
+    shown = "what was given" if field in _SECRET else repr(problem["input"])
+    where = ".".join([origins.get(field, field), *(str(part) for part in problem["loc"][1:])])
+    return f"{where} is {shown} but {message[:1].lower()}{message[1:]}"

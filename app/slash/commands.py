@@ -73,6 +73,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("stats", "show the engine's stats"),
     Command("agents", "show the agents, or run one (or a pipeline) on files: /agents security_audit src",
             "[NAME [PATH…] [: TASK]]", not_plain="`pravaha agents run` runs an agent."),
+    Command("memory", "list what the agents remember, or search, forget or export it",
+            "[search WORDS|forget ID…|export FILE]"),
     Command("approve", "open the oldest tool call that waits for your approval",
             not_plain="`pravaha agents run --approve ask` asks in the terminal."),
     Command("serve", "serve this engine to programs of this machine over HTTP; off ends it", "[PORT|off]",

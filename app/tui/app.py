@@ -138,6 +138,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         server: the address of the engine's server; None for an engine in this process.
         engine_server: serves the engine of this process over HTTP on demand; None if there is none.
         run_service: runs agents; None in a replay.
+        memory_file: what the agents remember on this machine; None in a replay.
         log_file: where tracebacks are, for messages about failures.
         log_ring: the records of the log pane; None for none.
         on_theme: called with the name of a theme that was chosen, to save it.
@@ -171,6 +172,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         server: str | None = None,
         engine_server: EngineServer | None = None,
         run_service: RunService | None = None,
+        memory_file: Path | None = None,
         theme: str | None = None,
         true_colors: bool = True,
         avatar: str = figures.DEFAULT,
@@ -240,6 +242,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.scheduler = SchedulerActions(self)
         self.agents = AgentActions(self, run_service)
         self._run_service = run_service
+        self.memory_file = memory_file
         self.agent_names = AgentNames(run_service)
         self._actions: dict[str, object] = {
             "agents": self.agents,

@@ -80,7 +80,6 @@ LOG: tuple[Hint, ...] = (("logs.level", "level"), ("logs.find", "find"))
 STATS: tuple[Hint, ...] = (("pane.chat", "chat"),)
 AGENTS: tuple[Hint, ...] = (
     ("agent.open", "trace"),
-    ("agent.approve", "approve"),
     ("agent.stop", "stop"),
     ("agent.filter", "filter"),
     ("agent.order", "order"),

@@ -1,11 +1,14 @@
 """The slash commands on the screen, one method for each command of the table in `app.slash.commands`."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from app.slash.files import import_from_file
+from app.slash.memory import run_memory
 from app.slash.parse import Invocation, method_name
 from app.text.safe_text import safe_line
 from app.tui.keys import ALL_KEYS
+from app.tui.widgets.text_page import TextPageScreen
 from app.tui.widgets.transcript import Transcript
 from engine.api.errors import InvalidRequest, PravahaError
 from engine.conversations.node_words import find_branch
@@ -193,6 +196,17 @@ class SlashActions:
     async def agents(self, argument: str) -> None:
         """Show the agents, or run one."""
         await self._app.agents.run(argument)
+
+    async def memory(self, argument: str) -> None:
+        """Show, search, forget or export what the agents remember."""
+        path = self._app.memory_file
+        if path is None:
+            raise InvalidRequest("A replay has no memory.")
+        lines = await asyncio.to_thread(run_memory, path, argument)
+        if len(lines) == 1:
+            self._app.notify_safely(lines[0])
+        else:
+            self._app.open_dialog(TextPageScreen("What the agents remember", lines))
 
     async def approve(self, argument: str) -> None:
         """Open the oldest tool call that waits."""

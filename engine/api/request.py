@@ -12,12 +12,20 @@ from engine.api.service_class import ServiceClass
 
 
 class FinishReason(StrEnum):
-    """Why a request finished. The values are those of the OpenAI API, plus `abort` and `error`."""
+    """Why a request finished. The values are those of the OpenAI API, plus `abort` and `error`.
+
+    No engine ends a request with `content_filter`: a server does, whose guardrails ended the answer.
+    """
 
     STOP = "stop"
     LENGTH = "length"
+    CONTENT_FILTER = "content_filter"
     ABORT = "abort"
     ERROR = "error"
+
+
+ENGINE_REASONS = (FinishReason.STOP, FinishReason.LENGTH, FinishReason.ABORT, FinishReason.ERROR)
+"""The reasons of an engine's requests."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,15 @@ from dataclasses import dataclass, replace
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import FinishReason, SamplingParams, Timings, TokenBatch, TopLogprob
 from engine.conversations.branch_sampling import stored
-from engine.conversations.tree import Node, NodeDelta, NodeStatus
+from engine.conversations.text_guard import NO_CHECK, AnswerCheck
+from engine.conversations.tree import Node, NodeDelta, NodeStatus, NodeView, view_of
 from engine.text.repetition import RepetitionDetector
 
 REPETITION = "repetition"
 """`Node.finish` of an answer that was stopped because it repeated itself."""
+
+CONTENT_FILTER = "content_filter"
+"""`Node.finish` of an answer that its `AnswerCheck` ended."""
 
 CONTEXT_FULL = "context_full"
 """`Node.finish` of an answer that ended because the model's context has no room for more."""
@@ -22,6 +26,7 @@ FLUSH_S = 0.5
 _STATUS = {
     FinishReason.STOP: NodeStatus.DONE,
     FinishReason.LENGTH: NodeStatus.DONE,
+    FinishReason.CONTENT_FILTER: NodeStatus.STOPPED,
     FinishReason.ABORT: NodeStatus.STOPPED,
     FinishReason.ERROR: NodeStatus.ERROR,
 }
@@ -57,6 +62,7 @@ class Answer:
         beginning: the tokens that the answer begins with, or None.
         limit: most tokens of this answer, whatever `sampling` says; None for no other limit.
         stopped_for_repetition: whether the request was cancelled because the answer repeats itself.
+        stopped_by_check: whether the request was cancelled because the check ended the answer.
     """
 
     def __init__(
@@ -67,6 +73,7 @@ class Answer:
         *,
         asked: Sequence[Node] = (),
         beginning: Beginning | None = None,
+        check: AnswerCheck | None = None,
     ) -> None:
         self.asked = self.prompt = tuple(asked)
         self.request_id: str | None = None
@@ -84,6 +91,9 @@ class Answer:
         self._detector = RepetitionDetector()
         self._max_tokens: int | None = None
         self.stopped_for_repetition = False
+        self.stopped_by_check = False
+        self._check = NO_CHECK if check is None else check
+        self._shown = [] if beginning is None else [self._check.feed(beginning.text)]
 
     def refer(self, *, prompt: Sequence[Node] | None, forked_from: str | None) -> None:
         """Set the prompt's nodes if they are not those before the answer, and a node to refer to."""
@@ -96,6 +106,11 @@ class Answer:
     def repeats(self) -> bool:
         """Whether the answer repeats itself without end."""
         return self._detector.found
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the check ended the answer."""
+        return self._check.blocked
 
     @property
     def node_id(self) -> str:
@@ -152,6 +167,9 @@ class Answer:
             finish = REPETITION
         if batch.finish_reason is FinishReason.LENGTH and self._has_room():
             finish = CONTEXT_FULL
+        shown = self._show(batch.text, finished=status is not NodeStatus.STREAMING)
+        if self._check.blocked and status in (NodeStatus.DONE, NodeStatus.STOPPED):
+            status, finish = NodeStatus.STOPPED, CONTENT_FILTER
         if status is NodeStatus.STREAMING:
             self._detector.feed(batch.token_ids)
         self._node = replace(
@@ -164,7 +182,15 @@ class Answer:
             ttft_us=_microseconds(batch.timings.ttft),
             decode_us=_microseconds(_decode_seconds(batch.timings)),
         )
-        return NodeDelta(self.node_id, batch.text, status, self._node.finish, batch.error)
+        return NodeDelta(self.node_id, shown, status, self._node.finish, batch.error)
+
+    def _show(self, text: str, *, finished: bool) -> str:
+        """The text that can be shown after this one."""
+        shown = self._check.feed(text)
+        if finished:
+            shown += self._check.finish()
+        self._shown.append(shown)
+        return shown
 
     def _has_room(self) -> bool:
         """Whether the limit of the answer's tokens allows more."""
@@ -176,7 +202,7 @@ class Answer:
         """Finish without a final batch: the request was never submitted, or the session closes."""
         self._unsaved = True
         self._node = replace(self._node, status=status, finish=reason.value, error=error)
-        return NodeDelta(self.node_id, "", status, reason.value, error)
+        return NodeDelta(self.node_id, self._show("", finished=True), status, reason.value, error)
 
     def needs_save(self, now: float) -> bool:
         """Whether there are unsaved changes, and `FLUSH_S` passed or the answer finished."""
@@ -188,6 +214,10 @@ class Answer:
         """Record that the current node was passed to the store."""
         self._saved_at = now
         self._unsaved = False
+
+    def view(self) -> NodeView:
+        """The node with the text that is shown so far."""
+        return replace(view_of(self.node()), text="".join(self._shown))
 
     def node(self) -> Node:
         """The node with the output so far."""

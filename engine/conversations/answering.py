@@ -26,6 +26,7 @@ from engine.conversations.conversation import Conversation, system_prompt_of
 from engine.conversations.oplog import Assignment
 from engine.conversations.store import Store
 from engine.conversations.submission import PreparedAnswers, Submitter
+from engine.conversations.text_guard import NoGuard, TextGuard
 from engine.conversations.titles import UNTITLED, default_title
 from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus, view_of
 
@@ -56,6 +57,7 @@ class Answering:
         stop_repetition: stop answers that repeat themselves without end.
         background: submit on a thread of its own, for a client whose `submit` waits for a network. A
             refusal by the engine, such as a full queue, then ends the answer instead of being raised.
+        guard: checks the answers while they are generated; None lets everything pass.
     """
 
     def __init__(
@@ -68,8 +70,10 @@ class Answering:
         new_id: Callable[[], str],
         stop_repetition: bool = True,
         background: bool = False,
+        guard: TextGuard | None = None,
     ) -> None:
         self._store = store
+        self._guard: TextGuard = NoGuard() if guard is None else guard
         self._stop_repetition = stop_repetition
         self._client = client
         self._clock = clock
@@ -367,7 +371,14 @@ class Answering:
             node = replace(
                 node, forked_from=beginning.forked_from, fork_token=len(beginning.token_ids)
             )
-        return Answer(node, sampling, self._clock(), asked=asked, beginning=beginning)
+        return Answer(
+            node,
+            sampling,
+            self._clock(),
+            asked=asked,
+            beginning=beginning,
+            check=self._guard.begin_answer(conversation.id),
+        )
 
     def _leave_out_optional_system(self, conversation: Conversation) -> None:
         if not conversation.system_optional or conversation.nodes:
@@ -472,6 +483,9 @@ class Answering:
         if batch is None:
             return
         deltas.append(answer.add(batch))
+        if answer.blocked and not (answer.finished or answer.stopped_by_check):
+            answer.stopped_by_check = True
+            self._client.cancel(request_id)
         if self._stop_repetition and answer.repeats and not answer.stopped_for_repetition:
             answer.stopped_for_repetition = True
             self._client.cancel(request_id)

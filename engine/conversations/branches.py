@@ -75,6 +75,7 @@ class Branches:
         current: returns the open conversation.
         writing: the context of a change; see `TreeSession`.
         sampling: returns the sampling parameters of the next answer.
+        admit: what is stored of a text of the user; see `TextGuard.admit`.
         wall: seconds since the epoch, for `pruned_at`.
     """
 
@@ -87,6 +88,7 @@ class Branches:
         current: Callable[[], Conversation],
         writing: Callable[[Conversation], AbstractContextManager[Conversation]],
         sampling: Callable[[], SamplingChoice],
+        admit: Callable[[str], str] = lambda text: text,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
@@ -95,6 +97,7 @@ class Branches:
         self._current = current
         self._writing = writing
         self._sampling = sampling
+        self._admit = admit
         self._wall = wall
 
     # Going to a node.
@@ -196,6 +199,7 @@ class Branches:
         node = self._finished(node_id)
         if not text.strip():
             raise InvalidRequest("The message is empty: type something, or prune it.")
+        text = self._admit(text)
         with self._writing(conversation):
             path = self._path_to(conversation, node_id)[:-1]
             parent = path[-1] if path else None
@@ -361,6 +365,7 @@ class Branches:
         conversation = self._current()
         if conversation.answers:
             raise InvalidRequest("An answer is running: wait until it has finished.")
+        question, answer = self._admit(question), self._admit(answer)
         with self._writing(conversation):
             return self._answering.add_exchange(conversation, question, answer, by=by)
 
@@ -439,6 +444,7 @@ class Branches:
         users = [at for at, node in enumerate(nodes) if node.kind is NodeKind.USER]
         first = users[-keep] if keep else len(nodes)
         system = [node for node in nodes[:first] if node.kind is NodeKind.SYSTEM]
+        text = self._admit(text)
         message = self._answering.new_node(self._current(), None, NodeKind.USER, text)
         prompt = self._answering.builder.build([*system, *nodes[first:], message])
         model = self._client.snapshot().model

@@ -65,7 +65,7 @@ class Conversation:
     def view(self, node_id: str) -> NodeView:
         """A node of any branch, including the text so far if its answer runs."""
         answer = self.answers.get(node_id)
-        return self.tree[node_id] if answer is None else view_of(answer.node())
+        return self.tree[node_id] if answer is None else answer.view()
 
     def sent_system_prompt(self) -> str | None:
         """The system prompt in effect at HEAD, or None."""

@@ -16,6 +16,9 @@ ROLES = {
     NodeKind.NOTE: "Note",
     NodeKind.SUMMARY: "Summary",
 }
+FILTERED = "ended by the guardrails"
+"""Why an answer with the finish reason `content_filter` ended."""
+
 _LENGTH = 80
 
 

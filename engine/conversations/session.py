@@ -30,8 +30,16 @@ from engine.conversations.importing import read_conversation
 from engine.conversations.oplog import Assignment
 from engine.conversations.store import Store, TreeContents
 from engine.conversations.store_news import StoreNews
+from engine.conversations.text_guard import NoGuard, TextGuard
 from engine.conversations.titles import UNTITLED, title_of
-from engine.conversations.tree import NodeDelta, NodeStatus, NodeView, SearchHit, TreeSummary
+from engine.conversations.tree import (
+    NodeDelta,
+    NodeStatus,
+    NodeView,
+    SearchHit,
+    TreeSummary,
+    view_of,
+)
 from engine.conversations.ulid import new_ulid
 
 _HISTORY = 500
@@ -58,6 +66,8 @@ class TreeSession:
             templates that do not support one.
         resume: open the last conversation instead of an empty one.
         stop_repetition: stop answers that repeat themselves without end.
+        guard: checks messages before they are stored, and texts before they are shown; None lets everything
+            pass.
         background: submit on a thread of its own, for a client whose `submit` waits for a network: `send`
             and the operations of `branches` return at once, and a refusal by the engine ends the answer.
 
@@ -80,7 +90,9 @@ class TreeSession:
         resume: bool = True,
         stop_repetition: bool = True,
         background: bool = False,
+        guard: TextGuard | None = None,
     ) -> None:
+        self._guard: TextGuard = NoGuard() if guard is None else guard
         self.default_sampling = sampling
         self._store = store
         self._new_id = new_id
@@ -94,6 +106,7 @@ class TreeSession:
             new_id=new_id,
             stop_repetition=stop_repetition,
             background=background,
+            guard=self._guard,
         )
         # Conversations that were written to, until all is on disk: the store may not have them yet.
         self._written: dict[str, Conversation] = {}
@@ -106,7 +119,7 @@ class TreeSession:
         self._current = self._last_used() if resume else self._empty()
         self.branches = Branches(
             store, client, self._answering, current=lambda: self._current, writing=self._writing,
-            sampling=lambda: self.sampling,
+            sampling=lambda: self.sampling, admit=self._admit,
         )  # fmt: skip
 
     # Conversations.
@@ -211,7 +224,9 @@ class TreeSession:
             if self._current.id in tree_ids:
                 self._answering.stop_all(self._current)
                 self.new_tree()
-            return self._store.erase(tree_ids)
+            erased = self._store.erase(tree_ids)
+            self._guard.forget(tree_ids)
+            return erased
         finally:
             for tree_id in claimed:
                 self._store.release(tree_id)
@@ -247,8 +262,8 @@ class TreeSession:
         self.open_tree(contents.tree_id)
 
     def path(self) -> list[NodeView]:
-        """The messages of the open conversation, from root to head."""
-        return self._current.path()
+        """The messages of the open conversation, from root to head, as they are shown."""
+        return [self.view(node.id) for node in self._current.nodes]
 
     @property
     def tree(self) -> BranchTree:
@@ -270,8 +285,11 @@ class TreeSession:
         return any(node.id == node_id for node in self._current.nodes[-4:])
 
     def view(self, node_id: str) -> NodeView:
-        """A node of any branch of the open conversation, including the text so far."""
-        return self._current.view(node_id)
+        """A node of any branch of the open conversation as it is shown, including the text so far."""
+        view = self._current.view(node_id)
+        if node_id in self._current.answers:  # it was checked while it was generated
+            return view
+        return self._guard.shown(self._current.id, view)
 
     def search(self, query: str) -> list[SearchHit]:
         """Messages that contain the query, in every branch of every conversation, newest first."""
@@ -347,7 +365,8 @@ class TreeSession:
     @property
     def queued(self) -> tuple[str, ...]:
         """Messages to send after the running answer, oldest first."""
-        return tuple(self._current.queued)
+        current = self._current
+        return tuple(self._guard.shown_text(current.id, text) for text in current.queued)
 
     def restore_draft(self) -> str:
         """The unsent text of the open conversation.
@@ -372,19 +391,21 @@ class TreeSession:
 
     def withdraw(self) -> str | None:
         """Remove and return the newest queued message; None if there is none."""
-        return self._current.queued.pop() if self._current.queued else None
+        current = self._current
+        return self._guard.shown_text(current.id, current.queued.pop()) if current.queued else None
 
     def send(self, text: str) -> None:
         """Send a message, or queue it while an answer is running.
 
         Raises:
-            InvalidRequest: the message is empty, the conversation exceeds the context length, or another
-                process is answering in it; nothing was added.
+            InvalidRequest: the message is empty or refused by the guard, the conversation exceeds the
+                context length, or another process is answering in it; nothing was added.
             ConversationChanged: another process has added to the conversation; nothing was added.
             QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
         """
         if not text.strip():
             raise InvalidRequest("The message is empty: type something to send.")
+        written, text = text, self._admit(text)
         if self._current.answer is not None:
             self._current.queue(text)
         else:
@@ -396,7 +417,7 @@ class TreeSession:
                 for later in waiting[1:]:
                     conversation.queue(later)
         self._keep_queued()
-        self._history.append(text)
+        self._history.append(written)
 
     def stop(self, node_id: str | None = None) -> None:
         """Stop an answer of the open conversation at the next step boundary; its text is kept.
@@ -447,7 +468,8 @@ class TreeSession:
         if not added and (grown.text, grown.status) == (last.text, last.status):
             return False
         self._read_path(current)
-        text = grown.text.removeprefix(last.text)
+        before, after = (self._guard.shown(current.id, view_of(one)).text for one in (last, grown))
+        text = after.removeprefix(before)
         self._followed.append(NodeDelta(grown.id, text, grown.status, grown.finish, grown.error))
         self._followed += [
             NodeDelta(node.id, "", node.status, node.finish, node.error) for node in added
@@ -530,6 +552,10 @@ class TreeSession:
         if newest and unsaved is None:
             return self._load(newest[0].id)
         return self._empty(unsaved)
+
+    def _admit(self, text: str) -> str:
+        """What is stored of a text of the open conversation."""
+        return self._guard.admit(self._current.id, text)
 
     def _empty(self, tree_id: str | None = None) -> Conversation:
         return Conversation(

@@ -48,8 +48,8 @@ class Node:
         logprobs: one per generated id, or empty.
         topk: alternatives per generated id, or empty.
         drafted: one per generated id, whether it is an accepted draft token; empty if unknown.
-        finish: the finish reason of the request, or `repetition` if it was cancelled for that; None
-            while streaming or if the writer died.
+        finish: the finish reason of the request, or `repetition` or `content_filter` if it was cancelled
+            for that; None while streaming or if the writer died.
         error: one sentence when status is `error`.
         created_at: seconds since the epoch.
         sampling: JSON of the sampling parameters.
@@ -94,7 +94,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A message for display: a `Node` without its token data. Fields as in `Node`."""
+    """A message for display: a `Node` without its token data. Fields as in `Node`.
+
+    Attributes:
+        remarks: what a `TextGuard` says about the text, each a few words; never stored.
+    """
 
     id: str
     kind: NodeKind
@@ -116,6 +120,7 @@ class NodeView:
     label: str | None = None
     rating: int | None = None
     pruned_at: float | None = None
+    remarks: tuple[str, ...] = ()
 
     def with_flag(self, name: str, value: object) -> "NodeView":
         """The view with another `label`, `rating` or `pruned_at`."""
@@ -179,5 +184,5 @@ def view_of(node: Node) -> NodeView:
     return NodeView(**{name: getattr(node, name) for name in VIEW_FIELDS})
 
 
-VIEW_FIELDS = tuple(NodeView.__dataclass_fields__)
-"""Names of the fields of `NodeView`, which are also columns of the table `node`."""
+VIEW_FIELDS = tuple(name for name in NodeView.__dataclass_fields__ if name != "remarks")
+"""Names of the fields of `NodeView` that are also columns of the table `node`."""

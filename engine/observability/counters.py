@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.api.request import FinishReason, Timings
+from engine.api.request import ENGINE_REASONS, FinishReason, Timings
 from engine.api.snapshot import Rates, Totals
 from engine.observability.histogram import (
     SECONDS_INTER_TOKEN,
@@ -95,7 +95,7 @@ class EngineCounters:
         self._deadlines_missed = 0
         self._predicted_seconds = 0.0
         self._measured_seconds = 0.0
-        self._finished = {reason.value: 0 for reason in FinishReason}
+        self._finished = {reason.value: 0 for reason in ENGINE_REASONS}
         self._ttft = Histogram(SECONDS_TTFT)
         self._inter_token = Histogram(SECONDS_INTER_TOKEN)
         self._e2e = Histogram(SECONDS_REQUEST)

@@ -18,7 +18,7 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
-from engine.api.request import FinishReason
+from engine.api.request import ENGINE_REASONS
 from engine.api.snapshot import EngineSnapshot, EngineState, SwapCounts
 from engine.observability.counters import CountersState
 from engine.observability.histogram import HistogramState
@@ -261,7 +261,7 @@ class MetricsCollector(Collector):
                 "Finished requests by reason.",
                 labels=["model_name", "finished_reason"],
             )
-            for reason in FinishReason:
+            for reason in ENGINE_REASONS:
                 count = totals.finished.get(reason.value, 0)
                 family.add_metric([self._model_name, reason.value], count)
             yield family

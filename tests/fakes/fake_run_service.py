@@ -12,6 +12,7 @@ from agents.service.run_view import RunView, fold
 CATALOGUE = (
     {"kind": "agent", "name": "security_audit", "category": "security", "description": "Looks."},
     {"kind": "pipeline", "name": "code-review", "category": "pipeline", "description": "Reviews."},
+    {"kind": "repair", "name": "repair", "category": "repair", "description": "Repairs."},
 )
 
 

@@ -66,6 +66,13 @@ class FakeStepRun:
         context = ToolContext(root=Workspace.of_texts({}).root)
         return await tool.call(tool.arguments.model_validate(dict(arguments)), context)
 
+    @property
+    def card(self) -> str:
+        return self.spec.card
+
+    def admit(self, where: str, text: str) -> str:
+        return text
+
     def record(self, kind: RunEventType, **data: Any) -> None:
         self.log.append(kind, agent=self.spec.key, **data)
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from agents.guardrails.guardrails import Guardrails
 from app.server.app import create_app
 from app.server.process.config import ServerConfig
 from app.server.process.context import ServerContext
@@ -29,9 +30,18 @@ class Live:
 
 
 @contextmanager
-def live(engine: Any, *, run_service: Any = None, **config: Any) -> Iterator[Live]:
+def live(
+    engine: Any,
+    *,
+    run_service: Any = None,
+    guardrails: Guardrails | None = None,
+    moderation: Guardrails | None = None,
+    **config: Any,
+) -> Iterator[Live]:
     settings = ServerConfig(**{"port": 0} | config)
-    app = create_app(engine, settings, run_service=run_service)
+    app = create_app(
+        engine, settings, run_service=run_service, guardrails=guardrails, moderation=moderation
+    )
     listener = listen(settings)  # connections queue up here until the thread serves them
     server = DrainingServer(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

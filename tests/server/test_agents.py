@@ -15,10 +15,15 @@ from agents.outputs.answer import Answer
 from agents.plugins.registry import Registry
 from agents.roster.roster import Roster
 from agents.runs.approvals import Approvals
+from agents.sandbox import choice
+from agents.sandbox.sandbox import SandboxUnavailable
 from agents.service.http_service import HttpRunService
 from agents.service.local_service import LocalRunService
 from agents.service.run_request import RunRequest
 from agents.tools.tool import Effect, Tool, ToolOutput
+from app.commands.serve import run_server
+from app.settings.settings import Settings
+from engine.api.config import EngineConfig
 from tests.server.live import live
 
 
@@ -61,7 +66,7 @@ def service(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def agents_server(engine, service):
-    with live(engine, run_service=service) as running:
+    with live(engine, run_service=service, sandbox_layers=("mounts", "seccomp")) as running:
         yield running
 
 
@@ -130,6 +135,9 @@ def test_a_run_that_waits_is_cancelled(http):
         ({"kind": "machine", "name": "echo"}, 400),
         ({"kind": "agent", "name": "echo", "paths": ["/etc/passwd"]}, 400),
         ({"kind": "agent", "name": "echo", "paths": ["../x"]}, 400),
+        ({"kind": "repair", "name": "repair", "paths": ["../x"]}, 400),
+        ({"kind": "repair", "name": "repair"}, 400),
+        ({"kind": "repair", "name": "other", "paths": ["."]}, 400),
         ({"kind": "agent", "name": "echo", "tokens": -1}, 400),
         ({"kind": "agent"}, 400),
     ],
@@ -180,3 +188,16 @@ def test_a_client_starts_runs_and_gets_the_servers_words(remote):
     with pytest.raises(UnknownAgent, match="no agent 'nobody'"):
         remote.start(RunRequest("agent", "nobody"))
     assert [one["name"] for one in remote.catalogue()][:2] == ["echo", "pusher"]
+
+
+def test_the_layers_around_commands_are_listed(http):
+    assert http.get("/v1/agents").json()["sandbox_layers"] == ["mounts", "seccomp"]
+
+
+def test_agents_with_files_are_not_served_without_a_sandbox(monkeypatch, tmp_path):
+    monkeypatch.setattr(choice, "_found", {})
+    monkeypatch.setattr(choice, "bubblewrap_program", lambda: None)
+    monkeypatch.setattr(choice, "_kernel", lambda: (0, False))
+    settings = Settings(agents_root=tmp_path)
+    with pytest.raises(SandboxUnavailable, match=r"no Landlock.* Serve without --agents-root, or"):
+        run_server(EngineConfig(model=tmp_path / "none.gguf", name="x"), port=0, settings=settings)

@@ -221,3 +221,9 @@ def test_ready_says_no_while_loading_and_when_the_engine_stalls():
         assert response.status_code == 503
         assert response.json() == {"status": "not ready"}
         assert httpx.get(f"{server.url}/health").status_code == 200
+
+
+@pytest.mark.parametrize(("layers", "status"), [(None, 200), (("seccomp",), 200), ((), 503)])
+def test_ready_says_no_where_agents_commands_have_no_sandbox(layers, status):
+    with live(ScriptedEngine(words("ok")), sandbox_layers=layers) as server:
+        assert httpx.get(f"{server.url}/ready").status_code == status

@@ -16,6 +16,7 @@ from app.tui.widgets.prompt import Prompt
 from app.tui.widgets.transcript import Transcript
 from engine.conversations.session import TreeSession
 from engine.conversations.store import Store
+from engine.conversations.text_guard import TextGuard
 from tests.fakes.fake_client import FakeClient
 
 DEADLINE_S = 20.0
@@ -35,7 +36,9 @@ class Clock:
         return self.now
 
 
-def make_session(client: FakeClient, folder: Path, clock: Clock) -> tuple[TreeSession, Store]:
+def make_session(
+    client: FakeClient, folder: Path, clock: Clock, guard: TextGuard | None = None
+) -> tuple[TreeSession, Store]:
     """A session over a store in `folder`; ids and dates are the same in every run."""
     numbers = itertools.count()
     store = Store.open(folder / "conversations.db")
@@ -46,6 +49,7 @@ def make_session(client: FakeClient, folder: Path, clock: Clock) -> tuple[TreeSe
         wall=(EPOCH + 60.0 * minute for minute in itertools.count()).__next__,
         new_id=lambda: f"{next(numbers):026d}",
         stop_repetition=False,  # the texts of tests repeat their words
+        guard=guard,
     )
     return session, store
 
@@ -156,6 +160,7 @@ async def open_screen(
     client: FakeClient | None = None,
     size: tuple[int, int] = (120, 36),
     prepare: Callable[[TreeSession, FakeClient], object] = lambda session, client: None,
+    guard: TextGuard | None = None,
     **options,
 ) -> AsyncIterator[Harness]:
     """Open the app and wait for its first frame.
@@ -163,10 +168,11 @@ async def open_screen(
     Args:
         answers: as `FakeClient` takes them.
         prepare: fills the session before the app opens.
+        guard: of the session.
     """
     client = client or FakeClient(*answers)
     clock = Clock()
-    session, store = make_session(client, folder, clock)
+    session, store = make_session(client, folder, clock, guard)
     try:
         prepare(session, client)
         app = make_app(client, session, clock, **options)

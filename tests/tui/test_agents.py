@@ -1,6 +1,7 @@
 """Agents on the screen: started from the prompt, watched, approved; results enter the conversation."""
 
 import pytest
+from app.tui.view.agent_lines import build_approval
 
 from agents.api.events import RunEventType
 from agents.runs.approvals import ApprovalRequest
@@ -240,3 +241,26 @@ async def test_a_replay_runs_no_agents(screen):
     async with screen() as ui:
         await ui.press("f4")
         await ui.shown("A replay runs no agents.")
+
+
+async def test_a_repair_is_started_like_an_agent_and_asks_with_its_diff(screen, service, tmp_path):
+    folder = tmp_path / "src"
+    folder.mkdir()
+    async with screen("never", run_service=service) as ui:
+        await ui.ask(f"/agents repair {folder}")
+        await ui.until(lambda: service.requests)
+        (request,) = service.requests
+        assert (request.kind, request.name, request.paths) == ("repair", "repair", (str(folder),))
+        diff = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = eval(y)\n+x = ast.literal_eval(y)\n"
+        service.pending.append(
+            ApprovalRequest(
+                "approval-1", "run-0", "repair", "apply_repair", diff, "1 files",
+                frozenset({Effect.WRITE}), str(tmp_path), "it changes your files",
+            )
+        )  # fmt: skip
+        service.changed()
+        lines = [
+            "".join(span.text for span in line) for line in build_approval(service.pending[0], 60)
+        ]
+        assert "-x = eval(y)" in lines
+        assert "+x = ast.literal_eval(y)" in lines

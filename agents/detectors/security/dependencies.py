@@ -118,8 +118,8 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
     seen = False
     for file in workspace:
         context.check_cancelled()
-        name = file.path.rsplit("/", 1)[-1].lower()
-        found = list(_dependencies(file, name))
+        name = _name(file)
+        found = list(dependencies_of(file))
         seen |= bool(found)
         for one in found:
             yield from _check(file, one)
@@ -131,7 +131,13 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
         )
 
 
-def _dependencies(file: SourceFile, name: str) -> Iterator[Dependency]:
+def _name(file: SourceFile) -> str:
+    return file.path.rsplit("/", 1)[-1].lower()
+
+
+def dependencies_of(file: SourceFile) -> Iterator[Dependency]:
+    """The packages that a file declares; none if it declares no dependencies."""
+    name = _name(file)
     if re.fullmatch(r"(requirements|constraints).*\.(txt|in)|.*requirements\.txt", name):
         yield from _requirements(file)
     elif name == "pyproject.toml":

@@ -92,12 +92,14 @@ def _names_around(code: TreeCode, call: TreeCall) -> list[str]:
     names = [code.function_name(call.node)]
     node = call.node.parent
     for _ in range(12):
-        if node is None or node.type.endswith(("function", "declaration", "block", "body")):
+        if node is None or node.type.endswith(("function", "block", "body")):
             break
         for field in ("name", "left", "key", "pattern"):
             target = node.child_by_field_name(field)
             if target is not None and target.end_byte <= call.node.start_byte:
                 names.append(code.text(target)[:80])
+        if node.type.endswith("declaration"):
+            break
         node = node.parent
     return [_snake(name) for name in names if name]
 

@@ -1,12 +1,14 @@
-"""`memory`: the memory operations that a task asks for.
+"""`memory`: the memory operations that a task asks for, done with the tool `memory` where the run has one.
 
 Secrets are refused. An entry that is stored twice has one key: the hash of its normalised text.
 """
 
 import hashlib
 import re
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
+from agents.api.errors import BudgetExhausted, PermissionDenied
 from agents.outputs.memory_ops import MemoryOp, MemoryOps
 from agents.procedures.execution.task_text import bounded
 from agents.procedures.procedure import AgentTask, ProcedureContext
@@ -56,6 +58,7 @@ _SECRETS = (
 )
 _CARD = re.compile(r"(?<!\d)(?:\d[ -]?){13,19}(?!\d)")
 _MAX_OPS = 100
+_MAX_QUERY = 1_000
 
 
 async def run_memory(task: AgentTask, context: ProcedureContext) -> MemoryOps:
@@ -63,11 +66,60 @@ async def run_memory(task: AgentTask, context: ProcedureContext) -> MemoryOps:
     if not task.text.strip():
         return MemoryOps(cannot_do="Say what to remember, recall or forget.")
     result = parse_operations(task.text, task.document)
-    if result.operations:
-        context.note(
-            "The operations are listed; the memory itself is changed by whoever runs them."
-        )
-    return result
+    done = []
+    for operation in result.operations:
+        context.check_cancelled()
+        done.append(operation.model_copy(update={"result": await _performed(operation, context)}))
+    return result.model_copy(update={"operations": done})
+
+
+async def _performed(operation: MemoryOp, context: ProcedureContext) -> str:
+    """What came of an operation; why it was not done goes to the notes."""
+    if "memory" not in context.available_tools:
+        return ""
+    text = operation.text
+    try:
+        if operation.op == "store":
+            stored = await context.tool(
+                "memory",
+                action="store",
+                text=text,
+                path=f"notes/{operation.key}",
+                scope=operation.scope,
+                importance=operation.importance,
+            )
+            return _said(stored, context)
+        found = await context.tool("memory", action="recall", query=text[:_MAX_QUERY])
+        if operation.op == "recall" or found["failed"]:
+            return _said(found, context)
+        return await _forgotten(text, found["entries"], context)
+    except (PermissionDenied, BudgetExhausted) as error:
+        context.note(f"The memory was not changed: {error}")
+        return ""
+
+
+async def _forgotten(
+    text: str, entries: Sequence[Mapping[str, Any]], context: ProcedureContext
+) -> str:
+    """Forget the entries that hold a text; each needs an approval."""
+    named = [one for one in entries if _normal(text) in _normal(one["text"])]
+    for entry in named:
+        output = await context.tool("memory", action="forget", id=entry["id"])
+        if output["failed"]:
+            return _said(output, context)
+    return f"Forgot {len(named)} entries." if named else "No memory says that."
+
+
+def _said(output: Mapping[str, Any], context: ProcedureContext) -> str:
+    """The text of a call; a failure becomes a note."""
+    if output["failed"]:
+        context.note(f"The memory was not used: {output['text']}")
+        return ""
+    return bounded(str(output["text"]), 4_000)
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(" .!?")
 
 
 def parse_operations(text: str, document: str = "") -> MemoryOps:
@@ -106,8 +158,7 @@ def parse_operations(text: str, document: str = "") -> MemoryOps:
 
 def memory_key(text: str) -> str:
     """A hash of the text without case, blanks and final marks; the same in every process."""
-    normal = " ".join(text.casefold().split()).strip(" .!?")
-    return hashlib.blake2b(normal.encode("utf-8", "replace"), digest_size=12).hexdigest()
+    return hashlib.blake2b(_normal(text).encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
 def find_secret(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`researcher`: passages of the files that answer a question, quoted with their places.
+"""`researcher`: passages of the files, and of pages that the task names, that answer a question, quoted.
 
 BM25 over paragraphs finds passages; of each, the sentence nearest to the question is quoted. Passages that
 repeat an earlier one are left out. Disagreeing numbers and old sources are noted.
@@ -11,6 +11,7 @@ from agents.detectors.text.citations import duplicate_sources
 from agents.detectors.text.given import PROSE, given_files
 from agents.outputs.answer import Answer, Citation
 from agents.procedures.execution.task_text import bounded, checks_output, findings_of, records
+from agents.procedures.execution.web_sources import URL, web_sources
 from agents.procedures.procedure import AgentTask, ProcedureContext
 from agents.text.dates import dates
 from agents.text.relevance import PassageIndex, cosine, tfidf_vectors
@@ -45,11 +46,13 @@ async def run_researcher(task: AgentTask, context: ProcedureContext) -> Answer:
         or [file for file in task.workspace if file.language in PROSE]
         or list(task.workspace)
     )
+    sources = [*sources, *await web_sources(task.text, context)]
     if not sources:
         return Answer(cannot_do="There are no sources: name files or give a document.")
-    if not set(terms(task.text)) - _QUESTION:
+    question = URL.sub(" ", task.text)
+    if not set(terms(question)) - _QUESTION:
         return Answer(cannot_do="The question has no word to look for.")
-    answer, notes = await context.in_thread(research, task.text, sources)
+    answer, notes = await context.in_thread(research, question, sources)
     for note in notes:
         context.note(note)
     return answer

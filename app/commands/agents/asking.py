@@ -1,6 +1,7 @@
 """Asks in the terminal whether an agent may call a tool with side effects."""
 
 import asyncio
+import json
 import sys
 from collections.abc import Mapping
 from types import TracebackType
@@ -60,12 +61,25 @@ def _show(request: ApprovalRequest) -> None:
     pattern = f"{request.tool} {safe_line(request.pattern)[:120]}"
     print(
         f"\n{request.agent} wants to call {request.tool} ({effects}) in {safe_line(request.folder)}"
-        f"{': ' + request.reason if request.reason else ''}\n{safe_text(request.arguments)}\n"
+        f"{': ' + request.reason if request.reason else ''}\n{_arguments(request.arguments)}\n"
         f"Allow it? y once, a always for exactly {pattern}, n no (n REASON tells the agent why): ",
         end="",
         file=sys.stderr,
         flush=True,
     )
+
+
+def _arguments(text: str) -> str:
+    """Each argument's name, and its value behind a bar, so that no value looks like another name."""
+    try:
+        given = json.loads(text)
+    except ValueError:
+        return safe_text(text)
+    lines = []
+    for name, value in given.items() if isinstance(given, dict) else [("arguments", given)]:
+        shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        lines += [safe_line(str(name)), *(f"  | {line}" for line in safe_text(shown).split("\n"))]
+    return "\n".join(lines)
 
 
 async def _read_line() -> str:

@@ -39,12 +39,12 @@ def list_agents(as_json: JsonOption = False) -> None:
 @agents_app.command()
 def show(key: KeyArgument, as_json: JsonOption = False) -> None:
     """Show what an agent does, its tools, its detectors and their rules."""
-    from agents.plugins.registry import load_registry
     from app.commands.agents.listing import agent_details, print_agent
+    from app.runtime.agents import open_registry, open_roster
 
     with one_sentence_errors():
-        registry = load_registry()
-        spec = _roster().get(key)
+        registry = open_registry()
+        spec = open_roster(registry).get(key)
         if as_json:
             print(json.dumps(agent_details(spec, registry), indent=2))
         else:
@@ -62,14 +62,14 @@ def lint(
 ) -> None:
     """Check specification files: fields, tools, detectors, output schema, length of the role card."""
     from agents.api.errors import InvalidSpec
-    from agents.plugins.registry import load_registry
     from agents.roster.lint import check_spec
     from agents.roster.spec_file import read_spec
+    from app.runtime.agents import open_registry
 
     with one_sentence_errors():
         problems = []
         if files:
-            registry = load_registry()
+            registry = open_registry()
             for path in files:
                 try:
                     check_spec(read_spec(path), registry)
@@ -87,7 +87,7 @@ def lint(
 
 
 @agents_app.command()
-@setting_options("engine", "agents", "remote")
+@setting_options("engine", "agents", "runs", "remote")
 def run(
     context: typer.Context,
     key: KeyArgument,
@@ -174,6 +174,97 @@ def run(
 
 @agents_app.command()
 @setting_options("engine", "remote")
+def repair(
+    context: typer.Context,
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="A file or folder to audit. The project around it (git, pyproject.toml) is copied."
+        ),
+    ],
+    apply: Annotated[
+        bool,
+        typer.Option(
+            "--apply",
+            help="With --approve auto: write the diff to your files. With ask you are asked anyway.",
+        ),
+    ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print one JSON object with findings, decisions and the diff."),
+    ] = False,
+    no_model: Annotated[
+        bool, typer.Option("--no-model", help="Detectors and fixers only: load no model.")
+    ] = False,
+    approve: Annotated[
+        str,
+        typer.Option(
+            "--approve",
+            metavar="MODE",
+            help="Running the tests, keeping what tests do not prove, and writing the diff: ask asks in the "
+            "terminal, auto allows the tests and keeps only what they prove, deny audits only.",
+        ),
+    ] = "ask",
+    agents: Annotated[
+        str, typer.Option("--agents", metavar="KEYS", help="The auditors, with commas between.")
+    ] = "",
+    min_severity: Annotated[
+        str,
+        typer.Option(
+            "--min-severity",
+            metavar="LEVEL",
+            help="Repair findings from this severity on: info, low, medium, high or critical.",
+        ),
+    ] = "high",
+    budget_tokens: Annotated[
+        int | None, typer.Option("--budget-tokens", min=0, help="At most so many computed tokens.")
+    ] = None,
+    budget_seconds: Annotated[
+        float | None, typer.Option("--budget-seconds", min=0.1, help="At most so many seconds.")
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="DIR",
+            help="Write trajectory.jsonl, result.json and repair.diff to a folder.",
+        ),
+    ] = None,
+    *,
+    flags: dict[str, Any],
+) -> None:
+    """Audit a project and repair what its tests can prove, in a throw-away copy.
+
+    Each critical or high finding gets the smallest patch that a fixer or a capable model knows, and a test
+    that fails before it. The patch stays only if that test and all others pass after it; the reason of each
+    decision is printed. Your files are only written at the end, all or none, after you have seen the diff,
+    and not if they changed meanwhile. Running a project's tests executes its code: you are asked first.
+    Ctrl+C leaves your files as they are and prints the partial result.
+
+    Exits with 0 if the score reached its bar (90, 80 and 70 of 100 in rounds one to three) and no critical
+    finding is open, 1 if findings remain, 2 if the repair failed.
+    """
+    from app.commands.agents.repairing import RepairArguments, run_repair
+
+    given = {**(context.obj or {}), **flags}
+    refuse_remote_contradictions(given)
+    arguments = RepairArguments(
+        path=path,
+        apply=apply,
+        as_json=as_json,
+        use_model=not no_model,
+        approve=approve,
+        agents=agents,
+        min_severity=min_severity,
+        budget_tokens=budget_tokens,
+        budget_seconds=budget_seconds,
+        record=record,
+    )
+    raise typer.Exit(run_repair(arguments, given))
+
+
+@agents_app.command()
+@setting_options("engine", "remote")
 def replay(
     context: typer.Context,
     folder: Annotated[Path, typer.Argument(help="The folder of `agents run --record`.")],
@@ -194,7 +285,6 @@ def replay(
 
 
 def _roster() -> "Roster":
-    from agents.plugins.registry import load_registry
-    from app.runtime.agents import open_roster
+    from app.runtime.agents import open_registry, open_roster
 
-    return open_roster(load_registry())
+    return open_roster(open_registry())

@@ -27,7 +27,7 @@ def print_result(result: RunResult) -> None:
     """The findings, worst first, then what else the agent delivered, and its notes."""
     out = console()
     if result.findings:
-        out.print(_findings_table(result.findings))
+        out.print(findings_table(result.findings))
         out.print()
     for block in _other_output(result):
         out.print(block)
@@ -41,7 +41,7 @@ def print_pipeline_result(result: PipelineResult) -> None:
     out = console()
     findings = merge_findings([one for node in result.nodes.values() for one in node.findings])
     if findings:
-        out.print(_findings_table(findings))
+        out.print(findings_table(findings))
         out.print()
     if result.result is not None:
         for block in _other_output(result.result):
@@ -60,7 +60,8 @@ def print_pipeline_result(result: PipelineResult) -> None:
     out.print(Text(f"\n{result.pipeline} ({result.run}): {state}.{error}"))
 
 
-def _findings_table(findings: list[Finding]) -> Table:
+def findings_table(findings: list[Finding]) -> Table:
+    """The findings with severity, place, rule, message and quote."""
     table = Table(box=None, pad_edge=False)
     table.add_column("SEVERITY", no_wrap=True)
     table.add_column("PLACE", no_wrap=True)

@@ -19,6 +19,7 @@ def agent_fields(spec: AgentSpec) -> dict[str, Any]:
         "category": spec.category,
         "description": spec.description,
         "tools": list(spec.tools),
+        "mcp_servers": list(spec.mcp_servers),
         "detectors": list(spec.detectors),
         "output_schema": spec.output_schema,
         "requires": spec.requires.value,
@@ -77,7 +78,8 @@ def print_agent(spec: AgentSpec, registry: Registry) -> None:
         ("Agent", spec.key),
         ("Category", spec.category),
         ("Does", spec.description),
-        ("Tools", ", ".join(spec.tools) or "none"),
+        ("Tools", ", ".join(_tool_names(spec, registry)) or "none"),
+        *([("MCP servers", ", ".join(spec.mcp_servers))] if spec.mcp_servers else []),
         ("Output", spec.output_schema),
         ("Model", f"from the capability {spec.requires.value} on; without it, detectors only"),
         ("Permissions", spec.permission_mode),
@@ -98,6 +100,10 @@ def print_agent(spec: AgentSpec, registry: Registry) -> None:
             rules.add_row(rule.id, rule.severity.value, cwe, Text(rule.title))
         if detector.rules:
             out.print(rules)
+
+
+def _tool_names(spec: AgentSpec, registry: Registry) -> list[str]:
+    return [f"{name} (off)" if registry.tool(name).unavailable else name for name in spec.tools]
 
 
 def _budget(spec: AgentSpec) -> str:

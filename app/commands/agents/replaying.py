@@ -3,17 +3,18 @@
 import asyncio
 import json
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from agents.plugins.registry import load_registry
 from agents.service.recording import Recording, read_recording
 from agents.service.replay import Difference, first_difference, replay
 from app.commands.agents.command import EXIT_FAILED
 from app.commands.agents.progress import show_steps
-from app.runtime.agents import open_model_client, open_roster
+from app.runtime.agents import open_model_client, open_registry, open_roster, open_run_guard
+from app.runtime.opening import embedder
+from app.settings.sources import load_settings
 from app.text.safe_text import safe_text
 from engine.api.errors import PravahaError
 
@@ -42,11 +43,14 @@ def replay_run(folder: Path, flags: dict[str, Any], *, as_json: bool) -> int:
 
 
 async def _replay(recording: Recording, flags: dict[str, Any]) -> tuple[int, Difference | None]:
-    registry = load_registry()
+    registry = open_registry(load_settings(flags))
     roster = open_roster(registry, Path(recording.project) if recording.project else None)
     with ExitStack() as stack:
         client = None
         if recording.model:
             client = await asyncio.to_thread(stack.enter_context, open_model_client(flags))
-        events = await replay(recording, registry, roster, client, on_event=show_steps)
+        settings = load_settings(flags)
+        encoder = stack.enter_context(closing(embedder(settings)))
+        guard = open_run_guard(settings, registry, encoder, client)
+        events = await replay(recording, registry, roster, client, guard=guard, on_event=show_steps)
     return len(events), first_difference(recording.events, events)

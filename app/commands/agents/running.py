@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -16,7 +16,6 @@ from agents.api.events import RunEvent, RunState
 from agents.api.finding import Severity
 from agents.cluster import Cluster
 from agents.model.recorded_session import RecordedSession
-from agents.plugins.registry import load_registry
 from agents.reports.sarif import sarif_log
 from agents.runs.agent_run import AgentRun
 from agents.runs.approvals import Approvals
@@ -27,7 +26,15 @@ from app.commands.agents.asking import TerminalApprover, can_ask
 from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS
 from app.commands.agents.findings_table import print_result
 from app.commands.agents.progress import cancel_on_interrupt, show_steps
-from app.runtime.agents import open_model_client, open_roster, tool_settings
+from app.runtime.agents import (
+    open_model_client,
+    open_registry,
+    open_roster,
+    open_run_guard,
+    open_run_memory,
+    tool_settings,
+)
+from app.runtime.opening import embedder
 from app.settings.sources import load_settings
 from engine.api.errors import PravahaError
 
@@ -92,7 +99,7 @@ def threshold_of(level: str) -> Severity | None:
 
 async def _run(options: RunOptions, flags: dict[str, Any]) -> tuple[RunResult, bool]:
     """The result, and whether it could be recorded if that was asked for."""
-    registry = load_registry()
+    registry = open_registry(load_settings(flags))
     paths = [path for path in options.paths if str(path) != "-"]
     document = _standard_input() if len(paths) < len(options.paths) else ""
     project = paths[0] if len(paths) == 1 and paths[0].is_dir() else Path.cwd()
@@ -111,22 +118,29 @@ async def _run(options: RunOptions, flags: dict[str, Any]) -> tuple[RunResult, b
 
     with ExitStack() as stack:
         cancel_on_interrupt(cancelled, stack)
-        phase, session = None, None
+        client, phase, session = None, None, None
         if options.use_model:
             client = await asyncio.to_thread(stack.enter_context, open_model_client(flags))
             session = RecordedSession(client)
-            phase = StepsPhase(session, tuple(registry.tools.values()))
+            phase = StepsPhase(session, registry.catalogue)
         profile = None
         if phase is not None and session is not None and options.record is not None:
             profile = await phase.profile()  # measured before, so that it is not recorded
             session.recording = True
+        settings = load_settings(flags)
+        encoder = stack.enter_context(closing(embedder(settings)))
         cluster = Cluster(
             registry=registry,
             roster=roster,
             model=phase,
             approvals=approvals,
             mode=cast(PermissionMode, options.approve),
-            settings=tool_settings(load_settings(flags)),
+            guard=open_run_guard(settings, registry, encoder, client),
+            # What is recalled changes from day to day: a recorded run must do without to be replayed.
+            memory=open_run_memory(
+                settings, encoder, records=options.use_model, recalls=options.record is None
+            ),
+            settings=tool_settings(settings),
         )
         with approver:
             result = await cluster.run(

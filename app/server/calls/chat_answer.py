@@ -34,6 +34,8 @@ class ChatAnswer:
 
     def response_body(self, outputs: list[RequestOutput]) -> dict[str, Any]:
         """The `chat.completion` object."""
+        guard = self._generation.guard
+        outputs = guard.outputs(outputs)
         return self._envelope(
             "chat.completion",
             choices=[
@@ -48,6 +50,7 @@ class ChatAnswer:
                     "logprobs": self._logprobs(output),
                     "finish_reason": output.finish_reason.value,
                     **choice_extras(self._body, output),
+                    **guard.found(index),
                 }
                 for index, output in enumerate(outputs)
             ],
@@ -59,7 +62,8 @@ class ChatAnswer:
         """The stream: role, text and finish of each choice, then usage if requested, then DONE."""
         begun: set[int] = set()
         every_token = self._body.logprobs or wants_every_token(self._body)
-        async for index, batch in self._generation.choices.batches():
+        guard = self._generation.guard
+        async for index, batch in guard.batches(self._generation.choices):
             check_finish(batch)
             self._usage.add(index, batch)
             if index not in begun:
@@ -74,7 +78,8 @@ class ChatAnswer:
                     **choice_extras(self._body, batch),
                 )
             if batch.finish_reason is not None:
-                yield self._chunk(index, {}, finish=batch.finish_reason.value)
+                finish = batch.finish_reason.value
+                yield self._chunk(index, {}, finish=finish, **guard.found(index))
         if self._body.include_usage:
             counts = self._usage.counts()
             yield event(self._envelope("chat.completion.chunk", choices=[], usage=counts))

@@ -44,7 +44,7 @@ class CompletionAnswer:
         best = best_candidates(outputs, n=self._n, candidates=self._generation.n)
         choices = [
             self._choice(index, output, self._echo(index) + output.text, first=True)
-            for index, output in enumerate(best)
+            for index, output in enumerate(self._generation.guard.outputs(best))
         ]
         return self._envelope(choices=choices, usage=self._usage.add_all(outputs).counts())
 
@@ -55,7 +55,7 @@ class CompletionAnswer:
         scored = body.logprobs is not None or body.prompt_logprobs is not None
         every_token = scored or wants_every_token(body)
         no_usage = {"usage": None} if self._body.include_usage else {}
-        async for index, batch in self._generation.choices.batches():
+        async for index, batch in self._generation.guard.batches(self._generation.choices):
             check_finish(batch)
             self._usage.add(index, batch)
             first = index not in begun
@@ -84,6 +84,7 @@ class CompletionAnswer:
             "logprobs": self._logprobs(index, part, first=first),
             "finish_reason": part.finish_reason and part.finish_reason.value,
             **extras,
+            **(self._generation.guard.found(index) if part.finish_reason else {}),
         }
 
     def _prompt(self, index: int) -> tuple[int, ...]:

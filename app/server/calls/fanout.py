@@ -68,6 +68,10 @@ class Choices:
         """Wait for every choice; their complete outputs."""
         return list(await asyncio.gather(*(handle.result() for handle in self._handles)))
 
+    def abort_choice(self, index: int) -> None:
+        """Abort one choice; no effect on a finished one."""
+        self._handles[index].abort()
+
     def abort(self) -> None:
         """Abort the choices that still run; no effect on finished ones."""
         for handle in self._handles:

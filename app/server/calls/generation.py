@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 
 from app.server.calls.fanout import Choices, fan_out
+from app.server.calls.guarding import CallGuard
 from app.server.calls.resumable import check_resumable
 from app.server.calls.structured import build_grammar
 from app.server.middleware.disconnect import while_connected
@@ -23,12 +24,14 @@ class Generation:
     Attributes:
         prompts: one or more, each a tuple of token ids.
         n: choices or candidates of each prompt; number `i` continues prompt `i // n`.
+        guard: checks the texts of the choices.
     """
 
     prompts: list[tuple[int, ...]]
     n: int
     choices: Choices
     resources: AsyncExitStack
+    guard: CallGuard
 
 
 async def begin(
@@ -37,6 +40,7 @@ async def begin(
     body: SamplingFields,
     prompts: list[tuple[int, ...]],
     sampling: SamplingParams,
+    guard: CallGuard,
     *,
     candidates: int | None = None,
     continued_tokens: int = 0,
@@ -49,6 +53,7 @@ async def begin(
         body: the request body.
         prompts: one or more, each a tuple of token ids.
         sampling: parameters of each choice.
+        guard: of the call.
         candidates: answers to generate for each prompt; None generates `body.choices`.
         continued_tokens: as in `Request`, for each prompt.
 
@@ -77,7 +82,7 @@ async def begin(
                 continued_tokens=continued_tokens,
             )
         )
-        return Generation(prompts, n, choices, stack.pop_all())
+        return Generation(prompts, n, choices, stack.pop_all(), guard)
     raise AssertionError("an exit stack never swallows an exception")
 
 

@@ -1,5 +1,6 @@
 """Prompts of a request as token ids: raw text, token ids, or messages in the chat template."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -16,17 +17,41 @@ TURN_COST_CHARS = 64
 
 
 async def chat_ids(
-    model: LoadedModel, messages: list[Message], *, add_generation_prompt: bool
+    model: LoadedModel,
+    messages: list[Message],
+    *,
+    add_generation_prompt: bool,
+    admit: Callable[[Any], Any] = lambda content: content,
 ) -> tuple[int, ...]:
-    """Token ids of a conversation."""
+    """Token ids of a conversation.
+
+    Args:
+        model: the model.
+        messages: the conversation.
+        add_generation_prompt: whether the assistant's turn is begun.
+        admit: what the model reads in place of a content or a call's arguments.
+    """
     conversation = template_messages(messages)
-    ids = await off_loop(
-        chat_size(messages),
-        lambda: model.tokenizer.encode_chat(
-            conversation, add_generation_prompt=add_generation_prompt
-        ),
-    )
-    return tuple(ids)
+
+    def encode() -> list[int]:
+        admitted = [_admitted(message, admit) for message in conversation]
+        return model.tokenizer.encode_chat(admitted, add_generation_prompt=add_generation_prompt)
+
+    return tuple(await off_loop(chat_size(messages), encode))
+
+
+def _admitted(message: ChatMessage, admit: Callable[[Any], Any]) -> ChatMessage:
+    """A message with its content, and the arguments of its calls, admitted."""
+    turn: ChatMessage = {**message, "content": admit(message["content"])}
+    if "tool_calls" in message:
+        turn["tool_calls"] = [
+            {
+                **call,
+                "function": {**call["function"], "arguments": admit(call["function"]["arguments"])},
+            }
+            for call in message["tool_calls"]
+        ]
+    return turn
 
 
 def chat_size(messages: list[Message]) -> int:
@@ -77,15 +102,24 @@ def _arguments(given: str | dict[str, Any]) -> str | dict[str, Any]:
     return given
 
 
-async def prompt_ids(model: LoadedModel, prompt: Prompt, *, add_bos: bool) -> tuple[int, ...]:
+async def prompt_ids(
+    model: LoadedModel,
+    prompt: Prompt,
+    *,
+    add_bos: bool,
+    admit: Callable[[str], str] = lambda text: text,
+) -> tuple[int, ...]:
     """Token ids of one prompt; a prompt given as token ids is checked and returned unchanged.
+
+    `admit` returns what the model reads in place of a prompt given as text.
 
     Raises:
         ApiError: 400 for an id outside the vocabulary.
     """
     vocab_size = model.info.vocab_size
     if isinstance(prompt, str):
-        return tuple(await text_ids(model, prompt, add_bos=add_bos, special=True))
+        text = await off_loop(len(prompt), lambda: admit(prompt))
+        return tuple(await text_ids(model, text, add_bos=add_bos, special=True))
     outside = next((one for one in prompt if not 0 <= one < vocab_size), None)
     if outside is not None:
         raise bad_request(

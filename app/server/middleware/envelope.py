@@ -15,10 +15,12 @@ from app.server.wire.fields import IGNORED_HEADER
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _NO_ROUTE = "none"
+GUARDRAILS_HEADER = "x-pravaha-guardrails"
+"""Lists what the guardrails found in the messages of a call, and what they did."""
 
 
 class Envelope:
-    """Echoes or creates `x-request-id`, lists ignored fields, counts responses by route pattern.
+    """Echoes or creates `x-request-id`, lists ignored fields and findings, counts responses by route pattern.
 
     An error that no handler caught is logged and answered with 500 here.
     """
@@ -44,6 +46,9 @@ class Envelope:
                 ignored = scope.get("state", {}).get("ignored_fields")
                 if ignored:
                     headers[IGNORED_HEADER] = ignored
+                found = scope.get("state", {}).get("guardrails")
+                if found:
+                    headers[GUARDRAILS_HEADER] = found
                 route = getattr(scope.get("route"), "path", _NO_ROUTE)
                 self._counters.responded(route, scope["method"], message["status"])
             await send(message)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
+from agents.guardrails.guardrails import Guardrails
 from agents.service.run_service import RunService
 from app.server.process.block_history import BlockHistory
 from app.server.process.config import ServerConfig
@@ -16,7 +17,13 @@ from engine.runtime.engine import AsyncPravahaEngine
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
-    """One per application, at `app.state.server`. `agents` is None where no agents are served."""
+    """One per application, at `app.state.server`.
+
+    Attributes:
+        agents: runs agents; None where no agents are served.
+        guardrails: check messages and answers; None checks nothing.
+        moderation: answers `/v1/moderations`.
+    """
 
     engine: AsyncPravahaEngine
     config: ServerConfig
@@ -25,6 +32,8 @@ class ServerContext:
     kept_streams: KeptStreams = field(init=False)
     block_history: BlockHistory = field(default_factory=BlockHistory)
     agents: RunService | None = None
+    guardrails: Guardrails | None = None
+    moderation: Guardrails = field(default_factory=Guardrails)
     created: int = field(default_factory=lambda: int(time.time()))
 
     def __post_init__(self) -> None:

@@ -38,6 +38,12 @@ class ServerCounters:
             ["route"],
             registry=self._registry,
         )
+        self._guarded = Counter(
+            "pravaha_guardrail_detections",
+            "What the guardrails found in texts of clients and models.",
+            ["direction", "kind", "action"],
+            registry=self._registry,
+        )
         self._open = Gauge(
             "pravaha_http_requests_open",
             "HTTP requests being answered.",
@@ -64,6 +70,10 @@ class ServerCounters:
     def disconnected(self, route: str) -> None:
         """A client disconnected before its answer was complete."""
         self._disconnects.labels(route).inc()
+
+    def guarded(self, direction: str, kind: str, action: str) -> None:
+        """The guardrails found something: `input` or `output`, what, and what happens to it."""
+        self._guarded.labels(direction, kind, action).inc()
 
     def render(self) -> bytes:
         """All counters in Prometheus text format."""

@@ -6,6 +6,7 @@ from starlette.responses import Response
 from app.server.calls.chat_answer import ChatAnswer
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.generation import begin, finish
+from app.server.calls.guarding import CallGuard
 from app.server.calls.model import check_length, loaded_model
 from app.server.calls.prompts import chat_ids
 from app.server.calls.resumable import stream_response
@@ -27,11 +28,16 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     check_extra_fields(request, body)
     model = loaded_model(context, body.model)
     sampling = chat_sampling(body, model.info)
+    guard = CallGuard(context, body)
     prompt = await chat_ids(
-        model, body.messages, add_generation_prompt=body.add_generation_prompt is not False
+        model,
+        body.messages,
+        add_generation_prompt=body.add_generation_prompt is not False,
+        admit=guard.admit_value,
     )
+    request.state.guardrails = guard.header
     check_length(prompt, model.info, param="messages")
-    generation = await begin(request, context, body, [prompt], sampling)
+    generation = await begin(request, context, body, [prompt], sampling, guard)
     answer = ChatAnswer(body, model, generation)
     if body.stream:
         return await stream_response(context, body, answer.events(), generation.resources)

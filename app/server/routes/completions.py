@@ -11,6 +11,7 @@ from app.server.calls.best_of import check_best_of
 from app.server.calls.completion_answer import CompletionAnswer
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.generation import begin, finish
+from app.server.calls.guarding import CallGuard
 from app.server.calls.model import check_length, loaded_model
 from app.server.calls.prompts import prompt_ids
 from app.server.calls.resumable import stream_response
@@ -41,7 +42,12 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
             param="prompt",
         )
     add_bos = body.add_special_tokens is not False
-    prompts = [await prompt_ids(model, prompt, add_bos=add_bos) for prompt in body.prompts]
+    guard = CallGuard(context, body)
+    prompts = [
+        await prompt_ids(model, prompt, add_bos=add_bos, admit=guard.admit_prompt)
+        for prompt in body.prompts
+    ]
+    request.state.guardrails = guard.header
     for prompt in prompts:
         check_length(prompt, model.info, param="prompt", answer_room=int(sampling.max_tokens != 0))
     generation = await begin(
@@ -50,6 +56,7 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
         body,
         prompts,
         sampling,
+        guard,
         candidates=body.candidates,
         continued_tokens=body.continued_tokens or 0,
     )

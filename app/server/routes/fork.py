@@ -16,6 +16,7 @@ from app.server.calls.completion_answer import CompletionAnswer
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.fanout import Choices
 from app.server.calls.generation import Generation, check_choices, finish
+from app.server.calls.guarding import CallGuard
 from app.server.calls.model import loaded_model
 from app.server.calls.resumable import check_resumable, stream_response
 from app.server.calls.sampling import sampling_fields
@@ -111,6 +112,8 @@ async def _begin(
         choices = Choices(handles)
         stack.callback(choices.abort)
         first = handles[0].request
-        generation = Generation([first.prompt_ids], n, choices, stack.pop_all())
+        generation = Generation(
+            [first.prompt_ids], n, choices, stack.pop_all(), CallGuard(context, body)
+        )
         return generation, first.sampling.logprobs
     raise AssertionError("an exit stack never swallows an exception")

@@ -315,6 +315,7 @@ class CompletionRequest(SamplingFields):
         return prompts
 
 
+MAX_MODERATED_TEXTS = 256
 MAX_EMBEDDED_TEXTS = 2048
 
 
@@ -339,6 +340,30 @@ class EmbeddingRequest(Body):
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: Annotated[int, Field(ge=1)] | None = None
     truncate_prompt_tokens: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+
+
+def _moderated(value: Any) -> Any:
+    """The forms of a moderation's `input` as a list of texts."""
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, list) or not value:
+        raise ValueError("must be a text, a list of texts, or a list of text parts")
+    kinds = {one.get("type") for one in value if isinstance(one, dict)} - {"text"}
+    if kinds:
+        raise ValueError("parts of other types than 'text' are not supported")
+    return [one.get("text") if isinstance(one, dict) else one for one in value]
+
+
+class ModerationRequest(Body):
+    """Body of `POST /v1/moderations`."""
+
+    input: Annotated[list[str], BeforeValidator(_moderated), Field(max_length=MAX_MODERATED_TEXTS)]
+    model: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """Every text, in order."""
+        return self.input
 
 
 class ForkRequest(SamplingFields):
@@ -421,7 +446,7 @@ class SchedulingRequest(Body):
 class AgentRunRequest(Body):
     """Body of `POST /v1/agents/runs`; `agents.service.run_request` checks the values."""
 
-    kind: Literal["agent", "pipeline"]
+    kind: Literal["agent", "pipeline", "repair"]
     name: str
     paths: list[str] = Field(default_factory=list)
     task: str = ""

@@ -68,7 +68,7 @@ class TreeActions:
 
     async def finish_edit(self, node_id: str, text: str) -> None:
         """Add the edited text as a sibling; if it is refused, the editor stays open."""
-        node = self._session.tree[node_id]
+        node = self._session.view(node_id)
         what = "message" if node.kind is NodeKind.USER else "answer"
         try:
             if text == safe_text(node.text):

@@ -104,11 +104,13 @@ _SORTS: dict[Order, Callable[[AgentRow], tuple[float, ...]]] = {
 }
 
 
-def columns_for(cells: int) -> list[Column]:
-    """The columns that a pane of this width shows, from left to right."""
+def columns_for(rows: Sequence[AgentRow], now: float, cells: int) -> list[Column]:
+    """The columns that a pane of this width shows, from left to right; those without a value are left out."""
     room = cells - 4 - _GROUP_CELLS - 1 - _NAME_CELLS - _ACTION_CELLS
     kept = []
     for column in COLUMNS:
+        if not any(column.value(row, now) for row in rows):
+            continue
         room -= column.cells
         if room < 0:
             break
@@ -181,7 +183,7 @@ def build_runs(
         ids += [own, *[None] * (len(head) - 1)]
         if view.id in folded and not only:
             continue
-        columns = columns_for(cells)
+        columns = columns_for(rows, now, cells)
         if rows and columns:
             lines.append(_titles(columns, cells))
             ids.append(None)

@@ -7,8 +7,8 @@ from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.view.bars import build_timing
 from app.tui.view.spans import Line, Span, fit
-from engine.conversations.answer import REPETITION
-from engine.conversations.node_words import INCOMPLETE
+from engine.conversations.answer import CONTENT_FILTER, REPETITION
+from engine.conversations.node_words import FILTERED, INCOMPLETE
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView
 
 _LABEL_CELLS = 24
@@ -99,9 +99,21 @@ def build_mark(node: NodeView, glyphs: Glyphs) -> Line:
     return (mark, Span(f"  {timing}" if timing else "", "$faint"))
 
 
+def build_remarks(node: NodeView, glyphs: Glyphs) -> list[Line]:
+    """One row for each remark of the guardrails on a message; none while it is streamed."""
+    if node.status is NodeStatus.STREAMING:
+        return []
+    return [
+        (Span(f"{glyphs.stopped} guardrails: {safe_line(one)}", "$warning"),)
+        for one in node.remarks
+    ]
+
+
 def _stop_words(node: NodeView) -> str:
     if node.finish == REPETITION:
         return "stopped: repetition; r to retry"
+    if node.finish == CONTENT_FILTER:
+        return FILTERED
     # Without a finish reason the process was killed, and the partial text was recovered.
     return "stopped" if node.finish else "interrupted: the text up to there is kept"
 

@@ -43,22 +43,27 @@ class Palette(
 ):
     """Textual's command palette, with a preview of the theme whose entry is highlighted."""
 
-    def on_mount(self) -> None:
-        """Note the theme, which returns unless another one is chosen."""
-        self._theme_before = self.app.theme
+    _previewed: str | None = None
+    """The theme that is shown because its entry is highlighted."""
+    _theme_before = ""
 
     @on(OptionList.OptionHighlighted)
     def _preview(self, event: OptionList.OptionHighlighted) -> None:
         choice = event.option.hit.command if isinstance(event.option, Command) else None
-        shown = choice.name if isinstance(choice, ThemeChoice) else self._theme_before
-        if self.app.theme != shown:
-            self.app.theme = shown
+        name = choice.name if isinstance(choice, ThemeChoice) else None
+        # Results of a search may arrive when another dialog is on top, with a preview of its own.
+        if name == self._previewed or not self.is_current:
+            return
+        if self._previewed is None:
+            self._theme_before = self.app.theme
+        self._previewed = name
+        self.app.theme = self._theme_before if name is None else name
 
     def dismiss(self, result: None = None) -> AwaitComplete:
-        """Close; the theme from before returns, unless another one was chosen."""
-        chosen = self._selected_command
-        if chosen is None or not isinstance(chosen.command, ThemeChoice):
-            self.app.theme = self._theme_before
+        """Close; the theme from before a preview returns, unless it was chosen."""
+        chosen = None if self._selected_command is None else self._selected_command.command
+        if self._previewed is not None and not isinstance(chosen, ThemeChoice):
+            self._previewed, self.app.theme = None, self._theme_before
         return super().dismiss(result)
 
     def _action_command_list(self, action: str) -> None:

@@ -28,6 +28,7 @@ from app.tui.view.messages import (
     SiblingPlace,
     build_head,
     build_mark,
+    build_remarks,
     build_waiting,
 )
 from app.tui.widgets.lines import Lines
@@ -156,8 +157,9 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         if self.node.status is NodeStatus.STREAMING and not self._source:
             mark = build_waiting(self._glyphs, prompt_tokens=self.node.n_prompt)
         widget = self.query_one(".message-mark", Lines)
-        widget.display = bool(mark)
-        widget.show_lines([mark] if mark else [])
+        lines = [*([mark] if mark else []), *build_remarks(self.node, self._glyphs)]
+        widget.display = bool(lines)
+        widget.show_lines(lines)
 
     async def _append(self, text: str) -> None:
         if not text:

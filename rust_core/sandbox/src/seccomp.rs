@@ -411,7 +411,7 @@ mod tests {
             4 => arch,
             _ => {
                 let value = args[(offset - 16) / 8];
-                if offset % 8 == 0 {
+                if offset.is_multiple_of(8) {
                     value as u32
                 } else {
                     (value >> 32) as u32

@@ -94,6 +94,13 @@ def test_a_narrow_pane_keeps_the_time_and_drops_other_columns():
     assert "tok/s" in plain(lines(140)[0])
 
 
+def test_columns_without_a_value_are_left_out():
+    only = RunView("r", "review", "", RunState.RUNNING, started=1.0, rows=ROWS[:1])
+    text = plain(lines(views=[only])[0])
+    assert "time" in text
+    assert "tokens" not in text
+
+
 def test_a_filter_keeps_matching_agents_and_drops_empty_runs():
     _, ids = lines(only="READING")
     assert [one for one in ids if one is not None] == [RowId("r"), RowId("r", "", "reading")]

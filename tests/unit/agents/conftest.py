@@ -14,6 +14,7 @@ from agents.outputs.findings import Findings
 from agents.outputs.verdict import Verdict
 from agents.plugins.registry import Registry
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.reducers import REDUCERS
 from agents.roster.roster import Roster
 from agents.workspace.workspace import Workspace
 
@@ -58,6 +59,7 @@ def registry() -> Registry:
         },
         outputs={one.__name__: one for one in (Answer, Findings, Verdict)},
         procedures={"echo": echo, "broken": broken, "endless": endless},
+        reducers=dict(REDUCERS),
     )
 
 

@@ -10,7 +10,19 @@ from tests.unit.agents.roster_cases.case import emptiness, run_case
 from tests.unit.agents.roster_cases.execution import CASES, SCENARIOS
 
 KEYS = BUILTIN_KEYS["execution"]
-TOOLS = {"read", "grep", "glob", "git", "edit", "write", "todo", "python", "shell"}
+TOOLS = {
+    "read",
+    "grep",
+    "glob",
+    "git",
+    "edit",
+    "write",
+    "todo",
+    "python",
+    "shell",
+    "http_fetch",
+    "memory",
+}
 
 
 @pytest.fixture(scope="module")

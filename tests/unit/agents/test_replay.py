@@ -42,7 +42,8 @@ async def record(key, registry, folder, target):
     session.recording = True
     phase = StepsPhase(session, tuple(registry.tools.values()), profile=ABLE)
     events = []
-    result = await Cluster(registry=registry, roster=Roster({key: spec}), model=phase).run(
+    cluster = Cluster(registry=registry, roster=Roster({key: spec}), model=phase, mode="auto")
+    result = await cluster.run(
         key,
         [folder],
         task=case.task,
@@ -58,7 +59,6 @@ async def record(key, registry, folder, target):
             paths=(str(folder),),
             task=case.task,
             document=case.document,
-            mode="auto",
             model=session.identity(),
             profile=replace(ABLE, model=session.identity()),
             events=events,
@@ -149,3 +149,10 @@ async def test_what_is_no_recording_is_refused(registry, tmp_path):
     with_model = Recording("x", BUDGET, model="another")
     with pytest.raises(InvalidTask, match="another model"):
         await replay(with_model, registry, Roster({}), ScriptedClient())
+
+
+async def test_a_run_with_mcp_servers_is_not_replayed(registry):
+    """A recording must not approve what a server offers today."""
+    spec = AgentSpec("caller", "audit", "", "", (), (), "Answer", mcp_servers=("any",))
+    with pytest.raises(InvalidTask, match="it uses MCP servers"):
+        await replay(Recording("caller", BUDGET), registry, Roster({"caller": spec}), None)

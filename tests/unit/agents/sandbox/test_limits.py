@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from agents.sandbox import cgroup
 from agents.sandbox.captured_output import HEAD_BYTES, MAX_ARTIFACT_BYTES, TAIL_BYTES
 from agents.sandbox.policy import Limits, SandboxPolicy
 from agents.sandbox.sandbox import Command
@@ -27,6 +28,20 @@ if os.fork() == 0:
 print("started", flush=True)
 """
 """Leaves a process in a session of its own, which holds a lock."""
+
+FORKS = """
+import os, time
+for count in range(2_000):
+    try:
+        if os.fork() == 0:
+            time.sleep(600)
+    except OSError:
+        print("refused", count)
+        break
+else:
+    print("all were started", flush=True)
+    time.sleep(600)
+"""
 
 
 def run(sandbox, folder, source, *arguments, artifact=None, progress=lambda text: None, **limits):
@@ -58,19 +73,7 @@ async def test_shared_memory_is_limited(sandbox, tmp_path):
 
 
 async def test_a_fork_bomb_ends(sandbox, tmp_path):
-    source = """
-import os, time
-for count in range(2_000):
-    try:
-        if os.fork() == 0:
-            time.sleep(600)
-    except OSError:
-        print("refused", count)
-        break
-else:
-    print("all were started")
-"""
-    done = await run(sandbox, tmp_path, source, processes=40)
+    done = await run(sandbox, tmp_path, FORKS, processes=40)
     assert "refused" in done.output.text or done.ended_by == "the limit of processes"
 
 
@@ -160,3 +163,11 @@ async def test_a_missing_program_is_named(sandbox, tmp_path):
         Command(["no-such-program"], tmp_path), SandboxPolicy(readable=(tmp_path,))
     )
     assert (done.status, done.absent) == (127, "No such file or directory")
+
+
+async def test_without_a_control_group_a_fork_bomb_ends_too(sandbox, tmp_path, monkeypatch):
+    """By the kernel's limit of processes; for the superuser, whom it exempts, by counting them."""
+    monkeypatch.setattr(cgroup, "parent_folders", tuple)
+    done = await run(sandbox, tmp_path, FORKS, processes=40)
+    assert "refused" in done.output.text or done.ended_by == "the limit of processes"
+    assert "all were started" not in done.output.text

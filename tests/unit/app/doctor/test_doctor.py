@@ -2,9 +2,12 @@
 
 import pytest
 
+from agents.sandbox import choice
 from app.doctor.facts import Fact, Section, to_json, to_lines
 from app.doctor.models import memory, models
+from app.doctor.network import network
 from app.doctor.processor import cgroup_quota, processor
+from app.doctor.sandbox import sandbox
 from app.doctor.scheduling import scheduling
 from app.doctor.storage import storage
 from app.doctor.terminal import terminal
@@ -153,3 +156,34 @@ def test_the_report_has_the_same_facts_for_people_and_programs():
         "  bb     no",
         "         note: do.",
     ]
+
+
+def test_the_sandbox_and_its_layers_are_listed(settings, monkeypatch):
+    section = sandbox(settings.model_copy(update={"sandbox": "off"}))
+    name, layers = section.facts
+    assert (name.value, layers.value) == ("off", ["environment", "limits", "privileges"])
+    assert layers.advice.startswith("The sandbox is off")
+
+
+def test_a_machine_without_a_sandbox_is_told_why(settings, monkeypatch):
+    monkeypatch.setattr(choice, "_found", {})
+    monkeypatch.setattr(choice, "bubblewrap_program", lambda: None)
+    monkeypatch.setattr(choice, "_kernel", lambda: (0, False))
+    (fact,) = sandbox(settings).facts
+    assert (fact.value, fact.level) == (None, "note")
+    assert "bubblewrap is not installed" in fact.advice
+
+
+def test_what_agents_may_reach_is_listed(settings):
+    found = facts(network(settings))
+    assert found["http_fetch"].text == "off: no domain is listed"
+    assert found["mcp"].text == "none configured"
+    servers = {"servers": {"files": {"command": "x"}}}
+    reaching = settings.model_validate(
+        {"config_dir": settings.config_dir, "http_domains": "a.org", "mcp": servers}
+    )
+    found = facts(network(reaching))
+    assert found["http_fetch"].value == ["a.org"]
+    assert (found["mcp"].text, found["mcp"].level) == ("files (not approved)", "note")
+    write(reaching.mcp_approved, "{")
+    assert facts(network(reaching))["mcp"].level == "problem"

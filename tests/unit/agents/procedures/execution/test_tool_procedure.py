@@ -118,5 +118,5 @@ async def test_the_tool_is_called(tmp_path):
 async def test_a_tool_with_side_effects_needs_an_approval(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     result = await cluster().run("tool", [tmp_path], task="run rm a.txt")
-    assert result.state is RunState.FAILED
+    assert result.state is RunState.DENIED
     assert "shell" in result.error

@@ -1,4 +1,4 @@
-"""Repair in a copy: only changes that tests prove are accepted. The traps are changes that cheat."""
+"""Repair in a copy: only changes that tests prove are accepted. `test_gate.py` has many more changes that cheat."""
 
 import textwrap
 
@@ -9,9 +9,11 @@ from agents.api.finding import Severity
 from agents.detectors.detector import Detector, Rule
 from agents.outputs.patch import Patch
 from agents.procedures.audit.unified_diff import make_diff
-from agents.repair.heal import heal
+from agents.repair.heal import HealOptions, heal
 from agents.repair.test_run import run_tests
 from agents.repair.work_copy import WorkCopy
+
+pytestmark = pytest.mark.usefixtures("quick")
 
 SOURCE = "def mean(values):\n    return sum(values) / len(values)\n"
 FIXED = "def mean(values):\n    return sum(values) / len(values) if values else 0.0\n"
@@ -57,7 +59,7 @@ def proposing(*changes):
 
 
 async def healed(project, *changes):
-    return await heal(project, [DETECTOR], propose=proposing(*changes))
+    return await heal(project, [DETECTOR], options=HealOptions(propose=proposing(*changes)))
 
 
 async def test_a_proved_repair_is_accepted_and_the_original_untouched(project):
@@ -75,21 +77,8 @@ async def test_a_proved_repair_is_accepted_and_the_original_untouched(project):
 WRONG = FIXED.replace("/ len(values)", "/ (len(values) + 1)")
 TRAPS = {
     "a wrong result": [("stats.py", SOURCE, WRONG)],
-    "no change of behaviour": [("stats.py", SOURCE, SOURCE.replace("return", "return (") .rstrip() + ")\n")],
-    "a silenced detector": [("stats.py", SOURCE, SOURCE.rstrip() + "  # noqa\n")],
     "a deleted test": [("stats.py", SOURCE, FIXED), ("tests/test_stats.py", TESTS, None)],
-    "a weakened test": [
-        ("stats.py", SOURCE, WRONG),
-        ("tests/test_stats.py", TESTS, TESTS.replace("assert mean([1, 3]) == 2", "assert mean([1, 3])")),
-    ],
-    "a skipped test": [
-        ("stats.py", SOURCE, WRONG),
-        ("tests/test_stats.py", TESTS,
-         TESTS.replace("def test_mean", "import pytest\n\n@pytest.mark.skip\ndef test_mean")),
-    ],
-    "broken syntax": [("stats.py", SOURCE, FIXED.replace("def mean(", "def mean((")),],
     "a diff that does not apply": [("stats.py", SOURCE + "\n\nx = 1\n", FIXED)],
-    "a removed function": [("stats.py", SOURCE, "total = sum\n")],
 }  # fmt: skip
 
 

@@ -1,0 +1,138 @@
+"""`RepairResult`: what a repair delivers, whole or partial."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.api.events import RunState
+from agents.api.finding import Finding, finding_fields
+from agents.api.usage import Usage
+from agents.repair.acceptance import Acceptance
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round: the state that it found, and what was tried.
+
+    Attributes:
+        bar: the score that passes.
+        score: before its repairs.
+        findings: before its repairs.
+        decisions: about each patch.
+    """
+
+    bar: int
+    score: int
+    findings: tuple[Finding, ...]
+    decisions: tuple[Acceptance, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RepairResult:
+    """What came of a repair.
+
+    Attributes:
+        run: its id.
+        state: how it finished.
+        rounds: at most three.
+        passed: whether the last audit reached its bar without a critical finding.
+        bar: the bar of the last audit.
+        score: of the last audit.
+        findings: those of the last audit.
+        diff: everything that was accepted, tests included, as one unified diff.
+        applied: whether the diff was written to the user's tree.
+        model: name of the model that took part, or empty.
+        notes: what the user should know.
+        usage: what it used.
+        error: one sentence if it failed.
+    """
+
+    run: str
+    state: RunState = RunState.OK
+    rounds: tuple[Round, ...] = ()
+    passed: bool = False
+    bar: int = 0
+    score: int = 0
+    findings: tuple[Finding, ...] = ()
+    diff: str = ""
+    applied: bool = False
+    model: str = ""
+    notes: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    error: str = ""
+
+    @property
+    def accepted(self) -> list[Acceptance]:
+        """The accepted patches of all rounds."""
+        return [one for each in self.rounds for one in each.decisions if one.accepted]
+
+    @property
+    def rejected(self) -> list[Acceptance]:
+        """The rejected patches of all rounds."""
+        return [one for each in self.rounds for one in each.decisions if not one.accepted]
+
+    def summary(self) -> str:
+        """One line: what was repaired, the score and the bar."""
+        tried = len(self.accepted) + len(self.rejected)
+        reached = "reaches" if self.passed else "misses"
+        kept = "applied" if self.applied else "not applied"
+        change = f"; the diff is {kept}" if self.diff else ""
+        return (
+            f"{len(self.accepted)} of {tried} findings repaired; score {self.score} of 100 {reached} the "
+            f"bar of {self.bar}{change}."
+        )
+
+    def fields(self) -> Mapping[str, Any]:
+        """The result as JSON members: those of `pravaha agents repair --json`."""
+        return {
+            "run": self.run,
+            "state": self.state.value,
+            "model": self.model or None,
+            "findings": [finding_fields(finding) for finding in self.findings],
+            "output": {
+                "text": self.summary(),
+                "passed": self.passed,
+                "score": self.score,
+                "bar": self.bar,
+                "applied": self.applied,
+                "decisions": [decision_text(one) for each in self.rounds for one in each.decisions],
+                "diff": self.diff,
+            },
+            "rounds": [
+                {
+                    "bar": each.bar,
+                    "score": each.score,
+                    "decisions": [_decision_fields(one) for one in each.decisions],
+                }
+                for each in self.rounds
+            ],
+            "notes": list(self.notes),
+            "error": self.error or None,
+            "usage": {
+                "computed_tokens": self.usage.computed_tokens,
+                "cached_tokens": self.usage.cached_tokens,
+                "generated_tokens": self.usage.generated_tokens,
+                "tool_calls": self.usage.tool_calls,
+                "seconds": round(self.usage.seconds, 3),
+            },
+        }
+
+
+def decision_text(one: Acceptance) -> str:
+    """A decision with its reason in one line."""
+    word = "accepted" if one.accepted else "no patch for" if one.patch.cannot_do else "rejected"
+    return f"{word} {one.finding.rule} {one.finding.file}:{one.finding.line}: {one.reason}"
+
+
+def _decision_fields(one: Acceptance) -> dict[str, Any]:
+    return {
+        "finding": finding_fields(one.finding),
+        "accepted": one.accepted,
+        "proof": one.proof or None,
+        "reason": one.reason,
+        "patch": one.patch.diff,
+        "patch_reason": one.patch.reason,
+        "test": one.test.path or None,
+        "test_kind": one.test.kind or None,
+        "test_reason": one.test.reason or one.test.cannot_do,
+    }

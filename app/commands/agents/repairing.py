@@ -1,0 +1,165 @@
+"""Runs `pravaha agents repair`: progress on standard error, the result on standard output."""
+
+import asyncio
+import json
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import typer
+from rich.text import Text
+
+from agents.api.agent_spec import PermissionMode
+from agents.api.events import RunEvent, RunEventType, RunState, event_fields
+from agents.api.finding import Severity
+from agents.cluster import Cluster
+from agents.repair.repair_run import AUDITORS, BUDGET, RepairOptions, RepairRun
+from agents.repair.result import RepairResult
+from agents.runs.approvals import Approvals
+from app.commands.agents.asking import TerminalApprover, can_ask
+from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS
+from app.commands.agents.findings_table import findings_table
+from app.commands.agents.progress import cancel_on_interrupt
+from app.commands.console import console
+from app.runtime.agents import open_model_client, open_registry, open_roster
+from app.settings.sources import load_settings
+from app.text.safe_text import safe_line, safe_text
+from engine.api.errors import PravahaError
+
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@dataclass(frozen=True, slots=True)
+class RepairArguments:
+    """The options of `pravaha agents repair`, as they were given."""
+
+    path: Path
+    apply: bool
+    as_json: bool
+    use_model: bool
+    approve: str
+    agents: str
+    min_severity: str
+    budget_tokens: int | None
+    budget_seconds: float | None
+    record: Path | None
+
+
+def run_repair(given: RepairArguments, flags: dict[str, Any]) -> int:
+    """Repair to the end and print; the exit status.
+
+    Raises:
+        typer.BadParameter: an option has an unknown value.
+    """
+    options = options_of(given)
+    try:
+        result = asyncio.run(_run(given, options, flags))
+    except (PravahaError, OSError) as error:
+        print(f"pravaha: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    if result.state is RunState.FAILED:
+        return EXIT_FAILED
+    return 0 if result.passed else EXIT_FINDINGS
+
+
+def options_of(given: RepairArguments) -> RepairOptions:
+    """The checked options.
+
+    Raises:
+        typer.BadParameter: an option has an unknown value, or two contradict each other.
+    """
+    if given.approve not in get_args(PermissionMode):
+        raise typer.BadParameter(f"--approve {given.approve}: use auto, ask or deny")
+    if given.apply and given.approve == "deny":
+        raise typer.BadParameter("--apply and --approve deny contradict each other")
+    try:
+        severity = Severity(given.min_severity)
+    except ValueError:
+        levels = ", ".join(Severity)
+        raise typer.BadParameter(f"--min-severity {given.min_severity}: use {levels}") from None
+    keys = [one.strip() for one in given.agents.split(",") if one.strip()]
+    return RepairOptions(
+        min_severity=severity,
+        agents=keys or AUDITORS,
+        mode=cast(PermissionMode, given.approve),
+        apply=given.apply,
+        budget=BUDGET.tightened(tokens=given.budget_tokens, seconds=given.budget_seconds),
+    )
+
+
+async def _run(
+    given: RepairArguments, options: RepairOptions, flags: dict[str, Any]
+) -> RepairResult:
+    registry = open_registry(load_settings(flags))
+    approvals = Approvals(has_approver=options.mode == "ask" and can_ask())
+    cancelled = asyncio.Event()
+    events: list[RunEvent] = []
+
+    def started(run: RepairRun) -> None:
+        run.log.follow(events.append)
+        run.log.follow(show_progress)
+
+    with ExitStack() as stack:
+        cancel_on_interrupt(cancelled, stack)
+        client = None
+        if given.use_model:
+            client = await asyncio.to_thread(stack.enter_context, open_model_client(flags))
+        cluster = Cluster(
+            registry=registry,
+            roster=open_roster(registry, given.path if given.path.is_dir() else given.path.parent),
+            client=client,
+            approvals=approvals,
+            mode=options.mode,
+        )
+        with TerminalApprover(approvals):
+            result = await cluster.repair(
+                given.path, options=options, cancelled=cancelled, on_start=started
+            )
+    fields = json.dumps(result.fields(), ensure_ascii=False, indent=2)
+    if given.record is not None:
+        _record(given.record, events, fields, result.diff)
+    if given.as_json:
+        print(fields)
+    else:
+        print_repair(result)
+    return result
+
+
+def show_progress(event: RunEvent) -> None:
+    """A line for what was decided or begun."""
+    data = event.data
+    place = f"{data.get('rule')} {data.get('file')}:{data.get('line')}"
+    refused = "rejected" if data.get("patch") else "no patch for"
+    text = {
+        RunEventType.NODE_STATE: f"{event.node}: {data.get('state')} {data.get('reason', '')}",
+        RunEventType.PATCH_ACCEPTED: f"  accepted {place}: {data.get('reason')}",
+        RunEventType.PATCH_REJECTED: f"  {refused} {place}: {data.get('reason')}",
+        RunEventType.NOTE: f"note: {data.get('text')}",
+    }.get(event.type)
+    if text is not None:
+        print(safe_line(text.rstrip()), file=sys.stderr, flush=True)
+
+
+def print_repair(result: RepairResult) -> None:
+    """The findings that are left, the diff, notes, and a summary line."""
+    out = console()
+    if result.findings:
+        out.print(findings_table(list(result.findings)))
+        out.print()
+    for line in safe_text(result.diff).splitlines():
+        out.print(Text(line, style=_DIFF_STYLES.get(line[:1], "")), soft_wrap=True)
+    for note in result.notes:
+        out.print(Text(f"note: {safe_line(note)}", style="dim"))
+    state = "" if result.state is RunState.OK else f" {result.state.value.capitalize()}."
+    error = f" {result.error}" if result.error else ""
+    out.print(Text(f"repair: {result.summary()}{state}{safe_line(error)}"), soft_wrap=True)
+
+
+def _record(folder: Path, events: list[RunEvent], fields: str, diff: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(event_fields(event), ensure_ascii=False) for event in events]
+    (folder / "trajectory.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "result.json").write_text(fields + "\n", encoding="utf-8")
+    (folder / "repair.diff").write_text(diff, encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Keeps documents, notes and archives."""
