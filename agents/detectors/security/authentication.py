@@ -44,6 +44,9 @@ _PASSWORD = re.compile(r"passw(or)?d|passphrase|\bpwd\b", re.I)
 _JS = (
     CallRule(JAVASCRIPT, r"\bjwt\.decode$|\bdecode$(?<=jwtDecode)", UNVERIFIED_TOKEN,
              "jwt.decode does not check the signature: use jwt.verify."),
+    CallRule(("go",), r"\.ParseUnverified$", UNVERIFIED_TOKEN, "ParseUnverified does not check the signature: use Parse."),
+    CallRule(("rust",), r"insecure_disable_signature_validation$|dangerous_(unsafe_|insecure_)?decode(_with_validation)?$", UNVERIFIED_TOKEN,
+             "The token's signature is not checked."),
     CallRule(JAVASCRIPT, r"\bjwt\.verify$|\bjsonwebtoken\.verify$", UNVERIFIED_TOKEN,
              "The algorithm none accepts any token.", arguments=r"['\"]none['\"]"),
     CallRule(JAVASCRIPT, r"\bjwt\.sign$|\bjsonwebtoken\.sign$", NO_EXPIRY,
@@ -154,15 +157,15 @@ def _comparisons(module: PythonModule) -> Iterator[Finding]:
         literals = [constant(side) for side in sides if isinstance(side, ast.Constant)]
         if any(value in ("", None, True, False) or isinstance(value, int) for value in literals):
             continue
+        if isinstance(node.left, ast.Attribute) and names[0] == names[1]:
+            continue  # two objects compared member by member
+        function = module.function_of(node)
+        if function is not None and function.name in ("__eq__", "__ne__"):
+            continue
         if any(_PASSWORD.search(name) for name in names):
             if any(re.search(r"confirm|repeat|again|2\b|new|old", name, re.I) for name in names):
                 continue
             if literals and not (isinstance(literals[0], str) and re.search(r"\w{3}", literals[0])):
-                continue
-            if isinstance(node.left, ast.Attribute) and names[0] == names[1]:
-                continue  # two objects compared member by member
-            function = module.function_of(node)
-            if function is not None and function.name in ("__eq__", "__ne__"):
                 continue
             if literals:
                 text = "The password is part of the code."

@@ -34,15 +34,39 @@ _PASSWORD = re.compile(r"'(.+)'\s*$")
 _CONFIDENCE = {"HIGH": 0.9, "MEDIUM": 0.7, "LOW": 0.4}
 
 
+_SUBJECTS = re.compile(
+    r"""subprocess|popen|os\.(system|exec|spawn|chmod|popen|temp|tmp)|commands\.|pty\.|pickle|marshal|shelve|dill|jsonpickle|yaml
+    |\beval\b|\bexec\b|mktemp|/tmp|/var/tmp|/dev/shm|passw|pwd|secret|token|0\.0\.0\.0|debug\s*=\s*True|requests|httpx|urllib|urlopen|tarfile
+    |hashlib|md5|sha1?\b|Crypto|cryptography|cipher|ssl|TLS|random|telnet|ftplib|xml|lxml|pulldom|minidom|paramiko|ssh|snmp|jinja2|mako
+    |Markup|mark_safe|django|RawSQL|\.extra\(|\.execute|select\s|insert\s|update\s|delete\s|input\(|logging\.config|torch|huggingface|from_pretrained
+    |[\u202a-\u202e\u2066-\u2069]""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""What bandit's tests are about; a file without any of it has no finding but those that are left out."""
+
+
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
     from agents.detectors.audit.external import copied, run_module
 
-    files = [file for file in workspace.of("python") if not is_test_path(file.path)]
+    files = [
+        file
+        for file in workspace.of("python")
+        if not is_test_path(file.path) and _SUBJECTS.search(file.text)
+    ]
     if not files:
         return
     context.check_cancelled()
     with copied(files) as folder:
-        arguments = ["-r", ".", "-f", "json", "-q", "--ignore-nosec"]
+        arguments = [
+            "-r",
+            ".",
+            "-f",
+            "json",
+            "-q",
+            "--ignore-nosec",
+            "-s",
+            ",".join(sorted(_NOISE)),
+        ]
         done = run_module("bandit", arguments, folder=folder, timeout_s=BANDIT_S)
     results = _results("" if done is None else done.stdout)
     if results is None:

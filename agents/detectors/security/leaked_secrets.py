@@ -65,7 +65,7 @@ _BARE = re.compile(
     rf"(?i)^\s*(?:export\s+|ENV\s+|ARG\s+|-\s+|set\s+)?[\"']?({_NAME}\w*)[\"']?\s*[=:]\s*([^\s\"'#]{{6,200}})\s*(?:#.*|;)?$"
 )
 _FLAG = re.compile(
-    r"(?:--password[= ]|PGPASSWORD=|MYSQL_PWD=|-u\s+[\w.-]+:|\bmysql(?:dump|admin)?\b.*\s-p(?=\S)|\bsshpass\s+-p\s*"
+    r"(?:--password[= ]|:_(?:authToken|auth|password)\s*=\s*|PGPASSWORD=|MYSQL_PWD=|-u\s+[\w.-]+:|\bmysql(?:dump|admin)?\b.*\s-p(?=\S)|\bsshpass\s+-p\s*"
     r"|\bredis-cli\b.*\s-a\s+|Authorization:\s*(?:Bearer|Basic)\s+)['\"]?([^\s'\"$]{6,})"
 )
 _BARE_LANGUAGES = frozenset(

@@ -27,8 +27,19 @@ CORS = Rule("cors", _MEDIUM, "Every site may read answers", cwe=942)
 PLAIN_PROTOCOL = Rule("plain-protocol", _MEDIUM, "Unencrypted protocol", cwe=319)
 HOST_KEY = Rule("host-key", _HIGH, "Unknown hosts are trusted", cwe=322)
 NO_TIMEOUT = Rule("no-timeout", _LOW, "Request without a time limit", cwe=400)
+PROFILER = Rule("profiler", _MEDIUM, "Profiler served to everybody", cwe=489)
 LISTING = Rule("directory-listing", _MEDIUM, "Directories are listed", cwe=548)
-RULES = (NO_TLS_CHECK, WEAK_TLS, WIDE_BIND, CORS, PLAIN_PROTOCOL, HOST_KEY, NO_TIMEOUT, LISTING)
+RULES = (
+    NO_TLS_CHECK,
+    WEAK_TLS,
+    WIDE_BIND,
+    CORS,
+    PLAIN_PROTOCOL,
+    HOST_KEY,
+    NO_TIMEOUT,
+    LISTING,
+    PROFILER,
+)
 
 _REQUESTS = re.compile(r"^(requests|httpx)\.(get|post|put|patch|delete|head|options|request|Session|Client|AsyncClient)$"
                        r"|\.(get|post|put|patch|delete|request)$")  # fmt: skip
@@ -65,6 +76,11 @@ _CALLS = (
              arguments=r"['\"]Access-Control-Allow-Origin['\"]\s*,\s*(['\"]\*['\"]|req\.(headers|get)\b)"),
     CallRule(JAVASCRIPT, r"\bAgent\)?$|\b(get|post|request|fetch|create|connect|createConnection|createTransport|Client|Pool)$", NO_TLS_CHECK,
              "The certificate is not checked.", arguments=r"rejectUnauthorized\s*:\s*false"),
+    CallRule(JAVASCRIPT, r"\.(connect|request|get|Agent|createConnection)\)?$|Agent$", NO_TLS_CHECK,
+             "The host's name is not checked.", arguments=r"checkServerIdentity\s*:\s*(\(\s*\)|\w+|\([^)]*\))\s*=>\s*(undefined|null|\{\s*\}|true|void 0)"),
+    CallRule(("go",), r"\bInsecureIgnoreHostKey$", HOST_KEY, "Any server is taken for the right one."),
+    CallRule(("go",), r"Header\(\)\.(Set|Add)$", CORS, "Every site may read the answers.",
+             arguments=r"(?i)\"Access-Control-Allow-Origin\"\s*,\s*\w+\.Header\.Get\(\"Origin\"\)"),
     CallRule(JAVASCRIPT, r"\.listen$", WIDE_BIND, "The server listens on every interface.",
              arguments=r"['\"]0\.0\.0\.0['\"]"),
     CallRule(("go",), r"\b(http\.ListenAndServe|net\.Listen|\w+\.(Run|Start|Listen))$", WIDE_BIND,
@@ -77,7 +93,8 @@ _CALLS = (
     CallRule(("rust",), r"dangerous\(\)$|set_verify$|danger_accept_invalid_(certs|hostnames)$", NO_TLS_CHECK,
              "The certificate is not checked.", arguments=r"NONE|true"),
 )  # fmt: skip
-_GO_TLS = re.compile(r"InsecureSkipVerify\s*:\s*true")
+_PPROF = re.compile(r"^\s*(import\s+)?_\s+\"net/http/pprof\"")
+_GO_TLS = re.compile(r"InsecureSkipVerify\s*[:=]\s*true")
 _NODE_TLS = re.compile(r"NODE_TLS_REJECT_UNAUTHORIZED['\"\]]*\s*=\s*['\"]?0")
 _RUST_TLS = re.compile(r"danger_accept_invalid_(certs|hostnames)\(\s*true\s*\)")
 _SHELL_TLS = re.compile(
@@ -91,6 +108,14 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
     for module in python_modules(workspace, context):
         if not is_test_path(module.file.path):
             yield from _python(module)
+    for file in workspace.of("go"):
+        at = next((n for n, line in enumerate(file.lines, 1) if _PPROF.match(line)), 0)
+        if at and not is_test_path(file.path):
+            yield PROFILER.at(
+                file,
+                at,
+                "Everybody who reaches the server may profile it: serve it on an inner address.",
+            )
     for file in workspace:
         context.check_cancelled()
         if file.language not in ("python", "markdown", "rst") and not is_test_path(file.path):
@@ -135,6 +160,8 @@ def _python(module: PythonModule) -> Iterator[Finding]:
                 yield NO_TIMEOUT.at(file, call.lineno, "The request may wait forever: set timeout.")
     for attribute in module.of(ast.Attribute):
         if attribute.attr.startswith(("PROTOCOL_", "SSLv", "TLSv")):
+            if isinstance(module.parents.get(attribute), ast.Dict | ast.Compare | ast.Subscript):
+                continue  # an entry of a table, not a choice
             if found := _OLD_TLS.search(ast.unparse(attribute)):
                 text = f"{found[1]} is broken: use TLS 1.2 or newer."
                 yield WEAK_TLS.at(file, attribute.lineno, text)

@@ -79,9 +79,18 @@ _MODE_CALLS = re.compile(
 )
 
 
+_SHARED_FILE = re.compile(
+    r"\b(os\.(Create|WriteFile)|ioutil\.WriteFile|fs\.(writeFile|writeFileSync|createWriteStream|appendFile|appendFileSync)|File::create|fs::write|new FileWriter|new File)"
+    r"\(\s*[\"'`](/var)?/tmp/\w"
+)
+
+
 def _modes(file: SourceFile) -> Iterator[Finding]:
-    """File modes in Go, JavaScript and Rust."""
+    """File modes, and files of a fixed name in a shared folder, in Go, JavaScript, Rust and Java."""
     for number, line in enumerate(file.lines, 1):
+        if len(line) < 1_000 and _SHARED_FILE.search(line) and not line.lstrip().startswith("//"):
+            text = "Another user may have put a link there: let the library choose the name."
+            yield TEMP_FILE.at(file, number, text, confidence=0.6)
         if (
             len(line) < 1_000
             and (match := _MODE_CALLS.search(line))

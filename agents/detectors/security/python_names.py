@@ -102,7 +102,12 @@ class ImportedNames:
 
     def _dynamic(self, call: ast.Call) -> str | None:
         """`getattr(os, "system")`, `__import__("os")` and `importlib.import_module("os")`."""
-        if not isinstance(call.func, ast.Name | ast.Attribute) or not call.args:
+        # Only plain names and `x.import_module`: `resolve` follows the others itself, and looking at each
+        # call of a chain twice takes exponential time.
+        plain = isinstance(call.func, ast.Name) or (
+            isinstance(call.func, ast.Attribute) and call.func.attr == "import_module"
+        )
+        if not plain or not call.args:
             return None
         name = self.resolve(call.func)
         first = call.args[0]
@@ -191,14 +196,6 @@ class PythonModule:
         while parent is not None and not isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
             parent = self.parents.get(parent)
         return parent
-
-    @cached_property
-    def identifiers(self) -> frozenset[str]:
-        """All names, attributes and keywords that occur."""
-        names = {node.id for node in self.of(ast.Name)} | {
-            node.attr for node in self.of(ast.Attribute)
-        }
-        return frozenset(names | {node.arg for node in self.of(ast.keyword) if node.arg})
 
     @cached_property
     def calls(self) -> tuple[tuple[ast.Call, str], ...]:

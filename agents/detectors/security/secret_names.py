@@ -34,7 +34,9 @@ def compares_secrets(left: str, right: str, text: str) -> bool:
     if any(_HARMLESS.search(name) for name in names):
         return False
     if any(_STRONG.search(name) for name in names):
-        return True
+        return bool(
+            _ABOUT_ACCESS.search(text) or re.search(r"(?i)sign\(|crypto|verify|webhook", text)
+        )
     if all(_DIGEST.search(name) for name in names) and re.search(r"(?i)hmac|signature", text):
         return True
     return any(_TOKEN.search(name) for name in names) and bool(_ABOUT_ACCESS.search(text))

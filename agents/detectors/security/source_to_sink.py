@@ -10,6 +10,7 @@ from agents.detectors.security.taint.program import Program
 from agents.detectors.security.taint.rules import ADVICE, RULES
 from agents.detectors.security.taint.summary import Hit
 from agents.detectors.security.taint.value import SinkKind, Trust
+from agents.detectors.security.xml_features import entities_switched_on
 from agents.workspace.workspace import Workspace
 
 _SCALE = list(Severity)
@@ -33,6 +34,7 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
     modules = list(python_modules(workspace, context))
     for module in modules:
         yield from code_in_queries(module)
+        yield from entities_switched_on(module)
     program = Program(modules, context.check_cancelled)
     worst: dict[tuple[str, int, SinkKind], Hit] = {}
     for hit in program.hits():

@@ -28,7 +28,8 @@ def _commands(code: TreeCode, call: TreeCall) -> Iterator[tuple[TreeValue, str]]
     ):
         yield from _javascript(code, call)
     elif language == "rust" and call.name.endswith((".arg", ".args")):
-        if _starts_shell(call.name):
+        text = " ".join(code.text(one) for one in call.arguments)
+        if _starts_shell(call.name) or _starts_shell(f"{call.name}({text}"):
             values = [code.value(one) for one in call.arguments]
             yield from ((one, "Command::new") for one in values if one.varying)
     elif language == "java" and call.name == "ProcessBuilder":

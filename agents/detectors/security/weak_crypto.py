@@ -47,6 +47,7 @@ _WEAK_CIPHERS = (
     "XOR",
 )
 _MIN_PBKDF2 = 100_000
+_MIN_BCRYPT = 10
 
 _M_HASH = "This hash function is broken: use SHA-256 or better."
 _M_PASSWORD = (
@@ -58,6 +59,7 @@ _M_IV = "A fixed IV or nonce makes messages comparable: draw a fresh one for eve
 _M_RANDOM = "The generator is predictable: use the secrets module."
 _M_KEY = "The key can be read in the source: load it from a secret store."
 _M_TLS = "This protocol version is outdated: require TLS 1.2 or newer."
+_M_COST = "A low cost is guessed quickly: use at least 10."
 _M_SIZE = "The key is too short: RSA and DSA need 2,048 bits, elliptic curves 256."
 
 
@@ -126,10 +128,12 @@ def _python(module: PythonModule) -> Iterator[Finding]:
             "random", "randint", "choice", "choices", "randrange", "getrandbits", "sample", "uniform", "randbytes", "shuffle",
         ) and _SECRET.search(context.assigned(call) + " " + context.function(call)):  # fmt: skip
             yield at(RANDOM, _M_RANDOM)
-        if (
-            last in ("uuid1",)
-            and name.startswith("uuid.")
-            and _SECRET.search(context.assigned(call))
+        if name == "bcrypt.gensalt":
+            cost = constant(argument(call, 0, "rounds"))
+            if isinstance(cost, int) and cost < _MIN_BCRYPT:
+                yield at(ITERATIONS, _M_COST)
+        if name == "uuid.uuid1" and _SECRET.search(
+            f"{context.assigned(call)} {context.function(call)}"
         ):
             yield at(RANDOM, _M_RANDOM)
         if name == "ssl.SSLContext" or name == "ssl.wrap_socket":
@@ -311,6 +315,9 @@ _CALLS = (
     CallRule(JAVASCRIPT, r"CryptoJS\.(DES|TripleDES|RC4|Rabbit)\.encrypt$", CIPHER, _M_CIPHER),
     CallRule(JAVASCRIPT, r"(^|\.)pbkdf2(Sync)?$", ITERATIONS, "Too few iterations: use 600,000 for SHA-256.", r"^[^,]+,[^,]+,\s*\d{1,5}\s*,"),
     CallRule(JAVASCRIPT, r"(^|\.)generateKeyPair(Sync)?$", SIZE, _M_SIZE, r"modulusLength\s*:\s*(512|768|1024|1536)\b"),
+    CallRule(JAVASCRIPT, r"(^|\.)bcrypt(js)?\.(hash|hashSync|genSalt|genSaltSync)$|(^|\.)genSalt(Sync)?$", ITERATIONS, _M_COST, r"(^|,)\s*[1-9]\s*(,|$)"),
+    CallRule(("go",), r"bcrypt\.GenerateFromPassword$", ITERATIONS, _M_COST, r",\s*([1-9]|bcrypt\.MinCost)$"),
+    CallRule(("rust",), r"bcrypt::hash(_with_result)?$", ITERATIONS, _M_COST, r",\s*[1-9]$"),
     CallRule(("go",), r"^(md5|sha1)\.(New|Sum)$", HASH, _M_HASH),
     CallRule(("go",), r"^(des\.New(TripleDES)?Cipher|rc4\.NewCipher|blowfish\.NewCipher)$", CIPHER, _M_CIPHER),
     CallRule(("go",), r"^cipher\.New(CBCEncrypter|CTR|OFB|CFBEncrypter)$", IV, _M_IV, r"\[\]byte\(\s*\"|make\(\[\]byte"),

@@ -48,7 +48,7 @@ def _setting(key: str, value: str, rule: Rule, message: str) -> _Setting:
 
 
 _SETTINGS = (
-    _setting(r"(^|_)(tls|ssl|https?|cert\w*|certificate|verify|client|ldap|smtp|registry)_?(\w*_)?(verify|verification|check_hostname|validate|strict)$|^(verify_(ssl|tls|certs?|peer)|ssl_verify|tls_verify|reject_unauthorized|strict_ssl|verify_hostname)$|_reject_unauthorized$|_(verify_ssl|ssl_verify|verify_certs?)$", _OFF, TLS_OFF, "Certificates of the other side are not checked."),
+    _setting(r"(^|_)(tls|ssl|https?|cert\w*|certificate|verify|client|ldap|smtp|registry)_?(\w*_)?(verify|verification|check_hostname|validate|strict)$|^(verify_(ssl|tls|certs?|peer)|ssl_verify|tls_verify|reject_unauthorized|strict_ssl|verify_hostname)$|_reject_unauthorized$|_(verify_ssl|ssl_verify|verify_certs?)$|(^|_)validate_certs?$", _OFF, TLS_OFF, "Certificates of the other side are not checked."),
     _setting(r"(^|_)(insecure(_skip_verify|_skip_tls_verify)?|skip_tls_verify|skip_verify|allow_insecure(_tls|_ssl)?|tls_insecure|ssl_insecure|trust_all(_certs?|_certificates)?|accept_invalid_certs|trust_server_certificate)$", _ON, TLS_OFF, "Certificates of the other side are not checked."),
     _setting(r"^node_tls_reject_unauthorized$|^pythonhttpsverify$|^git_ssl_no_verify_off$", r"^0$", TLS_OFF, "Certificates of the other side are not checked."),
     _setting(r"(^|_)ssl_?mode$", r"(?i)^(disable|allow|none|off)$", PLAIN, "The connection to the database is not encrypted."),
@@ -62,6 +62,7 @@ _SETTINGS = (
     _setting(r"(^|_)(host|bind|listen|address|bind_address|bind_host|listen_address|http_host|server_host|host_ip|bind_ip|listen_addresses|server_address|bind_to)$", r"^(0\.0\.0\.0|\[?::\]?|\*)(:\d+)?$", WIDE_BIND, "The service listens on every interface."),
     _setting(r"(^|_)(auth|authentication|authorization|security|require_auth|require_login|authentication_enabled|xpack_security)(_enabled|_required)?$", r"(?i)^(false|no|off|disabled?|none)$", NO_AUTH, "Everybody may use the service."),
     _setting(r"(^|_)(allow_anonymous|anonymous_access|anonymous_enabled|auth_disabled|disable_auth(entication)?|no_auth|allow_empty_password|skip_auth)$", _ON, NO_AUTH, "Everybody may use the service."),
+    _setting(r"(^|_)endpoints_web_exposure_include$|^exposure_include$", r"^\*$", DEBUG, "Every endpoint of the management interface is open."),
     _setting(r"(^|_)(encrypt|encrypted|encryption|encryption_enabled|storage_encrypted|encrypt_at_rest|tls_enabled|ssl_enabled|use_tls|use_ssl|require_tls|require_ssl)$", r"(?i)^(false|no|off|disabled?)$", UNENCRYPTED, "Data travels or lies unencrypted."),
 )  # fmt: skip
 _NEED_PARENT = frozenset(
@@ -105,6 +106,8 @@ def _judge(
         return
     own = keys[-1]
     whole = "_".join(keys[-2:]) if len(keys) > 1 else own
+    if file.language == "properties":
+        own = words_of(path[-1].rpartition(".")[2])
     for setting in _SETTINGS:
         matched = setting.key.search(whole) or (own not in _NEED_PARENT and setting.key.search(own))
         if not matched or not setting.value.search(value):

@@ -297,6 +297,8 @@ class Evaluator:
 
     def _call(self, node: ast.Call) -> Value:
         receiver = self(node.func.value) if isinstance(node.func, ast.Attribute) else None
+        if isinstance(node.func, ast.Call):  # `getattr(module, name)()`
+            self(node.func)
         arguments = [self(one) for one in node.args]
         keywords = {one.arg or "**": self(one.value) for one in node.keywords}
         name = self._names.resolve(node.func)

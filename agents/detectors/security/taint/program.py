@@ -1,7 +1,7 @@
 """`Program`: all Python modules of a workspace, walked until the summaries of functions no longer change.
 
-Cost: one walk of every function a round, at most `MAX_ROUNDS` rounds; a round after the first walks only modules
-that hold or call a function whose summary changed.
+Cost: one walk of every function a round, at most `MAX_ROUNDS` rounds; a round after the second walks only functions
+that call one whose summary changed.
 """
 
 import ast
@@ -45,23 +45,19 @@ class Program:
         Raises:
             Cancelled: `check` says so.
         """
-        found: dict[int, set[Hit]] = {}
-        waiting = set(range(len(self._modules)))
-        for _ in range(MAX_ROUNDS):
-            changed: set[str] = set()
-            for position in sorted(waiting):
+        found: dict[str, set[Hit]] = {}
+        changed: set[str] | None = None
+        for number in range(MAX_ROUNDS):
+            now: set[str] = set()
+            for module in self._modules:
                 self._check()
-                found[position], names = self._walk_module(self._modules[position])
-                changed |= names
-            if not changed:
+                hits, names = self._walk_module(module, changed)
+                found |= hits
+                now |= names
+            if not now:
                 break
-            tops = {name.split(".")[-1] for name in changed}
-            holders = {self._functions[name].module for name in changed if name in self._functions}
-            waiting = {
-                position
-                for position, module in enumerate(self._modules)
-                if not tops.isdisjoint(module.identifiers) or module in holders
-            }
+            # The second round is complete, too: it sees the variables and fields that the first has found.
+            changed = None if number == 0 else now
         return {hit for hits in found.values() for hit in hits}
 
     def only_constants_reach(self, hit: Hit) -> bool:
@@ -137,11 +133,38 @@ class Program:
                     qualified, module, node, f"{name}.{owner}" if owner else ""
                 )
 
-    def _walk_module(self, module: PythonModule) -> tuple[set[Hit], set[str]]:
-        """The hits of a module, and the names of the functions whose summaries changed."""
+    def _walk_module(
+        self, module: PythonModule, changed: set[str] | None
+    ) -> tuple[dict[str, set[Hit]], set[str]]:
+        """The hits of a module by function, and the names of the functions whose summaries changed.
+
+        Args:
+            module: the module.
+            changed: functions whose summaries changed; only what calls one is walked. None walks all.
+        """
         self._current = name = module_name(module.file.path)
-        hits: set[Hit] = set()
-        changed: set[str] = set()
+        hits: dict[str, set[Hit]] = {}
+        now: set[str] = set()
+        if changed is None:
+            hits |= self._walk_top(module, name)
+        for owner, node in _definitions(module.tree):
+            if isinstance(node, ast.ClassDef):
+                continue
+            qualified = ".".join(part for part in (name, owner, node.name) if part)
+            function = self._functions[qualified]
+            if function.node is not node:
+                continue  # defined again further down
+            if changed is not None and changed.isdisjoint(function.callees):
+                continue
+            hits[qualified], summary = self._walk_function(function)
+            if summary != function.summary:
+                function.summary = summary
+                now.add(qualified)
+        return hits, now
+
+    def _walk_top(self, module: PythonModule, name: str) -> dict[str, set[Hit]]:
+        """The hits of a module's own statements and of those of its classes."""
+        hits: dict[str, set[Hit]] = {}
         top = FunctionWalk(module, self, {}, function=f"{name}.<module>")
         top.run(
             [
@@ -150,26 +173,15 @@ class Program:
                 if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
             ]
         )
-        hits |= top.hits
+        hits[f"{name}.<module>"] = top.hits
         for variable, value in top.evaluate.environment.items():
             if variable.isidentifier():
                 self._variables[f"{name}.{variable}"] = value
         for _, node in _definitions(module.tree):
             if isinstance(node, ast.ClassDef):
-                hits |= self._walk_class_body(module, node, f"{name}.{node.name}")
-        for owner, node in _definitions(module.tree):
-            if isinstance(node, ast.ClassDef):
-                continue
-            qualified = ".".join(part for part in (name, owner, node.name) if part)
-            function = self._functions[qualified]
-            if function.node is not node:
-                continue  # defined again further down
-            walk_hits, summary = self._walk_function(function)
-            hits |= walk_hits
-            if summary != function.summary:
-                function.summary = summary
-                changed.add(qualified)
-        return hits, changed
+                qualified = f"{name}.{node.name}"
+                hits[f"{qualified}.<class>"] = self._walk_class_body(module, node, qualified)
+        return hits
 
     def _walk_class_body(
         self, module: PythonModule, node: ast.ClassDef, qualified: str
@@ -198,6 +210,7 @@ class Program:
             is_route=route_of(node, module.names) is not None,
         )
         walk.run(node.body)
+        function.callees = frozenset(walk.callees)
         if function.owner:
             for name, value in walk.fields.items():
                 known = self._fields.get((function.owner, name))

@@ -68,6 +68,7 @@ class Function:
         summary: of the last round, or None before the first.
         arguments: the worst trust passed for each parameter by the calls seen, by name.
         calls: the number of calls seen.
+        callees: qualified names of the program's functions that it calls, of the last round.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Function:
     summary: Summary | None = None
     arguments: dict[str, Trust] = field(default_factory=dict)
     calls: int = 0
+    callees: frozenset[str] = frozenset()
 
     @property
     def parameters(self) -> list[str]:

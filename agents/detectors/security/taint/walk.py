@@ -49,6 +49,7 @@ class FunctionWalk:
         is_route: bool = False,
     ) -> None:
         self.hits: set[Hit] = set()
+        self.callees: set[str] = set()
         self.returned: list[Value] = []
         self.evaluate = Evaluator(module.names, self)
         self.evaluate.environment = environment
@@ -229,6 +230,7 @@ class FunctionWalk:
         """Record the sinks that the call's arguments reach; the result of a known function."""
         function = self._callee(call, name, receiver)
         if function is not None:
+            self.callees.add(function.name)
             return self._known_call(call, function, arguments, keywords)
         owner = call.func.value if isinstance(call.func, ast.Attribute) else None
         receiver_name = self.evaluate.name_of(owner) if owner is not None else ""

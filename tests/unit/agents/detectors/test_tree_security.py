@@ -148,3 +148,16 @@ def test_java_resolves_entities_unless_told_not_to():
         '    d.setFeature("http://apache.org/xml/features/disallow-doctype-decl", true);\n    d.newDocumentBuilder().parse(s);\n  }\n}\n'
     )
     assert rules_at(XML_ENTITIES, "A.java", text) == [("xxe", 4)]
+
+
+def test_a_long_chain_of_calls_is_named_in_linear_time():
+    import ast
+
+    from agents.detectors.security.python_names import ImportedNames
+
+    chain = "text" + ".replace('a', 'b')" * 35
+    tree = ast.parse(chain)
+    (statement,) = tree.body
+    assert isinstance(statement, ast.Expr)
+    names = ImportedNames(tree, "a.py")
+    assert names.resolve(statement.value).count(".replace()") == 35

@@ -16,6 +16,7 @@ from agents.plugins.registry import Registry
 from agents.roster.roster import Roster
 from agents.roster.spec_file import read_spec
 from agents.runs.result import RunResult
+from agents.runs.run_memory import RunMemory
 from agents.steps.model_phase import StepsPhase
 from engine.clients.engine_client import EngineClient
 from tests.unit.agents.roster_cases import design, execution, reviewers
@@ -116,7 +117,12 @@ async def run_scenario(
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text)
     phase = StepsPhase(ModelSession(client), tuple(registry.tools.values()), profile=profile)
-    cluster = Cluster(registry=registry, roster=Roster({key: spec_of(key, registry)}), model=phase)
+    cluster = Cluster(
+        registry=registry,
+        roster=Roster({key: spec_of(key, registry)}),
+        model=phase,
+        memory=RunMemory(folder.parent / "memory" / "memory.db", records=False),
+    )
     events: list[RunEvent] = []
     result = await cluster.run(
         key,
@@ -164,5 +170,7 @@ def _line(event: RunEvent) -> str:
             return f"used {data['computed_tokens']} computed, {data['generated_tokens']} generated"
         case RunEventType.RUN_STATE:
             return f"state {data['state']} {data.get('error', '')}".rstrip()
+        case RunEventType.NOTE:
+            return f"note {data['text'].partition(':')[0]}"
         case _:
             return f"{event.type.value} {data.get('text', data)}"
