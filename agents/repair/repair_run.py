@@ -6,6 +6,7 @@ leaves it as it was. Everything that happens is an event of the run's log.
 """
 
 import asyncio
+import hashlib
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -200,7 +201,7 @@ class RepairRun:
             await self._permissions.ask(
                 "keep_unproved_patch",
                 Effect.WRITE,
-                target=f"{finding.rule} {finding.file}:{finding.line}",
+                target=f"{finding.rule} {finding.file}:{finding.line}, diff {_short_digest(patch.diff)}",
                 arguments=f"{finding.message}\n{patch.reason}\n\n{patch.diff}",
                 reason=doubt,
                 node=f"round {len(self._healer.rounds) if self._healer is not None else 1}",
@@ -220,7 +221,7 @@ class RepairRun:
             await self._permissions.ask(
                 "apply_repair",
                 Effect.WRITE,
-                target=f"{len(changes)} files",
+                target=f"{len(changes)} files, diff {_short_digest(self._diff)}",
                 arguments=self._diff,
                 reason="it changes your files",
                 node="apply",
@@ -305,3 +306,8 @@ class RepairRun:
             )
         self.log.append(RunEventType.RUN_STATE, state=state.value, error=error)
         return result
+
+
+def _short_digest(diff: str) -> str:
+    """Part of the words that are allowed "always": another diff must be asked about again."""
+    return hashlib.blake2b(diff.encode(), digest_size=6).hexdigest()

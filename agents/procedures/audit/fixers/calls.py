@@ -34,7 +34,8 @@ def fix_eval(target: Target) -> Fix | None:
 
 
 _PROTECTS = re.compile(
-    r"(?i)passw|secret|token|sign|auth|key|verif|hmac|salt|session|credential|nonce|csrf"
+    r"(?i)passw|secret|token|sign|auth|(api|private|access|master|encryption)_?key|verif|hmac|salt|session"
+    r"|credential|nonce|csrf"
 )
 
 

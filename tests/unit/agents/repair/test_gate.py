@@ -1,14 +1,19 @@
 """What the gate accepts. `CHEATS` are patches that seem to repair; the tests of the project do not see `mean`."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from agents.api.finding import Severity
+from agents.detectors.audit import EDGE_CASES
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.outputs.patch import Patch
 from agents.procedures.audit.patch_applier import patch_of
 from agents.procedures.audit.test_generator import reproducing_tests
 from agents.procedures.audit.unified_diff import make_diff
 from agents.repair.acceptance import Gate
+from agents.repair.change_check import Findings
 from agents.repair.test_run import TestResults
 from agents.repair.work_copy import WorkCopy
 from benchmarks.adversarial_patches import CHEATS, cheats
@@ -195,3 +200,30 @@ async def test_a_failing_detector_accepts_nothing(copy, quick):
     trial = Trial(copy, Detector("edge", "Fails.", fails_later))
     decision = await trial.decide(patch_of(trial.finding, trial.workspace).diff)
     assert decision.reason == "The detector edge failed: the patch crashed me"
+
+
+CORPUS = Path(__file__).parents[3] / "corpus" / "tuning" / "repairs"
+
+
+@pytest.mark.parametrize(
+    "name", ["weaken", "silence", "wrong_context", "delete_test", "swallow", "broken"]
+)
+async def test_the_corpus_patches_that_repair_nothing_are_rejected(tmp_path, quick, name):
+    root = tmp_path / "repairs"
+    shutil.copytree(CORPUS, root, ignore=shutil.ignore_patterns("patches"))
+    baseline = TestResults(
+        passed=frozenset(
+            f"tests.test_pricing::test_{one}"
+            for one in ("children_are_free", "youth_pays_half", "adults_pay_all")
+        )
+    )
+    with WorkCopy(root) as copy:
+        workspace = copy.workspace()
+        (finding,) = (
+            one for one in Findings([EDGE_CASES]).of(workspace) if one.rule == "unguarded-division"
+        )
+        gate = Gate(copy, baseline, [EDGE_CASES])
+        patch = Patch(diff=(CORPUS / "patches" / f"{name}.diff").read_text())
+        decision = await gate.decide(finding, patch, reproducing_tests(finding, workspace))
+        assert not decision.accepted
+        assert copy.diff() == ""

@@ -77,6 +77,7 @@ async def test_with_every_approval_the_diff_is_applied(parts, project, files):
     )
     assert [one.tool for one in person.asked] == ["run_tests", "apply_repair"]
     assert person.asked[1].arguments == result.diff
+    assert re.fullmatch(r"2 files, diff [0-9a-f]{12}", person.asked[1].target)
     assert FIX in (project / "stats.py").read_text()
     assert len(files(project)) == 3
     kinds = [one.type for one in events]
