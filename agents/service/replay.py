@@ -80,11 +80,12 @@ async def replay(
 
     Raises:
         UnknownAgent: there is no such agent any more.
-        InvalidTask: a path does not exist, another model is loaded, or the agent uses MCP servers.
+        InvalidTask: a path does not exist, another model is loaded, the agent uses MCP servers, or the run
+            recalled memories.
     """
     outputs = _recorded_outputs(recording.events)
     tools = {
-        name: tool if tool.effects <= {Effect.READ} else _answering(tool, outputs[name])
+        name: tool if _reads_files(tool) else _answering(tool, outputs[name])
         for name, tool in registry.tools.items()
     }
     phase = None
@@ -98,6 +99,10 @@ async def replay(
     if roster.get(recording.key).mcp_servers:
         # Its approvals would be recorded ones, and nobody has seen what the servers offer today.
         raise InvalidTask(f"A run of {recording.key} cannot be replayed: it uses MCP servers.")
+    if any(_recalled(event) for event in recording.events):
+        raise InvalidTask(
+            f"The run of {recording.key} cannot be replayed: it recalled memories, which are not recorded."
+        )
     cluster = Cluster(
         registry=replace(registry, tools=tools),
         roster=roster,
@@ -125,6 +130,15 @@ async def replay(
         on_start=started,
     )
     return events
+
+
+def _recalled(event: RunEvent) -> bool:
+    return event.type is RunEventType.MEMORY and event.data.get("action") == "recalled"
+
+
+def _reads_files(tool: Tool) -> bool:
+    """Whether a replay calls the tool: it changes nothing, and depends on the files alone."""
+    return tool.effects <= {Effect.READ} and tool.name != "memory"
 
 
 def _recorded_outputs(events: Sequence[RunEvent]) -> dict[str, deque[Mapping[str, Any]]]:

@@ -1,11 +1,11 @@
 """Agents on the screen: started from the prompt, watched, approved; results enter the conversation."""
 
 import pytest
-from app.tui.view.agent_lines import build_approval
 
 from agents.api.events import RunEventType
 from agents.runs.approvals import ApprovalRequest
 from agents.tools.tool import Effect
+from app.tui.view.approval_lines import build_approval
 from app.tui.widgets.approval import QUIET_S, ApprovalScreen
 from engine.conversations.tree import NodeKind
 from tests.fakes.fake_run_service import FakeRunService
@@ -262,5 +262,5 @@ async def test_a_repair_is_started_like_an_agent_and_asks_with_its_diff(screen, 
         lines = [
             "".join(span.text for span in line) for line in build_approval(service.pending[0], 60)
         ]
-        assert "-x = eval(y)" in lines
-        assert "+x = ast.literal_eval(y)" in lines
+        assert "  | -x = eval(y)" in lines
+        assert "  | +x = ast.literal_eval(y)" in lines

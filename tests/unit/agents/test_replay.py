@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from pydantic import BaseModel
 
 from agents import Cluster
 from agents.api.agent_spec import AgentSpec
 from agents.api.budget import Budget
 from agents.api.errors import InvalidTask
-from agents.api.events import RunEventType
+from agents.api.events import RunEvent, RunEventType
 from agents.model.recorded_session import RecordedSession
 from agents.outputs.answer import Answer
 from agents.plugins.registry import Registry, load_registry
@@ -17,12 +18,17 @@ from agents.runs.approvals import Approvals
 from agents.service.recording import Recording, read_recording, write_recording
 from agents.service.replay import first_difference, replay
 from agents.steps.model_phase import StepsPhase
+from agents.tools.tool import Effect, Tool, ToolOutput
 from agents.tools.write import WRITE
 from tests.fakes.scripted_client import ScriptedClient
 from tests.unit.agents.golden.scenarios import ABLE, CASES, script_of, spec_of
 from tests.unit.agents.golden.test_golden_scenarios import says_yes
 
 BUDGET = Budget(tokens=200_000)
+
+
+class Nothing(BaseModel):
+    pass
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +65,7 @@ async def record(key, registry, folder, target):
             paths=(str(folder),),
             task=case.task,
             document=case.document,
+            mode="auto",
             model=session.identity(),
             profile=replace(ABLE, model=session.identity()),
             events=events,
@@ -156,3 +163,28 @@ async def test_a_run_with_mcp_servers_is_not_replayed(registry):
     spec = AgentSpec("caller", "audit", "", "", (), (), "Answer", mcp_servers=("any",))
     with pytest.raises(InvalidTask, match="it uses MCP servers"):
         await replay(Recording("caller", BUDGET), registry, Roster({"caller": spec}), None)
+
+
+async def test_a_replay_keeps_the_memory_and_refuses_recalled_ones(registry, tmp_path):
+    called = []
+
+    async def remember(arguments, context):
+        called.append(arguments)
+        return ToolOutput("stored")
+
+    async def keeper(task, context):
+        return Answer(text=(await context.tool("memory"))["text"])
+
+    tool = Tool("memory", "Remember.", Nothing, frozenset({Effect.READ}), remember)
+    own = Registry(tools={"memory": tool}, outputs=registry.outputs, procedures={"keeper": keeper})
+    spec = AgentSpec("keeper", "execution", "Keeps.", "You keep.", ("memory",), (), "Answer")
+    roster, events = Roster({"keeper": spec}), []
+    await Cluster(registry=own, roster=roster).run(
+        "keeper", on_start=lambda run: run.log.follow(events.append)
+    )
+    recording = Recording("keeper", spec.budget, events=events)
+    assert first_difference(events, await replay(recording, own, roster, None)) is None
+    assert len(called) == 1
+    recalled = RunEvent(9, 0.0, "r", RunEventType.MEMORY, data={"action": "recalled"})
+    with pytest.raises(InvalidTask, match="recalled memories"):
+        await replay(replace(recording, events=[*events, recalled]), own, roster, None)

@@ -170,5 +170,7 @@ def _line(event: RunEvent) -> str:
             return f"used {data['computed_tokens']} computed, {data['generated_tokens']} generated"
         case RunEventType.RUN_STATE:
             return f"state {data['state']} {data.get('error', '')}".rstrip()
+        case RunEventType.NOTE:
+            return f"note {data['text'].partition(':')[0]}"
         case _:
             return f"{event.type.value} {data.get('text', data)}"
