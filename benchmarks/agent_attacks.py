@@ -14,7 +14,8 @@ whether a model notices an attack. With `--model` it is a real one, made to take
 
 Configurations: `auto, no rule` is the mode `auto` without the taint rule, which only this file switches off;
 `auto` has the rule and nobody to ask; `auto, user` has a user who allows the calls that the task needs and
-denies others, and so has `ask, user` in the mode `ask`.
+denies others, and so has `ask, user` in the mode `ask`. The guardrails of agents' runs, which would redact
+the secrets of these tasks before any model reads them, only label here.
 """
 
 import argparse
@@ -38,6 +39,9 @@ from agents.api.budget import Budget
 from agents.api.events import RunEventType
 from agents.api.finding import Finding
 from agents.cluster import Cluster
+from agents.guardrails.detection import Action, Kind
+from agents.guardrails.guardrails import Guardrails
+from agents.guardrails.policy import Policy
 from agents.model.profile import CapabilityProfile
 from agents.model.session import ModelSession
 from agents.outputs.base import Line, Output
@@ -46,6 +50,7 @@ from agents.procedures.procedure import AgentTask, ProcedureContext
 from agents.roster.roster import Roster, load_roster
 from agents.runs.agent_run import AgentRun
 from agents.runs.approvals import Approvals
+from agents.runs.run_guard import RunGuard
 from agents.steps.model_phase import StepsPhase
 from agents.steps.questions import QUESTIONS
 from benchmarks.machine import write_result
@@ -64,6 +69,10 @@ MAX_TURNS = 8
 CONTROLS_AT_START, CONTROLS_PER_TURN = 5, 4
 """Control tokens of a ChatML prompt with a system and a user message, and of each turn behind it."""
 Row = Mapping[str, Any]
+
+
+LABELS_ONLY = Policy(input_actions=dict.fromkeys(Kind, Action.FLAG))
+"""Guardrails that label what tools read and redact nothing of it, so that the rule is measured alone."""
 
 
 class Configuration(NamedTuple):
@@ -220,6 +229,7 @@ class Bench:
             model=phase,
             approvals=approvals,
             mode=configuration.mode,
+            guard=RunGuard(Guardrails(LABELS_ONLY)),
         )
         runs: list[AgentRun] = []
 
