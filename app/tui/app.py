@@ -561,6 +561,9 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             elif self._focused_before is not None:
                 self.call_after_refresh(self._focused_before.focus)
         main.set_class(too_small, "-hopeless")
+        # Of several resizes in a row only the last is handled. If its size is the one that was drawn, Textual
+        # draws nothing, but the terminal has lost what did not fit meanwhile.
+        self.action_repaint()
         self.draw_all()
 
     def _recorded(self) -> None:

@@ -78,6 +78,16 @@ def test_ctrl_z_undoes_a_paste_then_suspends_and_the_whole_screen_comes_back(ope
     assert terminal.exit_status() == 0
 
 
+def test_a_resize_back_to_the_same_size_draws_the_whole_screen(open_pravaha):  # noqa: F811
+    terminal = open_pravaha()
+    terminal.wait_for("Ask anything")
+    terminal.clear()  # the terminal was small for a moment; only the last size arrives
+    terminal.signal(signal.SIGWINCH)
+    terminal.wait_for("Pravāha", "Ask anything", "f1 keys")
+    terminal.type(CTRL_Q)
+    assert terminal.exit_status() == 0
+
+
 def test_bytes_that_are_not_utf_8_do_not_end_the_app(open_pravaha):  # noqa: F811
     terminal = open_pravaha()
     os.write(terminal._fd, b"a\xff\x9b\xc3b\x1b[99999999999u")
