@@ -1,0 +1,1 @@
+"""The values that the parts of retrieval pass to each other."""
