@@ -1,1 +1,1 @@
-"""Retrieval: collections of documents, hybrid search over their chunks, answers with citations (`docs/retrieval.md`)."""
+"""Retrieval: collections of documents, hybrid search, answers with citations (`docs/retrieval.md`)."""
