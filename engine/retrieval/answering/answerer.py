@@ -21,6 +21,7 @@ from engine.retrieval.answering.answer import Answer
 from engine.retrieval.answering.citation_grammar import citation_grammar
 from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
+from engine.retrieval.answering.follow_up import standalone_query
 from engine.retrieval.answering.prompt import answer_messages
 from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.support import SupportJudge
@@ -118,7 +119,7 @@ class Answerer:
             EngineUnavailable: the engine has no model, failed or stopped.
         """
         began = time.monotonic()
-        query = question
+        query = standalone_query(question, history)
         passages = collection.search(query, k=options.k, where=options.where)
         found = Answer(
             question, query, NOT_FOUND, "not_found",
@@ -146,7 +147,7 @@ class Answerer:
             finish_reason=run.finish_reason, cached_tokens=run.cached_tokens,
             completion_tokens=run.completion_tokens, first_token_s=run.first_token_s,
         )  # fmt: skip
-        return complete if answer.is_supported else _quoted(complete, judge, question, on_text)
+        return complete if answer.is_supported else _quoted(complete, judge, query, on_text)
 
     def _model(self) -> ModelInfo:
         """The model; waits while it is being loaded."""
@@ -261,12 +262,12 @@ def _sampling(options: AnswerOptions, sources: int) -> SamplingParams:
 
 
 def _quoted(
-    answer: Answer, judge: SupportJudge, question: str, on_text: Callable[[str], None]
+    answer: Answer, judge: SupportJudge, query: str, on_text: Callable[[str], None]
 ) -> Answer:
     """The answer with the closest sentences of the passages behind it, which are quoted and cited."""
     numbers = {source.n: source for source in answer.sources}
     citations, lines = [], []
-    for support in judge.closest(question)[:_MAX_QUOTES]:
+    for support in judge.closest(query)[:_MAX_QUOTES]:
         source = numbers[support.n]
         text = source.text[support.start : support.end]
         citations.append(Citation(source, (Quote.of(source, support, text),)))

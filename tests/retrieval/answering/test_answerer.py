@@ -162,3 +162,17 @@ def test_a_failed_engine_is_reported():
 
     with pytest.raises(EngineUnavailable):
         ask(Documents(PORT), "Which port?", Failing())
+
+
+def test_a_follow_up_is_searched_with_the_question_before():
+    documents = Documents(PORT)
+    history = [
+        {"role": "user", "content": "Which port does the server use?"},
+        {"role": "assistant", "content": "It is 8000."},
+    ]
+    client = ScriptedClient(["Yes."])
+    answer = Answerer(client).ask(documents, "How do I change it?", history=history)
+    assert documents.queries[0][0] == "Which port does the server use? How do I change it?"
+    assert answer.query == documents.queries[0][0]
+    prompt = client.prompt_text()
+    assert prompt.index("It is 8000.") < prompt.index("[1] a.md") < prompt.index("How do I change it?")
