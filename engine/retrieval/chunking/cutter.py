@@ -44,8 +44,8 @@ class Cutter:
         self._budget, self._overlap = budget, overlap
         self._most_characters = budget * _CHARACTERS_PER_TOKEN
         pieces = counter.pieces(text, budget, self._most_characters // 2)
-        self._starts = pieces.starts.tolist()
-        self._before = pieces.before.tolist()
+        self._starts: list[int] = pieces.starts.tolist()
+        self._before: list[int] = pieces.before.tolist()
         self._forced = [self._starts[index] for index in pieces.forced]
         usable = [one for one in boundaries if self._is_between_words(one[0])]
         self._places = [place for place, _ in usable]
@@ -59,7 +59,13 @@ class Cutter:
     def spans(self) -> list[Span]:
         """The spans, in order, without white space around them but the indentation of their first line."""
         spans = list(self._cut())
-        return spans if self._counter.exact else list(self._checked(spans))
+        if self._counter.exact:
+            return spans
+        checked: list[Span] = []
+        for span in self._checked(spans):
+            if not checked or span.end > checked[-1].end:  # else it repeats the end of another
+                checked.append(span)
+        return checked
 
     def _cut(self) -> Iterator[Span]:
         start = covered = 0
