@@ -114,12 +114,13 @@ class CollectionWriter:
     def purge(self) -> bool:
         """Remove the bytes of deleted documents from all files, after `commit`; see `StoreWriter.purge`."""
         erasures = self.rows.erasures(self.record.id)
-        if not erasures:
+        if not erasures and not self.rows.purge_pending:
             return True
-        file = self._file()
-        for slots in erasures:
-            file.clear(np.arange(slots.start, slots.stop))
-        file.sync()
+        if erasures:
+            file = self._file()
+            for slots in erasures:
+                file.clear(np.arange(slots.start, slots.stop))
+            file.sync()
         return self.rows.purge(self.record.id)
 
     def _append(self, vectors: NDArray[np.float32]) -> None:
