@@ -265,12 +265,13 @@ class Collection:
             InvalidRequest: the filter is malformed.
             ModelError: the embedding model is not installed, or another one than the collection's.
         """
-        return search(self.index(), query, k=k, mode=mode, where=where)
+        return search(self.index(mode), query, k=k, mode=mode, where=where)
 
-    def index(self) -> CollectionIndex:
-        """What a search reads, as it is stored now."""
+    def index(self, mode: Mode = "hybrid") -> CollectionIndex:
+        """What a search reads, as it is stored now; without vectors where the mode needs none."""
         record = self.record
-        return CollectionIndex(self._store, record.id, self._vectors.get(record), self._embed)
+        vectors = None if mode == "lexical" else self._vectors.get(record)
+        return CollectionIndex(self._store, record.id, vectors, self._embed)
 
     def passage(self, chunk_id: int) -> Passage | None:
         """The chunk of this id; None if it was deleted or is in another collection."""
