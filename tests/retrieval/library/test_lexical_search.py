@@ -61,7 +61,7 @@ def test_finds(texts, query, name):
 
 @pytest.mark.parametrize(
     "query",
-    ["", "   ", '"', "''", "fox AND", "(", "NEAR(", "*", "fox*bar:", "^", "-", "a" * 5000, "\0", "\ud800x",
+    ['"', "''", "fox AND", "(", "NEAR(", "*", "fox*bar:", "^", "-", "a" * 5000, "\0", "\ud800x",
      "{x}: y", "OR OR OR", "; DROP TABLE chunk"],
 )  # fmt: skip
 def test_no_character_is_an_operator(texts, query):
