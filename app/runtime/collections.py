@@ -21,11 +21,12 @@ def open_library(settings: "Settings", embedder: "Embedder | None" = None) -> "I
 
     Args:
         settings: the settings.
-        embedder: an embedding model that is open already; None opens one on first use.
+        embedder: an embedding model that is open already; None opens one on first use, in int8:
+            indexing is then several times as fast, and vectors of both precisions are comparable.
     """
     from app.runtime.opening import embedder as new_embedder
     from engine.retrieval.library.library import Library
 
     with ExitStack() as stack:
-        encoder = embedder or stack.enter_context(closing(new_embedder(settings)))
+        encoder = embedder or stack.enter_context(closing(new_embedder(settings, precision="int8")))
         yield stack.enter_context(Library(settings.retrieval, encoder))

@@ -18,7 +18,7 @@ from engine.api.snapshot import EngineSnapshot, EngineState
 from engine.models.progress import ProgressCallback, ignore_progress
 
 if TYPE_CHECKING:
-    from engine.api.config import EngineConfig
+    from engine.api.config import EmbeddingPrecision, EngineConfig
     from engine.clients.engine_client import EngineClient
     from engine.conversations.session import TreeSession
     from engine.embedding.embedder import Embedder
@@ -72,12 +72,13 @@ def _config_of(settings: Settings, path: Path, name: str, niceness: int) -> "Eng
     return replace(settings.engine_config(path, name), niceness=niceness)
 
 
-def embedder(settings: Settings) -> "Embedder":
+def embedder(settings: Settings, precision: "EmbeddingPrecision" = "f32") -> "Embedder":
     """The embedding model of the user's store, which is opened on first use."""
     from engine.embedding.embedder import Embedder, installed_encoder
 
     return Embedder(
         lambda: installed_encoder(settings.models),
+        precision=precision,
         threads=settings.threads,
         dispatch=settings.dispatch,
     )
