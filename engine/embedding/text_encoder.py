@@ -7,7 +7,7 @@ import numpy as np
 import tokenizers
 
 from engine import _core
-from engine.api.config import DispatchLevel
+from engine.api.config import DispatchLevel, EmbeddingPrecision
 from engine.api.embeddings import Embeddings
 from engine.api.errors import InvalidRequest, ModelError
 
@@ -29,6 +29,7 @@ class TextEncoder:
         directory: Path,
         *,
         name: str,
+        precision: EmbeddingPrecision = "f32",
         threads: int | None = None,
         dispatch: DispatchLevel = "auto",
     ) -> None:
@@ -37,6 +38,8 @@ class TextEncoder:
         Args:
             directory: contains config.json, tokenizer.json and model.safetensors.
             name: name of the model.
+            precision: of the matrix products. int8 is several times as fast; docs/embeddings.md says
+                what it loses. Vectors of both may be compared with each other.
             threads: compute threads; None for the default.
             dispatch: instruction-set level.
 
@@ -47,19 +50,15 @@ class TextEncoder:
             self._core = _core.BertEncoder(
                 (directory / "config.json").read_text(),
                 directory / "model.safetensors",
+                precision=precision,
                 threads=threads,
                 dispatch=dispatch,
             )
-            self._tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
         except OSError as error:
             raise ModelError(f"The encoder {directory} cannot be read: {error}.") from error
         except (ValueError, MemoryError, RuntimeError) as error:
             raise ModelError(f"The encoder {directory} cannot be used: {error}") from error
-        except Exception as error:  # `tokenizers` raises a bare Exception for a damaged file
-            raise ModelError(f"The tokenizer of {directory} cannot be used: {error}.") from error
-        # The file enables padding and truncation at 128 tokens, which would cut long texts silently.
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
+        self._tokenizer = load_tokenizer(directory)
         self.name = name
         self.dimensions = self._core.dimensions
         self.max_tokens = min(TRAINED_TOKENS, self._core.max_positions)
@@ -118,3 +117,19 @@ class TextEncoder:
                     param="input",
                 )
         return encodings
+
+
+def load_tokenizer(directory: Path) -> tokenizers.Tokenizer:
+    """The tokenizer of an encoder, without padding and truncation.
+
+    Raises:
+        ModelError: it is missing or damaged.
+    """
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+    except Exception as error:  # `tokenizers` raises a bare Exception for a damaged file
+        raise ModelError(f"The tokenizer of {directory} cannot be used: {error}.") from error
+    # The file enables padding and truncation at 128 tokens, which would cut long texts silently.
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
