@@ -2,9 +2,9 @@
 
     python benchmarks/retrieval_answers.py --docs SOURCES --work DIR [--parts PART,…] [--json FILE]
 
-SOURCES is `html/_sources` of Debian's package python3.11-doc. The collection is made in DIR and kept, so that a
-second run begins at once. The headings of the FAQ, which are questions, are taken out of the documents: they
-are asked. Parts:
+SOURCES is `html/_sources` of Debian's package python3.11-doc. The collection is made in DIR and kept, so
+that a second run begins at once. The headings of the FAQ, which are questions, are taken out of the
+documents: they are asked. Parts:
 
 * `support`: does a passage support a sentence? 91 sentences that the demo model wrote, labelled by hand
   (`data/retrieval_support.jsonl`; passages from Python's documentation, PSF licence), and sentences of the
@@ -99,7 +99,7 @@ def collection_of(docs: Path, work: Path, questions: dict[str, Any]) -> Iterator
 
 
 def copy_documents(docs: Path, texts: Path, questions: dict[str, Any]) -> None:
-    """The documents with the FAQ's questions taken out; of the library what is asked about, and as many others."""
+    """The documents with the FAQ's questions taken out; of the library what is asked about and a fifth."""
     parts = ("answerable", "follow_ups", "changed_subjects")
     asked = {one["file"] for part in parts for one in questions[part]}
     library = sorted(path.name for path in (docs / "library").glob("*.txt"))[::5]
@@ -234,8 +234,7 @@ def measure_evidence(
     return {
         "refused": {
             f"{threshold:.2f}": {
-                kind: round(float((values < threshold).mean()), 3)
-                for kind, values in found.items()
+                kind: round(float((values < threshold).mean()), 3) for kind, values in found.items()
             }
             for threshold in sorted({0.35, 0.40, MIN_EVIDENCE, 0.50, round(best, 2)})
         },
