@@ -276,11 +276,14 @@ def _quoted(
     """The answer with the closest sentences of the passages behind it, which are quoted and cited."""
     numbers = {source.n: source for source in answer.sources}
     citations, lines = [], []
-    for support in judge.closest(query)[:_MAX_QUOTES]:
+    for support in judge.closest(query):
         source = numbers[support.n]
         text = source.text[support.start : support.end]
+        line = f"“{' '.join(text.split())}”"
+        if len(lines) == _MAX_QUOTES or any(one.startswith(line) for one in lines):
+            continue  # neighbouring chunks overlap
         citations.append(Citation(source, (Quote.of(source, support, text),)))
-        lines.append(f"“{' '.join(text.split())}” [{source.n}]")
+        lines.append(f"{line} [{source.n}]")
     more = "\n".join([NOT_SUPPORTED, *lines])
     more = f"\n\n{more}" if answer.text else more
     on_text(more)

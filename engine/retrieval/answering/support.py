@@ -147,13 +147,13 @@ class SupportJudge:
             ]
             vectors = self._embed(texts) if texts else np.zeros((0, 1), np.float32)
             ends = np.cumsum([len(windows) for windows in self._windows])
-            self._vectors = np.split(vectors, ends[:-1])
+            self._vectors = np.split(vectors, ends[:-1]) if self.sources else []
         return self._vectors
 
 
 def _windows(text: str) -> list[_Window]:
     """Each sentence, and each two neighbours that are short enough to be read as one statement."""
-    spans = list(sentence_spans(text))
+    spans = [(start, end) for start, end in sentence_spans(text) if plain_words(text[start:end])]
     pairs = [
         (first[0], second[1])
         for first, second in pairwise(spans)

@@ -117,6 +117,14 @@ def test_an_unsupported_answer_says_so_and_quotes_the_passages():
     assert [one.n for one in answer.citations] == [1, 2]
 
 
+def test_overlapping_passages_are_quoted_once():
+    again = passage(PORT.text + " Bread.", chunk_id=3)
+    client = ScriptedClient(["Bread is baked from flour and water."])
+    answer = ask(Documents(PORT, again, QUEUE), "Which port does the server listen on?", client)
+    assert answer.text.count("The server listens on port 8000 by default.") == 1
+    assert [one.n for one in answer.citations] == [1, 3]
+
+
 def test_an_answer_that_repeats_itself_is_cancelled():
     client = ScriptedClient(["A queue blocks when it is full. " * 2 + "Bread is baked."])
     answer = ask(Documents(QUEUE), "When does a queue block?", client)
