@@ -1,8 +1,8 @@
 """Generated documents of invented facts: multi-hop questions, and questions that they do not answer.
 
-Every fact is one sentence of one document. A chain is two facts in two documents that share a name only in the
-middle: who keeps a device, and where that person works. No name exists outside, so a model cannot know an answer.
-Everything follows from a seed.
+Every fact is one sentence of one document. A chain is two facts in two documents that share a name only in
+the middle: who keeps a device, and where that person works. No name exists outside, so a model cannot know
+an answer. Everything follows from a seed.
 """
 
 import random
@@ -108,9 +108,7 @@ def made_facts(chains: int = 60, unanswerable: int = 100, seed: int = 7) -> Fact
         tuple(question for link in links for question in link.single_hop()),
         tuple(link.multi_hop() for link in links),
         tuple(_unanswerable(links, unanswerable, names, source)),
-        tuple(
-            sentence for link in links for sentence in link.sentences(links, documents, source)
-        ),
+        tuple(sentence for link in links for sentence in link.sentences(links, documents, source)),
     )
 
 
@@ -193,7 +191,9 @@ class _Chain:
         device, person = (self.device_file,), (self.person_file,)
         return [
             Question(f"Who keeps the {self.device} in order?", self.person, device, 1),
-            Question(f"In which year did {self.person} join the staff?", str(self.since), person, 1),
+            Question(
+                f"In which year did {self.person} join the staff?", str(self.since), person, 1
+            ),
         ]
 
     def multi_hop(self) -> Question:

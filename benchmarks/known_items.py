@@ -3,14 +3,14 @@
 Kinds, from definitions (`.. function::` and the like) and from sections:
 
 * `identifier`: the qualified name, or the name with some of its parameters: what a programmer types.
-* `question`: the first sentence of a definition as a question, without the name and markup, in other words where
-  `SYNONYMS` has some.
+* `question`: the first sentence of a definition as a question, without the name and markup, in other words
+  where `SYNONYMS` has some.
 * `heading`: the title of a section that no other section has.
 * `gist`: content words of a section's first sentence, without every third and in other words where possible.
 
-An item's target is the definition or heading with its first paragraph. A chunk is relevant if it shares at least
-half of the shorter of the two with the target. The half that an item belongs to follows from the SHA-256 of its
-place: parameters may be chosen on *tuning* only.
+An item's target is the definition or heading with its first paragraph. A chunk is relevant if it shares at
+least half of the shorter of the two with the target. The half that an item belongs to follows from the
+SHA-256 of its place: parameters may be chosen on *tuning* only.
 """
 
 import hashlib
@@ -90,9 +90,14 @@ SYNONYMS = {
 VERBS = {
     **{verb: verb for verb in ("add", "apply", "change", "check", "close", "compare", "compute")},
     **{verb: verb for verb in ("convert", "copy", "create", "decode", "delete", "determine")},
-    **{verb: verb for verb in ("disable", "enable", "encode", "execute", "extract", "find", "flush")},
+    **{
+        verb: verb
+        for verb in ("disable", "enable", "encode", "execute", "extract", "find", "flush")
+    },
     **{verb: verb for verb in ("format", "generate", "insert", "load", "lock", "make", "open")},
-    **{verb: verb for verb in ("parse", "print", "read", "register", "remove", "rename", "replace")},
+    **{
+        verb: verb for verb in ("parse", "print", "read", "register", "remove", "rename", "replace")
+    },
     **{verb: verb for verb in ("run", "search", "send", "set", "skip", "split", "start", "stop")},
     **{verb: verb for verb in ("test", "wait", "write")},
     "get": "find out",
@@ -101,9 +106,11 @@ VERBS = {
 }
 """First verb of a description → the verb of the question."""
 STOPWORDS = frozenset(
-    "a an and are as at be been by can do does for from has have how if in into is it its may more not of on or "
-    "other should so some such than that the their them then there these they this those to under up was we "
-    "were what when where which while who will with you your".split()
+    """
+    a an and are as at be been by can do does for from has have how if in into is it its may more not of on or
+    other should so some such than that the their them then there these they this those to under up was we were
+    what when where which while who will with you your
+    """.split()  # noqa: SIM905 - read as words
 )
 LEAST_WORDS, MOST_WORDS = 7, 24
 """Length of a sentence from which a query is made."""
@@ -129,7 +136,9 @@ class KnownItem:
     @property
     def half(self) -> Half:
         """The half that the item belongs to."""
-        digest = hashlib.sha256(f"{Path(self.file).name}:{self.start}:{self.kind}".encode()).digest()
+        digest = hashlib.sha256(
+            f"{Path(self.file).name}:{self.start}:{self.kind}".encode()
+        ).digest()
         return "tuning" if digest[0] % 2 else "held_out"
 
     def found_in(self, file: str, start: int, end: int) -> bool:
@@ -232,7 +241,11 @@ def sections(text: str) -> Iterator[_Section]:
     starts = _line_starts(lines)
     for at in range(1, len(lines)):
         title = lines[at - 1].strip()
-        if not UNDERLINE.match(lines[at]) or not re.search(r"\w", title) or lines[at - 1][:1] == " ":
+        if (
+            not UNDERLINE.match(lines[at])
+            or not re.search(r"\w", title)
+            or lines[at - 1][:1] == " "
+        ):
             continue
         paragraph, end = _paragraph(lines, at + 1, deeper_than=-1)
         first = paragraph.lstrip()[:1]
@@ -258,7 +271,8 @@ def question_of(sentence: str, name: str) -> str:
     if not LEAST_WORDS <= len(words) <= MOST_WORDS:
         return ""
     first = words[0].lower()
-    verb = VERBS.get(first) or VERBS.get(first.removesuffix("s")) or VERBS.get(first.removesuffix("es"))
+    forms = (first, first.removesuffix("s"), first.removesuffix("es"), re.sub("ies$", "y", first))
+    verb = next((VERBS[form] for form in forms if form in VERBS), None)
     last = name.rpartition(".")[2].lower()
     rest = [word for word in words[1:] if last not in word.lower()]
     if not verb or len(rest) < LEAST_WORDS - 2:

@@ -4,19 +4,18 @@
     benchmarks/corpora_setup.sh DIR/corpora     # once: Debian's documentation of Python, Linux and Rust
     python benchmarks/retrieval.py --dir DIR [--quick] [--stages quality,…] [--half held_out] [--json FILE]
 
-All use the same weights (all-MiniLM-L6-v2) and, where they are compared by rank or latency, the same chunks. Each
-runs in a process of its own, which is stopped while another one runs; in stages that measure time they take turns.
-A peer that is missing or fails is skipped with a message.
+All use the same weights (all-MiniLM-L6-v2) and, where they are compared by rank or latency, the same chunks.
+Each runs in a process of its own, which is stopped while another one runs; in stages that measure time they
+take turns. A peer that is missing or fails is skipped with a message.
 
 Stages:
 
-* quality: hit@1, hit@5 and nDCG@10 of known items (`known_items.py`), for each peer and each of its modes, and how
-  many two-hop questions have both documents among the results.
+* quality: hit@1, hit@5 and nDCG@10 of known items (`known_items.py`), for each peer and each of its modes.
 * embedding: texts per second, and cosine with sentence-transformers' vectors.
 * indexing: from files to a searchable index, with embedding.
 * latency: a query at `--chunks` chunks. Their vectors are stand-ins, so that nothing has to be embedded.
-* answers: citations of the demo model's answers that exist and that support their sentence; how many questions
-  without an answer are declined, and how many with one; time to the first token.
+* answers: citations of the demo model's answers that exist and that support their sentence; how many
+  questions without an answer are declined, and how many with one; time to the first token.
 
 `--quick` takes a few minutes on two cores, with fewer texts, queries and chunks.
 """
@@ -33,7 +32,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.indexed_texts import IndexedTexts, index_files
 from benchmarks.known_items import known_items
 from benchmarks.machine import say, write_result
-from benchmarks.retrieval_corpora import MissingCorpus, all_sources, page_files, selection, web_pages
+from benchmarks.retrieval_corpora import (
+    MissingCorpus,
+    all_sources,
+    page_files,
+    selection,
+    web_pages,
+)
 from benchmarks.retrieval_peers import Peers
 from benchmarks.retrieval_quality import measure_quality
 from benchmarks.retrieval_speed import measure_embedding, measure_indexing, measure_latency

@@ -1,7 +1,7 @@
 """The texts of `benchmarks/retrieval.py`: reStructuredText of Debian's documentation packages.
 
-`benchmarks/corpora_setup.sh DIR` downloads and extracts the packages. A selection is the files whose names have
-the smallest SHA-256, up to a number of bytes: the same on every machine, and spread over all topics.
+`benchmarks/corpora_setup.sh DIR` downloads and extracts the packages. A selection is the files whose names
+have the smallest SHA-256, up to a number of bytes: the same on every machine, and spread over all topics.
 """
 
 import hashlib

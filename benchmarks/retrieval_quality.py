@@ -20,7 +20,7 @@ def measure_quality(
 ) -> dict[str, Any]:
     """Index the files, search for known items with every peer, and compare.
 
-    Every peer gets the chunks that we made and the vectors that sentence-transformers made of them; ours are
+    Every peer gets the chunks that we made and the same vectors of them (`reference_vectors`); ours are
     embedded by our own executor.
 
     Args:
@@ -28,7 +28,9 @@ def measure_quality(
         half: `tuning`, `held_out` or `both`.
     """
     items = [one for one in known_items(files, per_kind) if half in (one.half, "both")]
+    ours(peers).call("remember", path=str(work / "remembered.npz"))
     indexed = index_files(peers, files, work, "quality")
+    ours(peers).call("embed_again")
     say(f"{indexed.chunks} chunks, {len(items)} queries")
     ranks = _our_ranks(peers, items, indexed) | _peer_ranks(peers, items, indexed, work)
     return {
@@ -60,9 +62,7 @@ def compared(ranks: Mapping[str, Ranks]) -> dict[str, Any]:
     return result
 
 
-def _our_ranks(
-    peers: Peers, items: Sequence[KnownItem], indexed: IndexedTexts
-) -> dict[str, Ranks]:
+def _our_ranks(peers: Peers, items: Sequence[KnownItem], indexed: IndexedTexts) -> dict[str, Ranks]:
     process = ours(peers)
     return _ranks(process, items, indexed)
 
@@ -93,9 +93,7 @@ def _ranks(
     ranks = {}
     for mode in process.modes:
         say(f"{process.peer}, {mode}")
-        answer = process.call(
-            "search", queries=[one.query for one in items], k=DEPTH, mode=mode
-        )
+        answer = process.call("search", queries=[one.query for one in items], k=DEPTH, mode=mode)
         ranks[f"{process.peer}, {mode}"] = [
             rank_of(item, [indexed.places[at] for at in ids])
             for item, ids in zip(items, answer["ids"], strict=True)

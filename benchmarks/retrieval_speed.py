@@ -59,8 +59,8 @@ def measure_indexing(
 ) -> dict[str, Any]:
     """Chunks and bytes per second from files to a searchable index.
 
-    Ours reads, splits, embeds, stores and syncs. Peers without a reader and splitter of their own get our chunks,
-    so their time lacks those steps. llama-index reads and splits by itself.
+    Ours reads, splits, embeds, stores and syncs. Peers without a reader and splitter of their own get our
+    chunks, so their time lacks those steps. llama-index reads and splits by itself.
     """
     indexed = index_files(peers, files, work, "indexing")  # warms up, and makes the peers' chunks
     seconds: dict[str, list[float]] = defaultdict(list)
@@ -112,15 +112,15 @@ def measure_latency(
 ) -> dict[str, Any]:
     """Percentiles of a query's time at many chunks, one query at a time, from string to texts.
 
-    The texts are real. The vectors of documents are stand-ins: those of `sample`, each with noise that depends on
-    the text. Every peer gets the same. Queries are embedded by each peer itself.
+    The texts are real. The vectors of documents are stand-ins: those of `sample`, each with noise that
+    depends on the text. Every peer gets the same. Queries are embedded by each peer itself.
     """
     process = ours(peers)
     process.call("stand_in", vectors=str(reference_vectors(peers, sample.texts, work)))
     indexed = index_files(peers, files, work, "latency")
     vectors = work / "latency.npy"
-    process.call("stand_ins", texts=str(indexed.texts), vectors=str(vectors))
-    process.call("stand_in", vectors=None)
+    process.call("vectors", texts=str(indexed.texts), out=str(vectors))
+    process.call("embed_again")
     building = {"Pravāha, with reading and splitting": indexed.seconds}
     seconds: dict[str, list[float]] = defaultdict(list)
     slow: set[str] = set()

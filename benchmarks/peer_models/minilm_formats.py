@@ -4,8 +4,8 @@
 
 MINILM has config.json, model.safetensors and tokenizer.json. Written below MODELS: `minilm` for
 sentence-transformers, `minilm.onnx` in fp32, `minilm_int8.onnx` by ONNX Runtime's dynamic quantization, and
-`minilm_ov` and `minilm_ov_int8` for OpenVINO, the latter quantized by NNCF with sentences of this repository's
-documentation.
+`minilm_ov` and `minilm_ov_int8` for OpenVINO, the latter quantized by NNCF with paragraphs of this
+repository's documentation.
 """
 
 import json
@@ -24,7 +24,12 @@ CALIBRATION_TEXTS = 200
 MODULES = [
     {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
     {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
-    {"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"},
+    {
+        "idx": 2,
+        "name": "2",
+        "path": "2_Normalize",
+        "type": "sentence_transformers.models.Normalize",
+    },
 ]
 
 
@@ -35,7 +40,10 @@ class States(torch.nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, input_ids, attention_mask, token_type_ids):
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor
+    ) -> torch.Tensor:
+        """States, `[batch, length, width]`."""
         return self.model(input_ids, attention_mask, token_type_ids).last_hidden_state
 
 
@@ -84,7 +92,7 @@ def onnx_model(source: Path, target: Path) -> None:
         str(target),
         input_names=names,
         output_names=["states"],
-        dynamic_axes={name: axes for name in (*names, "states")},
+        dynamic_axes=dict.fromkeys((*names, "states"), axes),
         dynamo=False,
         opset_version=17,
     )

@@ -1,8 +1,8 @@
 """The protocol between `benchmarks/retrieval.py` and the process of a peer: JSON lines, one call each.
 
-A call names a method of the peer and its arguments; the answer is what the method returns, with `seconds`, the
-time the call took by the process's own clock. Texts and vectors travel as files. Only the standard library and
-numpy are imported here.
+A call names a method of the peer and its arguments; the answer is what the method returns, with `seconds`,
+the time the call took by the process's own clock. Texts and vectors travel as files. Only the standard
+library and numpy are imported here.
 """
 
 import json
@@ -36,7 +36,9 @@ class Peer:
         """Embed texts with its usual settings: `[texts, 384]`, each of length 1."""
         raise NotImplementedError
 
-    def index(self, texts: Sequence[str], vectors: NDArray[np.float32] | None, folder: Path) -> None:
+    def index(
+        self, texts: Sequence[str], vectors: NDArray[np.float32] | None, folder: Path
+    ) -> None:
         """Replace the index by these texts, numbered from 0.
 
         Args:

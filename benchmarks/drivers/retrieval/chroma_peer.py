@@ -20,7 +20,9 @@ class ChromaPeer(SentencePeer):
     modes = ("dense",)
     client = None
 
-    def index(self, texts: Sequence[str], vectors: NDArray[np.float32] | None, folder: Path) -> None:
+    def index(
+        self, texts: Sequence[str], vectors: NDArray[np.float32] | None, folder: Path
+    ) -> None:
         vectors = encode(texts) if vectors is None else vectors
         self.client = chromadb.PersistentClient(
             str(folder), chromadb.Settings(anonymized_telemetry=False)

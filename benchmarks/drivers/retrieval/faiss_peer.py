@@ -22,7 +22,9 @@ class FaissPeer(SentencePeer):
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return encode(texts)
 
-    def index(self, texts: Sequence[str], vectors: NDArray[np.float32] | None, folder: Path) -> None:
+    def index(
+        self, texts: Sequence[str], vectors: NDArray[np.float32] | None, folder: Path
+    ) -> None:
         vectors = encode(texts) if vectors is None else vectors
         self.index_ = faiss.IndexFlatIP(vectors.shape[1])
         self.index_.add(vectors)

@@ -18,7 +18,9 @@ class LancePeer(SentencePeer):
     name = "LanceDB"
     modes = ("dense", "hybrid", "lexical")
 
-    def index(self, texts: Sequence[str], vectors: NDArray[np.float32] | None, folder: Path) -> None:
+    def index(
+        self, texts: Sequence[str], vectors: NDArray[np.float32] | None, folder: Path
+    ) -> None:
         vectors = encode(texts) if vectors is None else vectors
         columns = {
             "number": pa.array(range(len(texts)), pa.int64()),

@@ -1,4 +1,4 @@
-"""llama-index: its default vector index in memory; hybrid fuses it with its BM25 retriever by reciprocal rank."""
+"""llama-index: its default vector index in memory; hybrid adds its BM25 retriever by reciprocal rank."""
 
 import importlib.metadata
 from collections.abc import Sequence
@@ -29,7 +29,9 @@ class LlamaIndexPeer(SentencePeer):
     name = "llama-index"
     modes = ("dense", "hybrid")
 
-    def index(self, texts: Sequence[str], vectors: NDArray[np.float32] | None, folder: Path) -> None:
+    def index(
+        self, texts: Sequence[str], vectors: NDArray[np.float32] | None, folder: Path
+    ) -> None:
         nodes = [TextNode(text=text, id_=str(at)) for at, text in enumerate(texts)]
         if vectors is not None:
             for node, vector in zip(nodes, vectors.tolist(), strict=True):
@@ -64,7 +66,11 @@ class LlamaIndexPeer(SentencePeer):
             return dense
         words = BM25Retriever.from_defaults(nodes=self.nodes, similarity_top_k=k)
         return QueryFusionRetriever(
-            [dense, words], similarity_top_k=k, num_queries=1, mode="reciprocal_rerank", use_async=False
+            [dense, words],
+            similarity_top_k=k,
+            num_queries=1,
+            mode="reciprocal_rerank",
+            use_async=False,
         )
 
 

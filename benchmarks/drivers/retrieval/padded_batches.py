@@ -1,4 +1,4 @@
-"""Tokenized batches for runtimes without pooling: texts sorted by length, 32 a batch, padded to the longest."""
+"""Batches for runtimes without tokenizer and pooling: sorted by length, padded to the longest."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,9 +17,7 @@ class PaddedBatches:
         self._tokenizer.enable_truncation(MOST_TOKENS)
         self._tokenizer.no_padding()
 
-    def of(
-        self, texts: Sequence[str]
-    ) -> Iterator[tuple[list[int], dict[str, NDArray[np.int64]]]]:
+    def of(self, texts: Sequence[str]) -> Iterator[tuple[list[int], dict[str, NDArray[np.int64]]]]:
         """Positions of the texts, and the inputs of the model."""
         ids = [one.ids for one in self._tokenizer.encode_batch_fast(list(texts))]
         order = sorted(range(len(ids)), key=lambda at: len(ids[at]))

@@ -21,7 +21,9 @@ class TxtaiPeer(SentencePeer):
     modes = ("dense", "hybrid")
     embeddings = None
 
-    def index(self, texts: Sequence[str], vectors: NDArray[np.float32] | None, folder: Path) -> None:
+    def index(
+        self, texts: Sequence[str], vectors: NDArray[np.float32] | None, folder: Path
+    ) -> None:
         given = {} if vectors is None else dict(zip(texts, vectors, strict=True))
 
         def transform(inputs: Sequence[str]) -> NDArray[np.float32]:
