@@ -107,9 +107,9 @@ VERBS = {
 """First verb of a description → the verb of the question."""
 STOPWORDS = frozenset(
     """
-    a an and are as at be been by can do does for from has have how if in into is it its may more not of on or
-    other should so some such than that the their them then there these they this those to under up was we were
-    what when where which while who will with you your
+    a an and are as at be been by can do does for from has have how if in into is it its may more
+    not of on or other should so some such than that the their them then there these they this those
+    to under up was we were what when where which while who will with you your
     """.split()  # noqa: SIM905 - read as words
 )
 LEAST_WORDS, MOST_WORDS = 7, 24
