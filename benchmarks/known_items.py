@@ -6,7 +6,10 @@ Kinds, from definitions (`.. function::` and the like) and from sections:
 * `question`: the first sentence of a definition as a question, without the name and markup, in other words
   where `SYNONYMS` has some.
 * `heading`: the title of a section that no other section has.
-* `gist`: content words of a section's first sentence, without every third and in other words where possible.
+* `gist`: content words of a section's first sentence, without every third and in other words where
+  possible.
+* `vague`: the sentence behind a question or gist without its rarest words, as by a reader who does not know
+  the terms: at most `KNOWN_SHARE` of its content words are left, those in the most documents.
 
 An item's target is the definition or heading with its first paragraph. A chunk is relevant if it shares at
 least half of the shorter of the two with the target. The half that an item belongs to follows from the
@@ -16,14 +19,14 @@ SHA-256 of its place: parameters may be chosen on *tuning* only.
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["identifier", "question", "heading", "gist"]
+Kind = Literal["identifier", "question", "heading", "gist", "vague"]
 Half = Literal["tuning", "held_out"]
-KINDS: tuple[Kind, ...] = ("identifier", "question", "heading", "gist")
+KINDS: tuple[Kind, ...] = ("identifier", "question", "heading", "gist", "vague")
 
 DEFINITION = re.compile(
     r"^(?P<indent> *)\.\. (?:c:)?"
@@ -112,6 +115,7 @@ STOPWORDS = frozenset(
     to under up was we were what when where which while who will with you your
     """.split()  # noqa: SIM905 - read as words
 )
+KNOWN_SHARE, LEAST_VAGUE_WORDS = 0.6, 4
 LEAST_WORDS, MOST_WORDS = 7, 24
 """Length of a sentence from which a query is made."""
 
@@ -176,18 +180,19 @@ def known_items(files: Iterable[Path], most: int) -> list[KnownItem]:
         most: limit per kind and half.
     """
     found: list[KnownItem] = []
-    for file in files:
-        text = file.read_text("utf-8", "replace")
-        found += _of_definitions(str(file), text)
-        found += _of_sections(str(file), text)
+    texts = {str(file): file.read_text("utf-8", "replace") for file in files}
+    counts = Counter(word for text in texts.values() for word in set(_words(text.lower())))
+    for file, text in texts.items():
+        found += _of_definitions(file, text, counts)
+        found += _of_sections(file, text, counts)
     # Queries with two targets have no known item.
     times = Counter((item.kind, item.query.lower()) for item in found)
     single = [item for item in found if times[item.kind, item.query.lower()] == 1]
     chosen: list[KnownItem] = []
-    counts: Counter[tuple[Kind, Half]] = Counter()
+    taken: Counter[tuple[Kind, Half]] = Counter()
     for item in sorted(single, key=_shuffled):
-        if counts[item.kind, item.half] < most:
-            counts[item.kind, item.half] += 1
+        if taken[item.kind, item.half] < most:
+            taken[item.kind, item.half] += 1
             chosen.append(item)
     return chosen
 
@@ -196,7 +201,7 @@ def _shuffled(item: KnownItem) -> bytes:
     return hashlib.sha256(f"{item.kind}:{item.query}:{item.start}".encode()).digest()
 
 
-def _of_definitions(file: str, text: str) -> Iterator[KnownItem]:
+def _of_definitions(file: str, text: str, counts: Counter[str]) -> Iterator[KnownItem]:
     module = found["name"] if (found := MODULE.search(text)) else ""
     for one in definitions(text):
         name = one.name if "." in one.name or not module else f"{module}.{one.name}"
@@ -205,15 +210,19 @@ def _of_definitions(file: str, text: str) -> Iterator[KnownItem]:
         yield KnownItem(name, "identifier", file, one.start, one.end)
         if question := question_of(one.sentence, one.name):
             yield KnownItem(question, "question", file, one.start, one.end)
+            if vague := vague_of(question, counts):
+                yield KnownItem(vague, "vague", file, one.start, one.end)
 
 
-def _of_sections(file: str, text: str) -> Iterator[KnownItem]:
+def _of_sections(file: str, text: str, counts: Counter[str]) -> Iterator[KnownItem]:
     for one in sections(text):
         title = plain(one.title)
         if 3 <= len(title.split()) <= 12:
             yield KnownItem(title, "heading", file, one.start, one.end)
         if gist := gist_of(one.sentence):
             yield KnownItem(gist, "gist", file, one.start, one.end)
+            if vague := vague_of(reworded(one.sentence.split()), counts):
+                yield KnownItem(vague, "vague", file, one.start, one.end)
 
 
 def definitions(text: str) -> Iterator[_Definition]:
@@ -284,11 +293,25 @@ def question_of(sentence: str, name: str) -> str:
 
 def gist_of(sentence: str) -> str:
     """Content words of a sentence, without every third; empty for a sentence too short or too long."""
-    words = re.findall(r"[A-Za-z][\w-]*", sentence)
-    content = [word for word in words if word.lower() not in STOPWORDS]
+    content = [word for word in _words(sentence) if word.lower() not in STOPWORDS]
     if not LEAST_WORDS <= len(content) <= MOST_WORDS:
         return ""
     return reworded(word for at, word in enumerate(content) if at % 3 != 2).lower()
+
+
+def vague_of(sentence: str, counts: Mapping[str, int]) -> str:
+    """The sentence without its rarest content words; empty if too few are left.
+
+    Args:
+        counts: word in lower case → number of documents that have it.
+    """
+    words = _words(sentence)
+    content = sorted(
+        {word.lower() for word in words} - STOPWORDS, key=lambda word: (-counts[word], word)
+    )
+    known = set(content[: int(KNOWN_SHARE * len(content))])
+    left = [word for word in words if word.lower() in known or word.lower() in STOPWORDS]
+    return " ".join(left) if len(known) >= LEAST_VAGUE_WORDS else ""
 
 
 def reworded(words: Iterable[str]) -> str:
@@ -299,6 +322,10 @@ def reworded(words: Iterable[str]) -> str:
         return word.replace(bare, SYNONYMS[bare.lower()]) if bare.lower() in SYNONYMS else word
 
     return " ".join(map(other, words))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[A-Za-z][\w-]*", text)
 
 
 def _parameters(signature: str) -> tuple[str, ...]:

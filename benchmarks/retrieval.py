@@ -32,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.indexed_texts import IndexedTexts, index_files
 from benchmarks.known_items import known_items
 from benchmarks.machine import say, write_result
+from benchmarks.retrieval_answers import measure_answers
 from benchmarks.retrieval_corpora import (
     MissingCorpus,
     all_sources,
@@ -58,19 +59,21 @@ class Sizes:
         indexed_bytes, page_bytes: limits of the files of *indexing*.
         chunks: chunks of *latency*, about.
         queries: queries of *latency*.
+        asked: questions of *answers* with one hop, and with two.
     """
 
-    python_bytes: int = 2_400_000
-    linux_bytes: int = 1_200_000
+    python_bytes: int = 1_500_000
+    linux_bytes: int = 750_000
     per_kind: int = 150
     embedded: int = 256
     indexed_bytes: int = 250_000
     page_bytes: int = 300_000
     chunks: int = 100_000
     queries: int = 200
+    asked: int = 60
 
 
-QUICK = Sizes(400_000, 200_000, 30, 64, 60_000, 60_000, 5_000, 40)
+QUICK = Sizes(400_000, 200_000, 30, 64, 60_000, 60_000, 5_000, 40, 10)
 
 
 def parse() -> argparse.Namespace:
@@ -177,7 +180,14 @@ class Run:
         )
 
     def _answers(self) -> dict[str, Any]:
-        raise NotImplementedError
+        files = selection(self._corpora, "python", QUICK.python_bytes)
+        return measure_answers(
+            self._peers,
+            files,
+            self._work,
+            asked=self._sizes.asked,
+            documented=self._sizes.asked // 2,
+        )
 
     def _quality_files(self) -> list[Path]:
         return selection(self._corpora, "python", self._sizes.python_bytes) + selection(

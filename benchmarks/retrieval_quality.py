@@ -3,6 +3,7 @@
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ def measure_quality(
     ours(peers).call("embed_again")
     say(f"{indexed.chunks} chunks, {len(items)} queries")
     ranks = _our_ranks(peers, items, indexed) | _peer_ranks(peers, items, indexed, work)
+    write_ranks(work / "quality.ranks", items, ranks)
     return {
         "files": len(files),
         "file bytes": indexed.file_bytes,
@@ -44,6 +46,14 @@ def measure_quality(
         "figures": {name: _by_kind(items, found) for name, found in ranks.items()},
         "compared": compared(ranks),
     }
+
+
+def write_ranks(path: Path, items: Sequence[KnownItem], ranks: Mapping[str, Ranks]) -> None:
+    """Write each query with its ranks, one JSON object a line, to see where a search fails."""
+    with open(path, "w") as lines:
+        for at, item in enumerate(items):
+            found = {name: ranks_of_one[at] for name, ranks_of_one in ranks.items()}
+            print(json.dumps({**asdict(item), "half": item.half, "ranks": found}), file=lines)
 
 
 def compared(ranks: Mapping[str, Ranks]) -> dict[str, Any]:

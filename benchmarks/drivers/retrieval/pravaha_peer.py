@@ -17,6 +17,7 @@ from options import options
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
+from answering_calls import AnsweringModel, kept_citations
 from substituted_embedder import RememberedVectors, Source, StandIns, SubstitutedEmbedder
 
 from engine.embedding.embedder import Embedder
@@ -36,6 +37,7 @@ class PravahaPeer(Peer):
         self.embedder = Embedder(threads=settings.threads)
         self._substituted = SubstitutedEmbedder(self.embedder)
         self._library: Library | None = None
+        self._model: AnsweringModel | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return self.embedder.submit(texts, truncate=MOST_TOKENS).result().vectors
@@ -64,6 +66,17 @@ class PravahaPeer(Peer):
         if isinstance(self._substituted.source, RememberedVectors):
             self._substituted.source.save()
         self._substituted.source = source
+
+    def answers(self, questions: Sequence[str], *, ask_always: bool) -> list[dict[str, Any]]:
+        """Answers of the demo model, which is loaded for the first."""
+        if self._model is None:
+            model = settings.models / "smollm2.gguf"
+            self._model = AnsweringModel.loaded(model, settings.threads)
+        return self._model.answers(self._collection, questions, ask_always=ask_always)
+
+    def kept(self, sentences: Sequence[str], passages: Sequence[str]) -> list[bool]:
+        """Whether each sentence may cite its passage."""
+        return kept_citations(sentences, passages, self.embed)
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The vectors with which the texts are indexed now."""
@@ -114,5 +127,16 @@ def vectors(peer: PravahaPeer, texts: str, out: str) -> dict[str, Any]:
     return {}
 
 
-CALLS |= {one.__name__: one for one in (chunks, stand_in, remember, embed_again, vectors)}
+def answers(peer: PravahaPeer, questions: list[str], ask_always: bool = False) -> dict[str, Any]:
+    """Answer questions from the collection."""
+    return {"answers": peer.answers(questions, ask_always=ask_always)}
+
+
+def kept(peer: PravahaPeer, sentences: list[str], passages: list[str]) -> dict[str, Any]:
+    """Check sentences that cite passages."""
+    return {"kept": peer.kept(sentences, passages)}
+
+
+OURS = (chunks, stand_in, remember, embed_again, vectors, answers, kept)
+CALLS |= {one.__name__: one for one in OURS}
 serve(PravahaPeer(), version("pravaha"))

@@ -1,8 +1,11 @@
 """`benchmarks/known_items.py`: which queries are made of a page, and what counts as found."""
 
+from collections import Counter
+
 import pytest
 
 from benchmarks.known_items import (
+    KINDS,
     KnownItem,
     definitions,
     first_sentence,
@@ -11,6 +14,7 @@ from benchmarks.known_items import (
     plain,
     question_of,
     sections,
+    vague_of,
 )
 
 PAGE = """\
@@ -95,6 +99,13 @@ def test_a_gist_has_two_of_three_content_words_in_other_words():
     assert gist == "kernel make folder erase file older"
 
 
+def test_a_vague_query_lacks_the_rarest_words():
+    counts = Counter(memory=9, pages=8, kernel=7, moved=6, hugetlbfs=1, compaction=2, node=5)
+    sentence = "the memory pages of the kernel are moved by compaction in hugetlbfs to a node"
+    assert vague_of(sentence, counts) == "the memory pages of the kernel are moved by in to a"
+    assert vague_of("the memory pages of the kernel", counts) == ""
+
+
 def test_markup_is_left_out():
     assert plain("see :func:`~os.path.join` and ``x``, `here <url>`_ *now*") == (
         "see os.path.join and x, here now"
@@ -111,7 +122,7 @@ def test_items_are_the_same_each_time_and_limited_per_kind_and_half(tmp_path):
     file.write_text(PAGE)
     items = known_items([file], 10)
     assert items == known_items([file], 10)
-    assert {item.kind for item in items} == {"identifier", "question", "heading", "gist"}
+    assert {item.kind for item in items} == set(KINDS)
     assert len(known_items([file], 1)) < len(items)
 
 
