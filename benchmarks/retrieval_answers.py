@@ -1,8 +1,8 @@
 """Stage *answers* of `benchmarks/retrieval.py`: what the demo model answers, cites and declines.
 
-The collection has the invented facts of `fact_documents.py` among real documentation. The judge of an answer is not
-the engine's own check but a rule over the invented facts: a sentence is supported by what it cites if every name
-and number in it is in the cited text, and a negation is only where the text has one.
+The collection has the invented facts of `fact_documents.py` among real documentation. The judge of an answer
+is not the engine's own check but a rule over the invented facts: a sentence is supported by what it cites if
+every name and number in it is in the cited text, and a negation is only where the text has one.
 """
 
 import re
@@ -174,18 +174,16 @@ def kept_by_change(sentences: Sequence[LabelledSentence], kept: Sequence[bool]) 
 
 
 def first_tokens(peers: Peers, questions: Sequence[Question]) -> dict[str, Any]:
-    """Seconds from a question to the model's first token: first asked, and asked again.
+    """Seconds from a question to the model's first token, with embedding and search.
 
-    The second time the passages are in the prefix cache. Both include embedding and search.
+    Each question is asked twice, in other words the second time: then its passages are in the prefix cache.
     """
-    texts = [f"{one.text} Answer in one sentence." for one in questions]
-    rounds = []
-    for _ in range(2):
+    found = {}
+    for name, wish in (("cold", "Answer in one sentence."), ("cached", "Be brief, please.")):
+        texts = [f"{one.text} {wish}" for one in questions]
         answers = ours(peers).call("answers", questions=texts, ask_always=True)["answers"]
-        rounds.append(answers)
-    return {
-        name: first_token(found) for name, found in zip(("cold", "cached"), rounds, strict=True)
-    }
+        found[name] = first_token(answers)
+    return found
 
 
 def first_token(answers: Sequence[Answer]) -> dict[str, Any]:

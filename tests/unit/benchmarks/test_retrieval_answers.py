@@ -37,7 +37,7 @@ def test_a_citation_exists_if_its_source_is_what_the_file_has(source):
 
 def test_a_quote_opens_if_its_bytes_are_its_text(source):
     quotes = [
-        {"n": 1, "start": 16, "end": 30, "text": "The Lemal pump"},
+        {"n": 1, "start": 14, "end": 28, "text": "The Lemal pump"},
         {"n": 1, "start": 0, "end": 30, "text": "The Lemal pump"},
     ]
     assert citations([answer("", [source], quotes)])["quotes open"] == pytest.approx(1 / 2)
