@@ -1,6 +1,6 @@
-"""Known-item queries made by rule from reStructuredText: each has one relevant place in the corpus.
+"""Known-item queries to reStructuredText: each has one relevant place in the corpus.
 
-Kinds, from definitions (`.. function::` and the like) and from sections:
+Kinds, the first five by rule from definitions (`.. function::` and the like) and from sections:
 
 * `identifier`: the qualified name, or the name with some of its parameters: what a programmer types.
 * `question`: the first sentence of a definition as a question, without the name and markup, in other words
@@ -10,6 +10,8 @@ Kinds, from definitions (`.. function::` and the like) and from sections:
   possible.
 * `vague`: the sentence behind a question or gist without its rarest words, as by a reader who does not know
   the terms: at most `KNOWN_SHARE` of its content words are left, those in the most documents.
+* `written`: questions that a person would ask, written by hand without looking at the page
+  (`data/retrieval_questions.jsonl`).
 
 An item's target is the definition or heading with its first paragraph. A chunk is relevant if it shares at
 least half of the shorter of the two with the target. The half that an item belongs to follows from the
@@ -17,16 +19,19 @@ SHA-256 of its place: parameters may be chosen on *tuning* only.
 """
 
 import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["identifier", "question", "heading", "gist", "vague"]
+Kind = Literal["identifier", "question", "heading", "gist", "vague", "written"]
 Half = Literal["tuning", "held_out"]
-KINDS: tuple[Kind, ...] = ("identifier", "question", "heading", "gist", "vague")
+KINDS: tuple[Kind, ...] = ("identifier", "question", "heading", "gist", "vague", "written")
+WRITTEN = Path(__file__).parent / "data" / "retrieval_questions.jsonl"
 
 DEFINITION = re.compile(
     r"^(?P<indent> *)\.\. (?:c:)?"
@@ -184,6 +189,7 @@ def known_items(files: Iterable[Path], most: int) -> list[KnownItem]:
     counts = Counter(word for text in texts.values() for word in set(_words(text.lower())))
     for file, text in texts.items():
         found += _of_definitions(file, text, counts)
+        found += _written(file, text)
         found += _of_sections(file, text, counts)
     # Queries with two targets have no known item.
     times = Counter((item.kind, item.query.lower()) for item in found)
@@ -212,6 +218,24 @@ def _of_definitions(file: str, text: str, counts: Counter[str]) -> Iterator[Know
             yield KnownItem(question, "question", file, one.start, one.end)
             if vague := vague_of(question, counts):
                 yield KnownItem(vague, "vague", file, one.start, one.end)
+
+
+def _written(file: str, text: str) -> Iterator[KnownItem]:
+    page = "/".join(Path(file).parts[-2:]).removesuffix(".rst.txt")
+    if questions := _written_questions().get(page):
+        for one in definitions(text):
+            if query := questions.get(one.name):
+                yield KnownItem(query, "written", file, one.start, one.end)
+
+
+@cache
+def _written_questions() -> dict[str, dict[str, str]]:
+    """Page → name of the definition → question."""
+    questions: dict[str, dict[str, str]] = {}
+    for line in WRITTEN.read_text().splitlines():
+        one = json.loads(line)
+        questions.setdefault(one["file"], {})[one["name"]] = one["query"]
+    return questions
 
 
 def _of_sections(file: str, text: str, counts: Counter[str]) -> Iterator[KnownItem]:

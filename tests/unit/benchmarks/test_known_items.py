@@ -122,8 +122,19 @@ def test_items_are_the_same_each_time_and_limited_per_kind_and_half(tmp_path):
     file.write_text(PAGE)
     items = known_items([file], 10)
     assert items == known_items([file], 10)
-    assert {item.kind for item in items} == set(KINDS)
+    assert {item.kind for item in items} == set(KINDS) - {"written"}
     assert len(known_items([file], 1)) < len(items)
+
+
+def test_a_written_question_is_asked_of_its_page(tmp_path):
+    page = tmp_path / "library" / "shlex.rst.txt"
+    page.parent.mkdir()
+    page.write_text(
+        ".. function:: join(split_command)\n\n   Does what its name says, and no more.\n"
+    )
+    written = [item for item in known_items([page], 10) if item.kind == "written"]
+    assert [item.query for item in written] == ["build one command line out of a list of words"]
+    assert (written[0].start, written[0].end) == (0, len(page.read_bytes()))
 
 
 def test_a_query_with_two_targets_is_left_out(tmp_path):
