@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fact_documents import FactDocuments, LabelledSentence, Question, made_facts
-from benchmarks.indexed_texts import index_files, ours
+from benchmarks.indexed_texts import index_files, ours, remembering
 from benchmarks.known_items import known_items
 from benchmarks.machine import say
 from benchmarks.retrieval_peers import Peers
@@ -38,7 +38,7 @@ def measure_answers(
     """
     facts = made_facts()
     process = ours(peers)
-    process.call("remember", path=str(work / "remembered.npz"))
+    remembering(peers, work)
     index_files(peers, [*facts.write(work / "facts"), *files], work, "answers")
     process.call("embed_again")
     documents = [one.query for one in known_items(files, documented) if one.kind == "question"]

@@ -7,7 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.indexed_texts import IndexedTexts, index_files, ours, reference_vectors
+from benchmarks.indexed_texts import (
+    IndexedTexts,
+    index_files,
+    ours,
+    reference_vectors,
+    remembering,
+)
 from benchmarks.known_items import KINDS, KnownItem, known_items
 from benchmarks.machine import say
 from benchmarks.retrieval_peers import SEARCHING, Peers, RetrievalProcess
@@ -29,7 +35,7 @@ def measure_quality(
         half: `tuning`, `held_out` or `both`.
     """
     items = [one for one in known_items(files, per_kind) if half in (one.half, "both")]
-    ours(peers).call("remember", path=str(work / "remembered.npz"))
+    remembering(peers, work)
     indexed = index_files(peers, files, work, "quality")
     ours(peers).call("embed_again")
     say(f"{indexed.chunks} chunks, {len(items)} queries")

@@ -16,6 +16,9 @@ from benchmarks.search_quality import DEPTH
 
 OUR_WEIGHTS = {"Pravāha f32": "f32", "Pravāha int8": "int8"}
 LLAMA_INDEX_SPLITTERS = ("256 tokens", "default")
+Taken = Mapping[str, float]
+"""`seconds` and `cpu_seconds` of a call, and what else it answered."""
+
 SLOW_S = 20.0
 """A peer whose queries of one turn take longer has no further turns."""
 
@@ -26,7 +29,7 @@ def measure_embedding(
     """Texts per second from strings to vectors, and how near the vectors are to sentence-transformers'."""
     path = write_texts(work / "embedding.texts", texts)
     named = {name: (OURS, weights) for name, weights in OUR_WEIGHTS.items()} | EMBEDDING
-    seconds: dict[str, list[float]] = defaultdict(list)
+    runs: dict[str, list[Taken]] = defaultdict(list)
     vectors: dict[str, np.ndarray] = {}
     for turn in range(rounds):
         names = list(named)
@@ -39,8 +42,8 @@ def measure_embedding(
                 # The first call also loads weights and warms up.
                 process.call("embed", texts=str(path), out=str(out))
                 vectors[name] = np.load(out)
-            seconds[name].append(process.call("embed", texts=str(path))["seconds"])
-            say(f"{name}: {len(texts) / seconds[name][-1]:.1f} texts/s")
+            runs[name].append(process.call("embed", texts=str(path)))
+            say(f"{name}: {len(texts) / runs[name][-1]['seconds']:.1f} texts/s")
     reference = vectors.get("sentence-transformers")
     return {
         "texts": len(texts),
@@ -48,9 +51,9 @@ def measure_embedding(
         "figures": {
             name: rates(len(texts), taken, "texts/s")
             | ({} if reference is None else nearness(vectors[name], reference))
-            for name, taken in seconds.items()
+            for name, taken in runs.items()
         },
-        "ratios": ratios({name: len(texts) / min(taken) for name, taken in seconds.items()}),
+        "ratios": ratios({name: fastest(taken) for name, taken in runs.items()}),
     }
 
 
@@ -63,7 +66,7 @@ def measure_indexing(
     chunks, so their time lacks those steps. llama-index reads and splits by itself.
     """
     indexed = index_files(peers, files, work, "indexing")  # warms up, and makes the peers' chunks
-    seconds: dict[str, list[float]] = defaultdict(list)
+    runs: dict[str, list[Taken]] = defaultdict(list)
     counts: dict[str, int] = {}
 
     def run(process: RetrievalProcess) -> None:
@@ -71,16 +74,17 @@ def measure_indexing(
             with tempfile.TemporaryDirectory(dir=work) as folder:
                 answer = process.call(folder=folder, **call)
                 process.call("close")
-            seconds[name].append(answer["seconds"])
+            runs[name].append(answer)
             counts[name] = answer.get("chunks", indexed.chunks)
             say(f"{name}: {counts[name] / answer['seconds']:.1f} chunks/s")
 
     for turn in range(rounds):
         peers.turns((OURS, *SEARCHING), run, turn)
     web = index_files(peers, pages, work, "pages")
-    chunks_per_second = {name: counts[name] / min(taken) for name, taken in seconds.items()}
-    comparable = {
-        name: rate for name, rate in chunks_per_second.items() if not name.endswith("default")
+    per_chunk = {
+        name: {kind: seconds / counts[name] for kind, seconds in fastest(taken).items()}
+        for name, taken in runs.items()
+        if not name.endswith("default")
     }
     return {
         "files": len(files),
@@ -88,10 +92,10 @@ def measure_indexing(
         "chunks": indexed.chunks,
         "figures": {
             name: rates(counts[name], taken, "chunks/s")
-            | {"chunks": counts[name], "bytes/s": indexed.file_bytes / min(taken)}
-            for name, taken in seconds.items()
+            | {"chunks": counts[name], "bytes/s": indexed.file_bytes / fastest(taken)["seconds"]}
+            for name, taken in runs.items()
         },
-        "ratios": ratios(comparable),
+        "ratios": ratios(per_chunk),
         "Pravāha, web pages": {
             "files": len(pages),
             "file bytes": web.file_bytes,
@@ -123,6 +127,7 @@ def measure_latency(
     process.call("embed_again")
     building = {"Pravāha, with reading and splitting": indexed.seconds}
     seconds: dict[str, list[float]] = defaultdict(list)
+    cpu_seconds: dict[str, list[float]] = defaultdict(list)
     slow: set[str] = set()
 
     with tempfile.TemporaryDirectory(dir=work) as folders:
@@ -144,6 +149,7 @@ def measure_latency(
                     continue
                 answer = one.call("search", queries=mine, k=DEPTH, mode=mode)
                 seconds[name] += answer["seconds"]
+                cpu_seconds[name] += answer["cpu_seconds"]
                 if sum(answer["seconds"]) > SLOW_S:
                     slow.add(name)
 
@@ -160,7 +166,10 @@ def measure_latency(
         "text bytes": indexed.text_bytes,
         "queries": len(queries),
         "building without embedding, s": building,
-        "figures": {name: percentiles(taken) for name, taken in seconds.items()},
+        "figures": {
+            name: percentiles(taken) | {"median CPU ms": 1e3 * float(np.median(cpu_seconds[name]))}
+            for name, taken in seconds.items()
+        },
     }
 
 
@@ -170,12 +179,25 @@ def write_texts(path: Path, texts: Sequence[str]) -> Path:
     return path
 
 
-def rates(count: int, seconds: Sequence[float], unit: str) -> dict[str, Any]:
-    """Best and median rate of equal runs."""
+def rates(count: int, runs: Sequence[Taken], unit: str) -> dict[str, Any]:
+    """Best and median rate of equal runs, and the best rate per second of CPU time.
+
+    The latter changes little when other processes compete for the cores.
+    """
+    seconds = [one["seconds"] for one in runs]
     return {
-        unit: {"best": count / min(seconds), "median": count / float(np.median(seconds))},
-        "runs": len(seconds),
+        unit: {
+            "best": count / min(seconds),
+            "median": count / float(np.median(seconds)),
+            "per CPU second": count / fastest(runs)["cpu_seconds"],
+        },
+        "runs": len(runs),
     }
+
+
+def fastest(runs: Sequence[Taken]) -> Taken:
+    """The least time and the least CPU time over the runs."""
+    return {kind: min(one[kind] for one in runs) for kind in ("seconds", "cpu_seconds")}
 
 
 def nearness(vectors: np.ndarray, reference: np.ndarray) -> dict[str, float]:
@@ -184,14 +206,14 @@ def nearness(vectors: np.ndarray, reference: np.ndarray) -> dict[str, float]:
     return {"least cosine": float(cosines.min()), "mean cosine": float(cosines.mean())}
 
 
-def ratios(best: Mapping[str, float]) -> dict[str, float]:
-    """Each of our rates over each peer's rate."""
-    mine = {name: rate for name, rate in best.items() if name.startswith("Pravāha")}
-    theirs = {name: rate for name, rate in best.items() if name not in mine}
+def ratios(least: Mapping[str, Taken]) -> dict[str, dict[str, float]]:
+    """How many times as fast each of ours is as each peer, by time and by CPU time, for equal work."""
+    mine = {name: taken for name, taken in least.items() if name.startswith("Pravāha")}
     return {
-        f"{name} / {peer}": rate / other
-        for name, rate in mine.items()
-        for peer, other in theirs.items()
+        f"{name} / {peer}": {kind: other[kind] / taken[kind] for kind in taken}
+        for name, taken in mine.items()
+        for peer, other in least.items()
+        if peer not in mine
     }
 
 

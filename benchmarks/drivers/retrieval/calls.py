@@ -1,8 +1,8 @@
 """The protocol between `benchmarks/retrieval.py` and the process of a peer: JSON lines, one call each.
 
-A call names a method of the peer and its arguments; the answer is what the method returns, with `seconds`,
-the time the call took by the process's own clock. Texts and vectors travel as files. Only the standard
-library and numpy are imported here.
+A call names a method of the peer and its arguments. The answer is what the method returns, with `seconds`,
+the time by the process's own clock, and `cpu_seconds`, the CPU time of all its threads and of the processes
+that it has waited for. Texts and vectors travel as files. Only the standard library and numpy are imported.
 """
 
 import json
@@ -63,6 +63,30 @@ class Peer:
         """Free what `index` and `pipeline` have made."""
 
 
+class Timed:
+    """Measures a block.
+
+    Attributes:
+        taken: `seconds` and `cpu_seconds`, after the block.
+    """
+
+    taken: dict[str, float]
+
+    def __enter__(self) -> "Timed":
+        self._began, self._cpu_began = time.perf_counter(), cpu_seconds()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        seconds, cpu = time.perf_counter() - self._began, cpu_seconds() - self._cpu_began
+        self.taken = {"seconds": seconds, "cpu_seconds": cpu}
+
+
+def cpu_seconds() -> float:
+    """CPU time so far of this process and of the children it has waited for."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
 def serve(peer: Peer, version: str) -> None:
     """Answer calls until standard input ends."""
     # Libraries write to standard output, so answers use a duplicate and descriptor 1 becomes stderr.
@@ -89,45 +113,48 @@ def read_texts(path: str) -> list[str]:
 
 def _embed(peer: Peer, texts: str, out: str | None = None) -> dict[str, Any]:
     found = read_texts(texts)
-    began = time.perf_counter()
-    vectors = peer.embed(found)
-    seconds = time.perf_counter() - began
+    with Timed() as timed:
+        vectors = peer.embed(found)
     if out:
         np.save(out, vectors)
-    return {"seconds": seconds}
+    return timed.taken
 
 
 def _index(peer: Peer, texts: str, folder: str, vectors: str | None = None) -> dict[str, Any]:
     found = read_texts(texts)
     given = np.load(vectors) if vectors else None
-    began = time.perf_counter()
-    peer.index(found, given, Path(folder))
-    return {"seconds": time.perf_counter() - began}
+    with Timed() as timed:
+        peer.index(found, given, Path(folder))
+    return timed.taken
 
 
 def _search(peer: Peer, queries: list[str], k: int, mode: str) -> dict[str, Any]:
-    ids, seconds = [], []
+    ids, taken = [], []
     for query in queries:
-        began = time.perf_counter()
-        ids.append([int(one) for one in peer.search(query, k, mode)])
-        seconds.append(time.perf_counter() - began)
-    return {"ids": ids, "seconds": seconds}
+        with Timed() as timed:
+            ids.append([int(one) for one in peer.search(query, k, mode)])
+        taken.append(timed.taken)
+    return {
+        "ids": ids,
+        "seconds": [one["seconds"] for one in taken],
+        "cpu_seconds": [one["cpu_seconds"] for one in taken],
+    }
 
 
 def _know_queries(peer: Peer, texts: str, vectors: str) -> dict[str, Any]:
     peer.know_queries(read_texts(texts), np.load(vectors))
-    return {"seconds": 0.0}
+    return {}
 
 
 def _pipeline(peer: Peer, files: list[str], folder: str, settings: str) -> dict[str, Any]:
-    began = time.perf_counter()
-    chunks = peer.pipeline([Path(file) for file in files], Path(folder), settings)
-    return {"seconds": time.perf_counter() - began, "chunks": chunks}
+    with Timed() as timed:
+        chunks = peer.pipeline([Path(file) for file in files], Path(folder), settings)
+    return {**timed.taken, "chunks": chunks}
 
 
 def _close(peer: Peer) -> dict[str, Any]:
     peer.close()
-    return {"seconds": 0.0}
+    return {}
 
 
 CALLS = {

@@ -16,6 +16,9 @@ from engine.embedding.embedder import Embedder
 PERTURBATION = 0.02
 """Standard deviation of the noise in each element of a stand-in; an element of a vector is about 0.05."""
 
+SAVED_EVERY = 200
+"""New vectors after which they are written."""
+
 Source = Callable[[Sequence[str]], NDArray[np.float32]]
 
 
@@ -64,6 +67,7 @@ class RememberedVectors:
     def __init__(self, embedder: Embedder, path: Path) -> None:
         self._embedder, self._path = embedder, path
         self._vectors: dict[bytes, NDArray[np.float32]] = {}
+        self._unsaved = 0
         if path.exists():
             with np.load(path) as kept:
                 keys = [key.tobytes() for key in kept["keys"]]
@@ -75,14 +79,20 @@ class RememberedVectors:
         if new:
             made = self._embedder.submit([texts[at] for at in new]).result().vectors
             self._vectors.update(zip((keys[at] for at in new), made, strict=True))
+            self._unsaved += len(new)
+        if self._unsaved >= SAVED_EVERY:
+            self.save()
         return np.stack([self._vectors[key] for key in keys])
 
     def save(self) -> None:
-        """Write all vectors."""
+        """Write all vectors, if there are new ones."""
+        if not self._unsaved:
+            return
         part = self._path.with_name("part-" + self._path.name)
         keys = np.stack([np.frombuffer(key, np.uint8) for key in self._vectors])
         np.savez(part, keys=keys, vectors=np.stack(list(self._vectors.values())))
         part.replace(self._path)
+        self._unsaved = 0
 
 
 def _digest(text: str) -> bytes:

@@ -6,14 +6,24 @@ import pytest
 from benchmarks.retrieval_speed import nearness, percentiles, rates, ratios
 
 
-def test_rates_are_of_the_fastest_and_the_median_run():
-    found = rates(100, [2.0, 1.0, 4.0], "texts/s")
-    assert found == {"texts/s": {"best": 100.0, "median": 50.0}, "runs": 3}
+def taken(seconds, cpu_seconds):
+    return {"seconds": seconds, "cpu_seconds": cpu_seconds}
 
 
-def test_ratios_are_ours_over_each_peer():
-    found = ratios({"Pravāha f32": 30.0, "Pravāha int8": 60.0, "a peer": 10.0})
-    assert found == {"Pravāha f32 / a peer": 3.0, "Pravāha int8 / a peer": 6.0}
+def test_rates_are_of_the_fastest_and_the_median_run_and_of_the_least_cpu_time():
+    found = rates(100, [taken(2.0, 3.0), taken(1.0, 2.0), taken(4.0, 2.5)], "texts/s")
+    assert found == {
+        "texts/s": {"best": 100.0, "median": 50.0, "per CPU second": 50.0},
+        "runs": 3,
+    }
+
+
+def test_ratios_are_how_many_times_as_fast_ours_are_as_each_peer():
+    found = ratios({"Pravāha f32": taken(2, 3), "Pravāha int8": taken(1, 1), "a peer": taken(6, 9)})
+    assert found == {
+        "Pravāha f32 / a peer": taken(3, 3),
+        "Pravāha int8 / a peer": taken(6, 9),
+    }
 
 
 def test_nearness_is_the_cosine_of_equal_rows():
