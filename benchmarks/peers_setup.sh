@@ -106,7 +106,7 @@ install_llama_cpp() {
     fi
 }
 
-# install_llama_server: llama.cpp's own server from the sources in the Python binding's package, for benchmarks/agents.py.
+# install_llama_server: llama.cpp's own server from the sources in the Python binding's package, for benchmarks/agents_sharing.py.
 install_llama_server() {
     venv llama_server
     local root=$dir/llama_server build=$dir/llama_server/build
