@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.indexed_texts import IndexedTexts, index_files
 from benchmarks.known_items import known_items
 from benchmarks.machine import say, write_result
-from benchmarks.retrieval_answers import measure_answers
+from benchmarks.fact_answers import measure_answers
 from benchmarks.retrieval_corpora import (
     MissingCorpus,
     all_sources,

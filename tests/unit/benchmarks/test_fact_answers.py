@@ -1,9 +1,9 @@
-"""`benchmarks/retrieval_answers.py`: how answers are counted."""
+"""`benchmarks/fact_answers.py`: how answers are counted."""
 
 import pytest
 
 from benchmarks.fact_documents import LabelledSentence, Question
-from benchmarks.retrieval_answers import (
+from benchmarks.fact_answers import (
     citations,
     declined_by_kind,
     first_token,
