@@ -29,10 +29,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.indexed_texts import IndexedTexts, index_files
+from benchmarks.fact_answers import measure_answers
+from benchmarks.indexed_texts import IndexedTexts, index_files, ours, remembering
 from benchmarks.known_items import known_items
 from benchmarks.machine import say, write_result
-from benchmarks.fact_answers import measure_answers
 from benchmarks.retrieval_corpora import (
     MissingCorpus,
     all_sources,
@@ -62,8 +62,8 @@ class Sizes:
         asked: questions of *answers* with one hop, and with two.
     """
 
-    python_bytes: int = 1_500_000
-    linux_bytes: int = 750_000
+    python_bytes: int = 900_000
+    linux_bytes: int = 350_000
     per_kind: int = 150
     embedded: int = 256
     indexed_bytes: int = 250_000
@@ -198,7 +198,9 @@ class Run:
         """Some chunks of the corpora: texts to embed, and vectors to make stand-ins of."""
         if self._sample is None:
             files = selection(self._corpora, "python", QUICK.python_bytes)
+            remembering(self._peers, self._work)
             self._sample = index_files(self._peers, files, self._work, "sample")
+            ours(self._peers).call("embed_again")
         return self._sample
 
 

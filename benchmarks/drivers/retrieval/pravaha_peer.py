@@ -34,7 +34,7 @@ class PravahaPeer(Peer):
     modes = ("dense", "lexical", "hybrid")
 
     def __init__(self) -> None:
-        self.embedder = Embedder(threads=settings.threads)
+        self.embedder = Embedder(precision=settings.weights, threads=settings.threads)
         self._substituted = SubstitutedEmbedder(self.embedder)
         self._library: Library | None = None
         self._model: AnsweringModel | None = None
