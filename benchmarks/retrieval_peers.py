@@ -10,17 +10,24 @@ from benchmarks.driven_process import DrivenProcess, ProcessFailed
 from benchmarks.machine import say
 
 DRIVERS = Path(__file__).parent / "drivers" / "retrieval"
-OURS = "pravaha"
-SEARCHING = ("faiss", "chroma", "txtai", "lancedb", "llama_index")
+Recipe = tuple[str, str]
+"""Driver and weights."""
+OURS: Recipe = ("pravaha", "f32")
+OURS_INT8: Recipe = ("pravaha", "int8")
+SEARCHING: tuple[Recipe, ...] = tuple(
+    (driver, "f32") for driver in ("faiss", "chroma", "txtai", "lancedb", "llama_index")
+)
 """Peers that index and search."""
-EMBEDDING = {
+EMBEDDING: dict[str, Recipe] = {
+    "Pravāha": OURS,
+    "Pravāha int8": OURS_INT8,
     "sentence-transformers": ("faiss", "f32"),
     "ONNX Runtime f32": ("onnxruntime", "f32"),
     "ONNX Runtime int8": ("onnxruntime", "int8"),
     "OpenVINO f32": ("openvino", "f32"),
     "OpenVINO int8": ("openvino", "int8"),
 }
-"""What embeds: name → driver and weights."""
+"""What embeds, by name."""
 
 
 class Refused(Exception):
@@ -36,14 +43,13 @@ class RetrievalProcess(DrivenProcess):
         modes: how it searches.
     """
 
-    def __init__(
-        self, driver: str, *, python: Path, models: Path, threads: int, weights: str = "f32"
-    ) -> None:
+    def __init__(self, recipe: Recipe, *, python: Path, models: Path, threads: int) -> None:
         """Start the process and wait until its model is loaded.
 
         Raises:
             ProcessFailed: it exited or timed out.
         """
+        driver, weights = recipe
         script = DRIVERS / f"{driver}_peer.py"
         flags = ("--models", models, "--threads", str(threads), "--weights", weights)
         super().__init__([python, script, *flags])
@@ -67,7 +73,7 @@ class Peers:
     """Starts processes on first use and ends them all. A peer that fails is skipped with a message.
 
     Attributes:
-        failed: name of the driver → why it is skipped.
+        failed: driver → why it is skipped.
     """
 
     def __init__(self, directory: Path, threads: int) -> None:
@@ -78,7 +84,7 @@ class Peers:
         """
         self._directory, self._threads = directory, threads
         self._stack = ExitStack()
-        self._started: dict[tuple[str, str], RetrievalProcess] = {}
+        self._started: dict[Recipe, RetrievalProcess] = {}
         self.failed: dict[str, str] = {}
 
     def __enter__(self) -> "Peers":
@@ -87,32 +93,28 @@ class Peers:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def started(self, driver: str, weights: str = "f32") -> RetrievalProcess | None:
-        """The process of a driver; None if it failed before."""
+    def started(self, recipe: Recipe) -> RetrievalProcess | None:
+        """The process of a recipe; None if its driver failed before. Our own must not fail."""
+        driver = recipe[0]
         if driver in self.failed:
             return None
-        if (driver, weights) not in self._started:
+        if recipe not in self._started:
             own = self._directory / "retrieval" / "bin" / "python"
-            python = Path(sys.executable) if driver == OURS else own
+            python = Path(sys.executable) if driver == OURS[0] else own
             if not python.exists():
                 self.skip(driver, "it is not installed")
                 return None
-            say(f"starting {driver} {weights}")
+            say(f"starting {' '.join(recipe)}")
+            models = self._directory / "models"
             try:
                 process = RetrievalProcess(
-                    driver,
-                    python=python,
-                    models=self._directory / "models",
-                    threads=self._threads,
-                    weights=weights,
+                    recipe, python=python, models=models, threads=self._threads
                 )
             except ProcessFailed as reason:
-                if driver == OURS:
-                    raise
-                self.skip(driver, str(reason))
+                self._skip_peer(driver, reason)
                 return None
-            self._started[driver, weights] = self._stack.enter_context(process)
-        return self._started[driver, weights]
+            self._started[recipe] = self._stack.enter_context(process)
+        return self._started[recipe]
 
     def skip(self, driver: str, reason: str) -> None:
         """Use a peer no more."""
@@ -120,16 +122,13 @@ class Peers:
         self.failed[driver] = reason
 
     def turns(
-        self, drivers: Iterable[str], run: Callable[[RetrievalProcess], None], turn: int = 0
+        self, recipes: Iterable[Recipe], run: Callable[[RetrievalProcess], None], turn: int = 0
     ) -> None:
-        """Run something with each peer, in an order that rotates by turn.
-
-        Our own process must not fail: its error is raised.
-        """
-        order = list(drivers)
+        """Run something with each peer, in an order that rotates by turn."""
+        order = list(recipes)
         at = turn % max(1, len(order))
-        for driver in order[at:] + order[:at]:
-            process = self.started(driver)
+        for recipe in order[at:] + order[:at]:
+            process = self.started(recipe)
             if process is None:
                 continue
             try:
@@ -137,9 +136,12 @@ class Peers:
             except Refused:
                 continue
             except ProcessFailed as reason:
-                if driver == OURS:
-                    raise
-                self.skip(driver, str(reason))
+                self._skip_peer(recipe[0], reason)
+
+    def _skip_peer(self, driver: str, reason: ProcessFailed) -> None:
+        if driver == OURS[0]:
+            raise reason
+        self.skip(driver, str(reason))
 
     def versions(self) -> Iterator[tuple[str, str]]:
         """Names and versions of the peers that were started."""

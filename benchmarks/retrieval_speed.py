@@ -11,10 +11,16 @@ import numpy as np
 
 from benchmarks.indexed_texts import IndexedTexts, index_files, ours, reference_vectors
 from benchmarks.machine import say
-from benchmarks.retrieval_peers import EMBEDDING, OURS, SEARCHING, Peers, RetrievalProcess
+from benchmarks.retrieval_peers import (
+    EMBEDDING,
+    OURS,
+    OURS_INT8,
+    SEARCHING,
+    Peers,
+    RetrievalProcess,
+)
 from benchmarks.search_quality import DEPTH
 
-OUR_WEIGHTS = {"Pravāha f32": "f32", "Pravāha int8": "int8"}
 LLAMA_INDEX_SPLITTERS = ("256 tokens", "default")
 Taken = Mapping[str, float]
 """`seconds` and `cpu_seconds` of a call, and what else it answered."""
@@ -28,13 +34,12 @@ def measure_embedding(
 ) -> dict[str, Any]:
     """Texts per second from strings to vectors, and how near the vectors are to sentence-transformers'."""
     path = write_texts(work / "embedding.texts", texts)
-    named = {name: (OURS, weights) for name, weights in OUR_WEIGHTS.items()} | EMBEDDING
     runs: dict[str, list[Taken]] = defaultdict(list)
     vectors: dict[str, np.ndarray] = {}
     for turn in range(rounds):
-        names = list(named)
+        names = list(EMBEDDING)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            process = peers.started(*named[name])
+            process = peers.started(EMBEDDING[name])
             if process is None:
                 continue
             out = work / "embedding.npy"
@@ -79,7 +84,7 @@ def measure_indexing(
             say(f"{name}: {counts[name] / answer['seconds']:.1f} chunks/s")
 
     for turn in range(rounds):
-        peers.turns((OURS, *SEARCHING), run, turn)
+        peers.turns((OURS, OURS_INT8, *SEARCHING), run, turn)
     web = index_files(peers, pages, work, "pages")
     per_chunk = {
         name: {kind: seconds / counts[name] for kind, seconds in fastest(taken).items()}
@@ -228,8 +233,8 @@ def _indexing_calls(
 ) -> dict[str, dict[str, Any]]:
     """Name → the call that makes an index with embedding."""
     named = [str(file) for file in files]
-    if process.peer == "Pravāha":
-        return {"Pravāha": {"name": "pipeline", "files": named, "settings": "default"}}
+    if process.peer.startswith("Pravāha"):
+        return {process.peer: {"name": "pipeline", "files": named, "settings": "default"}}
     calls: dict[str, dict[str, Any]] = {
         f"{process.peer}, our chunks": {"name": "index", "texts": str(indexed.texts)}
     }

@@ -30,7 +30,7 @@ COLLECTION = "texts"
 class PravahaPeer(Peer):
     """A library with one collection."""
 
-    name = "Pravāha"
+    name = "Pravāha" if settings.weights == "f32" else f"Pravāha {settings.weights}"
     modes = ("dense", "lexical", "hybrid")
 
     def __init__(self) -> None:
