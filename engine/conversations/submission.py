@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from engine.api.errors import InvalidRequest, PravahaError, UnknownRequest
 from engine.api.generation_defaults import SamplingChoice
+from engine.api.grammar import Grammar
 from engine.api.request import MAX_PRIORITY, Request, SamplingParams
 from engine.api.snapshot import ModelInfo
 from engine.clients.engine_client import EngineClient
@@ -55,6 +56,7 @@ class PreparedAnswers:
         tokenizer: the tokenizer's fingerprint.
         model: the model's name.
         sampling: the sampling parameters that are used.
+        grammar: the language of the answers, or None.
     """
 
     token_ids: tuple[int, ...]
@@ -64,6 +66,7 @@ class PreparedAnswers:
     tokenizer: str
     model: str | None
     sampling: SamplingParams
+    grammar: Grammar | None = None
 
     def record(self, answers: Sequence[Answer], request_ids: Sequence[str]) -> None:
         """Record the submission in its answers."""
@@ -117,6 +120,7 @@ class Submitter:
             self._client.tokenizer_fingerprint(),
             None if model is None else model.name,
             sampling,
+            first.grammar,
         )
 
     def _too_long(self, nodes: Sequence[Node], length: int, model: ModelInfo) -> InvalidRequest:
@@ -144,7 +148,7 @@ class Submitter:
         Raises:
             PravahaError: the engine rejects them; nothing was submitted.
         """
-        ids, sampling = prepared.token_ids, prepared.sampling
+        ids, sampling = prepared.token_ids, replace(prepared.sampling, grammar=prepared.grammar)
         first = self._client.submit(Request(ids, sampling, continued_tokens=prepared.begun))
         if prepared.count == 1:
             return (first,)
