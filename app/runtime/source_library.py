@@ -7,7 +7,7 @@ return at once unless they say otherwise; `engine.retrieval` is imported by the 
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -26,11 +26,12 @@ from engine.api.grammar import Grammar
 from engine.conversations.passage_source import FoundPassages
 
 if TYPE_CHECKING:
-    from engine.embedding.embedder import Embedder
     from engine.retrieval.answering.source import Source
-    from engine.retrieval.api.passage import Passage
     from engine.retrieval.indexing.report import AddReport, IndexProgress
     from engine.retrieval.library.library import Library
+
+    from engine.embedding.embedder import Embedder
+    from engine.retrieval.api.passage import Passage
 
 T = TypeVar("T")
 
@@ -42,6 +43,10 @@ _HEAD_TOKENS = 24
 """Tokens of a passage's head in the prompt."""
 _SHORT_WORDS = 5
 """A question with fewer words than this is searched for together with the one before it."""
+_NOTHING = (
+    "Nothing was found about this in the documents that the user attached. Say so in one sentence.\n\n"
+    "Question: "
+)
 _MENTION = re.compile(r"(?<!\S)@([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?!\S)")
 
 
@@ -286,14 +291,83 @@ class SourceLibrary:
             results += [(name, one) for one in collection.search(query, k=PASSAGES)]
         # Scores of different collections cannot be compared: the best of each come first.
         results.sort(key=lambda one: one[1].rank)
-        return found_passages(_that_fit(results, room))
+        return found_passages(_that_fit(results[:PASSAGES], room))
 
     def _check(self, answer: str, passages: Sequence[StoredPassage]) -> str:
-        raise NotImplementedError
+        citations: list[StoredCitation] = []
+        return dump_citations(citations)
 
 
 def query_of(question: str, earlier: Sequence[str]) -> str:
-    """What is searched for: the question without the names of collections; a short one after its forerunner."""
+    """What is searched for: the question without names of collections; a short one after its forerunner."""
     words = _MENTION.sub(" ", question).split()
     before = _MENTION.sub(" ", earlier[-1]).split() if earlier and len(words) < _SHORT_WORDS else []
     return " ".join([*before, *words]) or question
+
+
+def found_passages(results: "Sequence[tuple[str, Passage]]") -> FoundPassages:
+    """Passages with the names of their collections, as the model reads them and as they are stored."""
+    from engine.retrieval.answering.prompt import INSTRUCTION, passage_block
+    from engine.retrieval.answering.source import number_passages
+
+    sources = number_passages(passage for _, passage in results)
+    if not sources:
+        return FoundPassages(_NOTHING, dump_passages(()), 0)
+    before = f"{INSTRUCTION}\n\n"
+    stored = [
+        _stored(name, source, len(before) + len(passage_block(sources[: source.n])))
+        for (name, _), source in zip(results, sources, strict=True)
+    ]
+    context = f"{before}{passage_block(sources)}\n\nQuestion: "
+    return FoundPassages(context, dump_passages(stored), len(stored))
+
+
+def _stored(collection: str, source: "Source", prompt_end: int) -> StoredPassage:
+    passage = source.passage
+    return StoredPassage(
+        n=source.n,
+        collection=collection,
+        chunk_id=passage.chunk_id,
+        file=passage.file,
+        title=passage.title or "",
+        start=source.start,
+        end=source.end,
+        spans_of=passage.spans_of,
+        text=source.text,
+        tokens=passage.tokens,
+        headings=passage.heading_path,
+        page=passage.page,
+        line=passage.line,
+        rank=passage.rank,
+        score=passage.score,
+        prompt_end=prompt_end,
+    )
+
+
+def _that_fit(
+    results: "Sequence[tuple[str, Passage]]", room: int | None
+) -> "list[tuple[str, Passage]]":
+    """The best passages whose tokens have room."""
+    kept: list[tuple[str, Passage]] = []
+    used = 0.0
+    for name, passage in results:
+        used += passage.tokens * _TOKENS_PER_TOKEN + _HEAD_TOKENS
+        if room is not None and used > room:
+            break
+        kept.append((name, passage))
+    return kept
+
+
+def build_added(name: str, report: "AddReport") -> str:
+    """What adding did, in one sentence."""
+    stored = report.added + report.updated
+    parts = [f"{stored} document{'' if stored == 1 else 's'} added to {name}"]
+    if report.unchanged:
+        parts.append(f"{report.unchanged} unchanged")
+    if report.removed:
+        parts.append(f"{report.removed} gone")
+    failed = len(report.failed)
+    if failed:
+        parts.append(f"{failed} cannot be read (/sources shows why)")
+    stopped = " Stopped: the same command goes on from there." if report.cancelled else ""
+    return f"{', '.join(parts)}.{stopped}"

@@ -239,6 +239,11 @@ class Settings(BaseSettings):
         return self.data_dir / "memory.db"
 
     @property
+    def retrieval(self) -> Path:
+        """The collections of documents."""
+        return self.data_dir / "retrieval"
+
+    @property
     def redactions(self) -> Path:
         """What the placeholders of conversations stand for."""
         return self.data_dir / "redactions.db"

@@ -69,7 +69,8 @@ class Grounding:
 
     def search(self, conversation: Conversation, answers: Sequence[Answer]) -> None:
         """Begin to find the passages for answers to one message."""
-        assert self._source is not None
+        if self._source is None:
+            return
         *before, message = answers[0].asked
         earlier = [node.text for node in before if node.kind is NodeKind.USER]
         finding = self._source.find(

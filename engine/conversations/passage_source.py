@@ -59,5 +59,5 @@ class PassageSource(Protocol):
         ...
 
     def check(self, answer: str, found: FoundPassages) -> "Future[str]":
-        """Check whether the passages that a finished answer cites support it; the future has JSON to store."""
+        """Check whether the passages that an answer cites support it; the future has JSON to store."""
         ...

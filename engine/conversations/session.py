@@ -26,8 +26,8 @@ from engine.conversations.conversation import Conversation
 from engine.conversations.drafts import Drafts
 from engine.conversations.errors import ConversationChanged
 from engine.conversations.export import export_jsonl
-from engine.conversations.importing import read_conversation
 from engine.conversations.grounding import found_of
+from engine.conversations.importing import read_conversation
 from engine.conversations.oplog import Assignment
 from engine.conversations.passage_source import FoundPassages, PassageSource
 from engine.conversations.store import Store, TreeContents
