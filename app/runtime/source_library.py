@@ -272,11 +272,10 @@ class SourceLibrary:
     def _extracted(self, passage: StoredPassage) -> bytes | None:
         """The extracted text of a passage's document, if it is still there."""
         try:
-            collection = self._opened().open(passage.collection)
+            text = self._opened().open(passage.collection).text(passage.file)
         except PravahaError:
             return None
-        text = collection.text_of(passage.file)
-        return None if text is None else text.encode("utf-8", "surrogatepass")
+        return text.encode("utf-8", "surrogatepass")
 
     def _find(self, names: Sequence[str], query: str, room: int | None) -> FoundPassages:
         library = self._opened()

@@ -240,7 +240,7 @@ class Settings(BaseSettings):
 
     @property
     def retrieval(self) -> Path:
-        """The collections of documents."""
+        """The folder of collections: their database and vector files."""
         return self.data_dir / "retrieval"
 
     @property

@@ -354,14 +354,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
                 yield self._joined(Vitals(self._avatars[1], glyphs, id="vitals"))
         yield self._joined(StatusBar(glyphs, id="status"))
         self.panes.extend(
-            (
-                self._notice,
-                *self._avatars,
-                self.context,
-                self.fork_costs,
-                self.agents,
-                self.sources,
-            )
+            (self._notice, *self._avatars, self.context, self.fork_costs, self.agents)
         )
 
     def _first_keys(self) -> FirstKeys | None:

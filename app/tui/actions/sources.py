@@ -19,7 +19,6 @@ from app.runtime.stored_passages import (
     load_passages,
 )
 from app.slash.sources import SourcesCall, mentioned, read_sources, without_mentions
-from app.tui.frame import Frame
 from app.tui.passage_residency import PassageResidency
 from app.tui.view.citations import build_cited, build_found, cited_numbers
 from app.tui.view.sources import Prefix, SourcesState, build_job_hint
@@ -214,15 +213,6 @@ class SourceActions:
         return True
 
     # The pane.
-
-    @property
-    def in_view(self) -> bool:
-        """Whether there is something to look for."""
-        return self._library is not None and self._library.job is not None
-
-    def show(self, frame: Frame) -> bool:
-        """Let the clock tick while something is being added: its progress is in the status bar."""
-        return True
 
     def read(self, unfolded: frozenset[str]) -> SourcesState:
         """See `ReadsSources`."""
