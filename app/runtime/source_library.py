@@ -26,12 +26,11 @@ from engine.api.grammar import Grammar
 from engine.conversations.passage_source import FoundPassages
 
 if TYPE_CHECKING:
+    from engine.embedding.embedder import Embedder
     from engine.retrieval.answering.source import Source
+    from engine.retrieval.api.passage import Passage
     from engine.retrieval.indexing.report import AddReport, IndexProgress
     from engine.retrieval.library.library import Library
-
-    from engine.embedding.embedder import Embedder
-    from engine.retrieval.api.passage import Passage
 
 T = TypeVar("T")
 

@@ -24,7 +24,9 @@ class Report:
     cancelled: bool = False
 
 
-def passage(n: int, text: str, *, file: str = "/docs/guide.md", start: int = 100, **fields) -> StoredPassage:
+def passage(
+    n: int, text: str, *, file: str = "/docs/guide.md", start: int = 100, **fields
+) -> StoredPassage:
     """A passage of a document."""
     given = StoredPassage(
         n=n, collection="docs", chunk_id=n, file=file, title="Guide", start=start,
@@ -122,7 +124,9 @@ class FakeSources:
 
     def open(self, passage: StoredPassage, cited: tuple[int, int] | None) -> Future:
         self.opened.append((passage, cited))
-        start, end = (0, len(passage.text)) if cited is None else (one - passage.start for one in cited)
+        start, end = (
+            (0, len(passage.text)) if cited is None else (one - passage.start for one in cited)
+        )
         text = passage.text
         pieces = (
             Piece("Before it.\n", "around"), Piece(text[:start], "passage"), Piece(text[start:end], "cited"),

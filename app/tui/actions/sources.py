@@ -287,7 +287,7 @@ class SourceActions:
         if node.kind is NodeKind.USER:
             names = tuple(dict.fromkeys(one.collection for one in passages))
             return build_found(names, node.n_passages, glyphs)
-        citations = None if node.citations is None else load_citations(node.citations)
+        citations = load_citations(node.citations)
         numbers = cited_numbers(node.text, node.n_passages)
         return build_cited(node.id, passages, numbers, citations, glyphs)
 

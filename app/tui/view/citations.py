@@ -10,12 +10,13 @@ from app.tui.view.spans import Line, Span
 
 HREF = "citation:"
 """The scheme of the links of citations in an answer; their target is the number."""
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 CITATION = re.compile(r"\[([1-9][0-9]?)\](?!\()")
 
 
 def cited_numbers(text: str, count: int) -> tuple[int, ...]:
-    """The numbers of existing passages that an answer cites, each once, in the order of the answer."""
-    found = dict.fromkeys(int(one) for one in CITATION.findall(text))
+    """The numbers of existing passages that an answer cites outside of code, each once, in its order."""
+    found = dict.fromkeys(int(one) for one in CITATION.findall(_CODE.sub("", text)))
     return tuple(one for one in found if one <= count)
 
 
@@ -31,11 +32,17 @@ def dropped_places(citations: Sequence[StoredCitation]) -> frozenset[tuple[int, 
     return frozenset(dropped)
 
 
+def dropped_numbers(citations: Sequence[StoredCitation]) -> frozenset[int]:
+    """The numbers of which no citation is supported."""
+    supported = {one.n for one in citations if one.supported}
+    return frozenset(one.n for one in citations if one.n not in supported)
+
+
 def build_cited(
     node_id: str,
     passages: Sequence[StoredPassage],
     cited: Sequence[int],
-    citations: Sequence[StoredCitation] | None,
+    citations: Sequence[StoredCitation],
     glyphs: Glyphs,
 ) -> list[Line]:
     """The rows below an answer: each cited passage with its place, and what the check dropped.
@@ -44,18 +51,18 @@ def build_cited(
         node_id: the answer.
         passages: those that it was given.
         cited: the numbers that it cites.
-        citations: after their check; None before it.
+        citations: after their check; empty before it.
         glyphs: the terminal's glyphs.
     """
     by_number = {one.n: one for one in passages}
-    kept = None if citations is None else {one.n for one in citations if one.supported}
+    dropped = dropped_numbers(citations)
     lines: list[Line] = []
     for n in cited:
         passage = by_number.get(n)
         if passage is None:
             continue
         click = f"app.perform_later('sources','open_citation',{node_id!r},{n})"
-        if kept is None or n in kept:
+        if n not in dropped:
             lines.append(
                 (Span(f"[{n}] ", "$accent", click), Span(place_of(passage), "$muted", click))
             )

@@ -1,6 +1,6 @@
 """Rows of the sources pane: the collections, their documents, and the passages of the last answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -22,6 +22,34 @@ _NONE_YET = (
 )
 
 Prefix = Literal["cached", "partly", "not cached", ""]
+
+
+class _Column(NamedTuple):
+    """A column of the passages; numbers are aligned to the right."""
+
+    title: str
+    cells: int
+    value: Callable[[StoredPassage, Prefix], str]
+    number: bool = False
+
+    def place(self, text: str) -> str:
+        """The text in the column's cells, of which the last ones are a gap."""
+        room = self.cells - 2
+        return f"{text:>{room}}  " if self.number else f"{text:<{room}}  "
+
+
+_NUMBER_CELLS, _WORD_CELLS = 5, 9
+_FIXED_CELLS = 2 + _NUMBER_CELLS + _WORD_CELLS
+_DOCUMENT_CELLS = 30
+_COLUMNS = (
+    _Column("rank", 6, lambda one, prefix: str(one.rank), number=True),
+    _Column("score", 8, lambda one, prefix: f"{one.score:.3f}", number=True),
+    _Column("tokens", 8, lambda one, prefix: str(one.tokens), number=True),
+    _Column("prefix", 12, lambda one, prefix: prefix or "-"),
+    _Column("bytes", 16, lambda one, prefix: f"{one.start}-{one.end}"),
+)
+_DISPENSABLE = ("bytes", "score", "tokens", "rank")
+"""Columns in the order in which they are left out."""
 
 
 class RowId(NamedTuple):
@@ -81,7 +109,7 @@ def build_sources(
     else:
         rows += _collections(state, state.collections, glyphs)
     if state.passages:
-        rows += [(None, ()), *_passages(state, glyphs)]
+        rows += [(None, ()), *_passages(state, cells)]
     lines = [_selectable(one, line, cursor, glyphs, cells) for one, line in rows]
     return lines, [one for one, _ in rows]
 
@@ -180,21 +208,31 @@ def _documents(
     return rows or [(None, (Span("    empty", "$faint"),))]
 
 
-def _passages(state: SourcesState, glyphs: Glyphs) -> list[tuple[RowId | None, Line]]:
-    title = f"  {'':<5}{'':<10}{'rank':>4} {'score':>7} {'tokens':>6}  {'prefix':<11}{'bytes':<17}document"
+def _passages(state: SourcesState, cells: int) -> list[tuple[RowId | None, Line]]:
+    """The passages; on a narrow pane some columns are left out, so that the document has room."""
+    columns = list(_COLUMNS)
+    for title in _DISPENSABLE:
+        if _FIXED_CELLS + sum(one.cells for one in columns) <= cells - _DOCUMENT_CELLS:
+            break
+        columns = [one for one in columns if one.title != title]
+    titles = "".join(one.place(one.title) for one in columns)
     rows: list[tuple[RowId | None, Line]] = [
         (None, (Span("Passages of the last answer", "bold $primary"),)),
-        (None, (Span(title, "$faint"),)),
+        (None, (Span(f"  {'':<{_NUMBER_CELLS + _WORD_CELLS}}{titles}document", "$faint"),)),
     ]
     for one in state.passages:
         word, style = _verdict(one.n, state)
         prefix = state.prefixes.get(one.n, "")
         line = (
-            Span(f"{f'[{one.n}]':<5}", "bold $accent" if word else "$muted"),
-            Span(f"{word:<10}", style),
-            Span(f"{one.rank:>4} {one.score:>7.3f} {one.tokens:>6}  "),
-            Span(f"{prefix or '-':<11}", "$success" if prefix == "cached" else "$muted"),
-            Span(f"{f'{one.start}-{one.end}':<17}", "$muted"),
+            Span(f"{f'[{one.n}]':<{_NUMBER_CELLS}}", "bold $accent" if word else "$muted"),
+            Span(f"{word:<{_WORD_CELLS}}", style),
+            *(
+                Span(
+                    column.place(column.value(one, prefix)),
+                    "$success" if column.title == "prefix" and prefix == "cached" else "$muted",
+                )
+                for column in columns
+            ),
             Span(place_of(one)),
         )
         rows.append((RowId("passage", str(one.n)), line))
@@ -207,9 +245,8 @@ def _verdict(n: int, state: SourcesState) -> tuple[str, str]:
         return "", ""
     if state.citations is None:
         return "cited", "$muted"
-    if any(one.n == n and one.supported for one in state.citations):
-        return "cited", "bold $success"
-    return "dropped", "$warning"
+    own = [one.supported for one in state.citations if one.n == n]
+    return ("dropped", "$warning") if own and not any(own) else ("cited", "bold $success")
 
 
 def place_of(passage: StoredPassage) -> str:

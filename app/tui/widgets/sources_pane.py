@@ -69,7 +69,7 @@ class SourcesPane(DrawnOnTicks, VerticalScroll, can_focus=True):
             return False
         state = self._reader.read(self._unfolded)
         lines, rows = build_sources(state, self._cursor, self._glyphs, cells)
-        if self._cursor not in rows:
+        if self._cursor is None or self._cursor not in rows:
             self._cursor = next((one for one in rows if one is not None), None)
             lines, rows = build_sources(state, self._cursor, self._glyphs, cells)
         self._rows = rows

@@ -57,7 +57,18 @@ def test_finds_the_row_in_its_script(index: sqlite3.Connection, text: str, row: 
 
 @pytest.mark.parametrize(
     "text",
-    ['"', "a AND", "NEAR(", "text:port", "port* ^server", "NOT port", "{text} : x", "a - b", "'; DROP", "\x00"],
+    [
+        '"',
+        "a AND",
+        "NEAR(",
+        "text:port",
+        "port* ^server",
+        "NOT port",
+        "{text} : x",
+        "a - b",
+        "'; DROP",
+        "\x00",
+    ],
 )
 def test_operators_are_text(index: sqlite3.Connection, text: str):
     found(index, text)  # raises sqlite3.OperationalError if anything was an operator
