@@ -7,7 +7,7 @@ return at once unless they say otherwise; `engine.retrieval` is imported by the 
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -23,29 +23,32 @@ from app.runtime.stored_passages import (
 )
 from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.api.grammar import Grammar
-from engine.conversations.passage_source import FoundPassages
+from engine.conversations.passage_source import CheckedAnswer, FoundPassages
+from engine.retrieval.api.errors import UnknownCollection
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from tokenizers import Tokenizer
+
     from engine.embedding.embedder import Embedder
     from engine.retrieval.answering.source import Source
     from engine.retrieval.api.passage import Passage
     from engine.retrieval.indexing.report import AddReport, IndexProgress
+    from engine.retrieval.library.collection import Collection
     from engine.retrieval.library.library import Library
 
 T = TypeVar("T")
 
-PASSAGES = 5
-"""Most passages for one message: with more, small models answer worse and take longer to begin."""
-_TOKENS_PER_TOKEN = 1.4
+NOT_FOUND = "The attached documents do not answer this."
+"""The answer to a question for which no passage is near enough; nothing else can then be generated."""
+_NOTHING = "Nothing was found about this in the attached documents; say so.\n\nQuestion: "
+_TOKENS_PER_TOKEN = 1.3
 """Tokens of a generating model per token of the embedding model, an estimate that is rarely exceeded."""
-_HEAD_TOKENS = 24
-"""Tokens of a passage's head in the prompt."""
+_LONGEST_TEXT = 256
+"""Tokens at which the embedding model cuts a text that is compared."""
 _SHORT_WORDS = 5
 """A question with fewer words than this is searched for together with the one before it."""
-_NOTHING = (
-    "Nothing was found about this in the documents that the user attached. Say so in one sentence.\n\n"
-    "Question: "
-)
 _MENTION = re.compile(r"(?<!\S)@([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?!\S)")
 
 
@@ -70,6 +73,7 @@ class SourceLibrary:
         self._install = install
         self._lock = threading.Lock()  # guards `_library`
         self._library: Library | None = None
+        self._tokenizer: Tokenizer | None = None
         self._searching = ThreadPoolExecutor(1, thread_name_prefix="pravaha-sources")
         self._indexing = ThreadPoolExecutor(1, thread_name_prefix="pravaha-index")
         self._stopping = threading.Event()
@@ -144,11 +148,13 @@ class SourceLibrary:
 
     def grammar(self, found: FoundPassages) -> Grammar | None:
         """See `PassageSource.grammar`."""
+        if not found.count:
+            return Grammar.choice([NOT_FOUND])
         from engine.retrieval.answering.citation_grammar import citation_grammar
 
         return citation_grammar(found.count)
 
-    def check(self, answer: str, found: FoundPassages) -> "Future[str]":
+    def check(self, answer: str, found: FoundPassages) -> "Future[CheckedAnswer]":
         """See `PassageSource.check`."""
         return self._search_thread(lambda: self._check(answer, load_passages(found.passages)))
 
@@ -277,23 +283,63 @@ class SourceLibrary:
         return text.encode("utf-8", "surrogatepass")
 
     def _find(self, names: Sequence[str], query: str, room: int | None) -> FoundPassages:
+        from engine.retrieval.answering.answerer import DEFAULT_K, MAX_PASSAGE_TOKENS
+        from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence
+        from engine.retrieval.answering.fitting import fit_sources
+
         library = self._opened()
-        results: list[tuple[str, Passage]] = []
+        found: list[Passage] = []
+        origin: dict[int, Collection] = {}  # by chunk id, which is unique in the library
         for name in names:
             try:
                 collection = library.open(name)
-            except PravahaError as error:
+            except UnknownCollection as error:
                 raise InvalidRequest(
                     f"{error} /sources detach {name} goes on without it."
                 ) from error
-            results += [(name, one) for one in collection.search(query, k=PASSAGES)]
+            results = collection.search(query, k=DEFAULT_K)
+            found += results
+            origin |= {one.chunk_id: collection for one in results}
         # Scores of different collections cannot be compared: the best of each come first.
-        results.sort(key=lambda one: one[1].rank)
-        return found_passages(_that_fit(results[:PASSAGES], room))
+        found.sort(key=lambda one: one.rank)
+        if evidence(found) < MIN_EVIDENCE:
+            return FoundPassages(_NOTHING, dump_passages(()), 0)
+        budget = MAX_PASSAGE_TOKENS if room is None else min(room, MAX_PASSAGE_TOKENS)
+        sources = fit_sources(
+            found[:DEFAULT_K],
+            self._count_tokens,
+            budget=budget,
+            section=lambda one: origin[one.chunk_id].section(one),
+        )
+        names_of = {chunk: collection.name for chunk, collection in origin.items()}
+        return found_passages(sources, names_of)
 
-    def _check(self, answer: str, passages: Sequence[StoredPassage]) -> str:
-        citations: list[StoredCitation] = []
-        return dump_citations(citations)
+    def _count_tokens(self, text: str) -> int:
+        """About the length of a text in tokens of the generating model, which this thread must not ask."""
+        if self._tokenizer is None:
+            self._tokenizer = self._embedder.tokenizer()
+        return int(len(self._tokenizer.encode(text).ids) * _TOKENS_PER_TOKEN)
+
+    def _check(self, answer: str, passages: Sequence[StoredPassage]) -> CheckedAnswer:
+        from engine.retrieval.answering.verification import verify
+
+        by_number = {one.n: one for one in passages}
+        verified = verify(answer, [_source(one) for one in passages], self._embed)
+        citations = [
+            StoredCitation(
+                citation.n,
+                True,
+                by_number[citation.n].start if quote.start is None else quote.start,
+                by_number[citation.n].end if quote.end is None else quote.end,
+            )
+            for citation in verified.citations
+            for quote in citation.quotes
+        ]
+        citations += [StoredCitation(one.n, False, 0, 0) for one in verified.dropped]
+        return CheckedAnswer(verified.text, dump_citations(citations))
+
+    def _embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        return self._embedder.submit(texts, truncate=_LONGEST_TEXT).result().vectors
 
 
 def query_of(question: str, earlier: Sequence[str]) -> str:
@@ -303,18 +349,23 @@ def query_of(question: str, earlier: Sequence[str]) -> str:
     return " ".join([*before, *words]) or question
 
 
-def found_passages(results: "Sequence[tuple[str, Passage]]") -> FoundPassages:
-    """Passages with the names of their collections, as the model reads them and as they are stored."""
-    from engine.retrieval.answering.prompt import INSTRUCTION, passage_block
-    from engine.retrieval.answering.source import number_passages
+def found_passages(sources: "Sequence[Source]", collections: Mapping[int, str]) -> FoundPassages:
+    """Sources as the model reads them and as they are stored.
 
-    sources = number_passages(passage for _, passage in results)
-    if not sources:
-        return FoundPassages(_NOTHING, dump_passages(()), 0)
+    Args:
+        sources: numbered from 1, at least one.
+        collections: the name of the collection of each chunk.
+    """
+    from engine.retrieval.answering.prompt import INSTRUCTION, passage_block
+
     before = f"{INSTRUCTION}\n\n"
     stored = [
-        _stored(name, source, len(before) + len(passage_block(sources[: source.n])))
-        for (name, _), source in zip(results, sources, strict=True)
+        _stored(
+            collections[source.passage.chunk_id],
+            source,
+            len(before) + len(passage_block(sources[: source.n])),
+        )
+        for source in sources
     ]
     context = f"{before}{passage_block(sources)}\n\nQuestion: "
     return FoundPassages(context, dump_passages(stored), len(stored))
@@ -342,18 +393,30 @@ def _stored(collection: str, source: "Source", prompt_end: int) -> StoredPassage
     )
 
 
-def _that_fit(
-    results: "Sequence[tuple[str, Passage]]", room: int | None
-) -> "list[tuple[str, Passage]]":
-    """The best passages whose tokens have room."""
-    kept: list[tuple[str, Passage]] = []
-    used = 0.0
-    for name, passage in results:
-        used += passage.tokens * _TOKENS_PER_TOKEN + _HEAD_TOKENS
-        if room is not None and used > room:
-            break
-        kept.append((name, passage))
-    return kept
+def _source(stored: StoredPassage) -> "Source":
+    """A stored passage as the check takes it."""
+    from engine.retrieval.answering.source import Source
+    from engine.retrieval.api.passage import Passage
+
+    passage = Passage(
+        chunk_id=stored.chunk_id,
+        document_id=0,
+        file=stored.file,
+        title=stored.title or None,
+        start=stored.start,
+        end=stored.end,
+        spans_of=stored.spans_of,
+        text=stored.text,
+        tokens=stored.tokens,
+        heading_path=stored.headings,
+        section_start=stored.start,
+        section_end=stored.end,
+        page=stored.page,
+        line=stored.line,
+        rank=stored.rank,
+        score=stored.score,
+    )
+    return Source(stored.n, passage, stored.text, stored.start, stored.end)
 
 
 def build_added(name: str, report: "AddReport") -> str:

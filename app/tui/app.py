@@ -794,7 +794,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
     async def _link_clicked(self, event: Markdown.LinkClicked) -> None:
         number, message = event.href.removeprefix(HREF), event.markdown.parent
         if number != event.href and isinstance(message, TranscriptMessage):
-            await self.action_perform("sources", "open_citation", message.node.id, int(number))
+            await self.action_perform("sources", "open_citation", f"{message.node.id}/{number}")
 
     @on(ApprovalsPane.Opened)
     def _approval_opened(self, event: ApprovalsPane.Opened) -> None:

@@ -1,7 +1,6 @@
 """`CitationLinks`: citations `[n]` in the Markdown of an answer become links to their passages.
 
-Only numbers of passages that exist are links; a citation that the check dropped is struck through. Text in
-code is left as it is.
+Only numbers of passages that exist are links. Text in code is left as it is.
 """
 
 from collections.abc import Iterator
@@ -18,13 +17,10 @@ class CitationLinks:
 
     Attributes:
         count: number of passages that the answer was given; 0 makes no links.
-        dropped: the citations without support: the number, and the how-manieth with this number, from 0.
-            It holds for a parse of the whole answer.
     """
 
     def __init__(self) -> None:
         self.count = 0
-        self.dropped: frozenset[tuple[int, int]] = frozenset()
 
     def install(self, parser: MarkdownIt) -> None:
         """Add the rule to a parser, behind the one that shows link targets."""
@@ -33,14 +29,11 @@ class CitationLinks:
     def _link(self, state: StateCore) -> None:
         if not self.count:
             return
-        seen: dict[int, int] = {}
         for token in state.tokens:
             if token.type == "inline" and token.children:
-                token.children = [
-                    new for child in token.children for new in self._split(child, seen)
-                ]
+                token.children = [new for child in token.children for new in self._split(child)]
 
-    def _split(self, child: Token, seen: dict[int, int]) -> Iterator[Token]:
+    def _split(self, child: Token) -> Iterator[Token]:
         """The tokens of a text with its citations as links."""
         if child.type != "text":
             yield child
@@ -50,22 +43,12 @@ class CitationLinks:
             number = int(found[1])
             if number > self.count:
                 continue
-            place = (number, seen.get(number, 0))
-            seen[number] = place[1] + 1
             yield _text(child.content[at : found.start()])
-            yield from _linked(found[0], number, struck=place in self.dropped)
+            yield Token("link_open", "a", 1, attrs={"href": f"{HREF}{number}"})
+            yield _text(found[0])
+            yield Token("link_close", "a", -1)
             at = found.end()
         yield _text(child.content[at:])
-
-
-def _linked(text: str, number: int, *, struck: bool) -> Iterator[Token]:
-    if struck:
-        yield Token("s_open", "s", 1)
-    yield Token("link_open", "a", 1, attrs={"href": f"{HREF}{number}"})
-    yield _text(text)
-    yield Token("link_close", "a", -1)
-    if struck:
-        yield Token("s_close", "s", -1)
 
 
 def _text(content: str) -> Token:

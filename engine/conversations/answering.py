@@ -337,7 +337,7 @@ class Answering:
             self._active
             or self._submitter.abandoned
             or self._submitting
-            or self._grounding.checking
+            or self.checking
         ):
             return []
         deltas, self._pending_deltas = self._pending_deltas, []
@@ -356,6 +356,11 @@ class Answering:
                     self._store.release(conversation.id)
         self._submitter.drain_abandoned()
         return deltas
+
+    @property
+    def checking(self) -> bool:
+        """Whether citations of an answer are being checked."""
+        return self._grounding.checking
 
     @property
     def _submitting(self) -> bool:

@@ -18,7 +18,7 @@ from engine.api.errors import InvalidRequest, PravahaError
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import Answer
 from engine.conversations.conversation import Conversation
-from engine.conversations.passage_source import FoundPassages, PassageSource
+from engine.conversations.passage_source import CheckedAnswer, FoundPassages, PassageSource
 from engine.conversations.store import Store
 from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus
 
@@ -36,7 +36,7 @@ class _Check:
 
     conversation: Conversation
     node: Node
-    future: "Future[str]"
+    future: "Future[CheckedAnswer]"
 
 
 class Grounding:
@@ -134,10 +134,11 @@ class Grounding:
         deltas: list[NodeDelta] = []
         for one in done:
             try:
-                node = replace(one.node, citations=one.future.result())
+                checked = one.future.result()
             except Exception:
                 _log.exception("the citations of an answer could not be checked")
                 continue
+            node = replace(one.node, citations=checked.citations, checked_text=checked.text)
             self._store.set_passages(node)
             _update(one.conversation, node)
             deltas.append(NodeDelta(node.id, "", node.status, node.finish, node.error))
@@ -187,7 +188,14 @@ def _update(conversation: Conversation, node: Node) -> None:
     """Take the passages or citations of a node into the conversation; its flags may have changed."""
     tree = conversation.tree
     if node.id in tree:
-        tree.add(replace(tree[node.id], n_passages=node.n_passages, citations=node.citations))
+        tree.add(
+            replace(
+                tree[node.id],
+                n_passages=node.n_passages,
+                citations=node.citations,
+                checked_text=node.checked_text,
+            )
+        )
     conversation.nodes = [
         replace(
             old,
@@ -195,6 +203,7 @@ def _update(conversation: Conversation, node: Node) -> None:
             passages=node.passages,
             n_passages=node.n_passages,
             citations=node.citations,
+            checked_text=node.checked_text,
         )
         if old.id == node.id
         else old

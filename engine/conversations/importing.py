@@ -189,6 +189,7 @@ def _node(fields: "_Fields", tree_id: str, node_id: str, parent_id: str | None, 
         passages=fields.json("passages", list),
         n_passages=fields.integer("passageCount"),
         citations=fields.json("citations", list),
+        checked_text=fields.string("checkedText"),
     )
 
 

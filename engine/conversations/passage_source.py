@@ -31,6 +31,19 @@ class FoundPassages:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedAnswer:
+    """An answer after the check of its citations.
+
+    Attributes:
+        text: the answer as it is shown: citations without support are marked, missing ones are added.
+        citations: JSON of what was found, which the source wrote and front ends read.
+    """
+
+    text: str
+    citations: str
+
+
 class PassageSource(Protocol):
     """Called by the session's thread. No method waits: futures are completed by threads of the source.
 
@@ -58,6 +71,6 @@ class PassageSource(Protocol):
         """The language of an answer to these passages, which cites no others; None for any text."""
         ...
 
-    def check(self, answer: str, found: FoundPassages) -> "Future[str]":
-        """Check whether the passages that an answer cites support it; the future has JSON to store."""
+    def check(self, answer: str, found: FoundPassages) -> "Future[CheckedAnswer]":
+        """Check whether the passages that a finished answer cites support it."""
         ...

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 
 from engine.api.errors import InvalidRequest
 from engine.api.generation_defaults import SamplingChoice
@@ -295,6 +296,8 @@ class TreeSession:
         view = self._current.view(node_id)
         if node_id in self._current.answers:  # it was checked while it was generated
             return view
+        if view.checked_text is not None:
+            view = replace(view, text=view.checked_text)
         return self._guard.shown(self._current.id, view)
 
     def search(self, query: str) -> list[SearchHit]:
@@ -399,6 +402,11 @@ class TreeSession:
     def generating(self) -> bool:
         """Whether an answer runs at the end of the open path."""
         return self._current.answer is not None
+
+    @property
+    def checking(self) -> bool:
+        """Whether the citations of an answer are being checked; `pump` has the result."""
+        return self._answering.checking
 
     @property
     def stopped_for_repetition(self) -> bool:

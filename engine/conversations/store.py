@@ -265,7 +265,7 @@ class Store:
         self._write(
             lambda c: c.execute(
                 "UPDATE node SET context = :context, passages = :passages, n_passages = :n_passages, "
-                "citations = :citations WHERE id = :id",
+                "citations = :citations, checked_text = :checked_text WHERE id = :id",
                 row,
             )
         )

@@ -53,6 +53,7 @@ class Node:
         passages: for a user, JSON of these passages; see `passage_source`.
         n_passages: for a user, their number; for an assistant, that of its message. None if none were sought.
         citations: for an assistant, JSON of the check of its citations; None until it was checked.
+        checked_text: for an assistant, its text as it is shown after that check.
         finish: the finish reason of the request, or `repetition` or `content_filter` if it was cancelled
             for that; None while streaming or if the writer died.
         error: one sentence when status is `error`.
@@ -99,6 +100,7 @@ class Node:
     passages: str | None = None
     n_passages: int | None = None
     citations: str | None = None
+    checked_text: str | None = None
 
     @property
     def prompt_text(self) -> str:
@@ -136,6 +138,7 @@ class NodeView:
     pruned_at: float | None = None
     n_passages: int | None = None
     citations: str | None = None
+    checked_text: str | None = None
     remarks: tuple[str, ...] = ()
 
     def with_flag(self, name: str, value: object) -> "NodeView":

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from engine.api.grammar import Grammar
-from engine.conversations.passage_source import FoundPassages
+from engine.conversations.passage_source import CheckedAnswer, FoundPassages
 
 
 def found(*texts: str) -> FoundPassages:
@@ -41,7 +41,7 @@ class FakePassages:
 
     def __init__(self) -> None:
         self.searches: list[Search] = []
-        self.checks: list[tuple[str, FoundPassages, Future[str]]] = []
+        self.checks: list[tuple[str, FoundPassages, Future[CheckedAnswer]]] = []
 
     def find(
         self, names: Sequence[str], question: str, *, earlier: Sequence[str], room: int | None
@@ -52,7 +52,7 @@ class FakePassages:
     def grammar(self, found: FoundPassages) -> Grammar | None:
         return Grammar.regex(f"cites up to {found.count}")
 
-    def check(self, answer: str, found: FoundPassages) -> "Future[str]":
-        future: Future[str] = Future()
+    def check(self, answer: str, found: FoundPassages) -> "Future[CheckedAnswer]":
+        future: Future[CheckedAnswer] = Future()
         self.checks.append((answer, found, future))
         return future

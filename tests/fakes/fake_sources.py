@@ -1,15 +1,21 @@
 """`SourceLibrary` without files and threads: collections, passages and checks that a test gives."""
 
+import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
-from app.runtime.source_library import FoundPassages
 from app.runtime.source_views import CollectionView, DocumentView, IndexJob, OpenedPassage, Piece
-from app.runtime.stored_passages import StoredPassage, dump_passages
+from app.runtime.stored_passages import (
+    StoredCitation,
+    StoredPassage,
+    dump_citations,
+    dump_passages,
+)
 from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar
+from engine.conversations.passage_source import CheckedAnswer, FoundPassages
 
 
 @dataclass
@@ -54,7 +60,7 @@ class FakeSources:
     Attributes:
         collections: the list; as in `SourceLibrary`.
         found: the passages of the next searches, in order; without any nothing is found.
-        checks: results of the next checks, as stored.
+        checks: results of the next checks; an answer beyond them is left as it is.
         adding: (name, paths, future) of each call of `add`.
         searched: (names, question) of each search.
         opened: the passages that were opened, with the cited span.
@@ -64,7 +70,7 @@ class FakeSources:
         self.collections: tuple[CollectionView, ...] | None = collections
         self.listed: dict[str, tuple[DocumentView, ...]] = {}
         self.found: deque[Sequence[StoredPassage]] = deque()
-        self.checks: deque[str] = deque()
+        self.checks: deque[CheckedAnswer] = deque()
         self.adding: list[tuple[str, tuple[str, ...], Future]] = []
         self.searched: list[tuple[tuple[str, ...], str]] = []
         self.opened: list[tuple[StoredPassage, tuple[int, int] | None]] = []
@@ -147,4 +153,7 @@ class FakeSources:
         return None
 
     def check(self, answer: str, found: FoundPassages) -> Future:
-        return done(self.checks.popleft() if self.checks else "[]")
+        kept = [StoredCitation(int(n), True, 0, 0) for n in re.findall(r"\[(\d)\]", answer)]
+        return done(
+            self.checks.popleft() if self.checks else CheckedAnswer(answer, dump_citations(kept))
+        )

@@ -3,6 +3,7 @@
 from app.runtime.source_views import CollectionView, DocumentView, IndexJob
 from app.runtime.stored_passages import StoredCitation, dump_citations
 from app.tui.widgets.sources_passage import PassageScreen
+from engine.conversations.passage_source import CheckedAnswer
 from tests.fakes.fake_client import FakeClient
 from tests.fakes.fake_sources import FakeSources, Report, passage
 
@@ -154,8 +155,11 @@ async def test_nothing_found_is_said(screen):
 
 async def test_a_key_opens_the_cited_passages_with_the_words_lit(screen):
     words = (BOLTS.start, BOLTS.start + len("Each bolt takes 12 newton metres."))
-    checked = dump_citations(
-        [StoredCitation(1, True, *words), StoredCitation(2, True, NUTS.start, NUTS.end)]
+    checked = CheckedAnswer(
+        "12 Nm [1]. Brass [2].",
+        dump_citations(
+            [StoredCitation(1, True, *words), StoredCitation(2, True, NUTS.start, NUTS.end)]
+        ),
     )
     sources = library([BOLTS, NUTS], checks=[checked])
     async with screen("12 Nm [1]. Brass [2].", sources=sources) as ui:
@@ -192,16 +196,26 @@ async def test_a_click_on_the_row_below_opens_it_too(screen):
         await ui.shown("Each bolt takes 12 newton metres.")
 
 
-async def test_a_dropped_citation_is_struck_through_and_said(screen):
-    checked = dump_citations([StoredCitation(1, False, BOLTS.start, BOLTS.end)])
+async def test_a_citation_without_support_is_dropped_visibly(screen, tmp_path):
+    citations = dump_citations([StoredCitation(1, False, 0, 0)])
+    checked = CheckedAnswer("Gold [unsupported].", citations)
     async with screen("Gold [1].", sources=library([BOLTS], checks=[checked])) as ui:
         await ask_docs(ui)
-        await ui.shown("[1] dropped: its passage does not support it")
-        rows = ui.text.split("\n")
-        y = next(at for at, row in enumerate(rows) if "Gold [1]" in row)
-        assert ui.app.screen.get_style_at(rows[y].index("[1]") + 1, y).strike
+        await ui.shown("Gold [unsupported].", "1 citation dropped: [1] without support")
+        await ui.shown("no passage supports this answer")
+        await ui.gone("Gold [1].")
         await ui.press("shift+tab", "C")
-        await ui.shown("this passage does not support the sentence")
+        await ui.until(lambda: "The answer cites no passage." in ui.toasts)
+
+
+async def test_a_citation_that_the_check_adds_is_shown_and_opens(screen):
+    citations = dump_citations([StoredCitation(1, True, BOLTS.start, BOLTS.end)])
+    checked = CheckedAnswer("It takes 12 Nm. [1]", citations)
+    async with screen("It takes 12 Nm.", sources=library([BOLTS], checks=[checked])) as ui:
+        await ask_docs(ui)
+        await ui.shown("It takes 12 Nm. [1]", "guide.md:10")
+        await ui.press("shift+tab", "C")
+        await ui.shown("Each bolt takes 12 newton metres.")
 
 
 async def test_numbers_that_are_no_citation_are_no_links(screen):
@@ -245,8 +259,7 @@ async def test_control_sequences_of_a_document_never_reach_the_terminal(screen):
 
 
 async def test_the_pane_lists_collections_documents_and_the_passages_of_the_last_answer(screen):
-    checked = dump_citations([StoredCitation(1, True, BOLTS.start, BOLTS.end)])
-    sources = library([BOLTS, NUTS], checks=[checked])
+    sources = library([BOLTS, NUTS])
     sources.listed["docs"] = (
         DocumentView("/docs/scan.pdf", 0, "The file is encrypted."),
         DocumentView("/docs/guide.md", 21),

@@ -287,7 +287,7 @@ class SourceActions:
         if node.kind is NodeKind.USER:
             names = tuple(dict.fromkeys(one.collection for one in passages))
             return build_found(names, node.n_passages, glyphs)
-        citations = load_citations(node.citations)
+        citations = None if node.citations is None else load_citations(node.citations)
         numbers = cited_numbers(node.text, node.n_passages)
         return build_cited(node.id, passages, numbers, citations, glyphs)
 
@@ -305,12 +305,17 @@ class SourceActions:
             raise InvalidRequest("The answer cites no passage.")
         self._open(answer, passages, numbers, numbers[0])
 
-    def open_citation(self, node_id: str, number: int) -> None:
-        """Open a passage that an answer cites."""
+    def open_citation(self, citation: str) -> None:
+        """Open a passage that an answer cites.
+
+        Args:
+            citation: the id of the answer, a slash, and the number of the passage.
+        """
+        node_id, _, number = citation.rpartition("/")
         answer = self._app.session.view(node_id)
         found = self._app.session.passages_of(node_id)
         passages = () if found is None else load_passages(found.passages)
-        self._open(answer, passages, cited_numbers(answer.text, len(passages)), number)
+        self._open(answer, passages, cited_numbers(answer.text, len(passages)), int(number))
 
     def open_number(self, number: int) -> None:
         """Open a passage of the pane: `n` goes on to the next one of the list."""

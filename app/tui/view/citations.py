@@ -20,55 +20,37 @@ def cited_numbers(text: str, count: int) -> tuple[int, ...]:
     return tuple(one for one in found if one <= count)
 
 
-def dropped_places(citations: Sequence[StoredCitation]) -> frozenset[tuple[int, int]]:
-    """The citations that are not supported: the number, and the how-manieth with this number, from 0."""
-    seen: dict[int, int] = {}
-    dropped = set()
-    for one in citations:
-        at = seen.get(one.n, 0)
-        seen[one.n] = at + 1
-        if not one.supported:
-            dropped.add((one.n, at))
-    return frozenset(dropped)
-
-
-def dropped_numbers(citations: Sequence[StoredCitation]) -> frozenset[int]:
-    """The numbers of which no citation is supported."""
-    supported = {one.n for one in citations if one.supported}
-    return frozenset(one.n for one in citations if one.n not in supported)
-
-
 def build_cited(
     node_id: str,
     passages: Sequence[StoredPassage],
     cited: Sequence[int],
-    citations: Sequence[StoredCitation],
+    citations: Sequence[StoredCitation] | None,
     glyphs: Glyphs,
 ) -> list[Line]:
-    """The rows below an answer: each cited passage with its place, and what the check dropped.
+    """The rows below an answer: each cited passage with its place, and what the check found.
 
     Args:
         node_id: the answer.
         passages: those that it was given.
         cited: the numbers that it cites.
-        citations: after their check; empty before it.
+        citations: after their check; None before it.
         glyphs: the terminal's glyphs.
     """
     by_number = {one.n: one for one in passages}
-    dropped = dropped_numbers(citations)
     lines: list[Line] = []
     for n in cited:
-        passage = by_number.get(n)
-        if passage is None:
-            continue
-        click = f"app.perform_later('sources','open_citation',{node_id!r},{n})"
-        if n not in dropped:
-            lines.append(
-                (Span(f"[{n}] ", "$accent", click), Span(place_of(passage), "$muted", click))
-            )
-        else:
-            words = f"{glyphs.stopped} [{n}] dropped: its passage does not support it"
-            lines.append((Span(words, "$warning", click),))
+        if n in by_number:
+            click = f"app.perform_later('sources','open_citation','{node_id}/{n}')"
+            place = Span(place_of(by_number[n]), "$muted", click)
+            lines.append((Span(f"[{n}] ", "$accent", click), place))
+    dropped = [one for one in citations or () if not one.supported]
+    if dropped:
+        words = "1 citation" if len(dropped) == 1 else f"{len(dropped)} citations"
+        numbers = ", ".join(f"[{n}]" for n in dict.fromkeys(one.n for one in dropped))
+        text = f"{glyphs.stopped} {words} dropped: {numbers} without support"
+        lines.append((Span(text, "$warning"),))
+    if citations is not None and passages and not any(one.supported for one in citations):
+        lines.append((Span(f"{glyphs.stopped} no passage supports this answer", "$warning"),))
     return lines
 
 

@@ -17,14 +17,12 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Markdown, Static
 
-from app.runtime.stored_passages import load_citations
 from app.text.safe_text import SafeStream, safe_text
 from app.tui.glyphs import Glyphs
 from app.tui.textual_workarounds.answer_markdown import AnswerMarkdown
 from app.tui.textual_workarounds.laid_out_once import LaidOutOnce
 from app.tui.textual_workarounds.plain_fence import FENCE_LIMIT, PlainFence
 from app.tui.textual_workarounds.uniform_rows import UniformRows
-from app.tui.view.citations import dropped_places
 from app.tui.view.fences import FenceTracker
 from app.tui.view.messages import (
     ONLY_CHILD,
@@ -224,9 +222,9 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         markdown = self.query_one(AnswerMarkdown)
         markdown.release()
         plain = self._plain_fence
-        struck = self._take_citations(markdown)
-        whole = self._fences.open_at is None and markdown.source == self._source
-        if whole and not (plain.shown or struck):
+        markdown.citations.count = self.node.n_passages or 0
+        self._take_checked_text()
+        if not plain.shown and self._fences.open_at is None and markdown.source == self._source:
             return
         try:
             await plain.remove()
@@ -235,12 +233,13 @@ class Message(UniformRows, LaidOutOnce, Vertical):
             log.exception("Markdown could not show a complete answer; showing it as plain text")
             await self._fall_back()
 
-    def _take_citations(self, markdown: AnswerMarkdown) -> bool:
-        """Make citations links; whether some are to be struck through that were not."""
-        links = markdown.citations
-        before, links.count = links.dropped, self.node.n_passages or 0
-        links.dropped = dropped_places(load_citations(self.node.citations))
-        return links.dropped != before
+    def _take_checked_text(self) -> None:
+        """Show the answer as it is after the check of its citations."""
+        text = safe_text(self.node.text)
+        if self.node.checked_text is not None and text != self._source:
+            self._source, self._fences = text, FenceTracker()
+            self._fences.feed(text)
+            self._fences.finish()
 
     async def _fall_back(self) -> None:
         self._body = "fallback"

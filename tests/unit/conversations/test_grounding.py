@@ -8,6 +8,7 @@ from engine.api.errors import ModelNotFound
 from engine.api.snapshot import EngineState
 from engine.conversations.errors import MessageTooLong
 from engine.conversations.export import export_json
+from engine.conversations.passage_source import CheckedAnswer
 from engine.conversations.session import TreeSession
 from engine.conversations.store import Store
 from engine.conversations.tree import NodeStatus
@@ -247,11 +248,15 @@ def test_the_citations_of_a_finished_answer_are_checked_and_stored(session, stor
     text, passages, future = source.checks[0]
     assert (text, passages) == ("there [1]", found("Here."))
     assert session.view(answer).citations is None
-    future.set_result('[{"n": 1}]')
+    future.set_result(CheckedAnswer("there [unsupported]", '[{"n": 1}]'))
     (delta,) = session.pump()
     assert (delta.node_id, delta.status) == (answer, NodeStatus.DONE)
-    assert session.view(answer).citations == '[{"n": 1}]'
-    assert reopened(session, store, client).view(answer).citations == '[{"n": 1}]'
+    for one in (session, reopened(session, store, client)):
+        view = one.view(answer)
+        assert (view.text, view.citations) == ("there [unsupported]", '[{"n": 1}]')
+    assert (
+        store.node(answer).text == "there [1]"
+    )  # what was generated, and what later prompts contain
 
 
 def test_a_check_that_fails_leaves_the_answer_as_it_is(session, client, source):
@@ -271,7 +276,7 @@ def test_answers_without_passages_are_not_checked(session, client, source):
 def test_closing_saves_a_check_that_is_done(session, store, client, source):
     session.attach_source("docs")
     answer = ask(session, client, source, "where?", "there [1]", "Here.")
-    source.checks[0][2].set_result('[{"n": 1}]')
+    source.checks[0][2].set_result(CheckedAnswer("there [1]", '[{"n": 1}]'))
     session.close()
     assert store.node(answer).citations == '[{"n": 1}]'
 
