@@ -23,6 +23,10 @@ from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import check_attributes
 
 
+MAX_TOKENS = 256
+"""Length of the texts that the embedding model takes, in its tokens."""
+
+
 class _PlainParser:
     def parse(self, path: Path) -> "plain_reader.ParsedDocument":
         return plain_reader.parse(path)
@@ -141,7 +145,7 @@ class Collection:
         if record.dimensions is not None:
             vectors = PlainVectorFile.open(self._store.vector_path(record.id))
         try:
-            index = CollectionIndex(self._store, record.id, vectors, self._embed)
+            index = CollectionIndex(self._store, record.id, vectors, self.embed)
             return search(index, query, k=k, mode=mode, where=where)
         finally:
             if vectors is not None:
@@ -163,8 +167,16 @@ class Collection:
         data = Path(passage.file).read_bytes() if text is None else text.encode()
         return data[passage.section_start : passage.section_end].decode("utf-8", "replace")
 
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return self._embedder.submit(texts).result().vectors
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """[texts, dimensions] vectors of unit length, comparable with those of the chunks.
+
+        Longer texts than the embedding model takes are cut.
+
+        Raises:
+            InvalidRequest: a text is empty.
+            ModelError: the embedding model is not installed.
+        """
+        return self._embedder.submit(texts, truncate=MAX_TOKENS).result().vectors
 
 
 def _files(sources: Sequence[Source]) -> list[FoundFile]:
