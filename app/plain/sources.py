@@ -84,6 +84,8 @@ class PlainSources:
         for n in dict.fromkeys(one.n for one in citations if one.supported):
             if n in passages:
                 self._say(f"[{n}] {_place(passages[n])}")
+        if passages and not any(one.supported for one in citations):
+            self._say("(no passage supports this answer)")
         dropped = [one for one in citations if not one.supported]
         if dropped:
             numbers = ", ".join(f"[{n}]" for n in dict.fromkeys(one.n for one in dropped))

@@ -104,6 +104,7 @@ class Grounding:
         message = _with_passages(answer.asked[-1], found)
         grammar = None if self._source is None else self._source.grammar(found)
         answer.answers_from(message, grammar)
+        answer.faithful = True
         for other in conversation.answers.values():
             if other.finding is finding:
                 other.finding = None

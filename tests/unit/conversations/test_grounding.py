@@ -5,6 +5,7 @@ import sqlite3
 import pytest
 
 from engine.api.errors import ModelNotFound
+from engine.api.generation_defaults import GenerationDefaults
 from engine.api.snapshot import EngineState
 from engine.conversations.errors import MessageTooLong
 from engine.conversations.export import export_json
@@ -75,6 +76,25 @@ def test_a_message_waits_for_its_passages_and_is_answered_from_them(session, cli
     assert "[1] Here.\n[2] There.\n\nwhere?" in prompt(client)
     assert client.requests[0].sampling.grammar.source == "cites up to 2"
     assert (question.text, question.n_passages, answer.n_passages) == ("where?", 2, 2)
+
+
+def test_the_first_answer_to_passages_is_greedy_and_further_ones_are_sampled(
+    session, client, source
+):
+    session.attach_source("docs")
+    client.generation_defaults = GenerationDefaults(temperature=0.7, repetition_penalty=1.2)
+    ask(session, client, source, "where?", "there [1]", "Here.")
+    session.regenerate()
+    first, second = (request.sampling for request in client.requests)
+    assert (first.temperature, first.repetition_penalty, first.stop) == (0.0, 1.0, ("\n\n",))
+    assert (second.temperature, second.repetition_penalty, second.stop) == (0.7, 1.2, ())
+
+
+def test_sampling_parameters_of_the_user_apply_to_answers_from_passages(session, client, source):
+    session.attach_source("docs")
+    session.change_sampling({"temperature": 0.9})
+    ask(session, client, source, "where?", "there [1]", "Here.")
+    assert client.requests[0].sampling.temperature == 0.9
 
 
 def test_without_sources_nothing_is_searched_and_no_grammar_applies(session, client, source):
