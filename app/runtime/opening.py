@@ -104,18 +104,15 @@ def open_sources(
             MINILM.name, progress=lambda now: report(now.done, now.total)
         )
 
-    own = embedder(settings) if engine is None else None
-    library = SourceLibrary(
-        settings.retrieval,
-        own or engine.embedder,
-        install=install,  # type: ignore[union-attr]
-    )
-    try:
+    with ExitStack() as stack:
+        if engine is None:
+            encoder = embedder(settings)
+            stack.callback(encoder.close)
+        else:
+            encoder = engine.embedder
+        library = SourceLibrary(settings.retrieval, encoder, install=install)
+        stack.callback(library.close)
         yield library
-    finally:
-        library.close()
-        if own is not None:
-            own.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.runtime.source_library import SourceLibrary, build_added
-from app.runtime.source_views import DocumentView
+from app.runtime.source_views import CollectionView, DocumentView
 from app.runtime.stored_passages import (
     StoredCitation,
     StoredPassage,
@@ -49,7 +49,7 @@ class SourceActions:
         self._library = library
         self._residency = PassageResidency(app.session, app.client)
         self._documents: dict[str, Future[tuple[DocumentView, ...]]] = {}
-        self._collections: Future[object] | None = None
+        self._collections: Future[tuple[CollectionView, ...]] | None = None
         if library is not None:
             library.on_wake(lambda: app.frame_clock.wake())
 
@@ -397,7 +397,7 @@ def _shown(passage: StoredPassage, citations: Sequence[StoredCitation]) -> Shown
     return ShownPassage(passage, cited)
 
 
-def _problem(reading: "Future[object] | None") -> str:
+def _problem(reading: "Future[tuple[CollectionView, ...]] | None") -> str:
     """Why the collections could not be read; empty if that is not known, or they can."""
     if reading is None or not reading.done() or reading.cancelled():
         return ""

@@ -148,9 +148,9 @@ class PassageScreen(Dialog[None]):
         rows, lit = build_passage(self._opened, cells)
         page.query_one(Lines).show_lines([*lines, *rows])
         top = len(lines) + lit
-        self.call_after_refresh(self._scroll_to, top)
+        self.call_after_refresh(self._show_row, top)
 
-    def _scroll_to(self, row: int) -> None:
+    def _show_row(self, row: int) -> None:
         page = self.query_one(PassagePage)
         height = page.scrollable_content_region.height
         # With a third of the page above it, what leads to the passage can be read.
