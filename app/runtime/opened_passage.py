@@ -5,6 +5,7 @@ the passage is what the model has read, so it is shown in any case.
 """
 
 from pathlib import Path
+from typing import NamedTuple
 
 from app.runtime.source_views import OpenedPassage, Piece
 from app.runtime.stored_passages import StoredPassage
@@ -14,22 +15,34 @@ AROUND_BYTES = 6_000
 _ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be", "cp1252", "latin-1")
 
 
+class Section(NamedTuple):
+    """A part of the extracted text of a document.
+
+    Attributes:
+        data: its UTF-8.
+        start: the offset of its first byte.
+    """
+
+    data: bytes
+    start: int
+
+
 def open_passage(
-    passage: StoredPassage, cited: tuple[int, int] | None, *, extracted: bytes | None = None
+    passage: StoredPassage, cited: tuple[int, int] | None, *, section: Section | None = None
 ) -> OpenedPassage:
     """The passage with the text around it. Reads a part of the file.
 
     Args:
         passage: the passage.
         cited: byte offsets of the words to light, in the passage's text; None lights all of it.
-        extracted: UTF-8 of the extracted text that the spans refer to, for `spans_of == "text"`; None if it
-            is no longer stored.
+        section: the part around it of the extracted text that the spans refer to, for `spans_of == "text"`;
+            None if that is no longer stored.
     """
     name = Path(passage.file).name
     if passage.spans_of == "text":
-        if extracted is None:
-            return _alone(passage, cited, f"The text of {name} is no longer in the collection.")
-        window = _cut(passage, extracted, 0)
+        if section is None:
+            return _alone(passage, cited, f"{name} is no longer in the collection.")
+        window = _cut(passage, section.data, section.start, whole=True)
     else:
         try:
             window = _read(passage)
@@ -56,21 +69,24 @@ def _read(passage: StoredPassage) -> tuple[bytes, bytes, bytes]:
     with path.open("rb") as file:
         file.seek(begin)
         data = file.read(passage.end + AROUND_BYTES - begin)
-    return _cut(passage, data, begin)
+    return _cut(passage, data, begin, whole=begin == 0)
 
 
-def _cut(passage: StoredPassage, data: bytes, begin: int) -> tuple[bytes, bytes, bytes]:
+def _cut(
+    passage: StoredPassage, data: bytes, begin: int, *, whole: bool
+) -> tuple[bytes, bytes, bytes]:
     """Bytes before, of and after the passage; those around it begin and end with a line, if they can.
 
     Args:
         passage: the passage.
         data: a part of the document.
         begin: its offset.
+        whole: whether it begins with a line.
     """
     start, end = passage.start - begin, passage.end - begin
     first = max(0, start - AROUND_BYTES)
     before, after = data[first:start], data[end : end + AROUND_BYTES]
-    if first + begin > 0 and b"\n" in before:
+    if (first > 0 or not whole) and b"\n" in before:
         before = before.split(b"\n", 1)[1]
     if len(after) == AROUND_BYTES and b"\n" in after:
         after = after.rsplit(b"\n", 1)[0]

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from app.runtime.opened_passage import open_passage
+from app.runtime.opened_passage import Section, open_passage
 from app.runtime.source_views import CollectionView, DocumentView, IndexJob, OpenedPassage
 from app.runtime.stored_passages import (
     StoredCitation,
@@ -21,9 +21,12 @@ from app.runtime.stored_passages import (
     dump_passages,
     load_passages,
 )
+from engine.api.chat import ChatMessage
 from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.api.grammar import Grammar
+from engine.api.snapshot import ModelInfo
 from engine.conversations.passage_source import CheckedAnswer, FoundPassages
+from engine.conversations.submission import SMALL_MODEL_PARAMETERS
 from engine.retrieval.api.errors import UnknownCollection
 
 if TYPE_CHECKING:
@@ -47,8 +50,6 @@ _TOKENS_PER_TOKEN = 1.3
 """Tokens of a generating model per token of the embedding model, an estimate that is rarely exceeded."""
 _LONGEST_TEXT = 256
 """Tokens at which the embedding model cuts a text that is compared."""
-_SHORT_WORDS = 5
-"""A question with fewer words than this is searched for together with the one before it."""
 _MENTION = re.compile(r"(?<!\S)@([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?!\S)")
 
 
@@ -140,11 +141,20 @@ class SourceLibrary:
     # PassageSource.
 
     def find(
-        self, names: Sequence[str], question: str, *, earlier: Sequence[str], room: int | None
+        self,
+        names: Sequence[str],
+        question: str,
+        *,
+        earlier: Sequence[str],
+        model: ModelInfo | None,
+        room: int | None,
     ) -> "Future[FoundPassages]":
         """See `PassageSource.find`."""
-        query = query_of(question, earlier)
-        return self._search_thread(lambda: self._find(tuple(names), query, room))
+        chosen, before = tuple(names), tuple(earlier)
+        small = model is not None and model.parameters < SMALL_MODEL_PARAMETERS
+        return self._search_thread(
+            lambda: self._find(chosen, query_of(question, before), room, small=small)
+        )
 
     def grammar(self, found: FoundPassages) -> Grammar | None:
         """See `PassageSource.grammar`."""
@@ -213,10 +223,10 @@ class SourceLibrary:
         library = self._opened()
         found = []
         for record in library.collections():
-            documents = library.open(record.name).documents()
-            failed = sum(one.status == "failed" for one in documents)
-            chunks = sum(one.chunks for one in documents)
-            found.append(CollectionView(record.name, len(documents) - failed, chunks, failed))
+            counts = library.open(record.name).counts
+            found.append(
+                CollectionView(record.name, counts.documents, counts.chunks, counts.failed)
+            )
         self.collections = tuple(found)
         return self.collections
 
@@ -269,20 +279,23 @@ class SourceLibrary:
         return tuple(sorted(found, key=lambda one: (not one.problem, one.path)))
 
     def _open(self, passage: StoredPassage, cited: tuple[int, int] | None) -> OpenedPassage:
-        extracted = None
-        if passage.spans_of == "text":
-            extracted = self._extracted(passage)
-        return open_passage(passage, cited, extracted=extracted)
+        section = self._section(passage) if passage.spans_of == "text" else None
+        return open_passage(passage, cited, section=section)
 
-    def _extracted(self, passage: StoredPassage) -> bytes | None:
-        """The extracted text of a passage's document, if it is still there."""
+    def _section(self, passage: StoredPassage) -> Section | None:
+        """The section of extracted text around a passage, if its document is still there."""
         try:
-            text = self._opened().open(passage.collection).text(passage.file)
+            collection = self._opened().open(passage.collection)
+            chunk = collection.passage(passage.chunk_id)
+            if chunk is None or chunk.file != passage.file:
+                return None
+            return Section(collection.section(chunk).encode(), chunk.section_start)
         except PravahaError:
             return None
-        return text.encode("utf-8", "surrogatepass")
 
-    def _find(self, names: Sequence[str], query: str, room: int | None) -> FoundPassages:
+    def _find(
+        self, names: Sequence[str], query: str, room: int | None, *, small: bool
+    ) -> FoundPassages:
         from engine.retrieval.answering.answerer import DEFAULT_K, MAX_PASSAGE_TOKENS
         from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence
         from engine.retrieval.answering.fitting import fit_sources
@@ -312,7 +325,7 @@ class SourceLibrary:
             section=lambda one: origin[one.chunk_id].section(one),
         )
         names_of = {chunk: collection.name for chunk, collection in origin.items()}
-        return found_passages(sources, names_of)
+        return found_passages(sources, names_of, small=small)
 
     def _count_tokens(self, text: str) -> int:
         """About the length of a text in tokens of the generating model, which this thread must not ask."""
@@ -343,22 +356,27 @@ class SourceLibrary:
 
 
 def query_of(question: str, earlier: Sequence[str]) -> str:
-    """What is searched for: the question without names of collections; a short one after its forerunner."""
-    words = _MENTION.sub(" ", question).split()
-    before = _MENTION.sub(" ", earlier[-1]).split() if earlier and len(words) < _SHORT_WORDS else []
-    return " ".join([*before, *words]) or question
+    """What is searched for: the question without names of collections, after the one that it refers to."""
+    from engine.retrieval.answering.follow_up import standalone_query
+
+    asked, *before = (" ".join(_MENTION.sub(" ", one).split()) for one in (question, *earlier[-1:]))
+    history: list[ChatMessage] = [{"role": "user", "content": one} for one in before]
+    return standalone_query(asked, history) or question
 
 
-def found_passages(sources: "Sequence[Source]", collections: Mapping[int, str]) -> FoundPassages:
+def found_passages(
+    sources: "Sequence[Source]", collections: Mapping[int, str], *, small: bool
+) -> FoundPassages:
     """Sources as the model reads them and as they are stored.
 
     Args:
         sources: numbered from 1, at least one.
         collections: the name of the collection of each chunk.
+        small: whether a small model reads them.
     """
-    from engine.retrieval.answering.prompt import INSTRUCTION, passage_block
+    from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, passage_block
 
-    before = f"{INSTRUCTION}\n\n"
+    before = f"{SHORT_INSTRUCTION if small else INSTRUCTION}\n\n"
     stored = [
         _stored(
             collections[source.passage.chunk_id],

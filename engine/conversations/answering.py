@@ -333,12 +333,7 @@ class Answering:
 
     def pump(self) -> list[NodeDelta]:
         """Drain the engine's output; returns the changes. Costs microseconds if there are none."""
-        if not (
-            self._active
-            or self._submitter.abandoned
-            or self._submitting
-            or self.checking
-        ):
+        if not (self._active or self._submitter.abandoned or self._submitting or self.checking):
             return []
         deltas, self._pending_deltas = self._pending_deltas, []
         deltas += self._grounding.collect()

@@ -15,6 +15,7 @@ from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, replace
 
 from engine.api.errors import InvalidRequest, PravahaError
+from engine.api.snapshot import ModelInfo
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import Answer
 from engine.conversations.conversation import Conversation
@@ -72,21 +73,17 @@ class Grounding:
         if self._source is None:
             return
         *before, message = answers[0].asked
+        model = self._client.snapshot().model
         earlier = [node.text for node in before if node.kind is NodeKind.USER]
         finding = self._source.find(
             _sources(conversation, answers[0].asked),
             message.text,
             earlier=earlier,
-            room=self._room(conversation),
+            model=model,
+            room=None if model is None else _room(conversation, model),
         )
         for answer in answers:
             answer.finding = finding
-
-    def _room(self, conversation: Conversation) -> int | None:
-        model = self._client.snapshot().model
-        if model is None:
-            return None
-        return max(0, model.context_length - conversation.context_used()) // _ROOM_SHARE
 
     def is_ready(self, conversation: Conversation, answer: Answer, deltas: list[NodeDelta]) -> bool:
         """Whether an answer can be submitted; takes what was found for its message.
@@ -157,6 +154,10 @@ def found_of(message: Node) -> FoundPassages | None:
     if message.passages is None or message.n_passages is None:
         return None
     return FoundPassages(message.context or "", message.passages, message.n_passages)
+
+
+def _room(conversation: Conversation, model: ModelInfo) -> int:
+    return max(0, model.context_length - conversation.context_used()) // _ROOM_SHARE
 
 
 def _sources(conversation: Conversation, asked: Sequence[Node]) -> tuple[str, ...]:

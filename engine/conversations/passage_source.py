@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engine.api.grammar import Grammar
+from engine.api.snapshot import ModelInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,13 @@ class PassageSource(Protocol):
     """
 
     def find(
-        self, names: Sequence[str], question: str, *, earlier: Sequence[str], room: int | None
+        self,
+        names: Sequence[str],
+        question: str,
+        *,
+        earlier: Sequence[str],
+        model: ModelInfo | None,
+        room: int | None,
     ) -> "Future[FoundPassages]":
         """Find passages for a message.
 
@@ -59,6 +66,7 @@ class PassageSource(Protocol):
             names: the attached collections, at least one.
             question: the message.
             earlier: the messages of the user before it on the branch, oldest first.
+            model: what answers; None while it is being loaded.
             room: most tokens that the passages should have in the prompt; None if that is not known.
 
         Returns:

@@ -44,7 +44,13 @@ class FakePassages:
         self.checks: list[tuple[str, FoundPassages, Future[CheckedAnswer]]] = []
 
     def find(
-        self, names: Sequence[str], question: str, *, earlier: Sequence[str], room: int | None
+        self,
+        names: Sequence[str],
+        question: str,
+        *,
+        earlier: Sequence[str],
+        model,
+        room: int | None,
     ) -> "Future[FoundPassages]":
         self.searches.append(Search(tuple(names), question, tuple(earlier), room))
         return self.searches[-1].future

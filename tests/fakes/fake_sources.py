@@ -140,7 +140,7 @@ class FakeSources:
         )  # fmt: skip
         return done(OpenedPassage(tuple(one for one in pieces if one.text)))
 
-    def find(self, names, question, *, earlier, room) -> Future:
+    def find(self, names, question, *, earlier, model, room) -> Future:
         self.searched.append((tuple(names), question))
         passages = self.found.popleft() if self.found else ()
         context, stored = "", []

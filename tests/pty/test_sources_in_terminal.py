@@ -86,7 +86,11 @@ def test_a_person_fills_a_collection_asks_it_opens_the_citation_and_finds_it_aft
     # What the folder does not say is not answered.
     terminal.type("i")
     terminal.wait_for("PROMPT")
-    submit(terminal, "How do I bake bread with sourdough?", "The attached documents do not answer this.")
+    submit(
+        terminal,
+        "How do I bake bread with sourdough?",
+        "The attached documents do not answer this.",
+    )
     terminal.type(CTRL_Q)
     assert terminal.exit_status() == 0
 
