@@ -241,12 +241,12 @@ def _passages(state: SourcesState, cells: int) -> list[tuple[RowId | None, Line]
 
 def _verdict(n: int, state: SourcesState) -> tuple[str, str]:
     """The word for what became of a passage in the answer, and its style."""
+    own = [one.supported for one in state.citations or () if one.n == n]
+    if own and not any(own):
+        return "dropped", "$warning"
     if n not in state.cited:
         return "", ""
-    if state.citations is None:
-        return "cited", "$muted"
-    own = [one.supported for one in state.citations if one.n == n]
-    return ("dropped", "$warning") if own and not any(own) else ("cited", "bold $success")
+    return "cited", "$muted" if state.citations is None else "bold $success"
 
 
 def place_of(passage: StoredPassage) -> str:
