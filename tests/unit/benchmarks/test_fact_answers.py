@@ -2,7 +2,6 @@
 
 import pytest
 
-from benchmarks.fact_documents import LabelledSentence, Question
 from benchmarks.fact_answers import (
     citations,
     declined_by_kind,
@@ -13,6 +12,7 @@ from benchmarks.fact_answers import (
     support,
     supported,
 )
+from benchmarks.fact_documents import LabelledSentence, Question
 
 TEXT = "# Lemal pump\n\nThe Lemal pump is kept in order by Bugal Modedur. It weighs 40 kilograms.\n"
 
