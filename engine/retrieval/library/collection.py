@@ -25,7 +25,7 @@ from engine.retrieval.indexing.walking import (
 )
 from engine.retrieval.indexing.watching import watch_changes
 from engine.retrieval.library.doctor import DoctorReport, examine
-from engine.retrieval.library.sections import section_text
+from engine.retrieval.library.sections import document_text, section_text
 from engine.retrieval.library.vector_files import VectorFiles
 from engine.retrieval.search.hybrid import search
 from engine.retrieval.store.collection_index import CollectionIndex
@@ -287,6 +287,18 @@ class Collection:
             UnknownDocument: the document was deleted.
         """
         return section_text(self._store, passage)
+
+    def text(self, path: str | Path) -> str:
+        """The text of a document: that of its file, or the text extracted from it.
+
+        Raises:
+            UnknownDocument: there is no such document.
+        """
+        wanted = absolute_pattern(os.fspath(path))
+        for one in self.documents({"type": "eq", "key": "file", "value": wanted}):
+            if one.status == "ready":
+                return document_text(self._store, one)
+        raise UnknownDocument(f"{self.name} has no document {wanted}.", param="path")
 
     def doctor(self) -> DoctorReport:
         """Compare the files of the collection with each other and with the documents; reads everything.
