@@ -40,7 +40,9 @@ def found() -> list[Passage]:
 
 def order(client: ScriptedClient, k: int) -> list[int]:
     options = AnswerOptions(k=k, rerank=True)
-    return [one.chunk_id for one in ask(Documents(*found()), QUESTION, client, options=options).passages]
+    return [
+        one.chunk_id for one in ask(Documents(*found()), QUESTION, client, options=options).passages
+    ]
 
 
 def test_the_passage_that_makes_the_question_likely_comes_first():
