@@ -260,5 +260,3 @@ def _settled(text: str) -> str:
 
 def _key(sentence: str) -> str:
     return " ".join(sentence.split()).casefold()
-
-

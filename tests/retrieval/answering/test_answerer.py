@@ -21,7 +21,9 @@ from tests.fakes.scripted_client import ScriptedClient
 from tests.retrieval.answering.passages import embed, passage
 
 PORT = passage("The server listens on port 8000 by default.", chunk_id=1, dense=0.7)
-QUEUE = passage("A queue blocks when it is full.", chunk_id=2, document_id=2, file="/docs/b.md", dense=0.6)
+QUEUE = passage(
+    "A queue blocks when it is full.", chunk_id=2, document_id=2, file="/docs/b.md", dense=0.6
+)
 
 
 class Documents:
@@ -43,7 +45,9 @@ class Documents:
 
 
 def test_answers_with_checked_citations():
-    client = ScriptedClient(["The server listens on port 8000 [1]. A queue blocks when it is full [1]."])
+    client = ScriptedClient(
+        ["The server listens on port 8000 [1]. A queue blocks when it is full [1]."]
+    )
     shown: list[str] = []
     answer = ask(Documents(PORT, QUEUE), "Which port?", client, on_text=shown.append)
     assert answer.text == (
@@ -177,7 +181,9 @@ def test_a_follow_up_is_searched_with_the_question_before():
     assert documents.queries[0][0] == "Which port does the server use? How do I change it?"
     assert answer.query == documents.queries[0][0]
     prompt = client.prompt_text()
-    assert prompt.index("It is 8000.") < prompt.index("[1] a.md") < prompt.index("How do I change it?")
+    assert (
+        prompt.index("It is 8000.") < prompt.index("[1] a.md") < prompt.index("How do I change it?")
+    )
 
 
 @pytest.mark.parametrize(("parameters", "told"), [(135_000_000, False), (8_000_000_000, True)])
