@@ -18,8 +18,10 @@ from engine.api.snapshot import EngineSnapshot, EngineState
 from engine.models.progress import ProgressCallback, ignore_progress
 
 if TYPE_CHECKING:
-    from engine.api.config import EngineConfig
+    from app.runtime.source_library import SourceLibrary
+    from engine.api.config import EmbeddingPrecision, EngineConfig
     from engine.clients.engine_client import EngineClient
+    from engine.conversations.passage_source import PassageSource
     from engine.conversations.session import TreeSession
     from engine.embedding.embedder import Embedder
     from engine.models.record import InstalledModel
@@ -72,15 +74,51 @@ def _config_of(settings: Settings, path: Path, name: str, niceness: int) -> "Eng
     return replace(settings.engine_config(path, name), niceness=niceness)
 
 
-def embedder(settings: Settings) -> "Embedder":
-    """The embedding model of the user's store, which is opened on first use."""
+def embedder(settings: Settings, *, precision: "EmbeddingPrecision" = "f32") -> "Embedder":
+    """The embedding model of the user's store, which is opened on first use.
+
+    Args:
+        settings: the settings.
+        precision: as in `Embedder`; int8 for indexing documents.
+    """
     from engine.embedding.embedder import Embedder, installed_encoder
 
     return Embedder(
         lambda: installed_encoder(settings.models),
+        precision=precision,
         threads=settings.threads,
         dispatch=settings.dispatch,
     )
+
+
+@contextmanager
+def open_sources(
+    settings: Settings, engine: "AsyncPravahaEngine | None"
+) -> "Iterator[SourceLibrary]":
+    """The user's collections of documents; closed at the end.
+
+    Args:
+        settings: the settings.
+        engine: its embedding model is used; None, as for a server's engine, opens one here.
+    """
+    from app.runtime.source_library import SourceLibrary
+    from engine.models.demo import MINILM
+    from engine.models.store import ModelStore
+
+    def install(report: Callable[[int, int], None]) -> None:
+        ModelStore(settings.models).add(
+            MINILM.name, progress=lambda now: report(now.done, now.total)
+        )
+
+    with ExitStack() as stack:
+        if engine is None:
+            encoder = embedder(settings)
+            stack.callback(encoder.close)
+        else:
+            encoder = engine.embedder
+        library = SourceLibrary(settings.retrieval, encoder, install=install)
+        stack.callback(library.close)
+        yield library
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +206,7 @@ def open_session(
     resume: bool,
     new_id: Callable[[], str] | None = None,
     background: bool = False,
+    passages: "PassageSource | None" = None,
 ) -> "Iterator[TreeSession]":
     """The user's conversations with `client` as their engine; saved and closed at the end.
 
@@ -177,6 +216,7 @@ def open_session(
         resume: open the last conversation instead of an empty one.
         new_id: returns increasing ids; None takes ULIDs.
         background: as `TreeSession`.
+        passages: as `TreeSession`.
 
     Raises:
         StoreError: the conversation database can't be used.
@@ -200,6 +240,7 @@ def open_session(
             stop_repetition=settings.stop_repetition,
             background=background,
             guard=open_conversation_guard(settings),
+            passages=passages,
         )
         stack.callback(session.close)
         yield session

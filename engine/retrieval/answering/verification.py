@@ -79,7 +79,10 @@ class DroppedCitation:
 
 @dataclass(frozen=True, slots=True)
 class CheckedSentence:
-    """A sentence of the answer and the numbers it cites; `supported` is None if it says too little to check."""
+    """A sentence of the answer and the numbers it cites.
+
+    `supported` is None if it says too little to be checked.
+    """
 
     text: str
     supported: bool | None
