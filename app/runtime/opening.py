@@ -74,8 +74,13 @@ def _config_of(settings: Settings, path: Path, name: str, niceness: int) -> "Eng
     return replace(settings.engine_config(path, name), niceness=niceness)
 
 
-def embedder(settings: Settings, precision: "EmbeddingPrecision" = "f32") -> "Embedder":
-    """The embedding model of the user's store, which is opened on first use."""
+def embedder(settings: Settings, *, precision: "EmbeddingPrecision" = "f32") -> "Embedder":
+    """The embedding model of the user's store, which is opened on first use.
+
+    Args:
+        settings: the settings.
+        precision: as in `Embedder`; int8 for indexing documents.
+    """
     from engine.embedding.embedder import Embedder, installed_encoder
 
     return Embedder(
