@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands.outcome import EXIT_ERROR, EXIT_INTERRUPTED, one_sentence_errors
-from app.commands.rag import JsonOption, NameArgument, passage_fields, rag_app
+from app.commands.rag import JsonOption, NameArgument, passage_fields
+from app.commands.rag import rag_app as rag_app
 from app.commands.setting_options import refuse_remote_contradictions, setting_options
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from engine.retrieval.answering.verification import Citation
     from engine.retrieval.api.passage import Passage
 
+__all__ = ["answer_fields", "ask", "rag_app"]
+
 
 @rag_app.command()
 @setting_options("engine", "sampling", "guardrails", "remote")
@@ -30,7 +33,8 @@ def ask(
     name: NameArgument,
     question: Annotated[str, typer.Argument(help="The question; - reads standard input.")],
     k: Annotated[
-        int | None, typer.Option("-k", min=1, max=64, help="The largest number of passages.")
+        int | None,
+        typer.Option("-k", min=1, max=64, help="The largest number of passages; by default 3."),
     ] = None,
     min_evidence: Annotated[
         float | None,
@@ -41,15 +45,23 @@ def ask(
             "-1 asks the model always.",
         ),
     ] = None,
+    rerank: Annotated[
+        bool,
+        typer.Option(
+            "--rerank",
+            help="Let the model order the first five passages: the right one is found more often, the answer "
+            "begins later.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
     *,
     flags: dict[str, Any],
 ) -> None:
     """Answer a question from a collection, with citations.
 
-    Each citation is checked: one whose passage does not support the sentence is dropped and shown as
-    [unsupported]. If the documents do not answer the question, the answer says so. Greedy unless
-    --temperature is given.
+    Each citation is checked: one whose passage does not support the sentence is dropped, and its place is
+    marked as unsupported. If the documents do not answer the question, the answer says so. Greedy
+    unless --temperature is given.
     """
     given = {**(context.obj or {}), **flags}
     refuse_remote_contradictions(given)
@@ -61,11 +73,19 @@ def ask(
         text = (sys.stdin.read() if question == "-" else question).strip()
         if not text:
             raise InvalidRequest("The question is empty.")
-        status = _answer(settings, name, text, _options(settings, k, min_evidence), as_json=as_json)
+        status = _answer(
+            settings,
+            name,
+            text,
+            _options(settings, k, min_evidence, rerank=rerank),
+            as_json=as_json,
+        )
     raise typer.Exit(status)
 
 
-def _options(settings: "Settings", k: int | None, min_evidence: float | None) -> "AnswerOptions":
+def _options(
+    settings: "Settings", k: int | None, min_evidence: float | None, *, rerank: bool
+) -> "AnswerOptions":
     from dataclasses import replace
 
     from engine.api.generation_defaults import GenerationDefaults
@@ -74,7 +94,8 @@ def _options(settings: "Settings", k: int | None, min_evidence: float | None) ->
     sampling = settings.sampling().for_model(GenerationDefaults())
     if not settings.is_set("temperature"):
         sampling = replace(sampling, temperature=0.0)
-    options = AnswerOptions(sampling=replace(sampling, max_tokens=settings.max_tokens))
+    sampling = replace(sampling, max_tokens=settings.max_tokens)
+    options = AnswerOptions(sampling=sampling, rerank=rerank)
     if k is not None:
         options = replace(options, k=k)
     return options if min_evidence is None else replace(options, min_evidence=min_evidence)

@@ -2,8 +2,8 @@
 
 import hashlib
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +20,7 @@ from engine.retrieval.store.new_document import NewDocument
 _BLOCK = 1 << 20
 _FILES_AHEAD = 64
 _BYTES_AHEAD = 32 << 20
+_POLL_S = 0.1
 
 
 class Parser(Protocol):
@@ -60,6 +61,7 @@ def prepare_files(
     counter: TokenCounter,
     *,
     threads: int,
+    cancelled: Callable[[], bool],
 ) -> Iterator[Prepared]:
     """Read files on other threads, some ahead of the caller; in their order.
 
@@ -69,6 +71,7 @@ def prepare_files(
         parser: reads their text.
         counter: counts tokens as the embedding model does.
         threads: how many files are read at a time.
+        cancelled: asked while the next file is waited for; ends the iteration.
     """
     todo = iter(files)
     ahead: deque[tuple[FoundFile, Future[Prepared]]] = deque()
@@ -87,9 +90,14 @@ def prepare_files(
                 return
             file, future = ahead.popleft()
             ahead_bytes -= file.size
+            while not future.done():
+                wait([future], timeout=_POLL_S)
+                if cancelled():
+                    return
             yield future.result()
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        # A caller that stops early does not wait for the files that are being read.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def prepare(
