@@ -1,6 +1,7 @@
 """Reads files: hash, text and chunks. Several at a time, handed on in their order."""
 
 import hashlib
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -132,7 +133,9 @@ def content_hash(path: str) -> str:
         OSError: it cannot be read.
     """
     digest = hashlib.blake2b(digest_size=20)
-    with open(path, "rb", buffering=0) as file:
+    # A file that a pipe has replaced since it was found is not waited for.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb", buffering=0) as file:
         while block := file.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
