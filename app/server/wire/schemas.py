@@ -9,15 +9,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     ValidationInfo,
 )
 
 from agents.runs.approvals import Decision
+from app.server.wire.body import Body
 from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS
 from engine.api.residency import new_pin_id
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
@@ -36,12 +35,6 @@ MAX_LOGPROB_TOKENS = 64
 COMPLETION_DEFAULT_TOKENS = 16
 
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
-
-
-class Body(BaseModel):
-    """Base of all bodies and of the objects in them."""
-
-    model_config = ConfigDict(strict=True, extra="allow", frozen=True, allow_inf_nan=False)
 
 
 def _one_or_many(value: Any) -> Any:

@@ -1,0 +1,90 @@
+"""`StoreCollections`: the vector stores as collections of a library of their own.
+
+The library is beside the user's, not the same: clients of the API see none of the user's collections, and
+neither waits for the other's writer. A collection is created with its first file.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from app.server.retrieval.records import AttributeValue
+from engine.retrieval.api.errors import UnknownCollection, Unreadable
+from engine.retrieval.api.passage import Passage
+from engine.retrieval.library.collection import Collection
+from engine.retrieval.library.library import Library
+
+_VECTOR_BYTES = {"f32": 4, "f16": 2, "int8": 1}
+
+
+class StoreCollections:
+    """Thread-safe; one thread at a time may change collections."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    def close(self) -> None:
+        """Close the library."""
+        self._library.close()
+
+    def add(
+        self,
+        store_id: str,
+        path: Path,
+        attributes: Mapping[str, AttributeValue],
+        *,
+        cancelled: Callable[[], bool],
+    ) -> int | None:
+        """Index a file, or give it other attributes if it is indexed.
+
+        Args:
+            store_id: the vector store.
+            path: the file.
+            attributes: its attributes.
+            cancelled: asked often; ends it early.
+
+        Returns:
+            The bytes that the file and its vectors take; None if it was cancelled.
+
+        Raises:
+            Unreadable: the file has no text that can be indexed.
+            PravahaError: the library or the embedding model cannot be used.
+        """
+        collection = self._open(store_id) or self._library.create(store_id)
+        report = collection.add([path], attributes=attributes, cancelled=cancelled)
+        if report.cancelled:
+            return None
+        if report.failed:
+            raise Unreadable(report.failed[0].reason)
+        (document,) = (one for one in collection.documents() if one.path == str(path))
+        record = collection.record
+        vector = (record.dimensions or 0) * _VECTOR_BYTES[record.vector_type]
+        return document.size + document.chunks * vector
+
+    def remove(self, store_id: str, path: Path) -> None:
+        """Erase a file from every index. Idempotent."""
+        collection = self._open(store_id)
+        if collection is not None and any(one.path == str(path) for one in collection.documents()):
+            collection.remove(path)
+
+    def drop(self, store_id: str) -> None:
+        """Erase a collection. Idempotent."""
+        if self._open(store_id) is not None:
+            self._library.remove(store_id)
+
+    def search(
+        self, store_id: str, query: str, *, k: int, where: Mapping[str, object] | None
+    ) -> list[Passage]:
+        """The passages that fit a query best, best first; none in a store without a file."""
+        collection = self._open(store_id)
+        return [] if collection is None else collection.search(query, k=k, where=where)
+
+    def text(self, store_id: str, path: Path) -> str:
+        """The text of a file as it was indexed."""
+        collection = self._open(store_id)
+        return "" if collection is None else collection.text(path)
+
+    def _open(self, store_id: str) -> Collection | None:
+        try:
+            return self._library.open(store_id)
+        except UnknownCollection:
+            return None
