@@ -1,0 +1,179 @@
+"""`Cutter`: chooses the spans of the chunks of one text.
+
+Invariants, which `split`'s property tests check: spans are in order; each ends behind the one before it; no
+span is longer than the budget; between two spans lies only white space.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+
+from engine.retrieval.chunking.boundaries import Strength
+from engine.retrieval.chunking.span import Span
+from engine.retrieval.chunking.token_counter import TokenCounter
+
+_CHARACTERS_PER_TOKEN = 16
+"""Bounds spans of words that the tokenizer does not know, each of which is one token, however long."""
+_VISIBLE = re.compile(r"\S")
+_WORDS_BACK = 48
+"""Pieces that are looked through for the last space before a cut that has no better place."""
+
+
+class Cutter:
+    """Cuts one text. All offsets are characters."""
+
+    def __init__(
+        self,
+        text: str,
+        counter: TokenCounter,
+        boundaries: Sequence[tuple[int, Strength]],
+        budget: int,
+        overlap: int,
+    ) -> None:
+        """Count the text.
+
+        Args:
+            text: the text.
+            counter: counts its tokens.
+            boundaries: see `find_boundaries`.
+            budget: the longest span, in tokens, without special tokens.
+            overlap: the longest repetition, in tokens; less than half of the budget.
+        """
+        self._text, self._counter = text, counter
+        self._budget, self._overlap = budget, overlap
+        self._most_characters = budget * _CHARACTERS_PER_TOKEN
+        pieces = counter.pieces(text, budget, self._most_characters // 2)
+        self._starts = pieces.starts.tolist()
+        self._before = pieces.before.tolist()
+        self._forced = [self._starts[index] for index in pieces.forced]
+        usable = [one for one in boundaries if self._is_between_words(one[0])]
+        self._places = [place for place, _ in usable]
+        self._strengths = [strength for _, strength in usable]
+        self._headings = [place for place, one in usable if one == Strength.HEADING]
+
+    def tokens_between(self, start: int, end: int) -> int:
+        """Number of tokens of a range."""
+        return self._tokens_before(end) - self._tokens_before(start)
+
+    def spans(self) -> list[Span]:
+        """The spans, in order, without white space around them but the indentation of their first line."""
+        spans = list(self._cut())
+        return spans if self._counter.exact else list(self._checked(spans))
+
+    def _cut(self) -> Iterator[Span]:
+        start = covered = 0
+        while (start := self._skip_blank_lines(start)) < len(self._text):
+            end = self._end(start, covered)
+            yield self._span(start, end)
+            covered, start = end, self._next_start(start, end)
+
+    def _span(self, start: int, end: int) -> Span:
+        trimmed = start + len(self._text[start:end].rstrip())
+        return Span(start, trimmed, self.tokens_between(start, trimmed))
+
+    def _skip_blank_lines(self, start: int) -> int:
+        """The beginning of the first line with something visible, or the end of the text."""
+        visible = _VISIBLE.search(self._text, start)
+        if visible is None:
+            return len(self._text)
+        return max(start, self._text.rfind("\n", start, visible.start()) + 1)
+
+    def _end(self, start: int, covered: int) -> int:
+        """Where the span that begins at `start` ends; behind `covered`."""
+        tokens = self._tokens_before(start)
+        last = self._reach(start, tokens)
+        minimum = self._budget // 4
+        index = bisect_right(self._headings, max(start, covered))
+        section_end = len(self._text)
+        while index < len(self._headings):
+            heading = self._headings[index]
+            if self._tokens_before(heading) - tokens >= minimum:
+                section_end = heading
+                break
+            index += 1
+        if section_end <= last:
+            return section_end
+        rest = self._tokens_before(section_end) - tokens
+        if self._budget < rest < self._budget + minimum:
+            # Leaves enough for a chunk of its own instead of a few words.
+            last = max(self._place_at(tokens + rest - minimum), covered + 1)
+        middle = self._place_at(tokens + (self._tokens_before(last) - tokens) // 2)
+        first = bisect_left(self._places, max(middle, covered + 1, start + 1))
+        behind = bisect_right(self._places, last)
+        if first < behind:
+            strengths = self._strengths[first:behind]
+            best = max(strengths)
+            return self._places[behind - 1 - strengths[::-1].index(best)]
+        return self._last_space(last, max(start, covered))
+
+    def _reach(self, start: int, tokens: int) -> int:
+        """The last place at which a span may end."""
+        last = self._place_at(tokens + self._budget)
+        most = start + self._most_characters
+        if last > most:
+            last = self._starts[bisect_right(self._starts, most) - 1]
+        forced = bisect_right(self._forced, start)
+        return min(last, self._forced[forced]) if forced < len(self._forced) else last
+
+    def _last_space(self, last: int, after: int) -> int:
+        """The last beginning of a word up to `last`, or `last` itself where there is none near."""
+        index = bisect_right(self._starts, last) - 1
+        for one in range(index, max(index - _WORDS_BACK, 0), -1):
+            place = self._starts[one]
+            if place <= after:
+                break
+            if self._text[place - 1].isspace():
+                return place
+        return last
+
+    def _next_start(self, start: int, end: int) -> int:
+        """Where the next span begins: before `end` if it repeats something."""
+        index = bisect_left(self._places, end)
+        at_place = index < len(self._places) and self._places[index] == end
+        if not self._overlap or (at_place and self._strengths[index] >= Strength.BREAK):
+            return end
+        first = bisect_left(self._before, self._tokens_before(end) - self._overlap)
+        earliest = max(self._starts[first], end - self._most_characters // 4, start + 1)
+        forced = bisect_right(self._forced, end)
+        if forced:
+            earliest = max(earliest, self._forced[forced - 1])
+        candidate: int | None = None
+        for one in range(index - 1, -1, -1):
+            place = self._places[one]
+            if place < earliest:
+                break
+            if self._strengths[one] >= Strength.BREAK:
+                return place
+            candidate = place
+        if candidate is not None:
+            return candidate
+        for one in range(bisect_left(self._starts, earliest), bisect_left(self._starts, end)):
+            if self._text[self._starts[one] - 1].isspace():
+                return self._starts[one]
+        return end
+
+    def _tokens_before(self, place: int) -> int:
+        """Number of tokens before a place; inside a word, those before the word."""
+        return self._before[bisect_right(self._starts, place) - 1]
+
+    def _place_at(self, tokens: int) -> int:
+        """The last place that has at most so many tokens before it."""
+        return self._starts[bisect_right(self._before, tokens) - 1]
+
+    def _is_between_words(self, place: int) -> bool:
+        index = bisect_right(self._starts, place) - 1
+        return self._starts[index] == place or self._before[index] == self._before[index + 1]
+
+    def _checked(self, spans: Sequence[Span]) -> Iterator[Span]:
+        """The spans with exact counts, those that are too long in halves."""
+        counts = self._counter.count([self._text[one.start : one.end] for one in spans])
+        for span, count in zip(spans, counts, strict=True):
+            if count <= self._budget or span.end - span.start == 1:
+                yield Span(span.start, span.end, count)
+                continue
+            middle = (span.start + span.end) // 2
+            space = self._text.rfind(" ", span.start + 1, middle)
+            middle = space if space > span.start else middle
+            halves = ((span.start, middle), (middle, span.end))
+            visible = [self._span(*one) for one in halves if self._text[slice(*one)].strip()]
+            yield from self._checked(visible)

@@ -1,0 +1,1 @@
+"""Files to documents: type detection, decoding, and the parsers with their process."""

@@ -1,0 +1,19 @@
+"""`Outline`: what a parser finds in a text: headings and good places to cut. Offsets are characters."""
+
+from typing import NamedTuple
+
+
+class TextHeading(NamedTuple):
+    """A heading; see `engine.retrieval.api.parsed_document.Heading`."""
+
+    level: int
+    title: str
+    start: int
+
+
+class Outline(NamedTuple):
+    """See `ParsedDocument`, whose attributes these become."""
+
+    headings: tuple[TextHeading, ...] = ()
+    breaks: tuple[int, ...] = ()
+    title: str | None = None

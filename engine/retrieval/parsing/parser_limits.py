@@ -1,0 +1,24 @@
+"""`ParserLimits`: what a parser may use for one file."""
+
+from dataclasses import dataclass
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ParserLimits:
+    """Bounds of the work on one file. A file beyond one of them is `Unreadable`.
+
+    Attributes:
+        file_bytes: the longest file.
+        text_bytes: the longest text that a parser may extract, in UTF-8.
+        memory_bytes: address space of a parser process.
+        cpu_s: processor time for one file.
+        wall_s: time for one file.
+    """
+
+    file_bytes: int = 64 * MIB
+    text_bytes: int = 32 * MIB
+    memory_bytes: int = 2048 * MIB
+    cpu_s: int = 60
+    wall_s: float = 120.0

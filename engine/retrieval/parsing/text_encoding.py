@@ -1,0 +1,129 @@
+"""`decode_text`: the encoding of a text file, and its text."""
+
+import codecs
+import re
+from dataclasses import dataclass
+
+from engine.retrieval.api.errors import Unreadable
+from engine.retrieval.api.parsed_document import SpansOf
+
+_MARKS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_SAMPLE = 1 << 16
+# Spans of these cannot be decoded alone: their meaning depends on what stands before them.
+_STATEFUL = re.compile(r"iso2022|hz|utf_7|utf-7")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_MAX_CONTROL_SHARE = 0.01
+_MAX_REPLACED_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedText:
+    """A text file, decoded; the attributes are those of `ParsedDocument`."""
+
+    text: str
+    encoding: str
+    start: int
+    spans_of: SpansOf
+    notes: tuple[str, ...] = ()
+
+
+def decode_text(data: bytes) -> DecodedText:
+    """Decode a text file.
+
+    Tried in this order: a byte order mark, UTF-8, UTF-16 without a mark, UTF-8 with a few damaged bytes, and
+    what `charset-normalizer` finds likely. Spans refer to the file where decoding can be undone exactly,
+    otherwise to the text.
+
+    Raises:
+        Unreadable: it is no text.
+    """
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return _decoded(data, encoding, len(mark))
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    else:
+        return DecodedText(_not_binary(text), "utf-8", 0, "file")
+    wide = _wide_encoding(data)
+    if wide is not None:
+        return _decoded(data, wide, 0)
+    return _damaged_utf8(data) or _guessed(data)
+
+
+def _not_binary(text: str) -> str:
+    sample = text[:_SAMPLE]
+    if len(_CONTROL.findall(sample)) > _MAX_CONTROL_SHARE * len(sample):
+        raise Unreadable("It is a binary file of an unknown type.")
+    return text
+
+
+def _decoded(data: bytes, encoding: str, start: int) -> DecodedText:
+    try:
+        text = data[start:].decode(encoding)
+    except UnicodeDecodeError:
+        text = data[start:].decode(encoding, "replace")
+    if "\ufffd" not in text or text.encode(encoding, "replace") == data[start:]:
+        return DecodedText(_not_binary(text), encoding, start, "file")
+    return _replaced(text, encoding)
+
+
+def _replaced(text: str, encoding: str) -> DecodedText:
+    note = f"{text.count(chr(0xFFFD))} places are no valid {encoding} and shown as \ufffd."
+    return DecodedText(_not_binary(text), "utf-8", 0, "text", (note,))
+
+
+def _wide_encoding(data: bytes) -> str | None:
+    """UTF-16 without a mark: Latin text has zeros at every second byte."""
+    sample = data[:_SAMPLE]
+    half = len(sample) // 2
+    if half < 2 or len(data) % 2:
+        return None
+    even, odd = sample[::2].count(0), sample[1::2].count(0)
+    if odd > 0.4 * half and even < 0.05 * half:
+        return "utf-16-le"
+    if even > 0.4 * half and odd < 0.05 * half:
+        return "utf-16-be"
+    return None
+
+
+def _damaged_utf8(data: bytes) -> DecodedText | None:
+    """UTF-8 with a few bytes that are not: more than one valid sequence for each of those."""
+    text = data.decode("utf-8", "replace")
+    replaced = text.count("\ufffd")
+    beyond_ascii = len(text) - len(text.encode("ascii", "ignore")) - replaced
+    if replaced > min(_MAX_REPLACED_SHARE * len(text), beyond_ascii):
+        return None
+    return _replaced(text, "utf-8")
+
+
+def _guessed(data: bytes) -> DecodedText:
+    if b"\0" in data[:_SAMPLE]:
+        raise Unreadable("It is a binary file of an unknown type.")
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(data[:_SAMPLE]).best()
+    encoding = best.encoding if best is not None else "latin-1"
+    try:
+        text = data.decode(encoding)
+    except (UnicodeDecodeError, LookupError):
+        encoding, text = "latin-1", data.decode("latin-1")
+    _not_binary(text)
+    if _STATEFUL.search(encoding) or not _round_trips(text, encoding, data):
+        return DecodedText(text, "utf-8", 0, "text")
+    return DecodedText(text, encoding, 0, "file")
+
+
+def _round_trips(text: str, encoding: str, data: bytes) -> bool:
+    """Whether each character has its bytes, so that any span can be decoded alone."""
+    try:
+        return text.encode(encoding) == data
+    except UnicodeEncodeError:
+        return False
