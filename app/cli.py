@@ -17,6 +17,7 @@ from app.commands.models import models_app
 from app.commands.outcome import EXIT_INTERRUPTED, one_sentence_errors
 from app.commands.pipelines import pipelines_app
 from app.commands.plugins import plugins_app
+from app.commands.rag import rag_app
 from app.commands.run import run
 from app.commands.setting_options import (
     GROUPS,
@@ -190,6 +191,7 @@ cli.add_typer(pipelines_app, name="pipelines")
 cli.add_typer(plugins_app, name="plugins")
 cli.add_typer(mcp_app, name="mcp")
 cli.add_typer(memory_app, name="memory")
+cli.add_typer(rag_app, name="rag")
 cli.command()(bench)
 
 

@@ -240,6 +240,11 @@ class Settings(BaseSettings):
         return self.data_dir / "memory.db"
 
     @property
+    def retrieval(self) -> Path:
+        """The folder of collections: their database and vector files."""
+        return self.data_dir / "retrieval"
+
+    @property
     def redactions(self) -> Path:
         """What the placeholders of conversations stand for."""
         return self.data_dir / "redactions.db"

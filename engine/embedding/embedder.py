@@ -16,6 +16,8 @@ from engine.api.errors import EngineUnavailable, ModelError, ModelNotFound, Queu
 from engine.models.demo import MINILM
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
     from engine.embedding.text_encoder import TextEncoder
 
 MAX_PENDING = 64
@@ -105,6 +107,16 @@ class Embedder:
             future = self._pool.submit(self._embed, tuple(texts), truncate, dimensions)
         future.add_done_callback(lambda _: self._done())
         return future
+
+    def tokenizer(self) -> "Tokenizer":
+        """The model's tokenizer, a new one, without padding and truncation; no weights are read.
+
+        Raises:
+            ModelError: the model is not installed, or its tokenizer cannot be used.
+        """
+        from engine.embedding.text_encoder import load_tokenizer
+
+        return load_tokenizer(self._find())
 
     def close(self) -> None:
         """Cancel pending calls, wait for the running one, and free the weights. Idempotent."""

@@ -50,16 +50,11 @@ class TextEncoder:
                 threads=threads,
                 dispatch=dispatch,
             )
-            self._tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
         except OSError as error:
             raise ModelError(f"The encoder {directory} cannot be read: {error}.") from error
         except (ValueError, MemoryError, RuntimeError) as error:
             raise ModelError(f"The encoder {directory} cannot be used: {error}") from error
-        except Exception as error:  # `tokenizers` raises a bare Exception for a damaged file
-            raise ModelError(f"The tokenizer of {directory} cannot be used: {error}.") from error
-        # The file enables padding and truncation at 128 tokens, which would cut long texts silently.
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
+        self._tokenizer = load_tokenizer(directory)
         self.name = name
         self.dimensions = self._core.dimensions
         self.max_tokens = min(TRAINED_TOKENS, self._core.max_positions)
@@ -118,3 +113,19 @@ class TextEncoder:
                     param="input",
                 )
         return encodings
+
+
+def load_tokenizer(directory: Path) -> tokenizers.Tokenizer:
+    """The tokenizer of an encoder, without padding and truncation.
+
+    Raises:
+        ModelError: it is missing or damaged.
+    """
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+    except Exception as error:  # `tokenizers` raises a bare Exception for a damaged file
+        raise ModelError(f"The tokenizer of {directory} cannot be used: {error}.") from error
+    # The file enables padding and truncation at 128 tokens, which would cut long texts silently.
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer

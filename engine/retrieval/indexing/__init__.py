@@ -1,0 +1,1 @@
+"""Finds files, reads them and brings a collection up to date."""

@@ -1,0 +1,1 @@
+"""What callers use: `Library` and `Collection`."""

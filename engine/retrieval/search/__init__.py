@@ -1,0 +1,1 @@
+"""Finding passages: lexical and dense search, their fusion, filters, diversity and reranking."""

@@ -1,0 +1,1 @@
+"""The SQLite database of documents, chunks and word indexes."""

@@ -1,0 +1,54 @@
+"""`CollectionIndex`: what a search reads of one collection."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.retrieval.api.passage import Passage
+from engine.retrieval.store.filters import Where
+from engine.retrieval.store.slots import Slots
+from engine.retrieval.store.store import Store
+
+
+class SearchableVectors(Protocol):
+    """The vectors of a collection; slot i is the chunk `Slots.chunk_ids[i]`."""
+
+    def search(
+        self, queries: NDArray[np.float32], k: int, *, allowed: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """[queries, k] slots and scores, best first; slot -1 where fewer than k are allowed."""
+
+    def read(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
+        """[slots, dimensions] vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionIndex:
+    """One collection, for `engine.retrieval.search`.
+
+    Attributes:
+        store: the database.
+        collection_id: the collection.
+        vectors: its vectors; None while it has no chunk.
+        embed: embeds texts as the chunks were: [texts, dimensions], of unit length.
+    """
+
+    store: Store
+    collection_id: int
+    vectors: SearchableVectors | None
+    embed: Callable[[Sequence[str]], NDArray[np.float32]]
+
+    def lexical(self, query: str, k: int, where: Where | None = None) -> list[tuple[int, float]]:
+        """See `Store.lexical`."""
+        return self.store.lexical(self.collection_id, query, k, where)
+
+    def slots(self, where: Where | None = None) -> Slots:
+        """See `Store.slots`."""
+        return self.store.slots(self.collection_id, where)
+
+    def passages(self, chunk_ids: Sequence[int]) -> list[Passage]:
+        """See `Store.passages`."""
+        return self.store.passages(chunk_ids)

@@ -1,0 +1,64 @@
+"""Migrations of the retrieval database, whose schema version is `PRAGMA user_version`."""
+
+import sqlite3
+from importlib.resources import files
+from pathlib import Path
+
+from engine.retrieval.store.errors import RetrievalStoreError
+
+_SCRIPTS = ("schema.sql",)
+"""Script i migrates from version i to i + 1."""
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Migrate the database to the newest schema, all or nothing.
+
+    Raises:
+        RetrievalStoreError: the schema is newer than this version supports.
+    """
+    check_version(connection, path)
+    if _version(connection) == len(_SCRIPTS):
+        return
+    connection.execute(
+        "BEGIN IMMEDIATE"
+    )  # another process may have migrated: read the version again
+    try:
+        for number in range(_version(connection), len(_SCRIPTS)):
+            for statement in _statements(_SCRIPTS[number]):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(_SCRIPTS)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def check_version(connection: sqlite3.Connection, path: Path) -> None:
+    """Check that this version can read the database.
+
+    Raises:
+        RetrievalStoreError: the schema is newer.
+    """
+    version = _version(connection)
+    if version > len(_SCRIPTS):
+        raise RetrievalStoreError(
+            f"The database {path} was written by a newer Pravāha (schema {version}; this version "
+            f"supports up to {len(_SCRIPTS)}): install that version, or set PRAVAHA_DATA_DIR to another "
+            "folder."
+        )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _statements(name: str) -> list[str]:
+    """The script's statements. `executescript` would commit the transaction around them."""
+    script = files("engine.retrieval.store").joinpath(name).read_text(encoding="utf-8")
+    statements, current = [], ""
+    for line in script.splitlines(keepends=True):
+        current += line
+        if sqlite3.complete_statement(current):
+            statements.append(current)
+            current = ""
+    return statements

@@ -1,0 +1,90 @@
+"""Rows of the database as values."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from engine.retrieval.api.parsed_document import SpansOf
+from engine.retrieval.api.passage import AttributeValue
+
+Status = Literal["ready", "failed", "partial"]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionRecord:
+    """A collection.
+
+    Attributes:
+        id: its key in the database.
+        name: its name.
+        model: name of the embedding model of its vectors.
+        vector_type: how its vectors are stored.
+        dimensions: length of its vectors; None before the first.
+        slots: rows of its vector file that belong to committed documents.
+        generation: changes with each commit that changes its documents.
+        created: seconds since the epoch.
+    """
+
+    id: int
+    name: str
+    model: str
+    vector_type: str
+    dimensions: int | None
+    slots: int
+    generation: int
+    created: float
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRecord:
+    """A document of a collection; its chunks have consecutive ids and slots.
+
+    Attributes:
+        id: its key in the database.
+        path: absolute path of the file.
+        status: `ready`; `failed` if it could not be read; `partial` while its chunks are being stored.
+        reason: why it failed, or which parts could not be read.
+        content_hash: hash of the file's bytes.
+        size: size of the file in bytes.
+        mtime_ns: time of the file's last change.
+        media_type: type by content; None if it failed.
+        title: the document's own title.
+        spans_of: whether offsets refer to the file or to its extracted text.
+        encoding: Python's name of the file's encoding.
+        added: seconds since the epoch.
+        first_chunk: id of its first chunk.
+        first_slot: row of its first vector.
+        chunks: number of chunks.
+        attributes: values that the user gave it.
+    """
+
+    id: int
+    path: str
+    status: Status
+    reason: str | None
+    content_hash: str
+    size: int
+    mtime_ns: int
+    media_type: str | None
+    title: str | None
+    spans_of: SpansOf
+    encoding: str
+    added: float
+    first_chunk: int
+    first_slot: int
+    chunks: int
+    attributes: dict[str, AttributeValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What the user asked to add.
+
+    Attributes:
+        pattern: absolute path of a file or folder, or an absolute glob pattern.
+        exclude: patterns of files that are left out.
+        attributes: values for each of its documents.
+    """
+
+    pattern: str
+    exclude: tuple[str, ...] = ()
+    attributes: dict[str, AttributeValue] = field(default_factory=dict)

@@ -1,0 +1,247 @@
+"""`Store`: reads the database of collections. Thread-safe; any number of processes may read.
+
+Each thread has a connection of its own, and each call reads one committed state. What a search needs of
+every chunk of a collection is kept in memory (24 bytes a chunk) until a commit changes the collection.
+"""
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from engine.retrieval.api.errors import UnknownCollection
+from engine.retrieval.api.passage import AttributeValue, Passage
+from engine.retrieval.store.database import open_for_reading
+from engine.retrieval.store.errors import store_errors
+from engine.retrieval.store.filters import Where, document_condition
+from engine.retrieval.store.records import CollectionRecord, DocumentRecord, Source
+from engine.retrieval.store.slots import Slots, slots_of
+from engine.retrieval.store.word_index import words_table
+from engine.retrieval.store.word_query import any_of, query_words
+
+DATABASE = "retrieval.db"
+
+_COLLECTION = (
+    "SELECT id, name, model, vector_type, dimensions, slots, generation, created FROM collection"
+)
+_DOCUMENT = (
+    "SELECT id, path, status, reason, content_hash, size, mtime_ns, media_type, title, spans_of, encoding, "
+    "added, first_chunk, first_slot, chunks FROM document"
+)
+_PASSAGE = (
+    "SELECT chunk.id, document.id, document.path, document.title, chunk.start, chunk.end, "
+    "document.spans_of, chunk.text, chunk.tokens, chunk.headings, chunk.section_start, "
+    "chunk.section_end, chunk.page, chunk.line FROM chunk "
+    "JOIN document ON document.id = chunk.document_id AND document.status = 'ready'"
+)
+
+
+class Store:
+    """Read access to the database in a directory, which need not exist yet."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.path = directory / DATABASE
+        self._local = threading.local()
+        self._lock = threading.Lock()  # guards the two below
+        self._connections: list[sqlite3.Connection] = []
+        self._slots: dict[int, Slots] = {}
+
+    def close(self) -> None:
+        """Close the connections of all threads; the store must not be used afterwards."""
+        with self._lock:
+            connections, self._connections = self._connections, []
+        for connection in connections:
+            connection.close()
+
+    def vector_path(self, collection_id: int) -> Path:
+        """The vector file of a collection."""
+        return self.directory / f"{collection_id:d}.vectors"
+
+    def collections(self) -> list[CollectionRecord]:
+        """All collections, by name."""
+        if not self.path.exists():
+            return []
+        with self._reading() as connection:
+            rows = connection.execute(f"{_COLLECTION} ORDER BY name").fetchall()
+        return [CollectionRecord(*row) for row in rows]
+
+    def collection(self, name: str) -> CollectionRecord:
+        """A collection by its name.
+
+        Raises:
+            UnknownCollection: there is none.
+        """
+        for record in self.collections():
+            if record.name == name:
+                return record
+        raise UnknownCollection(
+            f"There is no collection {name}: create it with `pravaha rag create {name}`."
+        )
+
+    def documents(self, collection_id: int, where: Where | None = None) -> list[DocumentRecord]:
+        """The ready and failed documents of a collection, by path."""
+        condition, parameters = _matching(where)
+        with self._reading() as connection:
+            rows = connection.execute(
+                f"{_DOCUMENT} WHERE collection_id = ? AND status <> 'partial' AND {condition} ORDER BY path",
+                (collection_id, *parameters),
+            ).fetchall()
+            attributes = _attributes(connection, [row[0] for row in rows])
+        return [DocumentRecord(*row, attributes.get(row[0], {})) for row in rows]
+
+    def extracted_text(self, document_id: int) -> str | None:
+        """The text that the spans of a document refer to; None if they refer to the file."""
+        with self._reading() as connection:
+            row = connection.execute(
+                "SELECT text FROM document WHERE id = ?", (document_id,)
+            ).fetchone()
+        return None if row is None else row[0]
+
+    def sources(self, collection_id: int) -> list[Source]:
+        """What was added to a collection, in that order."""
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT pattern, exclude, attributes FROM source WHERE collection_id = ? ORDER BY id",
+                (collection_id,),
+            ).fetchall()
+        return [
+            Source(pattern, tuple(json.loads(exclude)), json.loads(attributes))
+            for pattern, exclude, attributes in rows
+        ]
+
+    def lexical(
+        self, collection_id: int, query: str, k: int, where: Where | None = None
+    ) -> list[tuple[int, float]]:
+        """Chunks that have a word of the query: id and score, best first.
+
+        Args:
+            collection_id: the collection.
+            query: a text; characters that are in no word have no effect.
+            k: the largest number of chunks.
+            where: only chunks of documents that this filter matches.
+
+        Returns:
+            Ids with BM25 scores, of which higher ones are better.
+        """
+        words = query_words(query)
+        if not words:
+            return []
+        table = words_table(collection_id)
+        condition, parameters = _matching(where)
+        restriction = ""
+        if where is not None:
+            restriction = (
+                f"AND rowid IN (SELECT chunk.id FROM document JOIN chunk ON chunk.id >= first_chunk "
+                f"AND chunk.id < first_chunk + chunks WHERE collection_id = ? AND {condition})"
+            )
+            parameters = [collection_id, *parameters]
+        with self._reading() as connection:
+            rows = connection.execute(
+                f"SELECT rowid, -rank FROM {table} WHERE {table} MATCH ? {restriction} "
+                "ORDER BY rank LIMIT ?",
+                (any_of(words), *parameters, k),
+            ).fetchall()
+        return [(int(rowid), float(score)) for rowid, score in rows]
+
+    def slots(self, collection_id: int, where: Where | None = None) -> Slots:
+        """The rows of the collection's vector file that a search may return.
+
+        Args:
+            collection_id: the collection.
+            where: only chunks of documents that this filter matches.
+        """
+        with self._reading() as connection:
+            found = self._current_slots(connection, collection_id)
+            if where is None:
+                return found
+            condition, parameters = _matching(where)
+            rows = connection.execute(
+                f"SELECT id FROM document WHERE collection_id = ? AND {condition}",
+                (collection_id, *parameters),
+            ).fetchall()
+        return found.within(np.array([row[0] for row in rows], np.int64))
+
+    def passages(self, chunk_ids: Sequence[int]) -> list[Passage]:
+        """The chunks with these ids, in their order, ranked from 1; deleted ones are left out."""
+        with self._reading() as connection:
+            rows = {
+                row[0]: row
+                for row in connection.execute(
+                    f"{_PASSAGE} WHERE chunk.id IN (SELECT value FROM json_each(?))",
+                    (json.dumps(list(map(int, chunk_ids))),),
+                )
+            }
+            attributes = _attributes(connection, [row[1] for row in rows.values()])
+        found = [rows[one] for one in chunk_ids if one in rows]
+        return [
+            _passage(row, rank, attributes.get(row[1], {})) for rank, row in enumerate(found, 1)
+        ]
+
+    def _current_slots(self, connection: sqlite3.Connection, collection_id: int) -> Slots:
+        row = connection.execute(
+            "SELECT generation, slots FROM collection WHERE id = ?", (collection_id,)
+        ).fetchone()
+        if row is None:
+            raise UnknownCollection("The collection was removed.")
+        generation, rows = row
+        with self._lock:
+            known = self._slots.get(collection_id)
+        if known is not None and known.generation == generation:
+            return known
+        ranges = connection.execute(
+            "SELECT id, first_slot, first_chunk, chunks FROM document "
+            "WHERE collection_id = ? AND status = 'ready' AND chunks > 0",
+            (collection_id,),
+        ).fetchall()
+        built = slots_of(generation, rows, np.array(ranges, np.int64).reshape(-1, 4))
+        with self._lock:
+            self._slots[collection_id] = built
+        return built
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """This thread's connection, within a transaction that sees one committed state."""
+        with store_errors(self.path):
+            connection = getattr(self._local, "connection", None)
+            if connection is None:
+                connection = self._local.connection = open_for_reading(self.path)
+                with self._lock:
+                    self._connections.append(connection)
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("COMMIT")
+
+
+def _matching(where: Where | None) -> tuple[str, list[object]]:
+    return ("1", []) if where is None else document_condition(where)
+
+
+def _attributes(
+    connection: sqlite3.Connection, document_ids: list[int]
+) -> dict[int, dict[str, AttributeValue]]:
+    found: dict[int, dict[str, AttributeValue]] = {}
+    rows = connection.execute(
+        "SELECT document_id, key, kind, value FROM attribute "
+        "WHERE document_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(document_ids),),
+    )
+    for document_id, key, kind, value in rows:
+        found.setdefault(document_id, {})[key] = bool(value) if kind == "bool" else value
+    return found
+
+
+def _passage(row: tuple[object, ...], rank: int, attributes: dict[str, AttributeValue]) -> Passage:
+    (chunk_id, document_id, path, title, start, end, spans_of, text, tokens, headings, *rest) = row
+    section_start, section_end, page, line = rest
+    return Passage(  # type: ignore[arg-type]  # columns of strict tables
+        chunk_id, document_id, path, title, start, end, spans_of, text, tokens,
+        tuple(json.loads(headings)), section_start, section_end, page, line,
+        rank=rank, score=0.0, attributes=attributes,
+    )  # fmt: skip

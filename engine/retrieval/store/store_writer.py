@@ -1,0 +1,291 @@
+"""`StoreWriter`: the one writer of a library. Holds a lock that the kernel releases when the process dies.
+
+Vectors are appended to the vector file first and made durable, then the database commits the rows that
+refer to them. A crash between the two leaves rows of the vector file that no document owns; the next
+writer truncates them.
+"""
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import orjson
+
+from engine.api.errors import InvalidRequest
+from engine.files.file_lock import try_hold
+from engine.retrieval.api.chunk import Chunk
+from engine.retrieval.api.passage import AttributeValue
+from engine.retrieval.store.database import open_for_writing
+from engine.retrieval.store.errors import LibraryBusy, store_errors
+from engine.retrieval.store.filters import FILE_KEY, attribute_kind
+from engine.retrieval.store.new_document import NewDocument
+from engine.retrieval.store.records import Source
+from engine.retrieval.store.store import DATABASE
+from engine.retrieval.store.word_index import (
+    create_indexes,
+    drop_indexes,
+    index_chunks,
+    optimize_indexes,
+    unindex_chunks,
+)
+
+_LOCK = "writer.lock"
+
+
+class StoreWriter:
+    """Writes documents. Every method but `commit`, `rollback` and `purge` joins the open transaction.
+
+    For one thread.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    @contextmanager
+    def open(cls, directory: Path) -> "Iterator[StoreWriter]":
+        """The writer of a library, whose directory is created if it does not exist.
+
+        What was not committed at the end of the block is undone.
+
+        Raises:
+            LibraryBusy: there is another writer.
+            RetrievalStoreError: the database cannot be used.
+        """
+        path = directory / DATABASE
+        with ExitStack() as stack:
+            stack.enter_context(store_errors(path))
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not stack.enter_context(try_hold(directory / _LOCK)):
+                raise LibraryBusy(
+                    f"Another process is adding to or deleting from {directory}: try again when it is done."
+                )
+            connection = open_for_writing(path)
+            stack.callback(connection.close)
+            writer = cls(connection, path)
+            stack.callback(writer.rollback)
+            yield writer
+
+    def create_collection(self, name: str, *, model: str, vector_type: str) -> int:
+        """Create a collection; returns its id.
+
+        Raises:
+            InvalidRequest: there is one of this name.
+        """
+        self._begin()
+        try:
+            cursor = self._connection.execute(
+                "INSERT INTO collection (name, model, vector_type, created) VALUES (?, ?, ?, ?)",
+                (name, model, vector_type, time.time()),
+            )
+        except sqlite3.IntegrityError as error:
+            raise InvalidRequest(f"There is a collection {name} already.", param="name") from error
+        collection_id = int(cursor.lastrowid or 0)
+        create_indexes(self._connection, collection_id)
+        return collection_id
+
+    def remove_collection(self, collection_id: int) -> None:
+        """Delete a collection with its documents."""
+        self._begin()
+        drop_indexes(self._connection, collection_id)
+        for first, end in self._chunk_ranges(collection_id):
+            self._connection.execute("DELETE FROM chunk WHERE id >= ? AND id < ?", (first, end))
+        self._connection.execute("DELETE FROM collection WHERE id = ?", (collection_id,))
+
+    def add_source(self, collection_id: int, source: Source) -> None:
+        """Remember what the user asked to add; replaces the entry of the same pattern."""
+        self._begin()
+        self._connection.execute(
+            "INSERT INTO source (collection_id, pattern, exclude, attributes) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (collection_id, pattern) DO UPDATE SET exclude = excluded.exclude, "
+            "attributes = excluded.attributes",
+            (
+                collection_id,
+                source.pattern,
+                json.dumps(source.exclude),
+                json.dumps(source.attributes),
+            ),
+        )
+
+    def remove_sources(self, collection_id: int, patterns: Sequence[str]) -> None:
+        """Forget what was asked to be added."""
+        self._begin()
+        self._connection.executemany(
+            "DELETE FROM source WHERE collection_id = ? AND pattern = ?",
+            [(collection_id, pattern) for pattern in patterns],
+        )
+
+    def begin_document(self, collection_id: int, document: NewDocument, *, first_slot: int) -> int:
+        """Store a document without chunks, which is not found before `finish_document`; returns its id."""
+        self._begin()
+        cursor = self._connection.execute(
+            "INSERT INTO document (collection_id, path, status, content_hash, size, mtime_ns, media_type, "
+            "title, spans_of, encoding, text, reason, added, first_chunk, first_slot) "
+            "SELECT ?, ?, 'partial', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, value, ? FROM counter "
+            "WHERE name = 'next_chunk'",
+            (
+                collection_id, document.path, document.content_hash, document.size, document.mtime_ns,
+                document.media_type, document.title, document.spans_of, document.encoding, document.text,
+                document.reason, time.time(), first_slot,
+            ),
+        )  # fmt: skip
+        document_id = int(cursor.lastrowid or 0)
+        self._set_attributes(document_id, document.attributes)
+        return document_id
+
+    def add_chunks(self, document_id: int, chunks: Sequence[Chunk]) -> None:
+        """Append chunks to the document that was begun last; their vectors have the next slots."""
+        (first,) = self._connection.execute(
+            "UPDATE counter SET value = value + ? WHERE name = 'next_chunk' RETURNING value - ?",
+            (len(chunks), len(chunks)),
+        ).fetchone()
+        self._connection.executemany(
+            "INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    number, document_id, one.start, one.end, one.section_start, one.section_end,
+                    one.tokens, one.line, one.page, orjson.dumps(one.heading_path).decode(), one.text,
+                )
+                for number, one in enumerate(chunks, first)
+            ],
+        )  # fmt: skip
+        self._connection.execute(
+            "UPDATE document SET chunks = chunks + ? WHERE id = ?", (len(chunks), document_id)
+        )
+
+    def finish_document(self, document_id: int) -> None:
+        """Replace the former document of the same path; from the commit on this one is found."""
+        collection_id, path, first, count = self._connection.execute(
+            "SELECT collection_id, path, first_chunk, chunks FROM document WHERE id = ?",
+            (document_id,),
+        ).fetchone()
+        self._delete(
+            "collection_id = ? AND path = ? AND status <> 'partial'", (collection_id, path)
+        )
+        self._connection.execute(
+            "UPDATE document SET status = 'ready' WHERE id = ?", (document_id,)
+        )
+        index_chunks(self._connection, collection_id, first, first + count)
+
+    def add_failed(self, collection_id: int, document: NewDocument) -> None:
+        """Record a file that cannot be read, in place of the former document of its path."""
+        self._begin()
+        self._delete("collection_id = ? AND path = ?", (collection_id, document.path))
+        cursor = self._connection.execute(
+            "INSERT INTO document (collection_id, path, status, reason, content_hash, size, mtime_ns, added) "
+            "VALUES (?, ?, 'failed', ?, ?, ?, ?, ?)",
+            (
+                collection_id, document.path, document.reason, document.content_hash, document.size,
+                document.mtime_ns, time.time(),
+            ),
+        )  # fmt: skip
+        self._set_attributes(int(cursor.lastrowid or 0), document.attributes)
+
+    def remove_documents(self, document_ids: Sequence[int]) -> None:
+        """Delete documents with their chunks."""
+        self._begin()
+        for document_id in document_ids:
+            self._delete("id = ?", (document_id,))
+
+    def set_attributes(self, document_id: int, attributes: Mapping[str, AttributeValue]) -> None:
+        """Replace the attributes of a document."""
+        self._begin()
+        self._connection.execute("DELETE FROM attribute WHERE document_id = ?", (document_id,))
+        self._set_attributes(document_id, attributes)
+
+    def commit(self, collection_id: int, *, slots: int, dimensions: int | None) -> None:
+        """Commit; the vectors of `slots` rows must be durable."""
+        if not self._connection.in_transaction:
+            return
+        self._connection.execute(
+            "UPDATE collection SET slots = ?, dimensions = ?, generation = generation + 1 WHERE id = ?",
+            (slots, dimensions, collection_id),
+        )
+        self._connection.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Undo what was not committed."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def erasures(self, collection_id: int) -> list[range]:
+        """Slots of deleted documents whose vectors may still be in the vector file."""
+        rows = self._connection.execute(
+            "SELECT first_slot, slots FROM erasure WHERE collection_id = ?", (collection_id,)
+        ).fetchall()
+        return [range(first, first + count) for first, count in rows]
+
+    def purge(self, collection_id: int | None) -> bool:
+        """Remove the bytes of what was deleted from the database's files, after a commit.
+
+        The vectors of `erasures` must have been zeroed durably. Deletion in a full-text index leaves the
+        words in older segments until they are merged, and the log keeps old pages until it is truncated.
+
+        Args:
+            collection_id: a collection whose documents were deleted; None if it was removed itself.
+
+        Returns:
+            Whether it could be done; a query of another process prevents it, then the next deletion does it.
+        """
+        if collection_id is not None:
+            self._begin()
+            optimize_indexes(self._connection, collection_id)
+            self._connection.execute(
+                "DELETE FROM erasure WHERE collection_id = ?", (collection_id,)
+            )
+            self._connection.execute("COMMIT")
+        busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not busy
+
+    def _delete(self, condition: str, parameters: Sequence[object]) -> None:
+        rows = self._connection.execute(
+            "SELECT id, collection_id, status, first_chunk, first_slot, chunks FROM document "
+            f"WHERE {condition}",
+            parameters,
+        ).fetchall()
+        for document_id, collection_id, status, first_chunk, first_slot, count in rows:
+            chunks = (first_chunk, first_chunk + count)
+            if count and status == "ready":  # the chunks of partial documents are not indexed yet
+                unindex_chunks(self._connection, collection_id, *chunks)
+            self._connection.execute("DELETE FROM chunk WHERE id >= ? AND id < ?", chunks)
+            self._connection.execute("DELETE FROM document WHERE id = ?", (document_id,))
+            if count:
+                self._connection.execute(
+                    "INSERT INTO erasure VALUES (?, ?, ?)", (collection_id, first_slot, count)
+                )
+
+    def _chunk_ranges(self, collection_id: int) -> list[tuple[int, int]]:
+        rows: list[tuple[int, int]] = self._connection.execute(
+            "SELECT first_chunk, first_chunk + chunks FROM document WHERE collection_id = ?",
+            (collection_id,),
+        ).fetchall()
+        return rows
+
+    def _set_attributes(self, document_id: int, attributes: Mapping[str, AttributeValue]) -> None:
+        self._connection.executemany(
+            "INSERT INTO attribute (document_id, key, kind, value) VALUES (?, ?, ?, ?)",
+            [(document_id, key, *attribute_kind(value)) for key, value in attributes.items()],
+        )
+
+    def _begin(self) -> None:
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN IMMEDIATE")
+
+
+def check_attributes(attributes: Mapping[str, AttributeValue]) -> None:
+    """Check attributes before anything is stored.
+
+    Raises:
+        InvalidRequest: a key or a value cannot be stored.
+    """
+    for key, value in attributes.items():
+        if not key or key == FILE_KEY:
+            raise InvalidRequest(
+                f"An attribute cannot be named {key!r}: `{FILE_KEY}` is the document's path.",
+                param="attributes",
+            )
+        attribute_kind(value)
