@@ -21,19 +21,20 @@ class WordEmbedder:
 
     Attributes:
         installed: whether it works at all.
-        gate: texts with `gated_word` are embedded while it is set.
-        waiting: set once a text waits for the gate.
+        gate: texts with the word zzgate are embedded while it is set.
+        second_gate: the same for zzlast.
+        waiting: set once a text waits for a gate.
         calls: texts of each call.
     """
 
     name = "minilm"
 
-    def __init__(self, *, installed=True, gated_word="zzgate"):
+    def __init__(self, *, installed=True):
         self.installed = installed
-        self.gate = threading.Event()
+        self.gate, self.second_gate = threading.Event(), threading.Event()
         self.gate.set()
+        self.second_gate.set()
         self.waiting = threading.Event()
-        self.gated_word = gated_word
         self.calls = []
         self._pool = ThreadPoolExecutor(4)
 
@@ -46,20 +47,24 @@ class WordEmbedder:
         if not self.installed:
             failed = Future()
             failed.set_exception(
-                ModelNotFound("The embedding model is not installed: run `pravaha models add minilm`.")
+                ModelNotFound(
+                    "The embedding model is not installed: run `pravaha models add minilm`."
+                )
             )
             return failed
         return self._pool.submit(self._embed, list(texts))
 
     def close(self):
         self.gate.set()
+        self.second_gate.set()
         self._pool.shutdown()
 
     def _embed(self, texts):
         self.calls.append(texts)
-        if any(self.gated_word in text for text in texts):
-            self.waiting.set()
-            assert self.gate.wait(30)
+        for word, gate in (("zzgate", self.gate), ("zzlast", self.second_gate)):
+            if any(word in text for text in texts):
+                self.waiting.set()
+                assert gate.wait(30)
         vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
         tokens = 0
         for row, text in enumerate(texts):

@@ -168,7 +168,9 @@ def test_a_form_that_is_wrong_is_refused_and_leaves_nothing(served, body, header
 
 def test_a_path_in_the_name_reaches_no_other_folder(served):
     answer = served.http.post(
-        "/v1/files", content=form(PURPOSE, part("file", b"x", "../../etc/pass\x1bwd.TXT")), headers=FORM
+        "/v1/files",
+        content=form(PURPOSE, part("file", b"x", "../../etc/pass\x1bwd.TXT")),
+        headers=FORM,
     )
     file = answer.json()
     assert file["filename"] == "passwd.TXT"

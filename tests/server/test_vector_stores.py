@@ -1,5 +1,7 @@
 """`/v1/vector_stores` with the official client: indexing in the background, search, expiry, deletion."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import openai
 import pytest
 
@@ -140,11 +142,7 @@ def test_a_filter_chooses_files_by_id(served, birds):
         ({"rewrite_query": True}, "rewrite_query"),
         ({"ranking_options": {"ranker": "default-2024-11-15"}}, "ranking_options.ranker"),
         (
-            {
-                "ranking_options": {
-                    "hybrid_search": {"embedding_weight": 1, "text_weight": 2}
-                }
-            },
+            {"ranking_options": {"hybrid_search": {"embedding_weight": 1, "text_weight": 2}}},
             "ranking_options.hybrid_search",
         ),
         ({"ranking_options": {"score_threshold": 2}}, "ranking_options.score_threshold"),
@@ -256,7 +254,7 @@ def test_deleting_a_store_erases_its_index_and_keeps_its_files(served):
 def test_indexing_runs_in_the_background(served, gate):
     store = served.api.vector_stores.create()
     file = served.upload("slow.md", GATED)
-    added = served.api.vector_stores.files.create(file.id, vector_store_id=store.id)
+    added = served.api.vector_stores.files.create(store.id, file_id=file.id)
     assert (added.status, added.usage_bytes, added.last_error) == ("in_progress", 0, None)
     assert served.embedder.waiting.wait(20)
     # While the embedding model works on it, everything else is answered.
@@ -313,7 +311,9 @@ def test_a_batch_gives_each_file_its_attributes(served):
     )
     assert (done.status, done.file_counts.completed) == ("completed", 2)
     only = {"type": "eq", "key": "n", "value": 1}
-    assert names(served.api.vector_stores.search(store.id, query="About", filters=only)) == ["tern.md"]
+    assert names(served.api.vector_stores.search(store.id, query="About", filters=only)) == [
+        "tern.md"
+    ]
 
 
 def test_files_are_uploaded_and_indexed_by_one_call_of_the_client(served):
@@ -445,8 +445,8 @@ def test_unknown_ids_are_404(served, birds):
         lambda: served.api.vector_stores.search("vs_gone", query="x"),
         lambda: served.api.vector_stores.delete("vs_gone"),
         lambda: served.api.vector_stores.create(file_ids=["file-gone"]),
-        lambda: served.api.vector_stores.files.create("file-gone", vector_store_id=birds.id),
-        lambda: served.api.vector_stores.files.create(file.id, vector_store_id="vs_gone"),
+        lambda: served.api.vector_stores.files.create(birds.id, file_id="file-gone"),
+        lambda: served.api.vector_stores.files.create("vs_gone", file_id=file.id),
         lambda: served.api.vector_stores.files.retrieve(file.id, vector_store_id=birds.id),
         lambda: served.api.vector_stores.files.delete(file.id, vector_store_id=birds.id),
         lambda: served.api.vector_stores.file_batches.retrieve("vsfb_x", vector_store_id=birds.id),
@@ -466,7 +466,9 @@ def test_unknown_ids_are_404(served, birds):
 def test_a_store_expires_after_days_without_use(tmp_path):
     with files_server(tmp_path) as served:
         after = {"anchor": "last_active_at", "days": 2}
-        store = served.store_with({"brief.md": b"The brief life of mayflies.\n"}, expires_after=after)
+        store = served.store_with(
+            {"brief.md": b"The brief life of mayflies.\n"}, expires_after=after
+        )
         created = served.api.vector_stores.retrieve(store.id)
         assert created.expires_at == created.last_active_at + 2 * DAY
         served.clock.now += DAY
@@ -484,7 +486,7 @@ def test_a_store_expires_after_days_without_use(tmp_path):
         assert left.parent.name == "files"  # the uploaded file does not expire with it
         (file,) = served.api.files.list()
         with pytest.raises(openai.BadRequestError):
-            served.api.vector_stores.files.create(file.id, vector_store_id=store.id)
+            served.api.vector_stores.files.create(store.id, file_id=file.id)
         assert served.api.vector_stores.delete(store.id).deleted
 
 
@@ -503,14 +505,26 @@ def test_indexing_goes_on_after_a_restart(tmp_path):
         assert names(served.api.vector_stores.search(store.id, query="bitterns"))[0] == "b.md"
 
 
-def test_a_deletion_does_not_wait_for_the_indexing_of_other_files(tmp_path):
-    with files_server(tmp_path) as served:
+def test_a_deletion_interrupts_the_indexing_of_another_file(tmp_path):
+    with files_server(tmp_path) as served, ThreadPoolExecutor(1) as pool:
         store = served.store_with({"old.md": b"Old words.\n"})
         (old,) = served.api.vector_stores.files.list(store.id)
-        texts = b"".join(b"Line %d of many words, to be embedded in pieces.\n\n" % i for i in range(9000))
-        big = served.upload("big.md", texts)
-        served.api.vector_stores.files.create(big.id, vector_store_id=store.id)
-        served.api.vector_stores.files.delete(old.id, vector_store_id=store.id)
+        lines = [f"Line {i} of many words, to be embedded in pieces.\n\n" for i in range(9000)]
+        lines[0], lines[-1] = "zzgate\n\n", "zzlast\n"
+        big = served.upload("big.md", "".join(lines).encode())
+        served.embedder.gate.clear()
+        served.embedder.second_gate.clear()
+        served.api.vector_stores.files.create(store.id, file_id=big.id)
+        assert served.embedder.waiting.wait(20)
+        deletion = pool.submit(
+            served.api.vector_stores.files.delete, old.id, vector_store_id=store.id
+        )
+        wait_until(lambda: served.api.vector_stores.retrieve(store.id).file_counts.total == 1)
+        assert not deletion.done()
+        served.embedder.gate.set()
+        assert deletion.result(30).deleted  # the last chunk of the other file is not embedded yet
+        assert served.api.vector_stores.retrieve(store.id).status == "in_progress"
+        served.embedder.second_gate.set()
         done = served.api.vector_stores.files.poll(
             big.id, vector_store_id=store.id, poll_interval_ms=5
         )

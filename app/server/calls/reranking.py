@@ -17,7 +17,7 @@ from engine.retrieval.api.parsed_document import ParsedDocument
 from engine.retrieval.chunking.split import split
 from engine.retrieval.chunking.token_counter import TokenCounter
 
-MAX_CHUNKS = 4096
+MAX_CHUNKS = 2048
 BATCH_CHUNKS = 64
 """Chunks that are embedded at a time; other callers of the model wait for one batch, not for all."""
 

@@ -70,7 +70,9 @@ def _ranking(fields: SearchFields) -> RankingOptions:
         ApiError: 400 for one that cannot be honoured.
     """
     if fields.rewrite_query:
-        raise _unsupported("rewrite_query", "Queries are not rewritten: send the text to search for.")
+        raise _unsupported(
+            "rewrite_query", "Queries are not rewritten: send the text to search for."
+        )
     options = fields.ranking_options or RankingOptions()
     if options.ranker not in _RANKERS:
         raise _unsupported(

@@ -53,9 +53,7 @@ MAX_STORE_FILES = 10_000
 """Files in a vector store, as with OpenAI."""
 
 _FILE_COLUMNS = "id, filename, stored_as, purpose, size, created_at, expires_at"
-_STORE_COLUMNS = (
-    "id, name, description, metadata, created_at, last_active_at, expires_days, state"
-)
+_STORE_COLUMNS = "id, name, description, metadata, created_at, last_active_at, expires_days, state"
 _STORE_FILE_COLUMNS = (
     "store_id, file_id, state, created_at, attributes, error_code, error, usage_bytes, batch_id"
 )
@@ -71,6 +69,14 @@ class NewStoreFile:
 
     file_id: str
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchableFile:
+    """A file of a vector store that a search may return."""
+
+    file: UploadedFile
+    attributes: dict[str, AttributeValue]
 
 
 class Catalogue:
@@ -92,7 +98,9 @@ class Catalogue:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._prepare()
         except sqlite3.Error as error:
-            raise RetrievalUnavailable(f"The catalogue {path} cannot be opened: {error}.") from error
+            raise RetrievalUnavailable(
+                f"The catalogue {path} cannot be opened: {error}."
+            ) from error
 
     def close(self) -> None:
         """Close the database; no method may be called afterwards."""
@@ -308,18 +316,19 @@ class Catalogue:
         rows = self._page("store_file", "file_id", _STORE_FILE_COLUMNS, where, values, page)
         return Page(tuple(map(_store_file_from_row, rows.items)), rows.has_more)
 
-    def searchable_files(self, store_id: str, file_ids: Sequence[str]) -> dict[str, UploadedFile]:
+    def searchable_files(self, store_id: str, file_ids: Sequence[str]) -> dict[str, SearchableFile]:
         """Those of the files that are in a vector store and not being deleted, by their ids."""
         marks = ", ".join("?" * len(file_ids))
         columns = ", ".join(f"file.{column}" for column in _FILE_COLUMNS.split(", "))
         with self._lock:
             rows = self._connection.execute(
-                f"SELECT {columns} FROM store_file JOIN file ON file.id = file_id "  # noqa: S608
+                f"SELECT attributes, {columns} FROM store_file JOIN file ON file.id = file_id "  # noqa: S608
                 f"WHERE store_id = ? AND state = 'completed' AND {_VISIBLE_FILE} "
                 f"AND file_id IN ({marks})",
                 [store_id, self._now(), *file_ids],
             ).fetchall()
-        return {row[0]: UploadedFile(*row) for row in rows}
+        found = [SearchableFile(UploadedFile(*row[1:]), orjson.loads(row[0])) for row in rows]
+        return {one.file.id: one for one in found}
 
     def set_attributes(
         self, store_id: str, file_id: str, attributes: Mapping[str, AttributeValue]

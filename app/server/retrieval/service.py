@@ -115,7 +115,13 @@ class RetrievalService:
         return parts.collections.text(store_id, path)
 
     def new_file(
-        self, upload: PartialFile, *, file_id: str, filename: str, purpose: str, lifetime_s: int | None
+        self,
+        upload: PartialFile,
+        *,
+        file_id: str,
+        filename: str,
+        purpose: str,
+        lifetime_s: int | None,
     ) -> UploadedFile:
         """Keep a file that was written completely.
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from app.server.retrieval.records import UploadedFile
+from app.server.retrieval.records import AttributeValue, UploadedFile
 from app.server.retrieval.service import RetrievalService
+from app.server.wire.retrieval_schemas import FILE_KEY
 from engine.api.errors import InvalidRequest
 from engine.retrieval.api.passage import Passage
 from engine.retrieval.search.fusion import reciprocal_rank_fusion
 
-FILE_KEY = "file"
-"""Key of a filter whose value is the id of a file, and of no attribute."""
 _MAX_DEPTH = 16
 
 
@@ -27,12 +26,14 @@ class Found:
         file: the file that it is from.
         passage: the passage; its `file` is a path of this machine, which no client is told.
         similarity: cosine of passage and query, from 0 to 1.
+        attributes: those of the file in this vector store.
     """
 
     store_id: str
     file: UploadedFile
     passage: Passage
     similarity: float
+    attributes: dict[str, AttributeValue]
 
 
 def search_stores(
@@ -64,9 +65,9 @@ def search_stores(
     rankings: list[list[int]] = []
     for query in queries:
         for store_id in store_ids:
-            found = parts.collections.search(store_id, query, k=k, where=condition)
-            rankings.append([one.chunk_id for one in found])
-            for one, similarity in zip(found, _similarities(service, query, found), strict=True):
+            result = parts.collections.search(store_id, query, k=k, where=condition)
+            rankings.append([one.chunk_id for one in result])
+            for one, similarity in zip(result, _similarities(service, query, result), strict=True):
                 stores[one.chunk_id] = store_id
                 passages[one.chunk_id] = one
                 best = max(similarity, similarities.get(one.chunk_id, 0.0))
@@ -79,10 +80,10 @@ def search_stores(
         for store_id in store_ids
     }
     return [
-        Found(stores[one], file, passages[one], similarities[one])
+        Found(stores[one], found.file, passages[one], similarities[one], found.attributes)
         for one in ranked
         if similarities[one] >= min_similarity
-        and (file := files[stores[one]].get(_file_id(passages[one]))) is not None
+        and (found := files[stores[one]].get(_file_id(passages[one]))) is not None
     ][:k]
 
 
@@ -124,7 +125,9 @@ def _by_path(where: Mapping[str, Any], service: RetrievalService, depth: int = 0
         ]
     if given.get("key") == FILE_KEY:
         if given.get("type") not in ("eq", "ne", "in", "nin"):
-            raise InvalidRequest("A file can only be compared by eq, ne, in and nin.", param="filters")
+            raise InvalidRequest(
+                "A file can only be compared by eq, ne, in and nin.", param="filters"
+            )
         value = given.get("value")
         given["value"] = (
             [_path(one, service) for one in value]

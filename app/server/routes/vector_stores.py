@@ -147,7 +147,7 @@ async def search_vector_store(store_id: str, body: SearchVectorStore, request: R
                     "file_id": one.file.id,
                     "filename": one.file.filename,
                     "score": one.similarity,
-                    "attributes": one.passage.attributes,
+                    "attributes": one.attributes,
                     "content": [{"type": "text", "text": one.passage.text}],
                     # Beyond OpenAI's API.
                     "chunk_id": one.passage.chunk_id,
@@ -177,9 +177,7 @@ async def create_store_file(store_id: str, body: CreateStoreFile, request: Reque
     check_chunking(body.chunking_strategy)
     retrieval_service(server_context(request)).require_embedder()
     files = [NewStoreFile(body.file_id, body.attributes or {})]
-    (file,) = await ask_catalogue(
-        request, lambda it: it.catalogue.add_store_files(store_id, files)
-    )
+    (file,) = await ask_catalogue(request, lambda it: it.catalogue.add_store_files(store_id, files))
     await _wake(request)
     return json_response(_store_file_fields(file))
 

@@ -55,7 +55,9 @@ class MultipartDecoder:
         """
         media, options = parse_options_header(content_type)
         if media != b"multipart/form-data":
-            raise ApiError(415, "Send the file as a form, with `content-type: multipart/form-data`.")
+            raise ApiError(
+                415, "Send the file as a form, with `content-type: multipart/form-data`."
+            )
         boundary = options.get(b"boundary", b"")
         if not 1 <= len(boundary) <= 70:
             raise bad_request("The content type has no valid boundary.", param="content-type")

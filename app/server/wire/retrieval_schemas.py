@@ -2,10 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from app.server.wire.body import Body
 
+FILE_KEY = "file"
+"""Key of a filter whose value is the id of a file."""
 MAX_PAIRS = 16
 MAX_KEY_CHARS = 64
 MAX_VALUE_CHARS = 512
@@ -21,8 +23,22 @@ MAX_RERANKED = 1000
 ObjectId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 _Key = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY_CHARS)]
 _Value = Annotated[str, StringConstraints(max_length=MAX_VALUE_CHARS)]
+
+
+def _not_reserved(attributes: dict[str, Any]) -> dict[str, Any]:
+    if FILE_KEY in attributes:
+        raise ValueError(
+            f"no attribute may be named {FILE_KEY!r}: filters compare it with files' ids"
+        )
+    return attributes
+
+
 Metadata = Annotated[dict[_Key, _Value], Field(max_length=MAX_PAIRS)]
-Attributes = Annotated[dict[_Key, _Value | bool | int | float], Field(max_length=MAX_PAIRS)]
+Attributes = Annotated[
+    dict[_Key, _Value | bool | int | float],
+    Field(max_length=MAX_PAIRS),
+    AfterValidator(_not_reserved),
+]
 _Name = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARS)]
 _Query = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS)]
 
@@ -137,9 +153,7 @@ class SearchVectorStore(SearchFields):
 class ChatRetrieval(SearchFields):
     """`retrieval` of a chat: where to look for passages that the answer is to cite."""
 
-    vector_store_ids: Annotated[
-        list[ObjectId], Field(min_length=1, max_length=MAX_SEARCHED_STORES)
-    ]
+    vector_store_ids: Annotated[list[ObjectId], Field(min_length=1, max_length=MAX_SEARCHED_STORES)]
     query: _Query | None = None
 
 

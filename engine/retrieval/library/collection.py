@@ -16,7 +16,7 @@ from engine.retrieval.indexing.report import AddReport, Cancelled, Progress
 from engine.retrieval.indexing.walking import FoundFile, absolute_pattern, find_files
 from engine.retrieval.search.hybrid import search
 from engine.retrieval.store.collection_index import CollectionIndex
-from engine.retrieval.store.filters import Where
+from engine.retrieval.store.filters import FILE_KEY, Where
 from engine.retrieval.store.plain_vector_file import PlainVectorFile
 from engine.retrieval.store.records import CollectionRecord, DocumentRecord, Source
 from engine.retrieval.store.store import Store
@@ -162,6 +162,21 @@ class Collection:
         text = self._store.extracted_text(passage.document_id)
         data = Path(passage.file).read_bytes() if text is None else text.encode()
         return data[passage.section_start : passage.section_end].decode("utf-8", "replace")
+
+    def text(self, path: str | Path) -> str:
+        """The text of a document as it was indexed.
+
+        Raises:
+            InvalidRequest: there is no such document.
+        """
+        wanted = absolute_pattern(os.fspath(path))
+        found = self.documents({"type": "eq", "key": FILE_KEY, "value": wanted})
+        if not found or found[0].status != "ready":
+            raise InvalidRequest(f"{self.name} has no document {wanted}.", param="path")
+        text = self._store.extracted_text(found[0].id)
+        if text is not None:
+            return text
+        return Path(wanted).read_bytes().decode(found[0].encoding, "replace")
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return self._embedder.submit(texts).result().vectors
