@@ -1,0 +1,1 @@
+"""Answering a question from a collection: prompt, citations and their verification."""

@@ -1,0 +1,48 @@
+"""`Source`: a numbered text that the model reads and can cite."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+from engine.retrieval.api.passage import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A passage, or the section around it, under the number by which the answer cites it.
+
+    Attributes:
+        n: the number, from 1.
+        passage: the passage that was found; of several in one section, the best.
+        text: what the model reads: the passage's text or its section's.
+        start: byte offset of `text` (see `ParsedDocument`).
+        end: byte offset behind it.
+    """
+
+    n: int
+    passage: Passage
+    text: str
+    start: int
+    end: int
+
+    @classmethod
+    def of(cls, n: int, passage: Passage) -> Self:
+        """A passage as it was found."""
+        return cls(n, passage, passage.text, passage.start, passage.end)
+
+    @property
+    def is_section(self) -> bool:
+        """Whether the text is more than the passage."""
+        return (self.start, self.end) != (self.passage.start, self.passage.end)
+
+    def byte_span(self, start: int, end: int) -> tuple[int, int] | None:
+        """Byte offsets of the characters `text[start:end]`; None if the file's encoding is not UTF-8."""
+        if self.end - self.start != len(self.text.encode()):
+            return None
+        first = self.start + len(self.text[:start].encode())
+        return first, first + len(self.text[start:end].encode())
+
+
+def number_passages(passages: Iterable[Passage]) -> list[Source]:
+    """Passages as sources, numbered in their order."""
+    return [Source.of(n, passage) for n, passage in enumerate(passages, start=1)]

@@ -1,0 +1,39 @@
+"""`content_terms`: the words of a text that carry its meaning, in a form in which they can be compared.
+
+Word forms are folded by cutting English endings; this needs no dictionary and is applied to both sides, so
+that an error of the folding costs nothing unless it joins two different words. Scripts without spaces are
+taken as pairs of characters.
+"""
+
+import re
+
+from engine.retrieval.search.lexical_query import query_terms
+
+_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)*(?![\w])|(?<=[A-Za-z])\d+")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff]+")
+_ENDINGS = ("ations", "ation", "ings", "ing", "ies", "edly", "ed", "es", "ly", "s", "e")
+_SHORTEST_STEM = 4
+_CITATION = re.compile(r"\[\d{1,3}\]")
+
+
+def content_terms(text: str) -> frozenset[str]:
+    """Folded words without frequent ones; pairs of characters where words have no spaces between them."""
+    text = _CITATION.sub(" ", text)
+    words = {_stem(word) for word in query_terms(text)}
+    for run in _UNSPACED.findall(text):
+        words.update(run[at : at + 2] for at in range(max(1, len(run) - 1)))
+    return frozenset(words)
+
+
+def numbers(text: str) -> frozenset[str]:
+    """The numbers of a text, without separators of thousands; those of citations are left out."""
+    return frozenset(
+        number.replace(",", "").rstrip(".") for number in _NUMBER.findall(_CITATION.sub(" ", text))
+    )
+
+
+def _stem(word: str) -> str:
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
+            return word[: -len(ending)]
+    return word
