@@ -5,6 +5,7 @@ import uuid
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from app.server.calls.chat_sources import ChatSources, CitedChoice
 from app.server.calls.generation import Generation, check_finish
 from app.server.calls.model import LoadedModel
 from app.server.wire.extensions import choice_extras, wants_every_token
@@ -19,11 +20,24 @@ class ChatAnswer:
     """Formats the engine's output; all chunks share id, time, model and fingerprint."""
 
     def __init__(
-        self, body: ChatCompletionRequest, model: LoadedModel, generation: Generation
+        self,
+        body: ChatCompletionRequest,
+        model: LoadedModel,
+        generation: Generation,
+        sources: ChatSources | None = None,
     ) -> None:
+        """Format the answer of one call.
+
+        Args:
+            body: the request body.
+            model: the model.
+            generation: the running choices.
+            sources: the passages that the answer cites; None for a chat without retrieval.
+        """
         self._body = body
         self._model = model
         self._generation = generation
+        self._sources = sources
         self._usage = Usage(generation.prompts, generation.n)
         self._shared = {
             "id": f"chatcmpl-{uuid.uuid4().hex}",
@@ -32,58 +46,84 @@ class ChatAnswer:
             "system_fingerprint": model.fingerprint,
         }
 
-    def response_body(self, outputs: list[RequestOutput]) -> dict[str, Any]:
+    async def response_body(self, outputs: list[RequestOutput]) -> dict[str, Any]:
         """The `chat.completion` object."""
-        guard = self._generation.guard
-        outputs = guard.outputs(outputs)
+        outputs = self._generation.guard.outputs(outputs)
         return self._envelope(
             "chat.completion",
-            choices=[
-                {
-                    "index": index,
-                    "message": {
-                        "role": "assistant",
-                        "content": output.text,
-                        "refusal": None,
-                        "annotations": [],
-                    },
-                    "logprobs": self._logprobs(output),
-                    "finish_reason": output.finish_reason.value,
-                    **choice_extras(self._body, output),
-                    **guard.found(index),
-                }
-                for index, output in enumerate(outputs)
-            ],
+            choices=[await self._choice(index, output) for index, output in enumerate(outputs)],
             usage=self._usage.add_all(outputs).counts(),
             **self._prompt_logprobs(outputs[0]),
+            **self._retrieval(),
         )
+
+    async def _choice(self, index: int, output: RequestOutput) -> dict[str, Any]:
+        text, annotations, extras = output.text, [], {}
+        if self._sources is not None:
+            cited = self._sources.choice(keeps_text=bool(self._body.return_token_ids))
+            text = await cited.feed(output.text) + await cited.finish()
+            annotations, extras = cited.annotations(), cited.fields()
+        return {
+            "index": index,
+            "message": {
+                "role": "assistant",
+                "content": text,
+                "refusal": None,
+                "annotations": annotations,
+            },
+            "logprobs": self._logprobs(output),
+            "finish_reason": output.finish_reason.value,
+            **choice_extras(self._body, output),
+            **self._generation.guard.found(index),
+            **extras,
+        }
 
     async def events(self) -> AsyncGenerator[bytes, None]:
         """The stream: role, text and finish of each choice, then usage if requested, then DONE."""
         begun: set[int] = set()
+        cited: dict[int, CitedChoice] = {}
         every_token = self._body.logprobs or wants_every_token(self._body)
         guard = self._generation.guard
         async for index, batch in guard.batches(self._generation.choices):
             check_finish(batch)
             self._usage.add(index, batch)
             if index not in begun:
+                yield self._first_chunk(index, with_sources=not begun)
                 begun.add(index)
-                yield self._chunk(index, {"role": "assistant", "content": None})
-            # Text can lag behind its tokens: an incomplete character, a possible stop string.
-            if batch.text or (batch.token_ids and every_token):
+                if self._sources is not None:
+                    keeps_text = bool(self._body.return_token_ids)
+                    cited[index] = self._sources.choice(keeps_text=keeps_text)
+            text, finished = batch.text, batch.finish_reason is not None
+            if index in cited:
+                text = await cited[index].feed(text)
+                if finished:
+                    text += await cited[index].finish()
+            # Text can lag behind its tokens: an incomplete character, a possible stop string or citation.
+            if text or (batch.token_ids and every_token):
                 yield self._chunk(
                     index,
-                    {"content": batch.text},
+                    {"content": text},
                     logprobs=self._logprobs(batch),
                     **choice_extras(self._body, batch),
                 )
             if batch.finish_reason is not None:
+                if index in cited:
+                    delta = {"annotations": cited[index].annotations()}
+                    yield self._chunk(index, delta, **cited[index].fields())
                 finish = batch.finish_reason.value
                 yield self._chunk(index, {}, finish=finish, **guard.found(index))
         if self._body.include_usage:
             counts = self._usage.counts()
             yield event(self._envelope("chat.completion.chunk", choices=[], usage=counts))
         yield DONE
+
+    def _first_chunk(self, index: int, *, with_sources: bool) -> bytes:
+        """The role; the first one of the call also says what the model reads."""
+        top = self._retrieval() if with_sources else {}
+        return self._chunk(index, {"role": "assistant", "content": None}, top=top)
+
+    def _retrieval(self) -> dict[str, Any]:
+        return {} if self._sources is None else self._sources.fields()
 
     def _chunk(
         self,
@@ -92,6 +132,7 @@ class ChatAnswer:
         *,
         finish: str | None = None,
         logprobs: dict[str, Any] | None = None,
+        top: dict[str, Any] | None = None,
         **extras: Any,
     ) -> bytes:
         choice = {
@@ -102,7 +143,8 @@ class ChatAnswer:
             **extras,
         }
         no_usage = {"usage": None} if self._body.include_usage else {}
-        return event(self._envelope("chat.completion.chunk", choices=[choice], **no_usage))
+        rest = no_usage | (top or {})
+        return event(self._envelope("chat.completion.chunk", choices=[choice], **rest))
 
     def _envelope(self, kind: str, **rest: Any) -> dict[str, Any]:
         return {**self._shared, "object": kind, **rest}

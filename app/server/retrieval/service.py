@@ -26,8 +26,12 @@ from app.server.retrieval.file_folder import FileFolder, PartialFile
 from app.server.retrieval.indexing_thread import IndexingThread
 from app.server.retrieval.records import UploadedFile
 from engine.embedding.embedder import Embedder
+from engine.embedding.text_encoder import TRAINED_TOKENS
 from engine.files.file_lock import try_hold
 from engine.retrieval.library.library import Library
+
+SPECIAL_TOKENS = 2
+"""Tokens that the embedding model's tokenizer puts around a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +99,23 @@ class RetrievalService:
             )
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of texts, [texts, dimensions], of length 1. Blocks.
+        """Vectors of texts, [texts, dimensions], of length 1; of a long text its beginning. Blocks.
 
         Raises:
             PravahaError: the model cannot be used, or too many texts wait.
         """
-        return self._embedder.submit(texts).result().vectors
+        return self._embedder.submit(texts, truncate=TRAINED_TOKENS).result().vectors
+
+    def shortened(self, text: str) -> str:
+        """The end of a text, as much as the embedding model reads. Blocks.
+
+        Raises:
+            EmbeddingModelMissing: the model is not installed.
+        """
+        self.require_embedder()
+        encoding = self._embedder.tokenizer().encode(text, add_special_tokens=False)
+        excess = len(encoding.ids) - (TRAINED_TOKENS - SPECIAL_TOKENS)
+        return text if excess <= 0 else text[encoding.offsets[excess][0] :]
 
     def text(self, store_id: str, file_id: str) -> str:
         """The text of a file in a vector store, as it was indexed.

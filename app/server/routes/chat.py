@@ -1,9 +1,12 @@
 """`POST /v1/chat/completions`."""
 
+from dataclasses import replace
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.server.calls.chat_answer import ChatAnswer
+from app.server.calls.chat_sources import find_sources, with_sources
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.generation import begin, finish
 from app.server.calls.guarding import CallGuard
@@ -29,16 +32,23 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     model = loaded_model(context, body.model)
     sampling = chat_sampling(body, model.info)
     guard = CallGuard(context, body)
+    sources = await find_sources(request, context, body, model)
+    if sources is not None and sampling.grammar is None:
+        sampling = replace(sampling, grammar=sources.grammar)
+    messages = body.messages
+    if sources is not None:
+        messages = with_sources(messages, sources.sources)
     prompt = await chat_ids(
         model,
-        body.messages,
+        messages,
         add_generation_prompt=body.add_generation_prompt is not False,
         admit=guard.admit_value,
     )
     request.state.guardrails = guard.header
     check_length(prompt, model.info, param="messages")
     generation = await begin(request, context, body, [prompt], sampling, guard)
-    answer = ChatAnswer(body, model, generation)
+    answer = ChatAnswer(body, model, generation, sources)
     if body.stream:
         return await stream_response(context, body, answer.events(), generation.resources)
-    return json_response(answer.response_body(await finish(request, context, generation)))
+    outputs = await finish(request, context, generation)
+    return json_response(await answer.response_body(outputs))

@@ -98,6 +98,7 @@ UNSUPPORTED: dict[str, Callable[[Any], bool]] = {
     "num_predict": _nothing,  # `max_tokens`
     "rank_fields": _nothing,
     "regex": _nothing,
+    "retrieval": _nothing,  # chat has it
     "repeat_penalty": _nothing_or(1, 1.0),
     "skip_special_tokens": _nothing_or(True),
     "spaces_between_special_tokens": _nothing_or(True),

@@ -17,6 +17,7 @@ from pydantic import (
 
 from agents.runs.approvals import Decision
 from app.server.wire.body import Body
+from app.server.wire.retrieval_schemas import ChatRetrieval
 from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS
 from engine.api.residency import new_pin_id
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
@@ -258,6 +259,7 @@ class ChatCompletionRequest(SamplingFields):
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
     add_generation_prompt: bool | None = None
+    retrieval: ChatRetrieval | None = None
 
 
 Prompt = str | list[int]
