@@ -961,6 +961,68 @@ class BertEncoder:
             RuntimeError: a worker failed.
         """
 
+# --- dense search -----------------------------------------------------------------------------------
+
+class VectorLayout:
+    """How vectors are stored as rows of bytes, and exact search over such rows. Callable from any thread."""
+
+    def __new__(cls, dtype: str, dimensions: int) -> VectorLayout:
+        """Define a layout.
+
+        Args:
+            dtype: "f32", "f16" or "int8" (with a scale for each vector).
+            dimensions: from 1 to 16,384.
+
+        Raises:
+            ValueError: there is no such layout.
+        """
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a stored vector. That many zero bytes are a vector of zeros."""
+
+    def encode(self, vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """Rows [N * row_bytes] of vectors given as [N * dimensions]; the GIL is released meanwhile.
+
+        Raises:
+            ValueError: a value is not finite, or too large for the type.
+        """
+
+    def decode(self, rows: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """The vectors [N * dimensions] that rows [N * row_bytes] hold; the GIL is released meanwhile."""
+
+    def search(
+        self,
+        rows: NDArray[np.uint8],
+        queries: NDArray[np.float32],
+        k: int,
+        *,
+        allowed: NDArray[np.uint8] | None,
+        threads: int | None,
+        dispatch: str,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The rows with the largest dot products; the GIL is released meanwhile.
+
+        Scores do not depend on threads or on the other queries.
+
+        Args:
+            rows: [R * row_bytes], C-contiguous.
+            queries: [N, dimensions], C-contiguous.
+            k: number of rows to find for each query.
+            allowed: bit `i % 8` of byte `i / 8` allows row `i`; rows beyond it are not allowed. None
+                allows all.
+            threads: the most compute threads, the caller's included; None for the default. Small
+                searches use fewer.
+            dispatch: instruction-set level.
+
+        Returns:
+            Row numbers and scores, both [N, k], best first; equal scores by row number. Row -1 and
+            score -inf follow where fewer rows are allowed.
+
+        Raises:
+            ValueError: the arrays do not fit the layout, or a query is not finite.
+        """
+
 # --- sandbox: restrictions of the calling process that cannot be undone ----------------------------
 
 def landlock_abi() -> int:

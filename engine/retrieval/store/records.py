@@ -6,7 +6,7 @@ from typing import Literal
 from engine.retrieval.api.parsed_document import SpansOf
 from engine.retrieval.api.passage import AttributeValue
 
-Status = Literal["ready", "failed", "partial"]
+Status = Literal["ready", "failed", "partial", "stale"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class DocumentRecord:
     Attributes:
         id: its key in the database.
         path: absolute path of the file.
-        status: `ready`; `failed` if it could not be read; `partial` while its chunks are being stored.
+        status: `ready`, or `failed` if it could not be read; others are never returned.
         reason: why it failed, or which parts could not be read.
         content_hash: hash of the file's bytes.
         size: size of the file in bytes.
@@ -83,8 +83,27 @@ class Source:
         pattern: absolute path of a file or folder, or an absolute glob pattern.
         exclude: patterns of files that are left out.
         attributes: values for each of its documents.
+        removed: files and folders in it that the user has removed since.
     """
 
     pattern: str
     exclude: tuple[str, ...] = ()
     attributes: dict[str, AttributeValue] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much a collection holds.
+
+    Attributes:
+        documents: documents that can be found.
+        failed: files that cannot be read.
+        chunks: chunks of the documents.
+        bytes: size of the documents' files.
+    """
+
+    documents: int
+    failed: int
+    chunks: int
+    bytes: int

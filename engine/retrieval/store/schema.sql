@@ -17,17 +17,19 @@ CREATE TABLE source (
     pattern TEXT NOT NULL,          -- absolute path of a file or folder, or an absolute glob pattern
     exclude TEXT NOT NULL,          -- JSON list of patterns
     attributes TEXT NOT NULL,       -- JSON object; given to each document of the source
+    removed TEXT NOT NULL,          -- JSON list of paths that the user has removed since
     UNIQUE (collection_id, pattern)
 ) STRICT;
 
--- Of one path there is at most one document in each status but for `ready` and `failed`, which exclude
--- each other. A document is `partial` until its last chunk is there; the one before it stays until then.
--- Its n chunks have the ids first_chunk .. first_chunk + n and the slots first_slot .. first_slot + n.
+-- Of one path one document at most is `ready` or `failed`. A document is `partial` until its last chunk is
+-- there; the one before it stays until then. A partial one that a crash has left is `stale`: it is not found,
+-- but its vectors are taken over by the next run. The n chunks of a document have the ids
+-- first_chunk .. first_chunk + n and the slots first_slot .. first_slot + n.
 CREATE TABLE document (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     collection_id INTEGER NOT NULL REFERENCES collection (id) ON DELETE CASCADE,
     path TEXT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('ready', 'failed', 'partial')),
+    status TEXT NOT NULL CHECK (status IN ('ready', 'failed', 'partial', 'stale')),
     reason TEXT,                    -- why it failed, or which parts could not be read
     content_hash TEXT NOT NULL,
     size INTEGER NOT NULL,
@@ -42,7 +44,8 @@ CREATE TABLE document (
     first_slot INTEGER NOT NULL DEFAULT 0,
     chunks INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-CREATE UNIQUE INDEX document_path ON document (collection_id, path, status = 'partial');
+CREATE UNIQUE INDEX document_path ON document (collection_id, path) WHERE status IN ('ready', 'failed');
+CREATE INDEX document_hash ON document (collection_id, content_hash);
 
 CREATE TABLE attribute (
     document_id INTEGER NOT NULL REFERENCES document (id) ON DELETE CASCADE,
@@ -64,6 +67,7 @@ CREATE TABLE chunk (
     line INTEGER NOT NULL,
     page INTEGER,
     headings TEXT NOT NULL,         -- JSON list of titles, outermost first
+    unspaced INTEGER NOT NULL,      -- whether it is in the trigram index, too
     text TEXT NOT NULL
 ) STRICT;
 

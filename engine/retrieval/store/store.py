@@ -18,10 +18,9 @@ from engine.retrieval.api.passage import AttributeValue, Passage
 from engine.retrieval.store.database import open_for_reading
 from engine.retrieval.store.errors import store_errors
 from engine.retrieval.store.filters import Where, document_condition
-from engine.retrieval.store.records import CollectionRecord, DocumentRecord, Source
+from engine.retrieval.store.lexical_search import lexical_search
+from engine.retrieval.store.records import CollectionRecord, Counts, DocumentRecord, Source
 from engine.retrieval.store.slots import Slots, slots_of
-from engine.retrieval.store.word_index import words_table
-from engine.retrieval.store.word_query import any_of, query_words
 
 DATABASE = "retrieval.db"
 
@@ -88,7 +87,8 @@ class Store:
         condition, parameters = _matching(where)
         with self._reading() as connection:
             rows = connection.execute(
-                f"{_DOCUMENT} WHERE collection_id = ? AND status <> 'partial' AND {condition} ORDER BY path",
+                f"{_DOCUMENT} WHERE collection_id = ? AND status IN ('ready', 'failed') AND {condition} "
+                "ORDER BY path",
                 (collection_id, *parameters),
             ).fetchall()
             attributes = _attributes(connection, [row[0] for row in rows])
@@ -102,51 +102,53 @@ class Store:
             ).fetchone()
         return None if row is None else row[0]
 
+    def counts(self, collection_id: int) -> Counts:
+        """How much a collection holds."""
+        with self._reading() as connection:
+            row = connection.execute(
+                "SELECT count(*) FILTER (WHERE status = 'ready'), count(*) FILTER (WHERE status = 'failed'), "
+                "coalesce(sum(chunks) FILTER (WHERE status = 'ready'), 0), "
+                "coalesce(sum(size) FILTER (WHERE status = 'ready'), 0) "
+                "FROM document WHERE collection_id = ?",
+                (collection_id,),
+            ).fetchone()
+        return Counts(*row)
+
     def sources(self, collection_id: int) -> list[Source]:
         """What was added to a collection, in that order."""
         with self._reading() as connection:
             rows = connection.execute(
-                "SELECT pattern, exclude, attributes FROM source WHERE collection_id = ? ORDER BY id",
+                "SELECT pattern, exclude, attributes, removed FROM source "
+                "WHERE collection_id = ? ORDER BY id",
                 (collection_id,),
             ).fetchall()
         return [
-            Source(pattern, tuple(json.loads(exclude)), json.loads(attributes))
-            for pattern, exclude, attributes in rows
+            Source(
+                pattern,
+                tuple(json.loads(exclude)),
+                json.loads(attributes),
+                tuple(json.loads(removed)),
+            )
+            for pattern, exclude, attributes, removed in rows
         ]
 
     def lexical(
         self, collection_id: int, query: str, k: int, where: Where | None = None
     ) -> list[tuple[int, float]]:
-        """Chunks that have a word of the query: id and score, best first.
+        """Chunks that have a word of the query: id and score, best first; equal scores by id.
 
         Args:
             collection_id: the collection.
-            query: a text; characters that are in no word have no effect.
+            query: a text; no character of it is an operator.
             k: the largest number of chunks.
             where: only chunks of documents that this filter matches.
 
         Returns:
             Ids with BM25 scores, of which higher ones are better.
         """
-        words = query_words(query)
-        if not words:
-            return []
-        table = words_table(collection_id)
-        condition, parameters = _matching(where)
-        restriction = ""
-        if where is not None:
-            restriction = (
-                f"AND rowid IN (SELECT chunk.id FROM document JOIN chunk ON chunk.id >= first_chunk "
-                f"AND chunk.id < first_chunk + chunks WHERE collection_id = ? AND {condition})"
-            )
-            parameters = [collection_id, *parameters]
+        condition, parameters = (None, []) if where is None else document_condition(where)
         with self._reading() as connection:
-            rows = connection.execute(
-                f"SELECT rowid, -rank FROM {table} WHERE {table} MATCH ? {restriction} "
-                "ORDER BY rank LIMIT ?",
-                (any_of(words), *parameters, k),
-            ).fetchall()
-        return [(int(rowid), float(score)) for rowid, score in rows]
+            return lexical_search(connection, collection_id, query, k, condition, parameters)
 
     def slots(self, collection_id: int, where: Where | None = None) -> Slots:
         """The rows of the collection's vector file that a search may return.
@@ -216,7 +218,8 @@ class Store:
             try:
                 yield connection
             finally:
-                connection.execute("COMMIT")
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
 
 
 def _matching(where: Where | None) -> tuple[str, list[object]]:

@@ -23,12 +23,15 @@ from engine.retrieval.store.errors import LibraryBusy, store_errors
 from engine.retrieval.store.filters import FILE_KEY, attribute_kind
 from engine.retrieval.store.new_document import NewDocument
 from engine.retrieval.store.records import Source
+from engine.retrieval.store.scripts import has_unspaced
 from engine.retrieval.store.store import DATABASE
 from engine.retrieval.store.word_index import (
+    check_indexes,
     create_indexes,
     drop_indexes,
     index_chunks,
     optimize_indexes,
+    rebuild_indexes,
     unindex_chunks,
 )
 
@@ -99,25 +102,58 @@ class StoreWriter:
     def add_source(self, collection_id: int, source: Source) -> None:
         """Remember what the user asked to add; replaces the entry of the same pattern."""
         self._begin()
+        self.remove_source(collection_id, source.pattern)
         self._connection.execute(
-            "INSERT INTO source (collection_id, pattern, exclude, attributes) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (collection_id, pattern) DO UPDATE SET exclude = excluded.exclude, "
-            "attributes = excluded.attributes",
+            "INSERT INTO source (collection_id, pattern, exclude, attributes, removed) "
+            "VALUES (?, ?, ?, ?, ?)",
             (
-                collection_id,
-                source.pattern,
-                json.dumps(source.exclude),
-                json.dumps(source.attributes),
+                collection_id, source.pattern, json.dumps(source.exclude), json.dumps(source.attributes),
+                json.dumps(source.removed),
             ),
-        )
+        )  # fmt: skip
 
-    def remove_sources(self, collection_id: int, patterns: Sequence[str]) -> None:
+    def remove_source(self, collection_id: int, pattern: str) -> None:
         """Forget what was asked to be added."""
         self._begin()
-        self._connection.executemany(
-            "DELETE FROM source WHERE collection_id = ? AND pattern = ?",
-            [(collection_id, pattern) for pattern in patterns],
+        self._connection.execute(
+            "DELETE FROM source WHERE collection_id = ? AND pattern = ?", (collection_id, pattern)
         )
+
+    def exclude_from_source(self, collection_id: int, source: Source, path: str) -> None:
+        """Keep a removed file or folder of a source from being added again by a refresh."""
+        self._begin()
+        self._connection.execute(
+            "UPDATE source SET removed = ? WHERE collection_id = ? AND pattern = ?",
+            (json.dumps(sorted({*source.removed, path})), collection_id, source.pattern),
+        )
+
+    def mark_stale(self, collection_id: int) -> None:
+        """Mark the documents that a crash has left partial, within a transaction of its own."""
+        self._connection.execute(
+            "UPDATE document SET status = 'stale' WHERE collection_id = ? AND status = 'partial'",
+            (collection_id,),
+        )
+
+    def remove_stale(self, collection_id: int) -> None:
+        """Delete what former runs have left partial."""
+        self._begin()
+        self._delete("collection_id = ? AND status = 'stale'", (collection_id,))
+
+    def stored_texts(self, collection_id: int, path: str, content_hash: str) -> dict[str, int]:
+        """Texts whose vectors are stored for a former version of a file, or for a copy of it: their slots."""
+        ranges = self._connection.execute(
+            "SELECT first_chunk, first_slot, chunks FROM document WHERE collection_id = ? "
+            "AND status IN ('ready', 'stale') AND chunks > 0 AND (path = ? OR content_hash = ?)",
+            (collection_id, path, content_hash),
+        ).fetchall()
+        texts: dict[str, int] = {}
+        for first_chunk, first_slot, count in ranges:
+            rows = self._connection.execute(
+                "SELECT text, id + ? FROM chunk WHERE id >= ? AND id < ?",
+                (first_slot - first_chunk, first_chunk, first_chunk + count),
+            )
+            texts.update(rows)
+        return texts
 
     def begin_document(self, collection_id: int, document: NewDocument, *, first_slot: int) -> int:
         """Store a document without chunks, which is not found before `finish_document`; returns its id."""
@@ -144,11 +180,12 @@ class StoreWriter:
             (len(chunks), len(chunks)),
         ).fetchone()
         self._connection.executemany(
-            "INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
                     number, document_id, one.start, one.end, one.section_start, one.section_end,
-                    one.tokens, one.line, one.page, orjson.dumps(one.heading_path).decode(), one.text,
+                    one.tokens, one.line, one.page, orjson.dumps(one.heading_path).decode(),
+                    has_unspaced(one.text), one.text,
                 )
                 for number, one in enumerate(chunks, first)
             ],
@@ -164,7 +201,7 @@ class StoreWriter:
             (document_id,),
         ).fetchone()
         self._delete(
-            "collection_id = ? AND path = ? AND status <> 'partial'", (collection_id, path)
+            "collection_id = ? AND path = ? AND id <> ?", (collection_id, path, document_id)
         )
         self._connection.execute(
             "UPDATE document SET status = 'ready' WHERE id = ?", (document_id,)
@@ -211,6 +248,19 @@ class StoreWriter:
         """Undo what was not committed."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
+
+    def check_indexes(self, collection_id: int) -> bool:
+        """Whether the word indexes fit the chunks; reads everything."""
+        try:
+            check_indexes(self._connection, collection_id)
+        except sqlite3.DatabaseError:
+            return False
+        return True
+
+    def rebuild_indexes(self, collection_id: int) -> None:
+        """Build the word indexes anew."""
+        self._begin()
+        rebuild_indexes(self._connection, collection_id)
 
     def erasures(self, collection_id: int) -> list[range]:
         """Slots of deleted documents whose vectors may still be in the vector file."""

@@ -2,7 +2,8 @@
 //!
 //! Layers, bottom up: `simd` (16-lane vectors), [`dispatch`] (instruction set levels), [`quant`] and [`mod@format`] (weights as
 //! stored), [`pack`] (weights as the kernels read them), [`gemm`], `attention`, [`norm`], [`rope`] and [`sampler`] (kernels),
-//! [`kv_cache`] (paged storage), [`pool`] (worker threads), [`executor`] (one step of a batch).
+//! [`kv_cache`] (paged storage), [`pool`] (worker threads), [`executor`] (one step of a batch). Beside the executor: [`bert`] (text
+//! embeddings) and [`dense_search`] (nearest vectors).
 
 pub mod activation_quant;
 pub mod amx;
@@ -11,6 +12,7 @@ pub mod attention;
 pub mod bert;
 #[cfg(test)]
 mod bounds;
+pub mod dense_search;
 pub mod dispatch;
 pub mod error;
 pub mod executor;

@@ -1,6 +1,7 @@
 //! Python bindings of the Rust core: conversions, typed errors and releasing the GIL; no behaviour of their own.
 
 mod bert;
+mod dense_search;
 mod dry;
 mod executor;
 mod formats;
@@ -27,5 +28,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     dry::register(module)?;
     roofline::register(module)?;
     bert::register(module)?;
+    dense_search::register(module)?;
     sandbox::register(module)
 }

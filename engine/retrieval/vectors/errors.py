@@ -1,0 +1,7 @@
+"""Errors of vector files; each message is one sentence that a user can act on."""
+
+from engine.api.errors import PravahaError
+
+
+class DamagedVectors(PravahaError):
+    """A file is not a vector file, is shorter than it says, or is of another version."""
