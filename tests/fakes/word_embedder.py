@@ -52,14 +52,14 @@ class WordEmbedder:
                 )
             )
             return failed
-        return self._pool.submit(self._embed, list(texts))
+        return self._pool.submit(self._embed, list(texts), truncate)
 
     def close(self):
         self.gate.set()
         self.second_gate.set()
         self._pool.shutdown()
 
-    def _embed(self, texts):
+    def _embed(self, texts, truncate):
         self.calls.append(texts)
         for word, gate in (("zzgate", self.gate), ("zzlast", self.second_gate)):
             if any(word in text for text in texts):
@@ -69,6 +69,8 @@ class WordEmbedder:
         tokens = 0
         for row, text in enumerate(texts):
             words = re.findall(r"\w+", text.lower())
+            if truncate is not None:
+                words = words[:truncate]
             if len(words) > MAX_TOKENS:
                 raise InvalidRequest(f"Text {row} has {len(words)} tokens.", param="input")
             tokens += len(words)
