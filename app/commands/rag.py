@@ -4,17 +4,19 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from app.commands.outcome import EXIT_ERROR, one_sentence_errors
+from app.commands.outcome import EXIT_ERROR, EXIT_INTERRUPTED, one_sentence_errors
 
 if TYPE_CHECKING:
-    from engine.retrieval.api.passage import Passage
+    from engine.retrieval.api.passage import AttributeValue, Passage
     from engine.retrieval.indexing.report import AddReport
+    from engine.retrieval.library.doctor import DoctorReport
     from engine.retrieval.library.library import Library
 
 rag_app = typer.Typer(
@@ -38,10 +40,15 @@ def open_library() -> "Iterator[Library]":
 
 
 @rag_app.command()
-def create(name: NameArgument) -> None:
+def create(
+    name: NameArgument,
+    vectors: Annotated[
+        Literal["f16", "int8", "f32"], typer.Option(help="How vectors are stored.")
+    ] = "f16",
+) -> None:
     """Create an empty collection."""
     with one_sentence_errors(), open_library() as library:
-        library.create(name)
+        library.create(name, vector_type=vectors)
         print(f"Created {name}: add files to it with `pravaha rag add {name} PATH`.")
 
 
@@ -49,37 +56,125 @@ def create(name: NameArgument) -> None:
 def add(
     name: NameArgument,
     paths: Annotated[
-        list[str], typer.Argument(help="Files, folders and patterns.", metavar="PATH…")
+        list[str],
+        typer.Argument(
+            help="Files, folders and patterns; - for standard input.", metavar="PATH..."
+        ),
     ],
     exclude: Annotated[
         list[str] | None,
-        typer.Option(help="Leave out files in folders that match, as in a .gitignore."),
+        typer.Option(
+            metavar="PATTERN",
+            help="Leave out matching files of folders, as in a .gitignore; repeatable.",
+        ),
     ] = None,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Give each document an attribute; repeatable."),
+    ] = None,
+    as_name: Annotated[
+        str, typer.Option("--name", help="File name of the document on standard input.")
+    ] = "stdin.txt",
+    as_json: JsonOption = False,
 ) -> None:
-    """Add files and folders, or bring them up to date."""
+    """Add files and folders; changed files are read again.
+
+    Follows .gitignore and leaves out hidden files. Ctrl+C stops; the same command goes on from there.
+    """
+    from app.commands.rag_progress import index_run
+
     with one_sentence_errors(), open_library() as library:
-        report = library.open(name).add(paths, exclude=exclude or ())
-        _print_report(report)
+        collection = library.open(name)
+        attributes = dict(_attribute(one) for one in attribute or ())
+        with index_run() as (progress, cancelled):
+            reports = []
+            files = [one for one in paths if one != "-"]
+            if files:
+                reports.append(
+                    collection.add(
+                        files,
+                        exclude=exclude or (),
+                        attributes=attributes,
+                        progress=progress,
+                        cancelled=cancelled,
+                    )
+                )
+            if len(files) < len(paths) and not cancelled():
+                reports.append(
+                    collection.add_text(
+                        sys.stdin.buffer.read(),
+                        as_name,
+                        attributes=attributes,
+                        progress=progress,
+                        cancelled=cancelled,
+                    )
+                )
+        _finish(reports, as_json)
+
+
+@rag_app.command()
+def refresh(name: NameArgument, as_json: JsonOption = False) -> None:
+    """Read what has changed since it was added, and delete what is gone."""
+    from app.commands.rag_progress import index_run
+
+    with one_sentence_errors(), open_library() as library:
+        with index_run() as (progress, cancelled):
+            report = library.open(name).refresh(progress=progress, cancelled=cancelled)
+        _finish([report], as_json)
+
+
+@rag_app.command()
+def watch(name: NameArgument) -> None:
+    """Refresh whenever files change, until Ctrl+C."""
+    import threading
+
+    from app.commands.rag_progress import on_interrupt
+
+    with one_sentence_errors(), open_library() as library:
+        collection = library.open(name)
+        folders = ", ".join(one.pattern for one in collection.sources())
+        if not folders:
+            print(f"{name} is empty: add files to it with `pravaha rag add {name} PATH`.")
+            raise typer.Exit(EXIT_ERROR)
+        print(f"Watching {printable(folders)}; Ctrl+C stops.", flush=True)
+        stop = threading.Event()
+        with on_interrupt(stop.set):
+            collection.watch(stop, on_report=_print_report)
+
+
+@rag_app.command()
+def doctor(name: NameArgument, as_json: JsonOption = False) -> None:
+    """Examine a collection: its files, and whether its documents are up to date."""
+    with one_sentence_errors(), open_library() as library:
+        report = library.open(name).doctor()
+        if as_json:
+            print(json.dumps(asdict(report), indent=2))
+        else:
+            _print_diagnosis(name, report)
+        if report.damage:
+            raise typer.Exit(EXIT_ERROR)
 
 
 @rag_app.command("list")
 def list_collections(as_json: JsonOption = False) -> None:
     """Show all collections."""
     with one_sentence_errors(), open_library() as library:
-        rows = []
-        for record in library.collections():
-            documents = library.open(record.name).documents()
-            rows.append(
+        rows = [(record, library.counts(record)) for record in library.collections()]
+        if as_json:
+            fields = [
                 {
                     "name": record.name,
-                    "documents": sum(one.status == "ready" for one in documents),
-                    "failed": sum(one.status == "failed" for one in documents),
-                    "chunks": sum(one.chunks for one in documents),
+                    "documents": counts.documents,
+                    "failed": counts.failed,
+                    "chunks": counts.chunks,
+                    "bytes": counts.bytes,
+                    "model": record.model,
+                    "vectors": record.vector_type,
                     "created": int(record.created),
                 }
-            )
-        if as_json:
-            print(json.dumps({"collections": rows}, indent=2))
+                for record, counts in rows
+            ]
+            print(json.dumps({"collections": fields}, indent=2))
         elif not rows:
             print("There is no collection: create one with `pravaha rag create NAME`.")
         else:
@@ -87,12 +182,15 @@ def list_collections(as_json: JsonOption = False) -> None:
                 ("NAME", "DOCUMENTS", "CHUNKS", "UNREADABLE", "CREATED"),
                 [
                     (
-                        one["name"], f"{one['documents']:,}", f"{one['chunks']:,}", f"{one['failed']:,}",
-                        datetime.fromtimestamp(one["created"]).strftime("%Y-%m-%d"),
+                        record.name,
+                        f"{counts.documents:,}",
+                        f"{counts.chunks:,}",
+                        f"{counts.failed:,}",
+                        datetime.fromtimestamp(record.created).strftime("%Y-%m-%d"),
                     )
-                    for one in rows
+                    for record, counts in rows
                 ],
-            )  # fmt: skip
+            )
 
 
 @rag_app.command()
@@ -185,19 +283,67 @@ def passage_fields(passage: "Passage") -> dict[str, object]:
     }
 
 
+def _attribute(text: str) -> "tuple[str, AttributeValue]":
+    """KEY=VALUE, of which the value is a number, true, false, or text."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise typer.BadParameter(f"{text} is not KEY=VALUE")
+    if value in ("true", "false"):
+        return key, value == "true"
+    try:
+        return key, float(value)
+    except ValueError:
+        return key, value
+
+
+def _finish(reports: "list[AddReport]", as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"runs": [asdict(one) for one in reports]}, indent=2))
+    else:
+        for one in reports:
+            _print_report(one)
+    if any(one.cancelled for one in reports):
+        raise typer.Exit(EXIT_INTERRUPTED)
+
+
 def _print_report(report: "AddReport") -> None:
-    parts = [
-        f"{report.added:,} added",
-        f"{report.updated:,} updated",
-        f"{report.unchanged:,} unchanged",
-    ]
-    if report.removed:
-        parts.append(f"{report.removed:,} removed")
-    print(f"{', '.join(parts)}; {report.chunks:,} chunks in {report.seconds:.1f} s.")
+    parts = [f"{report.added:,} added"]
+    for count, what in (
+        (report.updated, "updated"),
+        (report.removed, "removed"),
+        (report.unchanged, "unchanged"),
+        (len(report.failed), "unreadable"),
+    ):
+        if count:
+            parts.append(f"{count:,} {what}")
+    print(f"{', '.join(parts)}; {report.chunks:,} chunks in {report.seconds:.1f} s.", flush=True)
     for failure in report.failed:
-        print(f"{failure.path}: {failure.reason}", file=sys.stderr)
+        print(printable(f"{failure.path}: {failure.reason}"), file=sys.stderr)
+    if not report.purged:
+        print(
+            "Another process is searching: deleted text leaves the files at the next deletion.",
+            file=sys.stderr,
+        )
     if report.cancelled:
-        raise typer.Exit(EXIT_ERROR)
+        print("Stopped; the same command goes on from here.", file=sys.stderr)
+
+
+def _print_diagnosis(name: str, report: "DoctorReport") -> None:
+    print(
+        f"{name}: {report.documents:,} documents, {report.chunks:,} chunks; the database of all collections "
+        f"has {report.database_bytes / 1e6:.1f} MB, the vectors {report.vector_bytes / 1e6:.1f} MB, "
+        f"{report.dead_slots:,} of them deleted."
+    )
+    for one in report.unreadable:
+        print(printable(f"unreadable: {one.path}: {one.reason}"))
+    for path in report.outdated:
+        print(printable(f"outdated: {path}"))
+    if report.outdated:
+        print(f"Bring them up to date with `pravaha rag refresh {name}`.")
+    for damage in report.damage:
+        print(printable(f"damaged: {damage}"))
+    if not report.damage:
+        print("No damage.")
 
 
 def _print_passages(passages: "list[Passage]") -> None:

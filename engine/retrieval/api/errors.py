@@ -9,3 +9,7 @@ class Unreadable(Exception):
 
 class UnknownCollection(InvalidRequest):
     """There is no collection of this name."""
+
+
+class UnknownDocument(InvalidRequest):
+    """The collection has no such document."""

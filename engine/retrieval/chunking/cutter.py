@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 
 from engine.retrieval.chunking.boundaries import Strength
 from engine.retrieval.chunking.span import Span
-from engine.retrieval.chunking.token_counter import TokenCounter
+from engine.retrieval.chunking.token_counter import SPACES, TokenCounter
 
 _CHARACTERS_PER_TOKEN = 16
 """Bounds spans of words that the tokenizer does not know, each of which is one token, however long."""
-_VISIBLE = re.compile(r"\S")
+_VISIBLE = re.compile(f"[^{SPACES}]")
+_WIDEST_INDENTATION = 64
 _WORDS_BACK = 48
 """Pieces that are looked through for the last space before a cut that has no better place."""
 
@@ -43,8 +44,8 @@ class Cutter:
         self._budget, self._overlap = budget, overlap
         self._most_characters = budget * _CHARACTERS_PER_TOKEN
         pieces = counter.pieces(text, budget, self._most_characters // 2)
-        self._starts = pieces.starts.tolist()
-        self._before = pieces.before.tolist()
+        self._starts: list[int] = pieces.starts.tolist()
+        self._before: list[int] = pieces.before.tolist()
         self._forced = [self._starts[index] for index in pieces.forced]
         usable = [one for one in boundaries if self._is_between_words(one[0])]
         self._places = [place for place, _ in usable]
@@ -58,62 +59,76 @@ class Cutter:
     def spans(self) -> list[Span]:
         """The spans, in order, without white space around them but the indentation of their first line."""
         spans = list(self._cut())
-        return spans if self._counter.exact else list(self._checked(spans))
+        if self._counter.exact:
+            return spans
+        checked: list[Span] = []
+        for span in self._checked(spans):
+            if not checked or span.end > checked[-1].end:  # else it repeats the end of another
+                checked.append(span)
+        return checked
 
     def _cut(self) -> Iterator[Span]:
         start = covered = 0
-        while (start := self._skip_blank_lines(start)) < len(self._text):
-            end = self._end(start, covered)
-            yield self._span(start, end)
+        while (visible := _VISIBLE.search(self._text, covered)) is not None:
+            if start >= covered:
+                visible = _VISIBLE.search(self._text, start) or visible
+                start = self._with_indentation(start, visible.start())
+            end = self._end(start, max(covered, visible.start()))
+            span = self._span(start, end)
+            if self._text[start:end].strip():
+                yield span
             covered, start = end, self._next_start(start, end)
 
     def _span(self, start: int, end: int) -> Span:
-        trimmed = start + len(self._text[start:end].rstrip())
+        trimmed = start + len(self._text[start:end].rstrip(SPACES))
         return Span(start, trimmed, self.tokens_between(start, trimmed))
 
-    def _skip_blank_lines(self, start: int) -> int:
-        """The beginning of the first line with something visible, or the end of the text."""
-        visible = _VISIBLE.search(self._text, start)
-        if visible is None:
-            return len(self._text)
-        return max(start, self._text.rfind("\n", start, visible.start()) + 1)
+    def _with_indentation(self, start: int, visible: int) -> int:
+        """The beginning of the line of something visible, not before `start`."""
+        line = max(start, self._text.rfind("\n", start, visible) + 1)
+        return line if visible - line <= _WIDEST_INDENTATION else visible
 
-    def _end(self, start: int, covered: int) -> int:
-        """Where the span that begins at `start` ends; behind `covered`."""
+    def _end(self, start: int, after: int) -> int:
+        """Where the span that begins at `start` ends; behind `after`."""
         tokens = self._tokens_before(start)
-        last = self._reach(start, tokens)
+        last = self._reach(start, tokens, after)
         minimum = self._budget // 4
-        index = bisect_right(self._headings, max(start, covered))
-        section_end = len(self._text)
-        while index < len(self._headings):
-            heading = self._headings[index]
-            if self._tokens_before(heading) - tokens >= minimum:
-                section_end = heading
-                break
-            index += 1
+        section_end = self._section_end(tokens + minimum, after)
         if section_end <= last:
             return section_end
         rest = self._tokens_before(section_end) - tokens
         if self._budget < rest < self._budget + minimum:
             # Leaves enough for a chunk of its own instead of a few words.
-            last = max(self._place_at(tokens + rest - minimum), covered + 1)
+            last = max(min(last, self._place_at(tokens + rest - minimum)), self._next_word(after))
         middle = self._place_at(tokens + (self._tokens_before(last) - tokens) // 2)
-        first = bisect_left(self._places, max(middle, covered + 1, start + 1))
+        first = bisect_left(self._places, max(middle, after + 1))
         behind = bisect_right(self._places, last)
         if first < behind:
             strengths = self._strengths[first:behind]
             best = max(strengths)
             return self._places[behind - 1 - strengths[::-1].index(best)]
-        return self._last_space(last, max(start, covered))
+        return self._last_space(last, after)
 
-    def _reach(self, start: int, tokens: int) -> int:
-        """The last place at which a span may end."""
+    def _section_end(self, tokens: int, after: int) -> int:
+        """The first heading behind `after` that has so many tokens before it, or the end of the text."""
+        for index in range(bisect_right(self._headings, after), len(self._headings)):
+            if self._tokens_before(self._headings[index]) >= tokens:
+                return self._headings[index]
+        return len(self._text)
+
+    def _reach(self, start: int, tokens: int, after: int) -> int:
+        """The last place at which a span may end; behind `after`."""
         last = self._place_at(tokens + self._budget)
         most = start + self._most_characters
         if last > most:
             last = self._starts[bisect_right(self._starts, most) - 1]
+        last = max(last, self._next_word(after))  # of a tokenizer that counts white space
         forced = bisect_right(self._forced, start)
         return min(last, self._forced[forced]) if forced < len(self._forced) else last
+
+    def _next_word(self, after: int) -> int:
+        """The end of the piece at an offset."""
+        return self._starts[min(bisect_right(self._starts, after), len(self._starts) - 1)]
 
     def _last_space(self, last: int, after: int) -> int:
         """The last beginning of a word up to `last`, or `last` itself where there is none near."""
@@ -162,7 +177,7 @@ class Cutter:
 
     def _is_between_words(self, place: int) -> bool:
         index = bisect_right(self._starts, place) - 1
-        return self._starts[index] == place or self._before[index] == self._before[index + 1]
+        return self._starts[index] == place or self._text[self._starts[index]] in SPACES
 
     def _checked(self, spans: Sequence[Span]) -> Iterator[Span]:
         """The spans with exact counts, those that are too long in halves."""

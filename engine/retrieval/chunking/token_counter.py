@@ -24,7 +24,7 @@ _BATCH = 4_096
 
 # Only these four characters separate words in every BERT normalizer: it removes other control characters,
 # form feed among them, and joins what stood around them.
-_SPACES = " \t\r\n"
+SPACES = " \t\r\n"
 # Punctuation and ideographs stand alone. Listed are ASCII's, and of category P those that end sentences.
 _ALONE = (
     r"!-/:-@\[-`{-~\u0964\u0965\u2010-\u2027\u3001-\u3003\u3008-\u3011\u3014-\u301f"
@@ -32,7 +32,7 @@ _ALONE = (
     r"\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0002a6df"
 )
 _WORDS = rf"[^ \t\r\n{_ALONE}]+|[{_ALONE}]|[ \t\r\n]+"
-_SPACED_WORDS = r"[ \t\r\n]*[^ \t\r\n]+|[ \t\r\n]+"
+_SPACED_WORDS = r"[^ \t\r\n]+|[ \t\r\n]+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class TokenCounter:
         forced: list[int] = []
         total = 0
         for begin, end in _blocks(text):
-            if begin and text[begin] not in _SPACES:
+            if begin and text[begin] not in SPACES:
                 forced.append(total)
             found = pattern.findall(text, begin, end)
             length, count = self._measure(found)
@@ -141,7 +141,8 @@ class TokenCounter:
         for index in long:
             divided += pieces[done:index]
             windows = self._windows(pieces[index], max_tokens, max_characters)
-            inside += range(len(divided) + 1, len(divided) + len(windows))
+            if not pieces[index].isspace():
+                inside += range(len(divided) + 1, len(divided) + len(windows))
             divided += windows
             done = index + 1
         return divided + pieces[done:], inside

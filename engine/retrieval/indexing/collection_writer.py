@@ -1,7 +1,11 @@
-"""`CollectionWriter`: the one writer of a collection's rows and vectors, which commit together."""
+"""`CollectionWriter`: the one writer of a collection's rows and vectors, which commit together.
 
-import logging
-from collections.abc import Iterator, Sequence
+Vectors become durable before the commit of the rows that refer to them, and are zeroed only after the commit
+that deletes those rows. So a crash at any moment leaves rows with their vectors, and at most vectors
+without rows, which the next writer drops.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -10,22 +14,25 @@ from numpy.typing import NDArray
 from engine.retrieval.api.chunk import Chunk
 from engine.retrieval.store.errors import store_errors
 from engine.retrieval.store.new_document import NewDocument
-from engine.retrieval.store.plain_vector_file import PlainVectorFile
 from engine.retrieval.store.records import CollectionRecord
 from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import StoreWriter
-
-log = logging.getLogger(__name__)
+from engine.retrieval.vectors.vector_file import VectorFile
 
 
 class CollectionWriter:
-    """Writes to one collection. For one thread; use `opened`."""
+    """Writes to one collection. For one thread; use `opened`.
+
+    Attributes:
+        rows: the database.
+        record: the collection as it was when the writer was opened.
+    """
 
     def __init__(self, rows: StoreWriter, store: Store, record: CollectionRecord) -> None:
         self.rows = rows
         self.record = record
         self._path = store.vector_path(record.id)
-        self._vectors: PlainVectorFile | None = None
+        self._vectors: VectorFile | None = None
         self._slots = record.slots
         self._dimensions = record.dimensions
         self._document_id: int | None = None
@@ -38,9 +45,9 @@ class CollectionWriter:
         Raises:
             UnknownCollection: there is no such collection.
             LibraryBusy: there is another writer.
-            RetrievalStoreError: the files cannot be used.
+            RetrievalStoreError: the files cannot be used, or the disk is full.
         """
-        store.collection(name)  # before the database is created by the lock
+        store.collection(name)  # else the lock would create a library
         with StoreWriter.open(store.directory) as rows:
             writer = cls(rows, store, store.collection(name))
             try:
@@ -70,7 +77,7 @@ class CollectionWriter:
             self._document_id = self.rows.begin_document(
                 self.record.id, document, first_slot=self._slots
             )
-        if len(chunks):
+        if chunks:
             self._append(vectors)
             self.rows.add_chunks(self._document_id, chunks)
         if not more:
@@ -80,6 +87,23 @@ class CollectionWriter:
     def add_failed(self, document: NewDocument) -> None:
         """Record a file that cannot be read, in place of the document of its path."""
         self.rows.add_failed(self.record.id, document)
+
+    def stored_slots(self, document: NewDocument, chunks: Sequence[Chunk]) -> dict[int, int]:
+        """Slots of the chunks whose very text is stored for a former version or a copy of the file.
+
+        Returns:
+            Slots by the index of the chunk.
+        """
+        texts: Mapping[str, int] = self.rows.stored_texts(
+            self.record.id, document.path, document.content_hash
+        )
+        if not texts:
+            return {}
+        return {at: texts[one.text] for at, one in enumerate(chunks) if one.text in texts}
+
+    def read_vectors(self, slots: Sequence[int]) -> NDArray[np.float32]:
+        """Stored vectors: [slots, dimensions]."""
+        return self._file().read(np.array(slots, np.int64))
 
     def commit(self) -> None:
         """Make everything durable that was added or removed."""
@@ -92,29 +116,29 @@ class CollectionWriter:
         erasures = self.rows.erasures(self.record.id)
         if not erasures:
             return True
+        file = self._file()
         for slots in erasures:
-            self._file().clear(slots)
-        self._file().sync()
+            file.clear(np.arange(slots.start, slots.stop))
+        file.sync()
         return self.rows.purge(self.record.id)
 
     def _append(self, vectors: NDArray[np.float32]) -> None:
         if self._dimensions is None:
             self._dimensions = vectors.shape[1]
-            self._vectors = PlainVectorFile.create(
-                self._path, self._dimensions, self.record.vector_type
-            )
+            self._vectors = VectorFile.create(self._path, self._dimensions, self.record.vector_type)
         slots = self._file().append(vectors)
         if slots.start != self._slots:
             raise RuntimeError(f"vectors were appended at {slots.start} instead of {self._slots}")
         self._slots = slots.stop
 
-    def _file(self) -> PlainVectorFile:
+    def _file(self) -> VectorFile:
         if self._vectors is None:
-            self._vectors = PlainVectorFile.open(self._path)
+            self._vectors = VectorFile.open(self._path)
         return self._vectors
 
     def _recover(self) -> None:
         """Drop what a crash has left behind."""
+        self.rows.mark_stale(self.record.id)
         with store_errors(self._path):
             if self._dimensions is None:
                 self._path.unlink(missing_ok=True)

@@ -1,17 +1,16 @@
 """`IndexRun`: brings documents of a collection up to date.
 
-One thread reads and cuts files while the embedder computes and the caller's thread stores, so the
-processor is never idle for want of the next batch. Documents are stored in the order of their paths and
-committed in groups; a run that is killed is continued by the next, which finds the committed ones unchanged.
+Other threads read and cut files while the embedder computes and the caller's thread stores, so the embedder
+never waits for its next batch. Documents are stored in the order of their paths and committed in groups. A
+run that was killed is continued by the next one: it finds the committed documents unchanged, and takes over
+the vectors of the chunks that were committed of a long one.
 """
 
-import queue
-import threading
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -19,49 +18,36 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from engine.api.embeddings import Embeddings
-from engine.retrieval.api.chunk import Chunk
+from engine.api.errors import QueueFull
+from engine.retrieval.chunking.token_counter import TokenCounter
+from engine.retrieval.indexing.batches import Batch, Piece, pieces_of
 from engine.retrieval.indexing.collection_writer import CollectionWriter
-from engine.retrieval.indexing.preparing import Parser, Prepared, prepare
+from engine.retrieval.indexing.preparing import Parser, Prepared, prepare_files
 from engine.retrieval.indexing.report import AddReport, Cancelled, Failure, IndexProgress, Progress
 from engine.retrieval.indexing.walking import FoundFile
 from engine.retrieval.store.records import DocumentRecord
 
-BATCH_CHUNKS = 256
-"""Chunks embedded in one call; long enough that texts of like length can be computed together."""
+PARSER_PROCESSES = min(4, os.cpu_count() or 1)
+"""Files that are read at a time."""
+COMMIT_CHUNKS = 4096
+COMMIT_S = 5.0
+"""How much work a crash may cost at most: a group is committed after this many chunks or seconds."""
 _BATCHES_AHEAD = 2
-_COMMIT_CHUNKS = 4096
-_COMMIT_S = 5.0
-_READ_AHEAD = 64
+_RETRY_S = 0.05
 
 
 class TextEmbedder(Protocol):
-    """Embeds texts; `Embedder` is one."""
+    """Embeds texts; `Embedder` is one. Thread-safe."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Name of the model."""
 
     def submit(self, texts: Sequence[str]) -> "Future[Embeddings]":
         """Embed texts asynchronously."""
 
     def tokenizer(self) -> Tokenizer:
         """The model's tokenizer, without padding and truncation."""
-
-
-@dataclass(slots=True)
-class _Piece:
-    """Chunks of one document that are embedded together."""
-
-    prepared: Prepared
-    chunks: Sequence[Chunk]
-    more: bool
-
-
-@dataclass(slots=True)
-class _Batch:
-    """Pieces whose texts are embedded in one call."""
-
-    pieces: list[_Piece] = field(default_factory=list)
-    chunks: int = 0
-    future: "Future[Embeddings] | None" = None
 
 
 class IndexRun:
@@ -74,7 +60,7 @@ class IndexRun:
         embedder: embeds chunks.
         progress: called on the caller's thread after each stored batch.
         cancelled: asked often; ends the run early, with what is stored committed.
-        clock: seconds, for the report.
+        clock: seconds.
     """
 
     def __init__(
@@ -95,68 +81,119 @@ class IndexRun:
         self._files = self._files_done = self._bytes = self._bytes_done = 0
         self._uncommitted = 0
         self._started = self._committed_at = clock()
-        self._waiting: deque[_Batch] = deque()
+        self._waiting: deque[Batch] = deque()
+        self._hashes: dict[str, str] = {}
 
-    def run(self, files: Sequence[FoundFile]) -> AddReport:
-        """Index files.
+    def run(
+        self,
+        files: Sequence[FoundFile],
+        *,
+        vanished: Sequence[DocumentRecord] = (),
+        retry_failed: bool = False,
+    ) -> AddReport:
+        """Index files, then delete documents.
+
+        Args:
+            files: files that are new or may have changed.
+            vanished: documents whose file is gone.
+            retry_failed: whether files that could not be read are tried again although their bytes are the
+                same.
 
         Raises:
             RetrievalStoreError: the store cannot be written; what was committed stays.
             PravahaError: the embedder failed.
         """
         self._files, self._bytes = len(files), sum(one.size for one in files)
-        batch = _Batch()
-        for prepared in self._prepared(files):
-            if self._cancelled():
-                self._report.cancelled = True
-                break
-            for piece in _pieces(prepared):
-                batch.pieces.append(piece)
-                batch.chunks += len(piece.chunks)
-                if batch.chunks >= BATCH_CHUNKS or len(batch.pieces) >= BATCH_CHUNKS:
-                    self._submit(batch)
-                    batch = _Batch()
-        self._submit(batch)
-        while self._waiting:
-            self._store(self._waiting.popleft())
-        self._commit()
+        self._hashes = {
+            path: one.content_hash
+            for path, one in self._known.items()
+            if not (retry_failed and one.status == "failed")
+        }
+        self._tell()
+        self._index(files)
+        if not self._report.cancelled:
+            self._writer.rows.remove_documents([one.id for one in vanished])
+            self._writer.rows.remove_stale(self._writer.record.id)
+            self._report.removed = len(vanished)
+        self._writer.commit()
+        self._report.purged = self._writer.purge()
         self._report.seconds = self._clock() - self._started
         return self._report
 
-    def _submit(self, batch: _Batch) -> None:
-        texts = [one.text for piece in batch.pieces for one in piece.chunks]
-        if texts:
-            batch.future = self._embedder.submit(texts)
+    def _index(self, files: Sequence[FoundFile]) -> None:
+        batch = Batch()
+        for piece in self._pieces(files):
+            if self._cancelled():
+                break
+            batch.add(piece)
+            if batch.full:
+                self._submit(batch)
+                batch = Batch()
+        else:
+            self._submit(batch)
+            while self._waiting and not self._cancelled():
+                self._store(self._waiting.popleft())
+        self._report.cancelled = bool(self._waiting) or self._files_done < self._files
+
+    def _pieces(self, files: Sequence[FoundFile]) -> Iterator[Piece]:
+        counter = TokenCounter(self._embedder.tokenizer())
+        for prepared in prepare_files(
+            files, self._hashes, self._parser, counter, threads=PARSER_PROCESSES
+        ):
+            slots = self._take_over(prepared)
+            at = 0
+            for piece in pieces_of(prepared):
+                if slots:
+                    piece.stored_slots = {
+                        index: slots[at + index]
+                        for index in range(len(piece.chunks))
+                        if at + index in slots
+                    }
+                at += len(piece.chunks)
+                yield piece
+
+    def _take_over(self, prepared: Prepared) -> dict[int, int]:
+        if not prepared.chunks:
+            return {}
+        return self._writer.stored_slots(prepared.document, prepared.chunks)
+
+    def _submit(self, batch: Batch) -> None:
+        while batch.texts and batch.future is None:
+            try:
+                batch.future = self._embedder.submit(batch.texts)
+            except QueueFull:  # other callers' requests fill the queue; they are answered in turn
+                time.sleep(_RETRY_S)
         self._waiting.append(batch)
-        while len(self._waiting) > _BATCHES_AHEAD:
+        while len(self._waiting) > _BATCHES_AHEAD and not self._cancelled():
             self._store(self._waiting.popleft())
 
-    def _store(self, batch: _Batch) -> None:
+    def _store(self, batch: Batch) -> None:
         vectors = (
             np.empty((0, 0), np.float32) if batch.future is None else batch.future.result().vectors
         )
         row = 0
         for piece in batch.pieces:
-            end = row + len(piece.chunks)
+            end = row + len(piece.chunks) - len(piece.stored_slots)
             self._store_piece(piece, vectors[row:end])
             row = end
         self._report.embedded += row
-        if self._uncommitted >= _COMMIT_CHUNKS or self._clock() - self._committed_at >= _COMMIT_S:
-            self._commit()
+        if self._uncommitted >= COMMIT_CHUNKS or self._clock() - self._committed_at >= COMMIT_S:
+            self._writer.commit()
+            self._uncommitted, self._committed_at = 0, self._clock()
         self._tell()
 
-    def _store_piece(self, piece: _Piece, vectors: NDArray[np.float32]) -> None:
+    def _store_piece(self, piece: Piece, vectors: NDArray[np.float32]) -> None:
         prepared = piece.prepared
         known = self._known.get(prepared.file.path)
-        if prepared.unchanged:
+        if prepared.unchanged and known is not None:
             self._keep(prepared, known)
         elif prepared.chunks is None:
             self._writer.add_failed(prepared.document)
-            self._report.failed.append(
-                Failure(prepared.file.path, prepared.document.reason or "It cannot be read.")
-            )
+            self._fail(prepared.file.path, prepared.document.reason)
         else:
-            self._writer.add(prepared.document, piece.chunks, vectors, more=piece.more)
+            self._writer.add(
+                prepared.document, piece.chunks, self._complete(piece, vectors), more=piece.more
+            )
             self._report.chunks += len(piece.chunks)
             self._uncommitted += len(piece.chunks)
             if not piece.more:
@@ -166,78 +203,40 @@ class IndexRun:
             self._files_done += 1
             self._bytes_done += prepared.file.size
 
-    def _keep(self, prepared: Prepared, known: DocumentRecord | None) -> None:
-        if known is None:
-            raise RuntimeError("an unknown document cannot be unchanged")
+    def _complete(self, piece: Piece, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Vectors of all chunks of a piece: computed ones and those taken over."""
+        if not piece.stored_slots:
+            return vectors
+        stored = self._writer.read_vectors(list(piece.stored_slots.values()))
+        taken = np.zeros(len(piece.chunks), np.bool_)
+        taken[list(piece.stored_slots)] = True
+        complete = np.empty((len(taken), stored.shape[1]), np.float32)
+        complete[taken] = stored
+        if len(vectors):
+            complete[~taken] = vectors
+        return complete
+
+    def _keep(self, prepared: Prepared, known: DocumentRecord) -> None:
         if known.attributes != prepared.document.attributes:
             self._writer.rows.set_attributes(known.id, prepared.document.attributes)
         if known.status == "failed":
-            self._report.failed.append(Failure(known.path, known.reason or "It cannot be read."))
+            self._fail(known.path, known.reason)
         else:
             self._report.unchanged += 1
 
-    def _commit(self) -> None:
-        self._writer.commit()
-        self._uncommitted = 0
-        self._committed_at = self._clock()
+    def _fail(self, path: str, reason: str | None) -> None:
+        self._report.failed.append(Failure(path, reason or "It cannot be read."))
 
     def _tell(self) -> None:
         if self._progress is not None:
             self._progress(
                 IndexProgress(
-                    self._files_done, self._files, self._bytes_done, self._bytes, self._report.chunks,
-                    len(self._report.failed), self._clock() - self._started,
+                    self._files_done,
+                    self._files,
+                    self._bytes_done,
+                    self._bytes,
+                    self._report.chunks,
+                    len(self._report.failed),
+                    self._clock() - self._started,
                 )
-            )  # fmt: skip
-
-    def _prepared(self, files: Sequence[FoundFile]) -> Iterator[Prepared]:
-        """Files in order, read ahead on another thread."""
-        tokenizer = self._embedder.tokenizer()
-        ready: queue.Queue[Prepared | BaseException | None] = queue.Queue(_READ_AHEAD)
-        stopped = threading.Event()
-
-        def read() -> None:
-            try:
-                for file in files:
-                    known = self._known.get(file.path)
-                    one = prepare(file, known and known.content_hash, self._parser, tokenizer)
-                    if not _put(ready, one, stopped):
-                        return
-                _put(ready, None, stopped)
-            except BaseException as error:  # raised again on the caller's thread
-                _put(ready, error, stopped)
-
-        reader = threading.Thread(target=read, name="pravaha-read", daemon=True)
-        reader.start()
-        try:
-            while (one := ready.get()) is not None:
-                if isinstance(one, BaseException):
-                    raise one
-                yield one
-        finally:
-            stopped.set()
-            reader.join()
-
-
-def _put(
-    ready: "queue.Queue[Prepared | BaseException | None]",
-    one: Prepared | BaseException | None,
-    stopped: threading.Event,
-) -> bool:
-    while not stopped.is_set():
-        try:
-            ready.put(one, timeout=0.1)
-        except queue.Full:
-            continue
-        return True
-    return False
-
-
-def _pieces(prepared: Prepared) -> Iterator[_Piece]:
-    chunks = prepared.chunks or ()
-    if len(chunks) <= BATCH_CHUNKS:
-        yield _Piece(prepared, chunks, more=False)
-        return
-    for first in range(0, len(chunks), BATCH_CHUNKS):
-        end = first + BATCH_CHUNKS
-        yield _Piece(prepared, chunks[first:end], more=end < len(chunks))
+            )

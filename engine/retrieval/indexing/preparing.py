@@ -1,25 +1,29 @@
-"""Reads one file: hash, text and chunks."""
+"""Reads files: hash, text and chunks. Several at a time, handed on in their order."""
 
 import hashlib
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
-
-from tokenizers import Tokenizer
 
 from engine.api.error_text import first_line
 from engine.retrieval.api.chunk import Chunk
 from engine.retrieval.api.errors import Unreadable
 from engine.retrieval.api.parsed_document import ParsedDocument
-from engine.retrieval.indexing.plain_reader import split
+from engine.retrieval.chunking.split import split
+from engine.retrieval.chunking.token_counter import TokenCounter
 from engine.retrieval.indexing.walking import FoundFile
 from engine.retrieval.store.new_document import NewDocument
 
 _BLOCK = 1 << 20
+_FILES_AHEAD = 64
+_BYTES_AHEAD = 32 << 20
 
 
 class Parser(Protocol):
-    """Reads a file; `ParserPool` is one."""
+    """Reads the text of files. Thread-safe. `ParserPool` is one."""
 
     def parse(self, path: Path) -> ParsedDocument:
         """The text of a file.
@@ -27,6 +31,9 @@ class Parser(Protocol):
         Raises:
             Unreadable: it has none; the message says why.
         """
+
+    def close(self) -> None:
+        """Free what it uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +53,47 @@ class Prepared:
     unchanged: bool = False
 
 
+def prepare_files(
+    files: Sequence[FoundFile],
+    known_hashes: Mapping[str, str],
+    parser: Parser,
+    counter: TokenCounter,
+    *,
+    threads: int,
+) -> Iterator[Prepared]:
+    """Read files on other threads, some ahead of the caller; in their order.
+
+    Args:
+        files: the files.
+        known_hashes: hashes of the stored documents by path.
+        parser: reads their text.
+        counter: counts tokens as the embedding model does.
+        threads: how many files are read at a time.
+    """
+    todo = iter(files)
+    ahead: deque[tuple[FoundFile, Future[Prepared]]] = deque()
+    ahead_bytes = 0
+    pool = ThreadPoolExecutor(threads, "pravaha-read")
+    try:
+        while True:
+            while len(ahead) < _FILES_AHEAD and (ahead_bytes < _BYTES_AHEAD or not ahead):
+                file = next(todo, None)
+                if file is None:
+                    break
+                known = known_hashes.get(file.path)
+                ahead.append((file, pool.submit(prepare, file, known, parser, counter)))
+                ahead_bytes += file.size
+            if not ahead:
+                return
+            file, future = ahead.popleft()
+            ahead_bytes -= file.size
+            yield future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
 def prepare(
-    file: FoundFile, known_hash: str | None, parser: Parser, tokenizer: Tokenizer
+    file: FoundFile, known_hash: str | None, parser: Parser, counter: TokenCounter
 ) -> Prepared:
     """Read a file; never raises for what is wrong with it.
 
@@ -55,7 +101,7 @@ def prepare(
         file: the file.
         known_hash: hash of the stored document of this path.
         parser: reads its text.
-        tokenizer: the embedding model's.
+        counter: counts tokens as the embedding model does.
     """
     digest = ""
     try:
@@ -63,11 +109,12 @@ def prepare(
         if digest == known_hash:
             return Prepared(file, _document(file, digest), None, unchanged=True)
         parsed = parser.parse(Path(file.path))
-        chunks = split(parsed, tokenizer)
-    except (Unreadable, OSError) as error:
-        reason = str(error) if isinstance(error, Unreadable) else f"{first_line(error)}."
+        return Prepared(file, _document(file, digest, parsed), split(parsed, counter))
+    except Unreadable as error:
+        return Prepared(file, _document(file, digest, reason=str(error)), None)
+    except OSError as error:
+        reason = f"It cannot be read: {error.strerror or first_line(error)}."
         return Prepared(file, _document(file, digest, reason=reason), None)
-    return Prepared(file, _document(file, digest, parsed=parsed), chunks)
 
 
 def content_hash(path: str) -> str:
@@ -84,13 +131,13 @@ def content_hash(path: str) -> str:
 
 
 def _document(
-    file: FoundFile, digest: str, *, parsed: ParsedDocument | None = None, reason: str | None = None
+    file: FoundFile, digest: str, parsed: ParsedDocument | None = None, *, reason: str | None = None
 ) -> NewDocument:
+    attributes = dict(file.source.attributes)
     if parsed is None:
         return NewDocument(
-            file.path, digest, file.size, file.mtime_ns, reason=reason,
-            attributes=dict(file.source.attributes),
-        )  # fmt: skip
+            file.path, digest, file.size, file.mtime_ns, reason=reason, attributes=attributes
+        )
     return NewDocument(
         file.path,
         digest,
@@ -102,5 +149,5 @@ def _document(
         spans_of=parsed.spans_of,
         encoding=parsed.encoding,
         text=parsed.text if parsed.spans_of == "text" else None,
-        attributes=dict(file.source.attributes),
+        attributes=attributes,
     )

@@ -7,13 +7,13 @@ cycles of links end and nothing outside of the folder is read.
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
 
 import ignore
-from ignore.overrides import OverrideBuilder
+from ignore.overrides import Override, OverrideBuilder
 
 from engine.api.error_text import as_sentence
 from engine.api.errors import InvalidRequest
@@ -60,15 +60,42 @@ def find_files(source: Source) -> list[FoundFile]:
                 status = os.stat(path)
             except OSError:
                 continue  # it vanished, or a link leads nowhere
-            if S_ISREG(status.st_mode):
+            if S_ISREG(status.st_mode) and not _is_removed(path, source.removed):
                 found[path] = FoundFile(path, status.st_size, status.st_mtime_ns, source)
     return [found[path] for path in sorted(found)]
+
+
+def find_all_files(sources: Sequence[Source]) -> list[FoundFile]:
+    """The regular files of several sources, by path; of one that is in several, the last source counts."""
+    found: dict[str, FoundFile] = {}
+    for source in sources:
+        found.update((one.path, one) for one in find_files(source))
+    return [found[path] for path in sorted(found)]
+
+
+def watched_folder(pattern: str) -> str:
+    """The folder in which changes can concern a source."""
+    if os.path.isdir(pattern):
+        return pattern
+    folder = os.path.dirname(pattern)
+    while glob.has_magic(folder) and not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a path is that of a file or folder, or of something in it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _is_removed(path: str, removed: tuple[str, ...]) -> bool:
+    return any(is_inside(path, one) for one in removed)
 
 
 def _roots(pattern: str) -> list[str]:
     if not is_glob(pattern):
         return [pattern]
-    return glob.glob(pattern, recursive=True)
+    return [absolute_pattern(one) for one in glob.iglob(pattern, recursive=True)]
 
 
 def _walk(root: str, exclude: tuple[str, ...]) -> Iterator[str]:
@@ -91,7 +118,7 @@ def _walk(root: str, exclude: tuple[str, ...]) -> Iterator[str]:
             yield path
 
 
-def _overrides(root: str, exclude: tuple[str, ...]) -> object:
+def _overrides(root: str, exclude: tuple[str, ...]) -> Override:
     builder = OverrideBuilder(Path(root))
     for pattern in exclude:
         try:

@@ -1,39 +1,55 @@
 """`Collection`: documents that are found by their words and their meaning."""
 
 import os
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.api.errors import InvalidRequest
+from engine.api.errors import InvalidRequest, ModelError
+from engine.retrieval.api.errors import UnknownDocument
 from engine.retrieval.api.passage import AttributeValue, Mode, Passage
-from engine.retrieval.indexing import plain_reader
 from engine.retrieval.indexing.collection_writer import CollectionWriter
 from engine.retrieval.indexing.index_run import IndexRun, TextEmbedder
+from engine.retrieval.indexing.preparing import Parser
 from engine.retrieval.indexing.report import AddReport, Cancelled, Progress
-from engine.retrieval.indexing.walking import FoundFile, absolute_pattern, find_files
+from engine.retrieval.indexing.walking import (
+    FoundFile,
+    absolute_pattern,
+    find_all_files,
+    is_glob,
+    is_inside,
+)
+from engine.retrieval.indexing.watching import watch_changes
+from engine.retrieval.library.doctor import DoctorReport, examine
+from engine.retrieval.library.sections import document_text, section_text
+from engine.retrieval.library.vector_files import VectorFiles
 from engine.retrieval.search.hybrid import search
 from engine.retrieval.store.collection_index import CollectionIndex
+from engine.retrieval.store.errors import LibraryBusy
 from engine.retrieval.store.filters import FILE_KEY, Where
-from engine.retrieval.store.plain_vector_file import PlainVectorFile
-from engine.retrieval.store.records import CollectionRecord, DocumentRecord, Source
+from engine.retrieval.store.records import CollectionRecord, Counts, DocumentRecord, Source
 from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import check_attributes
 
 
-class _PlainParser:
-    def parse(self, path: Path) -> "plain_reader.ParsedDocument":
-        return plain_reader.parse(path)
-
-
 class Collection:
-    """One collection of a `Library`. Thread-safe."""
+    """One collection of a `Library`, which creates it. Thread-safe."""
 
-    def __init__(self, store: Store, name: str, embedder: TextEmbedder) -> None:
+    def __init__(
+        self,
+        store: Store,
+        vectors: VectorFiles,
+        name: str,
+        embedder: TextEmbedder,
+        open_parser: Callable[[], Parser],
+    ) -> None:
         self.name = name
-        self._store, self._embedder = store, embedder
+        self._store, self._vectors, self._embedder = store, vectors, embedder
+        self._open_parser = open_parser
 
     @property
     def record(self) -> CollectionRecord:
@@ -44,9 +60,22 @@ class Collection:
         """
         return self._store.collection(self.name)
 
+    @property
+    def counts(self) -> Counts:
+        """How much it holds."""
+        return self._store.counts(self.record.id)
+
     def documents(self, where: Where | None = None) -> list[DocumentRecord]:
-        """The documents and the files that cannot be read, by path."""
+        """The documents and the files that cannot be read, by path.
+
+        Raises:
+            InvalidRequest: the filter is malformed.
+        """
         return self._store.documents(self.record.id, where)
+
+    def sources(self) -> list[Source]:
+        """What was added, in that order."""
+        return self._store.sources(self.record.id)
 
     def add(
         self,
@@ -57,7 +86,7 @@ class Collection:
         progress: Progress | None = None,
         cancelled: Cancelled = lambda: False,
     ) -> AddReport:
-        """Add files and folders, or bring them up to date.
+        """Add files and folders; files that have changed since they were added are read again.
 
         A run that was interrupted goes on where it was when the same paths are added again.
 
@@ -65,61 +94,161 @@ class Collection:
             paths: files, folders and glob patterns.
             exclude: patterns, as in a `.gitignore`, of files in folders that are left out.
             attributes: values for each document, for filters.
-            progress: called after each stored batch.
+            progress: called on this thread after each stored batch.
             cancelled: asked often; ends the run early.
 
         Raises:
-            InvalidRequest: a path does not exist, or an attribute or pattern is malformed.
+            InvalidRequest: a path does not exist, or an attribute or a pattern is malformed.
             LibraryBusy: another process adds or deletes.
-            RetrievalStoreError: the disk is full or the files cannot be used.
+            RetrievalStoreError: the disk is full, or the files cannot be used.
+            ModelError: the embedding model is not installed, or another one than the collection's.
         """
         given = dict(attributes or {})
         check_attributes(given)
-        sources = [
-            Source(absolute_pattern(os.fspath(path)), tuple(exclude), given) for path in paths
-        ]
-        files = _files(sources)
-        with CollectionWriter.opened(self._store, self.name) as writer:
+        sources = [Source(_existing(path), tuple(exclude), given) for path in paths]
+        files = find_all_files(sources)
+        with self._writing() as writer:
             for source in sources:
                 writer.rows.add_source(writer.record.id, source)
-            known = {one.path: one for one in self._store.documents(writer.record.id)}
-            run = IndexRun(
-                writer, known, parser=_PlainParser(), embedder=self._embedder,
-                progress=progress, cancelled=cancelled,
-            )  # fmt: skip
-            report = run.run(files)
-            report.purged = writer.purge()
-            return report
+            return self._run(writer, files, (), progress, cancelled, retry_failed=True)
 
-    def remove(self, path: str | Path) -> int:
-        """Delete a document, or all documents of a folder; returns how many.
+    def add_text(
+        self,
+        text: bytes,
+        name: str,
+        *,
+        attributes: Mapping[str, AttributeValue] | None = None,
+        progress: Progress | None = None,
+        cancelled: Cancelled = lambda: False,
+    ) -> AddReport:
+        """Add a document that is in no file; the library keeps it in one.
+
+        Args:
+            text: its bytes, of any type that can be read from a file.
+            name: file name, without a folder; the document of the same name is replaced.
+            attributes: values for filters.
+            progress: as in `add`.
+            cancelled: as in `add`.
 
         Raises:
-            InvalidRequest: there is no such document.
+            InvalidRequest: the name is not that of a file.
+            PravahaError: as in `add`.
+        """
+        if os.path.basename(name) != name or name in ("", ".", "..") or "\0" in name:
+            raise InvalidRequest(f"{name!r} is not the name of a file.", param="name")
+        path = self._store.keep_file(self.record.id, name, text)
+        return self.add([path], attributes=attributes, progress=progress, cancelled=cancelled)
+
+    def refresh(
+        self,
+        *,
+        changed: frozenset[str] | None = None,
+        progress: Progress | None = None,
+        cancelled: Cancelled = lambda: False,
+    ) -> AddReport:
+        """Bring all documents up to date: changed and new files are read, vanished ones deleted.
+
+        A file has changed if the hash of its bytes has.
+
+        Args:
+            changed: paths to look at, files or folders; None looks at all.
+            progress: as in `add`.
+            cancelled: as in `add`.
+
+        Raises:
+            PravahaError: as in `add`.
+        """
+        files = find_all_files(self.sources())
+        present = {one.path for one in files}
+        with self._writing() as writer:
+            documents = self._store.documents(writer.record.id)
+            vanished = [one for one in documents if one.path not in present]
+            if changed is not None:
+                known = {one.path for one in documents}  # a changed .gitignore may reveal others
+                files = [
+                    one for one in files if one.path not in known or _concerns(one.path, changed)
+                ]
+            return self._run(writer, files, vanished, progress, cancelled)
+
+    def watch(
+        self,
+        stop: threading.Event,
+        *,
+        on_report: Callable[[AddReport], None],
+        progress: Progress | None = None,
+    ) -> None:
+        """Refresh now, and whenever files change, until `stop` is set.
+
+        While another process adds or deletes, changes are put off.
+
+        Args:
+            stop: ends the call within about a second, also in the middle of a refresh.
+            on_report: called after each refresh that did something.
+            progress: as in `add`.
+
+        Raises:
+            PravahaError: as in `refresh`, but for `LibraryBusy`.
+        """
+        pending: frozenset[str] | None = None  # everything
+        for changes in watch_changes(self.sources(), stop):
+            if pending is not None:
+                pending |= changes
+                if not pending:
+                    continue
+            try:
+                report = self.refresh(changed=pending, progress=progress, cancelled=stop.is_set)
+            except LibraryBusy:
+                continue
+            pending = frozenset()
+            if report.added or report.updated or report.removed or report.failed:
+                on_report(report)
+
+    def remove(self, path: str | Path) -> int:
+        """Delete a document, or all documents of a folder; a refresh does not add them again.
+
+        Returns:
+            How many documents were deleted.
+
+        Raises:
+            UnknownDocument: there is no such document.
             LibraryBusy: another process adds or deletes.
         """
         wanted = absolute_pattern(os.fspath(path))
         with CollectionWriter.opened(self._store, self.name) as writer:
+            collection_id = writer.record.id
             found = [
                 one.id
-                for one in self._store.documents(writer.record.id)
-                if one.path == wanted or one.path.startswith(wanted.rstrip("/") + "/")
+                for one in self._store.documents(collection_id)
+                if is_inside(one.path, wanted)
             ]
             if not found:
-                raise InvalidRequest(f"{self.name} has no document {wanted}.", param="path")
+                raise UnknownDocument(f"{self.name} has no document {wanted}.", param="path")
             writer.rows.remove_documents(found)
-            sources = [one.pattern for one in self._store.sources(writer.record.id)]
-            writer.rows.remove_sources(
-                writer.record.id,
-                [
-                    one
-                    for one in sources
-                    if one == wanted or one.startswith(wanted.rstrip("/") + "/")
-                ],
-            )
+            for source in self._store.sources(collection_id):
+                if is_inside(source.pattern, wanted):
+                    writer.rows.remove_source(collection_id, source.pattern)
+                else:
+                    writer.rows.exclude_from_source(collection_id, source, wanted)
             writer.commit()
             writer.purge()
+            self._store.forget_file(collection_id, wanted)
             return len(found)
+
+    def set_attributes(self, document_id: int, attributes: Mapping[str, AttributeValue]) -> None:
+        """Replace the attributes of a document.
+
+        Raises:
+            UnknownDocument: there is no such document.
+            InvalidRequest: an attribute cannot be stored.
+            LibraryBusy: another process adds or deletes.
+        """
+        check_attributes(attributes)
+        with CollectionWriter.opened(self._store, self.name) as writer:
+            known = {one.id for one in self._store.documents(writer.record.id)}
+            if document_id not in known:
+                raise UnknownDocument(f"{self.name} has no document {document_id}.")
+            writer.rows.set_attributes(document_id, attributes)
+            writer.commit()
 
     def search(
         self, query: str, *, k: int = 8, mode: Mode = "hybrid", where: Where | None = None
@@ -134,59 +263,104 @@ class Collection:
 
         Raises:
             InvalidRequest: the filter is malformed.
-            ModelError: the embedding model is not installed.
+            ModelError: the embedding model is not installed, or another one than the collection's.
         """
+        return search(self.index(), query, k=k, mode=mode, where=where)
+
+    def index(self) -> CollectionIndex:
+        """What a search reads, as it is stored now."""
         record = self.record
-        vectors = None
-        if record.dimensions is not None:
-            vectors = PlainVectorFile.open(self._store.vector_path(record.id))
-        try:
-            index = CollectionIndex(self._store, record.id, vectors, self._embed)
-            return search(index, query, k=k, mode=mode, where=where)
-        finally:
-            if vectors is not None:
-                vectors.close()
+        return CollectionIndex(self._store, record.id, self._vectors.get(record), self._embed)
 
     def passage(self, chunk_id: int) -> Passage | None:
         """The chunk of this id; None if it was deleted or is in another collection."""
-        documents = {one.id for one in self.documents()}
-        found = self._store.passages([chunk_id])
-        return found[0] if found and found[0].document_id in documents else None
+        return next(iter(self._store.passages([chunk_id], collection_id=self.record.id)), None)
 
     def section(self, passage: Passage) -> str:
         """The text of the section around a passage.
 
         Raises:
-            UnknownCollection: the document was deleted.
+            UnknownDocument: the document was deleted.
         """
-        text = self._store.extracted_text(passage.document_id)
-        data = Path(passage.file).read_bytes() if text is None else text.encode()
-        return data[passage.section_start : passage.section_end].decode("utf-8", "replace")
+        return section_text(self._store, passage)
 
     def text(self, path: str | Path) -> str:
         """The text of a document as it was indexed.
 
         Raises:
-            InvalidRequest: there is no such document.
+            UnknownDocument: there is no such document.
         """
         wanted = absolute_pattern(os.fspath(path))
         found = self.documents({"type": "eq", "key": FILE_KEY, "value": wanted})
         if not found or found[0].status != "ready":
-            raise InvalidRequest(f"{self.name} has no document {wanted}.", param="path")
-        text = self._store.extracted_text(found[0].id)
-        if text is not None:
-            return text
-        return Path(wanted).read_bytes().decode(found[0].encoding, "replace")
+            raise UnknownDocument(f"{self.name} has no document {wanted}.", param="path")
+        return document_text(self._store, found[0])
+
+    def doctor(self) -> DoctorReport:
+        """Compare the files of the collection with each other and with the documents; reads everything.
+
+        Raises:
+            LibraryBusy: another process adds or deletes.
+        """
+        return examine(self._store, self.name, self._embedder.name)
+
+    def _writing(self) -> AbstractContextManager[CollectionWriter]:
+        self._check_model()
+        return CollectionWriter.opened(self._store, self.name)
+
+    def _check_model(self) -> None:
+        model = self.record.model
+        if model != self._embedder.name:
+            raise ModelError(
+                f"The vectors of {self.name} are those of the embedding model {model}, not of "
+                f"{self._embedder.name}: create another collection."
+            )
+
+    def _run(
+        self,
+        writer: CollectionWriter,
+        files: Sequence[FoundFile],
+        vanished: Sequence[DocumentRecord],
+        progress: Progress | None,
+        cancelled: Cancelled,
+        *,
+        retry_failed: bool = False,
+    ) -> AddReport:
+        known = {one.path: one for one in self._store.documents(writer.record.id)}
+        parser = self._open_parser()
+        try:
+            run = IndexRun(
+                writer,
+                known,
+                parser=parser,
+                embedder=self._embedder,
+                progress=progress,
+                cancelled=cancelled,
+            )
+            return run.run(files, vanished=vanished, retry_failed=retry_failed)
+        finally:
+            parser.close()
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self._check_model()
         return self._embedder.submit(texts).result().vectors
 
 
-def _files(sources: Sequence[Source]) -> list[FoundFile]:
-    found: dict[str, FoundFile] = {}
-    for source in sources:
-        files = find_files(source)
-        if not files and not os.path.isdir(source.pattern):
-            raise InvalidRequest(f"There is no file {source.pattern}.", param="paths")
-        found.update((one.path, one) for one in files)
-    return [found[path] for path in sorted(found)]
+def _existing(path: str | Path) -> str:
+    pattern = absolute_pattern(os.fspath(path))
+    if is_glob(pattern):
+        if not find_all_files([Source(pattern)]):
+            raise InvalidRequest(f"No file fits {pattern}.", param="paths")
+    elif not os.path.exists(pattern):
+        raise InvalidRequest(f"There is no file {pattern}.", param="paths")
+    return pattern
+
+
+def _concerns(path: str, changed: frozenset[str]) -> bool:
+    """Whether a file, or one of the folders that it is in, is among the changed paths."""
+    while path not in changed:
+        parent = os.path.dirname(path)
+        if parent == path:
+            return False
+        path = parent
+    return True

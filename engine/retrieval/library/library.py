@@ -1,17 +1,24 @@
 """`Library`: the collections in a directory."""
 
 import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Self
 
 from engine.api.errors import InvalidRequest
-from engine.retrieval.indexing.index_run import TextEmbedder
+from engine.retrieval.indexing.index_run import PARSER_PROCESSES, TextEmbedder
+from engine.retrieval.indexing.preparing import Parser
 from engine.retrieval.library.collection import Collection
+from engine.retrieval.library.vector_files import VectorFiles
+from engine.retrieval.parsing.parser_pool import ParserPool
 from engine.retrieval.store.errors import store_errors
-from engine.retrieval.store.records import CollectionRecord
+from engine.retrieval.store.records import CollectionRecord, Counts
 from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import StoreWriter
+from engine.retrieval.vectors.header import VectorType
+from engine.retrieval.vectors.vector_file import DEFAULT_TYPE
 
-VECTOR_TYPE = "f32"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -23,28 +30,46 @@ class Library:
     Args:
         directory: where the database and the vector files are.
         embedder: embeds documents and queries; the caller closes it.
+        open_parser: opens what reads files, for each run; None takes `ParserPool`.
     """
 
-    def __init__(self, directory: Path, embedder: TextEmbedder) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        embedder: TextEmbedder,
+        *,
+        open_parser: Callable[[], Parser] | None = None,
+    ) -> None:
         self._store = Store(directory)
+        self._vectors = VectorFiles(self._store)
         self._embedder = embedder
+        self._open_parser = open_parser or (lambda: ParserPool(PARSER_PROCESSES))
 
-    def __enter__(self) -> "Library":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files; the library and its collections must not be used afterwards."""
+        self._vectors.close()
         self._store.close()
 
     def collections(self) -> list[CollectionRecord]:
         """All collections, by name."""
         return self._store.collections()
 
-    def create(self, name: str) -> Collection:
+    def counts(self, record: CollectionRecord) -> Counts:
+        """How much a collection holds."""
+        return self._store.counts(record.id)
+
+    def create(self, name: str, *, vector_type: VectorType = DEFAULT_TYPE) -> Collection:
         """Create an empty collection.
+
+        Args:
+            name: 1 to 64 letters, digits, `-` and `_`, with a letter or digit first.
+            vector_type: how vectors are stored; see docs/retrieval.md for what each costs.
 
         Raises:
             InvalidRequest: the name is malformed or taken.
@@ -52,13 +77,13 @@ class Library:
         """
         if not _NAME.fullmatch(name):
             raise InvalidRequest(
-                f"A collection cannot be named {name!r}: use 1 to 64 letters, digits, - and _, with a letter "
-                "or digit first.",
+                f"A collection cannot be named {name!r}: use 1 to 64 letters, digits, - and _, "
+                "with a letter or digit first.",
                 param="name",
             )
         with StoreWriter.open(self._store.directory) as writer:
             collection_id = writer.create_collection(
-                name, model=self._embedder.name, vector_type=VECTOR_TYPE
+                name, model=self._embedder.name, vector_type=vector_type
             )
             writer.commit(collection_id, slots=0, dimensions=None)
         return self.open(name)
@@ -70,7 +95,7 @@ class Library:
             UnknownCollection: there is none.
         """
         self._store.collection(name)
-        return Collection(self._store, name, self._embedder)
+        return Collection(self._store, self._vectors, name, self._embedder, self._open_parser)
 
     def remove(self, name: str) -> bool:
         """Delete a collection with its documents and vectors.
@@ -87,6 +112,8 @@ class Library:
             writer.remove_collection(record.id)
             writer.commit(record.id, slots=0, dimensions=None)
             path = self._store.vector_path(record.id)
+            self._vectors.close(record.id)
             with store_errors(path):
                 path.unlink(missing_ok=True)
+                shutil.rmtree(self._store.files_path(record.id), ignore_errors=True)
             return writer.purge(None)

@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+MAX_TITLE = 300
+"""Characters of a heading that are kept."""
+
 
 class TextHeading(NamedTuple):
     """A heading; see `engine.retrieval.api.parsed_document.Heading`."""

@@ -18,6 +18,7 @@ _SAMPLE = 1 << 16
 # Spans of these cannot be decoded alone: their meaning depends on what stands before them.
 _STATEFUL = re.compile(r"iso2022|hz|utf_7|utf-7")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _MAX_CONTROL_SHARE = 0.01
 _MAX_REPLACED_SHARE = 0.01
 
@@ -56,6 +57,22 @@ def decode_text(data: bytes) -> DecodedText:
     if wide is not None:
         return _decoded(data, wide, 0)
     return _damaged_utf8(data) or _guessed(data)
+
+
+def decode_html(data: bytes) -> str:
+    """The text of an HTML file: a mark, UTF-8, or the character set that it names, or a likely one."""
+    if not data.startswith(tuple(mark for mark, _ in _MARKS)):
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError:
+            pass
+        named = _CHARSET.search(data[:_SAMPLE])
+        if named is not None:
+            try:
+                return data.decode(named[1].decode(), "replace")
+            except LookupError:
+                pass
+    return decode_text(data).text
 
 
 def _not_binary(text: str) -> str:

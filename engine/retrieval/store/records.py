@@ -5,6 +5,7 @@ from typing import Literal
 
 from engine.retrieval.api.parsed_document import SpansOf
 from engine.retrieval.api.passage import AttributeValue
+from engine.retrieval.vectors.header import VectorType
 
 Status = Literal["ready", "failed", "partial", "stale"]
 
@@ -27,7 +28,7 @@ class CollectionRecord:
     id: int
     name: str
     model: str
-    vector_type: str
+    vector_type: VectorType
     dimensions: int | None
     slots: int
     generation: int

@@ -5,15 +5,18 @@ every chunk of a collection is kept in memory (24 bytes a chunk) until a commit 
 """
 
 import json
+import os
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from engine.retrieval.api.errors import UnknownCollection
+from engine.retrieval.api.errors import UnknownCollection, UnknownDocument
 from engine.retrieval.api.passage import AttributeValue, Passage
 from engine.retrieval.store.database import open_for_reading
 from engine.retrieval.store.errors import store_errors
@@ -61,6 +64,32 @@ class Store:
         """The vector file of a collection."""
         return self.directory / f"{collection_id:d}.vectors"
 
+    def files_path(self, collection_id: int) -> Path:
+        """The folder of documents that are in no file of the user's."""
+        return self.directory / "files" / str(collection_id)
+
+    def keep_file(self, collection_id: int, name: str, data: bytes) -> Path:
+        """Write such a document, all or nothing; returns its file.
+
+        Raises:
+            RetrievalStoreError: the disk is full.
+        """
+        path = self.files_path(collection_id) / name
+        with store_errors(path), _new_file(path.with_name(f".{name}.new")) as new:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            new.write_bytes(data)
+            new.rename(path)
+        return path
+
+    def forget_file(self, collection_id: int, path: str) -> None:
+        """Delete such documents: one, or all of a folder; others are left alone."""
+        folder = self.files_path(collection_id)
+        if folder in (Path(path), *Path(path).parents):
+            if os.path.isdir(path):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                Path(path).unlink(missing_ok=True)
+
     def collections(self) -> list[CollectionRecord]:
         """All collections, by name."""
         if not self.path.exists():
@@ -92,15 +121,43 @@ class Store:
                 (collection_id, *parameters),
             ).fetchall()
             attributes = _attributes(connection, [row[0] for row in rows])
-        return [DocumentRecord(*row, attributes.get(row[0], {})) for row in rows]
+        return [DocumentRecord(*row, attributes=attributes.get(row[0], {})) for row in rows]
 
-    def extracted_text(self, document_id: int) -> str | None:
-        """The text that the spans of a document refer to; None if they refer to the file."""
+    def document(self, document_id: int) -> DocumentRecord:
+        """A ready document by its id.
+
+        Raises:
+            UnknownDocument: there is none.
+        """
         with self._reading() as connection:
             row = connection.execute(
-                "SELECT text FROM document WHERE id = ?", (document_id,)
+                f"{_DOCUMENT} WHERE id = ? AND status = 'ready'", (document_id,)
+            ).fetchone()
+            attributes = _attributes(connection, [document_id])
+        if row is None:
+            raise UnknownDocument(f"There is no document {document_id}.")
+        return DocumentRecord(*row, attributes=attributes.get(document_id, {}))
+
+    def extracted_bytes(self, document_id: int, start: int, end: int) -> bytes | None:
+        """A span of the UTF-8 of an extracted text; None if the document's spans refer to its file."""
+        with self._reading() as connection:
+            row = connection.execute(
+                "SELECT substr(CAST(text AS BLOB), ? + 1, ? - ?) FROM document "
+                "WHERE id = ? AND text IS NOT NULL",
+                (start, end, start, document_id),
             ).fetchone()
         return None if row is None else row[0]
+
+    def chunk_texts(
+        self, document: DocumentRecord, start: int, end: int
+    ) -> list[tuple[int, int, str]]:
+        """Start, end and text of the document's chunks that overlap a span, in order."""
+        with self._reading() as connection:
+            return connection.execute(
+                "SELECT start, end, text FROM chunk WHERE id >= ? AND id < ? AND start < ? AND end > ? "
+                "ORDER BY start",
+                (document.first_chunk, document.first_chunk + document.chunks, end, start),
+            ).fetchall()
 
     def counts(self, collection_id: int) -> Counts:
         """How much a collection holds."""
@@ -150,6 +207,19 @@ class Store:
         with self._reading() as connection:
             return lexical_search(connection, collection_id, query, k, condition, parameters)
 
+    def chunk_counts(self, document_ids: Sequence[int]) -> dict[int, int]:
+        """How many chunks are stored of documents; reads all of their rows."""
+        with self._reading() as connection:
+            return dict(
+                connection.execute(
+                    "SELECT document.id, count(*) FROM document JOIN chunk "
+                    "ON chunk.id >= first_chunk AND chunk.id < first_chunk + chunks "
+                    "AND chunk.document_id = document.id "
+                    "WHERE document.id IN (SELECT value FROM json_each(?)) GROUP BY document.id",
+                    (json.dumps(list(document_ids)),),
+                ).fetchall()
+            )
+
     def slots(self, collection_id: int, where: Where | None = None) -> Slots:
         """The rows of the collection's vector file that a search may return.
 
@@ -168,14 +238,22 @@ class Store:
             ).fetchall()
         return found.within(np.array([row[0] for row in rows], np.int64))
 
-    def passages(self, chunk_ids: Sequence[int]) -> list[Passage]:
-        """The chunks with these ids, in their order, ranked from 1; deleted ones are left out."""
+    def passages(
+        self, chunk_ids: Sequence[int], *, collection_id: int | None = None
+    ) -> list[Passage]:
+        """The chunks with these ids, in their order, ranked from 1; deleted ones are left out.
+
+        Args:
+            chunk_ids: the ids.
+            collection_id: only chunks of this collection.
+        """
         with self._reading() as connection:
             rows = {
                 row[0]: row
                 for row in connection.execute(
-                    f"{_PASSAGE} WHERE chunk.id IN (SELECT value FROM json_each(?))",
-                    (json.dumps(list(map(int, chunk_ids))),),
+                    f"{_PASSAGE} WHERE chunk.id IN (SELECT value FROM json_each(?)) "
+                    "AND document.collection_id = coalesce(?, document.collection_id)",
+                    (json.dumps(list(map(int, chunk_ids))), collection_id),
                 )
             }
             attributes = _attributes(connection, [row[1] for row in rows.values()])
@@ -222,6 +300,15 @@ class Store:
                     connection.execute("COMMIT")
 
 
+@contextmanager
+def _new_file(path: Path) -> Iterator[Path]:
+    """A file that is removed if the block fails."""
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
 def _matching(where: Where | None) -> tuple[str, list[object]]:
     return ("1", []) if where is None else document_condition(where)
 
@@ -240,10 +327,10 @@ def _attributes(
     return found
 
 
-def _passage(row: tuple[object, ...], rank: int, attributes: dict[str, AttributeValue]) -> Passage:
+def _passage(row: tuple[Any, ...], rank: int, attributes: dict[str, AttributeValue]) -> Passage:
     (chunk_id, document_id, path, title, start, end, spans_of, text, tokens, headings, *rest) = row
     section_start, section_end, page, line = rest
-    return Passage(  # type: ignore[arg-type]  # columns of strict tables
+    return Passage(
         chunk_id, document_id, path, title, start, end, spans_of, text, tokens,
         tuple(json.loads(headings)), section_start, section_end, page, line,
         rank=rank, score=0.0, attributes=attributes,

@@ -1,0 +1,35 @@
+"""`extract_archive`: office documents and books, which are ZIP archives."""
+
+from collections.abc import Callable
+
+from engine.retrieval.api.errors import Unreadable
+from engine.retrieval.parsing.epub import read_epub
+from engine.retrieval.parsing.extracted import Extracted
+from engine.retrieval.parsing.office import read_docx, read_odt, read_pptx, read_xlsx
+from engine.retrieval.parsing.safe_zip import SafeZip
+from engine.retrieval.parsing.text_builder import TextBuilder
+
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+_Reader = Callable[[SafeZip, TextBuilder], None]
+_READERS: tuple[tuple[str, str, _Reader], ...] = (
+    ("word/document.xml", _OFFICE + "wordprocessingml.document", read_docx),
+    ("xl/workbook.xml", _OFFICE + "spreadsheetml.sheet", read_xlsx),
+    ("ppt/presentation.xml", _OFFICE + "presentationml.presentation", read_pptx),
+    ("META-INF/container.xml", "application/epub+zip", read_epub),
+    ("content.xml", "application/vnd.oasis.opendocument.text", read_odt),
+)
+
+
+def extract_archive(data: bytes, most: int) -> Extracted:
+    """The text of a document that is a ZIP archive; its type is that of the first part that is found.
+
+    Raises:
+        Unreadable: it is another archive.
+    """
+    archive = SafeZip(data)
+    builder = TextBuilder(most)
+    for part, media_type, read in _READERS:
+        if part in archive.names:
+            read(archive, builder)
+            return builder.extracted()._replace(media_type=media_type)
+    raise Unreadable("It is a ZIP archive; unpack it to add what is in it.")
