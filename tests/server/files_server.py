@@ -56,11 +56,8 @@ class FilesServer:
 
     def contains(self, needle):
         """Files below the folder that contain bytes."""
-        found = []
-        for path in self.folder.rglob("*"):
-            if path.is_file() and needle in path.read_bytes():
-                found.append(path)
-        return found
+        paths = [path for path in self.folder.rglob("*") if path.is_file()]
+        return [path for path in paths if needle in path.read_bytes()]
 
 
 @contextmanager

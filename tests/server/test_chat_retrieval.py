@@ -5,8 +5,8 @@ from contextlib import contextmanager
 import openai
 import pytest
 
-from tests.server.files_server import files_server
 from tests.fakes.word_embedder import WordEmbedder
+from tests.server.files_server import files_server
 
 HERON = (
     "# Herons\n\nThe grey heron stands in shallow water near the river bank at dawn. "
@@ -149,7 +149,14 @@ def test_the_conversation_and_its_system_message_stay(served):
         {"role": "user", "content": QUESTION},
     ]
     (prompt,) = prompts_of(served, lambda: chat(served, messages=messages))
-    order = ["Talk like a pirate.", "numbered passages", "Hello", "Ahoy", "shallow water", "Question:"]
+    order = [
+        "Talk like a pirate.",
+        "numbered passages",
+        "Hello",
+        "Ahoy",
+        "shallow water",
+        "Question:",
+    ]
     places = [prompt.index(one) for one in order]
     assert places == sorted(places)
 

@@ -76,9 +76,7 @@ class ChatSources:
 class CitedChoice:
     """One choice of an answer, whose citations are checked while it arrives."""
 
-    def __init__(
-        self, sources: ChatSources, stream: VerifyingStream, *, keeps_text: bool
-    ) -> None:
+    def __init__(self, sources: ChatSources, stream: VerifyingStream, *, keeps_text: bool) -> None:
         self._sources, self._stream, self._keeps_text = sources, stream, keeps_text
         self._shown: list[str] = []
 

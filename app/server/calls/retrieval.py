@@ -22,6 +22,7 @@ from app.server.retrieval.errors import (
 from app.server.retrieval.paging import Page, PageRequest
 from app.server.retrieval.service import Opened, RetrievalService
 from app.server.wire.errors import ApiError, bad_request, error_response, retry_hints, unavailable
+from engine.api.errors import PravahaError
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
@@ -67,7 +68,7 @@ async def settled(parts: Opened, *pending: str) -> None:
 
     Args:
         parts: the opened service.
-        *pending: arguments of `Catalogue.is_pending`.
+        *pending: arguments of `WorkList.is_pending`.
 
     Raises:
         ApiError: 503, it could not be done yet. It is tried again, and invisible meanwhile.
@@ -75,9 +76,12 @@ async def settled(parts: Opened, *pending: str) -> None:
     future = asyncio.wrap_future(parts.indexing.when_settled(*pending))
     try:
         await future
+    except RetrievalUnavailable:
+        raise
     except Exception as error:
+        why = f": {error}" if isinstance(error, PravahaError) else "."
         raise unavailable(
-            f"It is no longer visible, but not erased yet: {error} It is tried again."
+            f"The change is noted but not carried out yet, and is tried again later{why}"
         ) from error
 
 

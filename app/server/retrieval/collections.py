@@ -12,6 +12,8 @@ from engine.retrieval.api.errors import UnknownCollection, Unreadable
 from engine.retrieval.api.passage import Passage
 from engine.retrieval.library.collection import Collection
 from engine.retrieval.library.library import Library
+from engine.retrieval.store.filters import FILE_KEY
+from engine.retrieval.store.records import DocumentRecord
 
 _VECTOR_BYTES = {"f32": 4, "f16": 2, "int8": 1}
 
@@ -34,7 +36,7 @@ class StoreCollections:
         *,
         cancelled: Callable[[], bool],
     ) -> int | None:
-        """Index a file, or give it other attributes if it is indexed.
+        """Index a file.
 
         Args:
             store_id: the vector store.
@@ -55,15 +57,23 @@ class StoreCollections:
             return None
         if report.failed:
             raise Unreadable(report.failed[0].reason)
-        (document,) = (one for one in collection.documents() if one.path == str(path))
+        (document,) = _documents(collection, path)
         record = collection.record
         vector = (record.dimensions or 0) * _VECTOR_BYTES[record.vector_type]
         return document.size + document.chunks * vector
 
+    def set_attributes(
+        self, store_id: str, path: Path, attributes: Mapping[str, AttributeValue]
+    ) -> None:
+        """Replace the attributes of a file; no effect on one that is not indexed."""
+        collection = self._open(store_id)
+        for document in [] if collection is None else _documents(collection, path):
+            collection.set_attributes(document.id, attributes)
+
     def remove(self, store_id: str, path: Path) -> None:
         """Erase a file from every index. Idempotent."""
         collection = self._open(store_id)
-        if collection is not None and any(one.path == str(path) for one in collection.documents()):
+        if collection is not None and _documents(collection, path):
             collection.remove(path)
 
     def drop(self, store_id: str) -> None:
@@ -88,3 +98,8 @@ class StoreCollections:
             return self._library.open(store_id)
         except UnknownCollection:
             return None
+
+
+def _documents(collection: Collection, path: Path) -> list[DocumentRecord]:
+    """The document of a file, if there is one."""
+    return collection.documents({"type": "eq", "key": FILE_KEY, "value": str(path)})

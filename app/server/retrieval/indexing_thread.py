@@ -2,7 +2,7 @@
 
 The only writer of the collections and the only one that erases files. Deletions come first: a file that is
 being indexed gives way to them and is taken up again afterwards. What fails for a reason of this machine,
-such as a full disk, is tried again after `RETRY_S`.
+such as a full disk, is tried again after `RETRY_S`, and does not hold up the rest.
 """
 
 import logging
@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from app.server.retrieval.catalogue import Catalogue
 from app.server.retrieval.collections import StoreCollections
+from app.server.retrieval.errors import RetrievalUnavailable
 from app.server.retrieval.file_folder import FileFolder
 from app.server.retrieval.work import (
     EraseFile,
@@ -21,6 +21,7 @@ from app.server.retrieval.work import (
     SetAttributes,
     Work,
 )
+from app.server.retrieval.work_list import WorkList
 from engine.api.errors import PravahaError
 from engine.retrieval.api.errors import Unreadable
 
@@ -31,7 +32,7 @@ LONGEST_WAIT_S = 3600.0
 """The clock may be set, and waiting must notice: expiry is looked at this often."""
 
 Pending = tuple[str, ...]
-"""Arguments of `Catalogue.is_pending`."""
+"""Arguments of `WorkList.is_pending`."""
 
 
 class IndexingThread:
@@ -39,7 +40,7 @@ class IndexingThread:
 
     def __init__(
         self,
-        catalogue: Catalogue,
+        work_list: WorkList,
         folder: FileFolder,
         collections: StoreCollections,
         *,
@@ -48,17 +49,18 @@ class IndexingThread:
         """Nothing runs before `start`.
 
         Args:
-            catalogue: what is to be done.
+            work_list: what is to be done.
             folder: the files.
             collections: what is searched.
             clock: Unix time in seconds, the catalogue's.
         """
-        self._catalogue, self._folder, self._collections = catalogue, folder, collections
+        self._work_list, self._folder, self._collections = work_list, folder, collections
         self._clock = clock
-        self._changed = threading.Condition()
+        self._changed = threading.Condition()  # guards the three below
         self._news = 0
         self._stopping = False
         self._waiting: list[tuple[Pending, Future[None]]] = []
+        self._failed: list[tuple[Work, float]] = []  # with the time of the next try
         self._thread = threading.Thread(target=self._run, name="pravaha-index", daemon=True)
 
     def start(self) -> None:
@@ -79,7 +81,7 @@ class IndexingThread:
             self._changed.notify_all()
 
     def when_settled(self, *pending: str) -> "Future[None]":
-        """A future that is done once `Catalogue.is_pending` says no; it raises if the work failed.
+        """A future that is done once `WorkList.is_pending` says no; it raises if the work failed.
 
         Args:
             *pending: arguments of `is_pending`.
@@ -88,34 +90,44 @@ class IndexingThread:
         future.set_running_or_notify_cancel()  # who waits may leave: a cancelled future takes no result
         with self._changed:
             self._waiting.append((pending, future))
-            self._news += 1
-            self._changed.notify_all()
+        self.wake()
         return future
 
     # On the thread.
 
     def _run(self) -> None:
-        failed: Exception | None = None
         while not self._stopping:
             with self._changed:
                 news = self._news
+            error = None
             try:
-                worked = self._work_once()
-                failed = None
-            except Exception as error:
-                log.exception("work on a vector store failed and is tried again later")
-                worked, failed = False, error
-            self._settle(failed)
-            if not worked:
-                self._wait(news, failed)
-        self._settle(InterruptedError("The server is shutting down."))
+                work = self._next()
+                if work is not None:
+                    error = self._try(work)
+            except Exception as failure:  # the catalogue itself cannot be read or written
+                log.exception("the catalogue of vector stores cannot be used")
+                work, error = None, failure
+            self._settle(error)
+            if work is None:
+                self._wait(news, failed=error is not None)
+        self._settle(RetrievalUnavailable("The server is shutting down."))
 
-    def _work_once(self) -> bool:
-        work = self._catalogue.next_work()
-        if work is None:
-            return False
-        self._carry_out(work)
-        return True
+    def _next(self) -> Work | None:
+        """The next piece of work that has not failed lately."""
+        now = self._clock()
+        self._failed = [(work, due) for work, due in self._failed if due > now]
+        put_off = [work for work, _ in self._failed]
+        return next((one for one in self._work_list.pending() if one not in put_off), None)
+
+    def _try(self, work: Work) -> Exception | None:
+        """Carry out a piece of work; the error if it failed."""
+        try:
+            self._carry_out(work)
+        except Exception as error:
+            log.exception("%s failed and is tried again later", type(work).__name__)
+            self._failed.append((work, self._clock() + RETRY_S))
+            return error
+        return None
 
     def _carry_out(self, work: Work) -> None:
         match work:
@@ -123,16 +135,14 @@ class IndexingThread:
                 self._index(work)
                 return
             case SetAttributes(store_id, file, attributes):
-                # Nothing is embedded again, because the bytes are the same.
-                path = self._folder.path(file)
-                self._collections.add(store_id, path, attributes, cancelled=lambda: self._stopping)
+                self._collections.set_attributes(store_id, self._folder.path(file), attributes)
             case RemoveStoreFile(store_id, file):
                 self._collections.remove(store_id, self._folder.path(file))
             case EraseStore(store_id):
                 self._collections.drop(store_id)
             case EraseFile(file):
                 self._folder.erase(file)
-        self._catalogue.done(work)
+        self._work_list.done(work)
 
     def _index(self, work: IndexFile) -> None:
         path = self._folder.path(work.file)
@@ -141,41 +151,45 @@ class IndexingThread:
                 work.store_id, path, work.attributes, cancelled=lambda: self._gives_way(work)
             )
         except Unreadable as error:
-            self._catalogue.failed(work, "unsupported_file", str(error))
+            self._work_list.failed(work, "unsupported_file", str(error))
             return
         except (OSError, PravahaError):
             raise  # of this machine, not of this file
         except Exception:
             log.exception("the file %s cannot be indexed", work.file.id)
-            self._catalogue.failed(work, "server_error", "The server failed on this file.")
+            self._work_list.failed(work, "server_error", "The server failed on this file.")
             return
         if added is None:
             return  # it gave way: what is wanted of it now is what the catalogue says
-        if not self._catalogue.done(work, usage_bytes=added):
+        if not self._work_list.done(work, usage_bytes=added):
             self._collections.remove(work.store_id, path)  # cancelled or removed meanwhile
 
     def _gives_way(self, work: IndexFile) -> bool:
-        return self._stopping or not self._catalogue.is_wanted(work)
+        return (
+            self._stopping
+            or not self._work_list.is_wanted(work)
+            or (not self._failed and self._work_list.has_erasures())
+        )
 
-    def _settle(self, failed: Exception | None) -> None:
+    def _settle(self, error: Exception | None) -> None:
         """Finish the futures of what is done; with an error, those of what is not."""
         with self._changed:
             waiting, self._waiting = self._waiting, []
         for pending, future in waiting:
-            if not self._catalogue.is_pending(*pending):
+            if not self._work_list.is_pending(*pending):
                 future.set_result(None)
-            elif failed is not None:
-                future.set_exception(failed)
+            elif error is not None:
+                future.set_exception(error)
             else:
                 with self._changed:
                     self._waiting.append((pending, future))
 
-    def _wait(self, news: int, failed: Exception | None) -> None:
+    def _wait(self, news: int, *, failed: bool) -> None:
         """Wait for news, the next expiry, or the next try."""
-        seconds = LONGEST_WAIT_S
-        if failed is not None:
-            seconds = RETRY_S
-        elif (due := self._catalogue.next_expiry()) is not None:
-            seconds = min(seconds, max(0.0, due - self._clock()))
+        now, seconds = self._clock(), RETRY_S if failed else LONGEST_WAIT_S
+        dues = [due for _, due in self._failed]
+        if not failed and (expiry := self._work_list.next_expiry()) is not None:
+            dues.append(expiry)
+        seconds = min([seconds, *(max(0.0, due - now) for due in dues)])
         with self._changed:
             self._changed.wait_for(lambda: self._stopping or self._news != news, seconds)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from app.server.retrieval.catalogue import Catalogue
 from app.server.retrieval.collections import StoreCollections
+from app.server.retrieval.database import CatalogueDatabase
 from app.server.retrieval.errors import (
     EmbeddingModelMissing,
     NoSuchObject,
@@ -25,6 +26,7 @@ from app.server.retrieval.errors import (
 from app.server.retrieval.file_folder import FileFolder, PartialFile
 from app.server.retrieval.indexing_thread import IndexingThread
 from app.server.retrieval.records import UploadedFile
+from app.server.retrieval.work_list import WorkList
 from engine.embedding.embedder import Embedder
 from engine.embedding.text_encoder import TRAINED_TOKENS
 from engine.files.file_lock import try_hold
@@ -189,8 +191,9 @@ class RetrievalService:
                 raise RetrievalUnavailable(
                     "Another Pravāha server has the files of this data folder; use that one or stop it."
                 )
-            catalogue = Catalogue(self._catalogue_path, clock=self._clock)
-            resources.callback(catalogue.close)
+            database = CatalogueDatabase(self._catalogue_path)
+            resources.callback(database.close)
+            catalogue = Catalogue(database, clock=self._clock)
             folder = FileFolder(self._directory / "files")
             folder.erase_all_but(catalogue.stored_names())
             collections = StoreCollections(Library(self._directory / "library", self._embedder))
@@ -199,7 +202,8 @@ class RetrievalService:
             raise RetrievalUnavailable(
                 f"The folder {self._directory} cannot be used: {error.strerror}."
             ) from error
-        indexing = IndexingThread(catalogue, folder, collections, clock=self._clock)
+        work_list = WorkList(database, clock=self._clock)
+        indexing = IndexingThread(work_list, folder, collections, clock=self._clock)
         indexing.start()
         resources.callback(indexing.stop)
         return Opened(catalogue, folder, collections, indexing)

@@ -306,12 +306,11 @@ async def list_batch_files(
 ) -> Response:
     """The files of a batch, all or those in one state, newest first, in pages."""
     wanted = page_request(limit, order, after, before)
-
-    def find(parts: Any) -> Any:
-        parts.catalogue.batch(store_id, batch_id)
-        return parts.catalogue.store_files(store_id, wanted, state=filter, batch_id=batch_id)
-
-    return json_response(list_body(await ask_catalogue(request, find), _store_file_fields))
+    page = await ask_catalogue(
+        request,
+        lambda it: it.catalogue.store_files(store_id, wanted, state=filter, batch_id=batch_id),
+    )
+    return json_response(list_body(page, _store_file_fields))
 
 
 def _batch_files(body: CreateFileBatch) -> list[NewStoreFile]:

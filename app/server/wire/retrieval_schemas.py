@@ -1,4 +1,4 @@
-"""Pydantic schemas of files, vector stores, retrieval and reranking, in OpenAI's, Cohere's and Jina's shapes."""
+"""Pydantic schemas of vector stores and retrieval in OpenAI's shape, and of reranking in Cohere's and Jina's."""
 
 from typing import Annotated, Any, Literal
 
