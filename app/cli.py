@@ -17,7 +17,7 @@ from app.commands.models import models_app
 from app.commands.outcome import EXIT_INTERRUPTED, one_sentence_errors
 from app.commands.pipelines import pipelines_app
 from app.commands.plugins import plugins_app
-from app.commands.rag import rag_app
+from app.commands.rag_ask import rag_app
 from app.commands.run import run
 from app.commands.setting_options import (
     GROUPS,

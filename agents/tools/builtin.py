@@ -6,6 +6,7 @@ from agents.tools.glob import GLOB
 from agents.tools.grep import GREP
 from agents.tools.http_fetch import http_fetch_tool
 from agents.tools.python import PYTHON
+from agents.tools.rag_search import rag_search_tool
 from agents.tools.read import READ
 from agents.tools.shell import SHELL
 from agents.tools.todo import TODO
@@ -23,4 +24,5 @@ TOOLS: tuple[Tool, ...] = (
     PYTHON,
     SHELL,
     http_fetch_tool(),
+    rag_search_tool(),
 )

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.runtime.collections import has_collections, open_library
 from app.settings.sources import load_settings
 
 if TYPE_CHECKING:
@@ -28,10 +29,13 @@ def open_registry(settings: "Settings | None" = None) -> "Registry":
     from agents.mcp.servers import McpServers
     from agents.plugins.registry import load_registry
     from agents.tools.http_fetch import http_fetch_tool
+    from agents.tools.rag_search import rag_search_tool
 
     settings = load_settings() if settings is None else settings
     registry = load_registry()
     registry.tools["http_fetch"] = http_fetch_tool(settings.http_domains)
+    if has_collections(settings):
+        registry.tools["rag_search"] = rag_search_tool(lambda: open_library(settings))
     registry.mcp = McpServers(settings.mcp.configured(), settings.mcp_approved)
     return registry
 
@@ -171,6 +175,7 @@ def _open_cluster(
     from engine.clients.in_process import InProcessClient
 
     registry = open_registry(settings)
+    _restrict_collections(settings, registry, engine.embedder, asks=remembers)
     client = InProcessClient(engine)
     return Cluster(
         registry=registry,
@@ -182,6 +187,24 @@ def _open_cluster(
         memory=open_run_memory(settings, engine.embedder, records=remembers),
         settings=tool_settings(settings),
     )
+
+
+def _restrict_collections(
+    settings: "Settings", registry: "Registry", embedder: "Embedder | None", *, asks: bool
+) -> None:
+    """Keep the user's collections from clients of a server.
+
+    The screen's runs are also started over HTTP, after `/serve`: there each search asks the person at the
+    screen. A server without a screen has nobody to ask, so the tool is off.
+    """
+    from agents.tools.rag_search import rag_search_tool
+
+    if asks and has_collections(settings):
+        registry.tools["rag_search"] = rag_search_tool(
+            lambda: open_library(settings, embedder), asks=lambda arguments: True
+        )
+    else:
+        registry.tools["rag_search"] = rag_search_tool()
 
 
 @contextmanager

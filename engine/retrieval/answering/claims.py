@@ -12,7 +12,7 @@ from engine.retrieval.answering.sentences import sentence_spans
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _MARKER = re.compile(r"\[(\d{1,9})\]")
-_TRAILING = re.compile(r"(?:[ \t]*\[\d{1,9}\])+[.!?。]?(?=\s|\Z)")
+_TRAILING = re.compile(r"(?:[ \t]*\[\d{1,9}\])+[.!?。]?")
 _BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 

@@ -42,6 +42,11 @@ class Source:
         first = self.start + len(self.text[:start].encode())
         return first, first + len(self.text[start:end].encode())
 
+    def line_at(self, at: int) -> int:
+        """The line, from 1, of the document on which the character `text[at]` is."""
+        above = self.text.encode()[: max(0, self.passage.start - self.start)].count(b"\n")
+        return max(1, self.passage.line - above + self.text.count("\n", 0, at))
+
 
 def number_passages(passages: Iterable[Passage]) -> list[Source]:
     """Passages as sources, numbered in their order."""

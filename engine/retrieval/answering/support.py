@@ -32,6 +32,7 @@ MIN_TERMS = 2
 
 _MAX_WINDOW = 600
 _MAX_WINDOWS = 96
+_HEADING = re.compile(r"#{1,6} |={3,}|-{3,}")
 _NEGATION = re.compile(
     r"\b(?:not|no|never|cannot|without|none|neither|nor|nothing)\b|n[’']t\b", re.IGNORECASE
 )
@@ -61,6 +62,7 @@ class _Window:
     terms: frozenset[str]
     numbers: frozenset[str]
     negations: int
+    is_pair: bool
 
 
 class SupportJudge:
@@ -78,8 +80,8 @@ class SupportJudge:
         self._vectors: list[NDArray[np.float32]] | None = None
 
     def is_checkable(self, claim: str) -> bool:
-        """Whether the claim says enough to be looked up."""
-        return len(content_terms(claim)) >= MIN_TERMS
+        """Whether the claim says enough to be looked up; what only announces something does not."""
+        return not claim.rstrip().endswith(":") and len(content_terms(claim)) >= MIN_TERMS
 
     def supports(self, claim: str) -> list[Support]:
         """The best window of each source that supports the claim, best source first."""
@@ -127,13 +129,14 @@ class SupportJudge:
         for source, windows, vectors in zip(
             self.sources, self._windows, self._window_vectors(), strict=True
         ):
-            if windows:
-                scores = [
-                    float(similarity) + len(terms & window.terms) / max(1, len(terms))
-                    for window, similarity in zip(windows, vectors @ vector, strict=True)
-                ]
-                at = int(np.argmax(scores))
-                found.append(Support(source.n, windows[at].start, windows[at].end, scores[at]))
+            scored = [
+                (float(similarity) + len(terms & window.terms) / max(1, len(terms)), window)
+                for window, similarity in zip(windows, vectors @ vector, strict=True)
+                if not window.is_pair and not _HEADING.match(source.text, window.start)
+            ]
+            if scored:
+                score, window = max(scored, key=lambda one: one[0])
+                found.append(Support(source.n, window.start, window.end, score))
         return sorted(found, key=lambda one: -one.score)
 
     def _window_vectors(self) -> list[NDArray[np.float32]]:
@@ -155,16 +158,16 @@ def _windows(text: str) -> list[_Window]:
     pairs = [
         (first[0], second[1])
         for first, second in zip(spans, spans[1:], strict=False)
-        if second[1] - first[0] <= _MAX_WINDOW
+        if second[1] - first[0] <= _MAX_WINDOW and "\n\n" not in text[first[1] : second[0]]
     ]
-    return [_window(text, start, end) for start, end in (spans + pairs)[:_MAX_WINDOWS]]
+    windows = [_window(text, *span, is_pair=False) for span in spans[:_MAX_WINDOWS]]
+    return windows + [_window(text, *span, is_pair=True) for span in pairs[: _MAX_WINDOWS]]
 
 
-def _window(text: str, start: int, end: int) -> _Window:
+def _window(text: str, start: int, end: int, *, is_pair: bool) -> _Window:
     part = text[start:end]
-    return _Window(
-        start, end, content_terms(part), numbers(part), len(_NEGATION.findall(part))
-    )
+    negations = len(_NEGATION.findall(part))
+    return _Window(start, end, content_terms(part), numbers(part), negations, is_pair)
 
 
 def _same_sign(claim: int, window: int, coverage: float) -> bool:

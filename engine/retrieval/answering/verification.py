@@ -9,11 +9,13 @@ What comes out cites only passages that exist and that support the sentence (`su
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from engine.retrieval.answering.claims import Claim, claims_of
 from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.support import Embed, Support, SupportJudge
 
+_EMPTY_LINE = re.compile(r"\n[ \t]*\n")
 _CITATIONS_TO_COME = re.compile(r"(?:\[\d*\]?[ \t]*)+")
 _OPEN_END = re.compile(r"(?:\n[ \t]*\S{0,4}[ \t]?|`+)\Z")  # may become a list item or a code block
 
@@ -29,13 +31,22 @@ class Quote:
         text: the part, unchanged.
         start: byte offset of its first byte (see `ParsedDocument`); None if the file is not UTF-8.
         end: byte offset behind it; None likewise.
+        line: the line on which it begins, from 1.
         sentence: the sentence of the answer.
     """
 
     text: str
     start: int | None
     end: int | None
+    line: int
     sentence: str
+
+    @classmethod
+    def of(cls, source: Source, support: Support, sentence: str) -> Self:
+        """The quote that a support points at."""
+        start, end = source.byte_span(support.start, support.end) or (None, None)
+        text = source.text[support.start : support.end]
+        return cls(text, start, end, source.line_at(support.start), sentence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +130,19 @@ class VerifyingStream:
     text that `verify` returns for the whole answer.
 
     Attributes:
-        repeats: whether the answer has said a sentence twice; the rest is not worth generating.
+        ended: whether what follows is left out, so that it is not worth generating: the answer has said a
+            sentence twice or, if it is limited to one paragraph, that paragraph is complete.
     """
 
-    def __init__(self, judge: SupportJudge) -> None:
-        self.repeats = False
+    def __init__(self, judge: SupportJudge, *, one_paragraph: bool = False) -> None:
+        """Check an answer.
+
+        Args:
+            judge: has the sources.
+            one_paragraph: leave out what follows the first paragraph with a sentence that can be checked.
+        """
+        self.ended = False
+        self._one_paragraph = one_paragraph
         self._judge = judge
         self._numbers = {source.n: source for source in judge.sources}
         self._raw = ""
@@ -169,7 +188,7 @@ class VerifyingStream:
         """The part of an incomplete claim that no citation and no repetition can change."""
         start = max(claim.start, self._shown)
         text = self._raw[claim.start : claim.end]
-        if self.repeats or any(one.startswith(_key(text)) for one in self._said):
+        if self._is_over(claim) or any(one.startswith(_key(text)) for one in self._said):
             return ""
         end = claim.end if claim.is_code else claim.start + len(_settled(text))
         if end <= start:
@@ -178,15 +197,22 @@ class VerifyingStream:
         self._shown = end
         return gap + self._raw[start:end]
 
+    def _is_over(self, claim: Claim) -> bool:
+        """Whether a claim is left out whatever it says."""
+        gap = self._raw[self._done : claim.start]
+        if self._one_paragraph and self._said and _EMPTY_LINE.search(gap):
+            self.ended = True
+        return self.ended
+
     def _complete(self, claim: Claim) -> str:
         gap = "" if self._shown > claim.start else self._raw[self._done : claim.start]
         begun = max(self._shown, claim.start)
-        self._done = claim.end
         key = _key(claim.text)
-        if self.repeats or (key in self._said and begun == claim.start):
-            self.repeats = True
-            self._shown = max(self._shown, claim.end)
+        if self._is_over(claim) or (key in self._said and begun == claim.start):
+            self.ended = True
+            self._done = self._shown = claim.end
             return ""
+        self._done = claim.end
         if claim.is_code:
             self._shown = claim.end
             return gap + self._raw[begun : claim.end]
@@ -219,15 +245,12 @@ class VerifyingStream:
             kept = [supports[0].n]
             pieces.append(f" [{kept[0]}]")
         for n in kept:
-            self._quotes.setdefault(n, []).append(self._quote(claim, by_number[n]))
+            self._quotes.setdefault(n, []).append(
+                Quote.of(self._numbers[n], by_number[n], claim.text)
+            )
         supported = bool(kept) if checkable else None
         self._sentences.append(CheckedSentence(claim.text, supported, tuple(kept)))
         return "".join(pieces)
-
-    def _quote(self, claim: Claim, support: Support) -> Quote:
-        source = self._numbers[support.n]
-        start, end = source.byte_span(support.start, support.end) or (None, None)
-        return Quote(source.text[support.start : support.end], start, end, claim.text)
 
 
 def _settled(text: str) -> str:

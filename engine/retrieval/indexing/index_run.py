@@ -43,8 +43,10 @@ class TextEmbedder(Protocol):
     def name(self) -> str:
         """Name of the model."""
 
-    def submit(self, texts: Sequence[str]) -> "Future[Embeddings]":
-        """Embed texts asynchronously."""
+    def submit(
+        self, texts: Sequence[str], *, truncate: int | None = None
+    ) -> "Future[Embeddings]":
+        """Embed texts asynchronously; with `truncate` longer ones are cut to so many tokens."""
 
     def tokenizer(self) -> Tokenizer:
         """The model's tokenizer, without padding and truncation."""

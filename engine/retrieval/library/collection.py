@@ -36,6 +36,10 @@ from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import check_attributes
 
 
+MAX_TOKENS = 256
+"""Length of the texts that the embedding model takes, in its tokens."""
+
+
 class Collection:
     """One collection of a `Library`, which creates it. Thread-safe."""
 
@@ -270,7 +274,7 @@ class Collection:
     def index(self) -> CollectionIndex:
         """What a search reads, as it is stored now."""
         record = self.record
-        return CollectionIndex(self._store, record.id, self._vectors.get(record), self._embed)
+        return CollectionIndex(self._store, record.id, self._vectors.get(record), self.embed)
 
     def passage(self, chunk_id: int) -> Passage | None:
         """The chunk of this id; None if it was deleted or is in another collection."""
@@ -341,9 +345,17 @@ class Collection:
         finally:
             parser.close()
 
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """[texts, dimensions] vectors of unit length, comparable with those of the chunks.
+
+        Longer texts than the embedding model takes are cut.
+
+        Raises:
+            InvalidRequest: a text is empty.
+            ModelError: the embedding model is not installed, or another one than the collection's.
+        """
         self._check_model()
-        return self._embedder.submit(texts).result().vectors
+        return self._embedder.submit(texts, truncate=MAX_TOKENS).result().vectors
 
 
 def _existing(path: str | Path) -> str:

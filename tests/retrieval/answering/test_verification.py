@@ -82,7 +82,15 @@ def test_a_repeated_sentence_is_left_out():
     stream = VerifyingStream(SupportJudge(SOURCES, embed))
     shown = stream.feed(text) + stream.finish()
     assert shown.strip() == "A queue blocks when it is full. [2]"
-    assert stream.repeats
+    assert stream.ended
+
+
+def test_one_paragraph_ends_behind_its_first_checkable_sentence():
+    text = "The answer is:\n\nA queue blocks when it is full.\n\nThe server listens on port 8000."
+    stream = VerifyingStream(SupportJudge(SOURCES, embed), one_paragraph=True)
+    shown = "".join(map(stream.feed, text)) + stream.finish()
+    assert shown == "The answer is:\n\nA queue blocks when it is full. [2]"
+    assert stream.ended
 
 
 def test_sentences_that_say_nothing_are_not_checked():
@@ -113,18 +121,24 @@ PARTS = st.sampled_from(
 )  # fmt: skip
 
 
-@given(parts=st.lists(PARTS, max_size=12), cuts=st.lists(st.integers(1, 7), min_size=1, max_size=40))
-def test_pieces_give_the_same_answer_as_the_whole(parts: list[str], cuts: list[int]):
+@given(
+    parts=st.lists(PARTS, max_size=12),
+    cuts=st.lists(st.integers(1, 7), min_size=1, max_size=40),
+    one_paragraph=st.booleans(),
+)
+def test_pieces_give_the_same_answer_as_the_whole(
+    parts: list[str], cuts: list[int], one_paragraph: bool
+):
     text = "".join(parts)
-    stream = VerifyingStream(SupportJudge(SOURCES, embed))
+    stream = VerifyingStream(SupportJudge(SOURCES, embed), one_paragraph=one_paragraph)
     shown, at = "", 0
     for cut in cuts * (len(text) // len(cuts) + 1):
         shown += stream.feed(text[at : at + cut])
         at += cut
     shown += stream.finish()
-    whole = verify(text, SOURCES, embed)
-    assert shown == whole.text
-    assert stream.answer() == whole
+    whole = VerifyingStream(SupportJudge(SOURCES, embed), one_paragraph=one_paragraph)
+    assert shown == whole.feed(text) + whole.finish()
+    assert stream.answer() == whole.answer()
 
 
 @given(parts=st.lists(PARTS, max_size=12))

@@ -1,0 +1,282 @@
+"""`Answerer`: asks a model about a collection; the answer cites passages that were checked.
+
+Search, enough evidence, prompt, constrained generation, verification while it streams (docs/retrieval.md).
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.api.chat import ChatMessage
+from engine.api.errors import EngineUnavailable, InvalidRequest
+from engine.api.request import FinishReason, Request, SamplingParams, TokenBatch
+from engine.api.snapshot import EngineState, ModelInfo
+from engine.clients.engine_client import EngineClient
+from engine.retrieval.answering.answer import Answer
+from engine.retrieval.answering.citation_grammar import citation_grammar
+from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence
+from engine.retrieval.answering.fitting import fit_sources, in_cached_order
+from engine.retrieval.answering.prompt import answer_messages
+from engine.retrieval.answering.source import Source
+from engine.retrieval.answering.support import SupportJudge
+from engine.retrieval.answering.verification import (
+    Citation,
+    Quote,
+    VerifiedAnswer,
+    VerifyingStream,
+)
+from engine.retrieval.api.passage import Passage
+from engine.retrieval.store.filters import Where
+from engine.text.chat_encoding import ChatEncoder
+
+DEFAULT_K = 3
+DEFAULT_MAX_TOKENS = 256
+MAX_PASSAGE_TOKENS = 2048
+"""Prompt tokens spent on passages where the context has room for more."""
+
+SMALL_MODEL = 1_000_000_000
+"""Parameters below which a model is asked for one paragraph: it drifts from its passages in the second."""
+
+NOT_FOUND = "The documents do not answer this."
+NOT_SUPPORTED = "No passage supports this answer. The closest ones say:"
+
+_WAKE_S = 0.5
+_LOADING_S = 0.05
+_MAX_QUOTES = 2
+
+
+class AskedCollection(Protocol):
+    """What an answer needs of a collection; `Collection` is one."""
+
+    def search(self, query: str, *, k: int = 8, where: Where | None = None) -> list[Passage]:
+        """The passages that fit a query best, best first."""
+
+    def section(self, passage: Passage) -> str:
+        """The text of the section around a passage."""
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """[texts, dimensions] vectors of unit length; long texts are cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """How to answer.
+
+    Attributes:
+        k: number of passages to find.
+        where: only passages of documents that this filter matches.
+        sampling: sampling parameters; `max_tokens` None takes `DEFAULT_MAX_TOKENS`. A grammar is replaced.
+        min_evidence: cosine below which the model is not asked; -1 asks it always.
+        sections: whether sections are read in place of passages where they fit.
+    """
+
+    k: int = DEFAULT_K
+    where: Where | None = None
+    sampling: SamplingParams = SamplingParams(temperature=0.0)
+    min_evidence: float = MIN_EVIDENCE
+    sections: bool = True
+
+
+class Answerer:
+    """Answers questions with one engine. For one thread at a time."""
+
+    def __init__(self, client: EngineClient) -> None:
+        """Register with `client` for wake-ups, which cannot be undone: keep the answerer."""
+        self._client = client
+        self._wake = threading.Event()
+        client.on_wake(self._wake.set)
+
+    def ask(
+        self,
+        collection: AskedCollection,
+        question: str,
+        *,
+        history: Sequence[ChatMessage] = (),
+        previous: Sequence[int] = (),
+        options: AnswerOptions = AnswerOptions(),
+        on_text: Callable[[str], None] = lambda text: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> Answer:
+        """Answer a question from a collection. Blocks until the answer is complete.
+
+        Args:
+            collection: where to search.
+            question: the question.
+            history: earlier turns of the conversation, without their passages.
+            previous: chunk ids of the last answer's sources, in order; keeps what it can of the cached prompt.
+            options: how to answer.
+            on_text: called with each piece of the answer; the pieces joined are `Answer.text`.
+            cancelled: asked between pieces; ends the answer with what there is.
+
+        Raises:
+            InvalidRequest: the question is empty, or the context has no room for a passage.
+            EngineUnavailable: the engine has no model, failed or stopped.
+        """
+        began = time.monotonic()
+        query = question
+        passages = collection.search(query, k=options.k, where=options.where)
+        found = Answer(
+            question, query, NOT_FOUND, "not_found",
+            passages=tuple(passages), evidence=evidence(passages), search_s=time.monotonic() - began,
+        )  # fmt: skip
+        if found.evidence < options.min_evidence or not passages:
+            on_text(NOT_FOUND)
+            return found
+        model = self._model()
+        sources, prompt = self._prompt(
+            collection, question, in_cached_order(passages, previous), history, options, model
+        )
+        judge = SupportJudge(sources, collection.embed)
+        stream = VerifyingStream(judge, one_paragraph=model.parameters < SMALL_MODEL)
+        run = _Run(stream, on_text)
+        request_id = self._client.submit(Request(prompt, _sampling(options, len(sources))))
+        for batch in self._batches(request_id):
+            if run.take(batch, time.monotonic() - began) or cancelled():
+                self._client.cancel(request_id)
+        answer = run.finish()
+        complete = replace(
+            found,
+            text=answer.text, outcome="answered", citations=answer.citations, dropped=answer.dropped,
+            sentences=answer.sentences, sources=tuple(sources), prompt_tokens=len(prompt),
+            finish_reason=run.finish_reason, cached_tokens=run.cached_tokens,
+            completion_tokens=run.completion_tokens, first_token_s=run.first_token_s,
+        )  # fmt: skip
+        return complete if answer.is_supported else _quoted(complete, judge, question, on_text)
+
+    def _model(self) -> ModelInfo:
+        """The model; waits while it is being loaded."""
+        while True:
+            snapshot = self._client.snapshot()
+            if snapshot.state is not EngineState.LOADING and not snapshot.changes_model:
+                break
+            self._wake.wait(_LOADING_S)
+            self._wake.clear()
+        if snapshot.model is None or snapshot.state in (EngineState.FAILED, EngineState.STOPPED):
+            raise EngineUnavailable(snapshot.last_error or "No model is loaded.")
+        return snapshot.model
+
+    def _prompt(
+        self,
+        collection: AskedCollection,
+        question: str,
+        passages: Sequence[Passage],
+        history: Sequence[ChatMessage],
+        options: AnswerOptions,
+        model: ModelInfo,
+    ) -> tuple[list[Source], tuple[int, ...]]:
+        """What the model reads, and the prompt with it."""
+        encoder = ChatEncoder(
+            self._client.tokenize, self._client.render_chat, self._client.control_tokens()
+        )
+        frame = len(encoder.encode_chat(answer_messages(question, [], history=history)))
+        room = model.context_length - frame - (options.sampling.max_tokens or DEFAULT_MAX_TOKENS)
+        sources = fit_sources(
+            passages,
+            lambda text: len(self._client.tokenize(text)),
+            budget=min(room, MAX_PASSAGE_TOKENS),
+            section=collection.section if options.sections else None,
+        )
+        if not sources:
+            raise InvalidRequest(
+                f"The context of {model.name} ({model.context_length} tokens) has no room for a passage "
+                "beside the question and the answer."
+            )
+        messages = answer_messages(question, sources, history=history)
+        return sources, tuple(encoder.encode_chat(messages))
+
+    def _batches(self, request_id: str) -> Iterator[TokenBatch]:
+        while True:
+            batch = self._client.drain(request_id)
+            if batch is None:
+                self._wake.wait(_WAKE_S)
+                self._wake.clear()
+                continue
+            yield batch
+            if batch.finish_reason is not None:
+                return
+
+
+def ask(
+    collection: AskedCollection,
+    question: str,
+    client: EngineClient,
+    *,
+    options: AnswerOptions = AnswerOptions(),
+    on_text: Callable[[str], None] = lambda text: None,
+) -> Answer:
+    """`Answerer.ask` for a single question; keep an `Answerer` for several."""
+    return Answerer(client).ask(collection, question, options=options, on_text=on_text)
+
+
+class _Run:
+    """One answer while it is generated."""
+
+    def __init__(self, stream: VerifyingStream, on_text: Callable[[str], None]) -> None:
+        self.finish_reason: FinishReason | None = None
+        self.first_token_s: float | None = None
+        self.cached_tokens = self.completion_tokens = 0
+        self._stream, self._on_text = stream, on_text
+
+    def take(self, batch: TokenBatch, elapsed_s: float) -> bool:
+        """Show a batch; whether the rest is not worth generating.
+
+        Raises:
+            EngineUnavailable: the engine failed.
+        """
+        if batch.finish_reason is FinishReason.ERROR:
+            raise EngineUnavailable(batch.error or "The engine failed.")
+        if self.first_token_s is None and batch.token_ids:
+            self.first_token_s = elapsed_s
+            self.cached_tokens = batch.cached_tokens
+        self.finish_reason = batch.finish_reason
+        if self._stream.ended:
+            return False
+        self.completion_tokens += len(batch.token_ids)
+        self._show(self._stream.feed(batch.text))
+        return self._stream.ended
+
+    def finish(self) -> VerifiedAnswer:
+        """The checked answer; shows what was held back."""
+        self._show(self._stream.finish())
+        if self._stream.ended:
+            self.finish_reason = FinishReason.STOP
+        return self._stream.answer()
+
+    def _show(self, text: str) -> None:
+        if text:
+            self._on_text(text)
+
+
+def _sampling(options: AnswerOptions, sources: int) -> SamplingParams:
+    return replace(
+        options.sampling,
+        max_tokens=options.sampling.max_tokens or DEFAULT_MAX_TOKENS,
+        grammar=citation_grammar(sources),
+    )
+
+
+def _quoted(
+    answer: Answer, judge: SupportJudge, question: str, on_text: Callable[[str], None]
+) -> Answer:
+    """The answer with the closest sentences of the passages behind it, which are quoted and cited."""
+    numbers = {source.n: source for source in answer.sources}
+    citations, lines = [], []
+    for support in judge.closest(question)[:_MAX_QUOTES]:
+        source = numbers[support.n]
+        text = source.text[support.start : support.end]
+        citations.append(Citation(source, (Quote.of(source, support, text),)))
+        lines.append(f"“{' '.join(text.split())}” [{source.n}]")
+    more = "\n".join([NOT_SUPPORTED, *lines])
+    more = f"\n\n{more}" if answer.text else more
+    on_text(more)
+    return replace(
+        answer,
+        text=answer.text + more,
+        outcome="unsupported",
+        citations=tuple(sorted(citations, key=lambda one: one.n)),
+    )

@@ -1,0 +1,107 @@
+"""Chooses what of the found passages the model reads: as much as fits, the best first.
+
+Small chunks are found, larger sections are read: after the passages themselves, the best of them grow to the
+section around them while there is room. Two passages of one section are then read once.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from engine.retrieval.answering.citation_grammar import MAX_SOURCES
+from engine.retrieval.answering.source import Source
+from engine.retrieval.api.passage import Passage
+
+CountTokens = Callable[[str], int]
+"""Length of a text in tokens of the model that reads it."""
+
+LABEL_TOKENS = 32
+"""Room for the head of a passage and the marks before its lines, beside one token per line."""
+
+
+def fit_sources(
+    passages: Sequence[Passage],
+    count_tokens: CountTokens,
+    *,
+    budget: int,
+    section: Callable[[Passage], str] | None = None,
+    section_tokens: int = 512,
+) -> list[Source]:
+    """Sources for a prompt, in the order of the passages, numbered from 1.
+
+    Args:
+        passages: what was found, best first.
+        count_tokens: the model's tokenizer.
+        budget: tokens that all of them together may take.
+        section: returns the text of the section around a passage; None reads passages as they were found.
+        section_tokens: the longest section that is read in place of a passage.
+
+    Returns:
+        As many passages as fit; none if even the best is too long.
+    """
+    chosen: list[Source] = []
+    left = budget
+    for passage in passages[:MAX_SOURCES]:
+        cost = _cost(passage.text, count_tokens)
+        if cost <= left:
+            chosen.append(Source.of(0, passage))
+            left -= cost
+    if section is not None:
+        chosen = _grown(chosen, count_tokens, left, section, section_tokens)
+    return [replace(source, n=n) for n, source in enumerate(chosen, start=1)]
+
+
+def in_cached_order(passages: Sequence[Passage], previous: Sequence[int]) -> list[Passage]:
+    """The passages so that the longest beginning of an earlier prompt comes first again.
+
+    Args:
+        passages: what was found now, best first.
+        previous: chunk ids of the earlier prompt's passages, in its order. Its KV is reused up to the first
+            of them that is missing now, so only the ones before that keep their places.
+    """
+    found = {passage.chunk_id: passage for passage in passages}
+    kept: list[Passage] = []
+    for chunk_id in previous:
+        if chunk_id not in found:
+            break
+        kept.append(found.pop(chunk_id))
+    return [*kept, *found.values()]
+
+
+def _grown(
+    chosen: list[Source],
+    count_tokens: CountTokens,
+    left: int,
+    section: Callable[[Passage], str],
+    section_tokens: int,
+) -> list[Source]:
+    for source in list(chosen):
+        if source not in chosen or not _has_more(source.passage):
+            continue
+        passage = source.passage
+        within = [
+            one
+            for one in chosen
+            if one.passage.document_id == passage.document_id
+            and passage.section_start <= one.start
+            and one.end <= passage.section_end
+        ]
+        # A section of that many bytes cannot have so few tokens; its text is not worth reading.
+        if passage.section_end - passage.section_start > 16 * section_tokens:
+            continue
+        text = section(passage)
+        cost = _cost(text, count_tokens)
+        spare = left + sum(_cost(one.text, count_tokens) for one in within)
+        if cost > min(section_tokens, spare):
+            continue
+        left = spare - cost
+        grown = Source(0, passage, text, passage.section_start, passage.section_end)
+        chosen = [grown if one is source else one for one in chosen if one is source or one not in within]
+    return chosen
+
+
+def _has_more(passage: Passage) -> bool:
+    return (passage.section_start, passage.section_end) != (passage.start, passage.end)
+
+
+def _cost(text: str, count_tokens: CountTokens) -> int:
+    return count_tokens(text) + text.count("\n") + LABEL_TOKENS

@@ -1,0 +1,164 @@
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from engine.api.errors import EngineUnavailable, InvalidRequest
+from engine.api.request import FinishReason, Request
+from engine.retrieval.answering.answerer import (
+    NOT_FOUND,
+    NOT_SUPPORTED,
+    Answerer,
+    AnswerOptions,
+    ask,
+)
+from engine.retrieval.api.passage import Passage
+from engine.retrieval.store.filters import Where
+from tests.fakes.scripted_client import ScriptedClient
+from tests.retrieval.answering.passages import embed, passage
+
+PORT = passage("The server listens on port 8000 by default.", chunk_id=1, dense=0.7)
+QUEUE = passage("A queue blocks when it is full.", chunk_id=2, document_id=2, file="/docs/b.md", dense=0.6)
+
+
+class Documents:
+    """A collection that finds the same passages for every query."""
+
+    def __init__(self, *passages: Passage) -> None:
+        self.passages = list(passages)
+        self.queries: list[tuple[str, int, Where | None]] = []
+
+    def search(self, query: str, *, k: int = 8, where: Where | None = None) -> list[Passage]:
+        self.queries.append((query, k, where))
+        return self.passages[:k]
+
+    def section(self, passage: Passage) -> str:
+        return f"{passage.text} It logs to standard error."
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return embed(texts)
+
+
+def test_answers_with_checked_citations():
+    client = ScriptedClient(["The server listens on port 8000 [1]. A queue blocks when it is full [1]."])
+    shown: list[str] = []
+    answer = ask(Documents(PORT, QUEUE), "Which port?", client, on_text=shown.append)
+    assert answer.text == (
+        "The server listens on port 8000 [1]. A queue blocks when it is full [unsupported]. [2]"
+    )
+    assert "".join(shown) == answer.text
+    assert answer.outcome == "answered"
+    assert [one.n for one in answer.citations] == [1, 2]
+    assert [(one.n, one.exists) for one in answer.dropped] == [(1, True)]
+    assert answer.finish_reason is FinishReason.STOP
+    assert answer.completion_tokens > 0
+
+
+def test_the_model_can_only_cite_what_it_was_given():
+    client = ScriptedClient(["Yes."])
+    ask(Documents(PORT, QUEUE), "Which port?", client)
+    (request,) = client.requests
+    assert request.sampling.grammar is not None
+    assert "(?:1|2)" in request.sampling.grammar.source
+    assert "[1] a.md\n> The server listens on port 8000" in client.prompt_text()
+
+
+def test_too_little_evidence_is_not_answered_and_asks_no_model():
+    client = ScriptedClient()
+    far = passage("Unrelated words.", dense=0.2)
+    answer = ask(Documents(far), "Who won?", client)
+    assert (answer.text, answer.outcome) == (NOT_FOUND, "not_found")
+    assert answer.citations == ()
+    assert answer.passages == (far,)
+    assert client.requests == []
+
+
+def test_the_threshold_of_evidence_can_be_lifted():
+    client = ScriptedClient(["Unrelated words are here."])
+    far = passage("Unrelated words.", dense=0.2)
+    ask(Documents(far), "Who won?", client, options=AnswerOptions(min_evidence=-1))
+    assert len(client.requests) == 1
+
+
+def test_an_empty_collection_does_not_answer():
+    options = AnswerOptions(min_evidence=-1)
+    assert ask(Documents(), "Who won?", ScriptedClient(), options=options).outcome == "not_found"
+
+
+def test_an_unsupported_answer_says_so_and_quotes_the_passages():
+    client = ScriptedClient(["Bread is baked from flour and water [2]."])
+    answer = ask(Documents(PORT, QUEUE), "Which port does the server use?", client)
+    assert answer.outcome == "unsupported"
+    assert answer.text == (
+        "Bread is baked from flour and water [unsupported].\n\n"
+        f"{NOT_SUPPORTED}\n“The server listens on port 8000 by default.” [1]\n"
+        "“A queue blocks when it is full.” [2]"
+    )
+    assert [one.n for one in answer.citations] == [1, 2]
+
+
+def test_an_answer_that_repeats_itself_is_cancelled():
+    client = ScriptedClient(["A queue blocks when it is full. " * 2 + "Bread is baked."])
+    answer = ask(Documents(QUEUE), "When does a queue block?", client)
+    assert answer.text == "A queue blocks when it is full. [1]"
+    assert answer.finish_reason is FinishReason.STOP
+
+
+def test_sections_are_read_where_they_fit_and_quoted_with_their_bytes():
+    section = "The server listens on port 8000 by default. It logs to standard error."
+    found = passage(PORT.text, start=50, section_start=50, section_end=50 + len(section))
+    client = ScriptedClient(["It logs to standard error [1]."])
+    answer = ask(Documents(found), "Where does it log?", client)
+    (citation,) = answer.citations
+    assert citation.source.text == section
+    assert (citation.quotes[0].start, citation.quotes[0].end) == (50 + 44, 50 + len(section))
+    client = ScriptedClient(["Yes."])
+    ask(Documents(found), "Where?", client, options=AnswerOptions(sections=False))
+    assert "logs to standard error" not in client.prompt_text()
+
+
+def test_passages_of_the_last_answer_stay_in_place():
+    client = ScriptedClient(["Yes.", "No."])
+    answerer, documents = Answerer(client), Documents(PORT, QUEUE)
+    first = answerer.ask(documents, "Which port?")
+    documents.passages.reverse()
+    second = answerer.ask(
+        documents, "And the queue?", previous=[one.passage.chunk_id for one in first.sources]
+    )
+    assert [one.passage.chunk_id for one in second.sources] == [1, 2]
+
+
+def test_filter_and_count_reach_the_search():
+    documents = Documents(PORT)
+    where = {"type": "eq", "key": "year", "value": 2026}
+    ask(documents, "Which port?", ScriptedClient(["Yes."]), options=AnswerOptions(k=5, where=where))
+    assert documents.queries == [("Which port?", 5, where)]
+
+
+def test_a_context_without_room_is_refused():
+    client = ScriptedClient(context_length=300)
+    with pytest.raises(InvalidRequest, match="no room for a passage"):
+        ask(Documents(PORT), "Which port?", client)
+
+
+def test_a_cancelled_answer_keeps_its_text():
+    class Endless(ScriptedClient):
+        def _answer(self, request: Request) -> None:
+            self._deliver(request, "The server listens on", None)  # type: ignore[arg-type]
+
+    shown: list[str] = []
+    answer = Answerer(Endless()).ask(
+        Documents(PORT), "Which port?", on_text=shown.append, cancelled=lambda: bool(shown)
+    )
+    assert answer.text.startswith("The server listens on")
+    assert answer.finish_reason is FinishReason.ABORT
+
+
+def test_a_failed_engine_is_reported():
+    class Failing(ScriptedClient):
+        def _answer(self, request: Request) -> None:
+            self._deliver(request, "", FinishReason.ERROR)
+
+    with pytest.raises(EngineUnavailable):
+        ask(Documents(PORT), "Which port?", Failing())

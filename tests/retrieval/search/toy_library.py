@@ -1,0 +1,44 @@
+"""A library whose vectors are those of words, so that results can be predicted."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+
+import tokenizers
+
+from engine.api.embeddings import Embeddings
+from engine.retrieval.library.collection import Collection
+from engine.retrieval.library.library import Library
+from tests.retrieval.answering.passages import embed
+
+
+class WordEmbedder:
+    """Embeds texts by their words, at once."""
+
+    name = "words"
+
+    def submit(
+        self, texts: Sequence[str], *, truncate: int | None = None, **_: object
+    ) -> "Future[Embeddings]":
+        future: Future[Embeddings] = Future()
+        future.set_result(Embeddings(self.name, embed(texts), sum(len(one.split()) for one in texts)))
+        return future
+
+    def tokenizer(self) -> tokenizers.Tokenizer:
+        made = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0}, unk_token="?"))
+        made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+        return made
+
+
+@contextmanager
+def collection_of(folder: Path, files: Mapping[str, str], name: str = "docs") -> Iterator[Collection]:
+    """A collection of files with these texts, by name."""
+    documents = folder / "documents"
+    documents.mkdir(exist_ok=True)
+    for file, text in files.items():
+        (documents / file).write_text(text)
+    with Library(folder / "library", WordEmbedder()) as library:
+        collection = library.create(name)
+        collection.add([documents])
+        yield collection
