@@ -7,7 +7,7 @@ import httpx
 import openai
 
 from app.server.retrieval.service import RetrievalService
-from tests.fakes.word_embedder import WordEmbedder
+from tests.fakes.gated_embedder import GatedEmbedder
 from tests.server.byte_engine import new_byte_engine
 from tests.server.live import Live, live
 
@@ -30,7 +30,7 @@ class FilesServer:
     http: httpx.Client
     server: Live
     service: RetrievalService
-    embedder: WordEmbedder
+    embedder: GatedEmbedder
     clock: Clock
     folder: object
 
@@ -62,7 +62,7 @@ class FilesServer:
 
 @contextmanager
 def files_server(folder, *, embedder=None, clock=None, force=None, engine_options=None, **config):
-    embedder, clock = embedder or WordEmbedder(), clock or Clock()
+    embedder, clock = embedder or GatedEmbedder(), clock or Clock()
     engine = new_byte_engine(force=force, **(engine_options or {}))
     engine.embedder = embedder
     engine.start()

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import openai
 import pytest
 
-from tests.fakes.word_embedder import WordEmbedder
+from tests.fakes.gated_embedder import GatedEmbedder
 from tests.server.files_server import files_server
 
 HERON = (
@@ -282,7 +282,7 @@ def test_plain_completions_refuse_the_field(served):
 
 
 def test_without_the_embedding_model_the_error_names_the_command(tmp_path):
-    with files_server(tmp_path, embedder=WordEmbedder(installed=False)) as served:
+    with files_server(tmp_path, embedder=GatedEmbedder(installed=False)) as served:
         answer = served.http.post(
             "/v1/chat/completions",
             json={

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fakes.word_embedder import WordEmbedder
+from tests.fakes.gated_embedder import GatedEmbedder
 from tests.server.files_server import files_server
 
 DOCUMENTS = [
@@ -86,7 +86,7 @@ def test_what_it_cannot_do_is_refused_by_name(served, fields, status, param):
 
 
 def test_without_the_model_the_error_names_the_command(tmp_path):
-    with files_server(tmp_path, embedder=WordEmbedder(installed=False)) as served:
+    with files_server(tmp_path, embedder=GatedEmbedder(installed=False)) as served:
         answer = rerank(served)
         assert answer.status_code == 404
         assert answer.json()["error"]["code"] == "model_not_found"

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import openai
 import pytest
 
-from tests.fakes.word_embedder import WordEmbedder
+from tests.fakes.gated_embedder import GatedEmbedder
 from tests.server.byte_engine import wait_until
 from tests.server.files_server import Clock, files_server
 
@@ -491,7 +491,7 @@ def test_a_store_expires_after_days_without_use(tmp_path):
 
 
 def test_indexing_goes_on_after_a_restart(tmp_path):
-    clock, embedder = Clock(), WordEmbedder()
+    clock, embedder = Clock(), GatedEmbedder()
     embedder.gate.clear()
     with files_server(tmp_path, embedder=embedder, clock=clock) as served:
         store = served.api.vector_stores.create(name="kept")
@@ -533,7 +533,7 @@ def test_a_deletion_interrupts_the_indexing_of_another_file(tmp_path):
 
 
 def test_without_the_embedding_model_the_error_names_the_command(tmp_path):
-    with files_server(tmp_path, embedder=WordEmbedder(installed=False)) as served:
+    with files_server(tmp_path, embedder=GatedEmbedder(installed=False)) as served:
         file = served.upload("a.md", b"x")
         for call in (
             lambda: served.api.vector_stores.create(),

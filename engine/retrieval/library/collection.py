@@ -35,7 +35,6 @@ from engine.retrieval.store.records import CollectionRecord, Counts, DocumentRec
 from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import check_attributes
 
-
 MAX_TOKENS = 256
 """Length of the texts that the embedding model takes, in its tokens."""
 
