@@ -1,4 +1,4 @@
-"""The field `retrieval` of chats: passages before the question, citations with their places, streamed or not."""
+"""The field `retrieval` of chats: passages before the question, citations with their places."""
 
 from contextlib import contextmanager
 
@@ -58,7 +58,7 @@ def prompts_of(served, call):
         call()
     finally:
         del served.server.context.engine.submit_all
-    return [bytes(id for id in one.prompt_ids if id < 256).decode() for one in prompts]
+    return [bytes(token for token in one.prompt_ids if token < 256).decode() for one in prompts]
 
 
 def citations(annotations):
@@ -182,17 +182,35 @@ def test_several_stores_are_searched_together(served):
     assert [one["n"] for one in answer.retrieval["passages"]] == [1, 2, 3]
 
 
-def test_nothing_found_leaves_no_number_to_cite(tmp_path):
-    with answering(tmp_path, "It is said [1] so.") as served:
-        only = {"type": "eq", "key": "lang", "value": "none"}
-        answer = chat(served, retrieval={"filters": only})
-        (choice,) = answer.choices
-        assert answer.retrieval["passages"] == []
+@pytest.mark.parametrize(
+    "retrieval",
+    [
+        {"filters": {"type": "eq", "key": "lang", "value": "none"}},
+        {"query": "quantum chromodynamics lattice"},
+        {"ranking_options": {"score_threshold": 0.99}},
+    ],
+    ids=["filtered", "far", "threshold"],
+)
+def test_what_is_not_in_the_files_is_said_not_to_be_there(served, retrieval):
+    prompts = prompts_of(served, lambda: chat(served, retrieval=retrieval))
+    assert prompts == []  # the model is not asked
+    answer = chat(served, retrieval=retrieval, n=2)
+    assert answer.retrieval["passages"] == []
+    for choice in answer.choices:
+        assert choice.message.content == "The documents do not answer this."
         assert choice.message.annotations == []
-        assert choice.retrieval["supported"] is False
-        assert "[1]" not in choice.message.content
-        (prompt,) = prompts_of(served, lambda: chat(served, retrieval={"filters": only}))
-        assert "No passage was found" in prompt
+        assert choice.retrieval == {"supported": False, "dropped_citations": []}
+        assert choice.finish_reason == "stop"
+    assert answer.usage.total_tokens == 0
+    usage = {"include_usage": True}
+    chunks = list(chat(served, retrieval=retrieval, stream=True, n=2, stream_options=usage))
+    texts = {0: "", 1: ""}
+    for chunk in chunks:
+        for choice in chunk.choices:
+            texts[choice.index] += choice.delta.content or ""
+    assert set(texts.values()) == {"The documents do not answer this."}
+    assert chunks[0].retrieval == answer.retrieval
+    assert chunks[-1].usage.total_tokens == 0
 
 
 def test_the_grammar_allows_existing_numbers_only(tmp_path):

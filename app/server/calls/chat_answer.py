@@ -5,7 +5,8 @@ import uuid
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from app.server.calls.chat_sources import ChatSources, CitedChoice
+from app.server.calls.chat_sources import ChatSources
+from app.server.calls.cited_choice import CitedChoice
 from app.server.calls.generation import Generation, check_finish
 from app.server.calls.model import LoadedModel
 from app.server.wire.extensions import choice_extras, wants_every_token
@@ -58,11 +59,12 @@ class ChatAnswer:
         )
 
     async def _choice(self, index: int, output: RequestOutput) -> dict[str, Any]:
-        text, annotations, extras = output.text, [], {}
+        text, finish, annotations, extras = output.text, output.finish_reason.value, [], {}
         if self._sources is not None:
-            cited = self._sources.choice(keeps_text=bool(self._body.return_token_ids))
-            text = await cited.feed(output.text) + await cited.finish()
+            cited = self._cited(self._sources)
+            text = await cited.feed(text) + await cited.finish()
             annotations, extras = cited.annotations(), cited.fields()
+            finish = "stop" if cited.ended else finish
         return {
             "index": index,
             "message": {
@@ -72,7 +74,7 @@ class ChatAnswer:
                 "annotations": annotations,
             },
             "logprobs": self._logprobs(output),
-            "finish_reason": output.finish_reason.value,
+            "finish_reason": finish,
             **choice_extras(self._body, output),
             **self._generation.guard.found(index),
             **extras,
@@ -83,20 +85,24 @@ class ChatAnswer:
         begun: set[int] = set()
         cited: dict[int, CitedChoice] = {}
         every_token = self._body.logprobs or wants_every_token(self._body)
-        guard = self._generation.guard
-        async for index, batch in guard.batches(self._generation.choices):
+        guard, choices = self._generation.guard, self._generation.choices
+        async for index, batch in guard.batches(choices):
+            if index in cited and cited[index].ended:
+                continue  # aborted below
             check_finish(batch)
             self._usage.add(index, batch)
             if index not in begun:
                 yield self._first_chunk(index, with_sources=not begun)
                 begun.add(index)
                 if self._sources is not None:
-                    keeps_text = bool(self._body.return_token_ids)
-                    cited[index] = self._sources.choice(keeps_text=keeps_text)
-            text, finished = batch.text, batch.finish_reason is not None
+                    cited[index] = self._cited(self._sources)
+            text, finish = batch.text, batch.finish_reason and batch.finish_reason.value
             if index in cited:
                 text = await cited[index].feed(text)
-                if finished:
+                if cited[index].ended:
+                    choices.abort_choice(index)
+                    finish = "stop"
+                if finish is not None:
                     text += await cited[index].finish()
             # Text can lag behind its tokens: an incomplete character, a possible stop string or citation.
             if text or (batch.token_ids and every_token):
@@ -106,16 +112,19 @@ class ChatAnswer:
                     logprobs=self._logprobs(batch),
                     **choice_extras(self._body, batch),
                 )
-            if batch.finish_reason is not None:
+            if finish is not None:
                 if index in cited:
                     delta = {"annotations": cited[index].annotations()}
                     yield self._chunk(index, delta, **cited[index].fields())
-                finish = batch.finish_reason.value
                 yield self._chunk(index, {}, finish=finish, **guard.found(index))
         if self._body.include_usage:
             counts = self._usage.counts()
             yield event(self._envelope("chat.completion.chunk", choices=[], usage=counts))
         yield DONE
+
+    def _cited(self, sources: ChatSources) -> CitedChoice:
+        keeps_text = bool(self._body.return_token_ids)  # the text must be that of the ids
+        return CitedChoice(sources, self._model, keeps_text=keeps_text)
 
     def _first_chunk(self, index: int, *, with_sources: bool) -> bytes:
         """The role; the first one of the call also says what the model reads."""

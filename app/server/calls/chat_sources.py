@@ -7,7 +7,7 @@ while it is streamed (`engine.retrieval.answering.verification`).
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.requests import Request
@@ -22,111 +22,68 @@ from app.server.retrieval.store_search import Found
 from app.server.wire.errors import bad_request
 from app.server.wire.schemas import ChatCompletionRequest, Message, TextPart
 from engine.api.grammar import Grammar
+from engine.retrieval.answering.answerer import MAX_PASSAGE_TOKENS, SMALL_MODEL
 from engine.retrieval.answering.citation_grammar import citation_grammar
-from engine.retrieval.answering.claims import claims_of
+from engine.retrieval.answering.evidence import MIN_EVIDENCE
+from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.prompt import INSTRUCTION, passage_block
 from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.support import SupportJudge
-from engine.retrieval.answering.verification import Quote, VerifyingStream
+from engine.retrieval.answering.verification import VerifyingStream
+from engine.retrieval.api.errors import UnknownCollection, UnknownDocument
+from engine.retrieval.api.passage import Passage
 
 DEFAULT_PASSAGES = 6
 ANSWER_TOKENS = 256
-"""Room that is kept for an answer without a limit of its own."""
-NOTHING_FOUND = "(No passage was found.)"
+"""The longest answer from passages without a limit of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedSource:
+    """What the model reads under a number, and the passage that was found."""
+
+    source: Source
+    found: Found
 
 
 class ChatSources:
-    """The numbered passages of one call."""
+    """The numbered passages of one call; none if nothing found is near enough to the question."""
 
-    def __init__(self, query: str, found: Sequence[Found], service: RetrievalService) -> None:
+    def __init__(
+        self, query: str, numbered: Sequence[NumberedSource], service: RetrievalService
+    ) -> None:
         """Nothing is computed yet.
 
         Args:
             query: what was searched for.
-            found: the passages in the order of their numbers, which begin at 1.
+            numbered: the passages in the order of their numbers, which begin at 1.
             service: embeds claims and passages.
         """
         self._query = query
-        self.found = tuple(found)
-        self.sources = [_source(n, one) for n, one in enumerate(self.found, start=1)]
+        self.numbered = tuple(numbered)
         self._judge = SupportJudge(self.sources, service.embed)
+
+    @property
+    def sources(self) -> list[Source]:
+        """What the model reads, in the order of the numbers."""
+        return [one.source for one in self.numbered]
 
     @property
     def grammar(self) -> Grammar:
         """Answers that cite existing numbers only."""
-        return citation_grammar(len(self.found))
+        return citation_grammar(len(self.numbered))
+
+    def verifying(self, model: LoadedModel) -> VerifyingStream:
+        """Checks one choice; those of a call are for one thread at a time."""
+        return VerifyingStream(self._judge, one_paragraph=model.info.parameters < SMALL_MODEL)
 
     def fields(self) -> dict[str, Any]:
         """The member `retrieval` of the response: what was searched for and what the model reads."""
         passages = [
-            {**_place(n, one), "score": one.similarity, "text": one.passage.text}
-            for n, one in enumerate(self.found, start=1)
+            {**place(one), "score": one.found.similarity, "text": one.source.text}
+            for one in self.numbered
         ]
         return {"retrieval": {"query": self._query, "passages": passages}}
-
-    def choice(self, *, keeps_text: bool) -> "CitedChoice":
-        """One choice of the answer; use one at a time of the same sources.
-
-        Args:
-            keeps_text: whether the text stays as it was generated, and citations are only reported.
-        """
-        return CitedChoice(self, VerifyingStream(self._judge), keeps_text=keeps_text)
-
-
-class CitedChoice:
-    """One choice of an answer, whose citations are checked while it arrives."""
-
-    def __init__(self, sources: ChatSources, stream: VerifyingStream, *, keeps_text: bool) -> None:
-        self._sources, self._stream, self._keeps_text = sources, stream, keeps_text
-        self._shown: list[str] = []
-
-    async def feed(self, piece: str) -> str:
-        """The text to send after this piece; sentences are checked off the event loop."""
-        checked = await asyncio.to_thread(self._stream.feed, piece) if piece else ""
-        return self._send(piece if self._keeps_text else checked)
-
-    async def finish(self) -> str:
-        """The text to send at the end."""
-        checked = await asyncio.to_thread(self._stream.finish)
-        return self._send("" if self._keeps_text else checked)
-
-    def annotations(self) -> list[dict[str, Any]]:
-        """Every supported citation in the text that was sent, after `finish`."""
-        quotes = {one.n: one.quotes for one in self._stream.answer().citations}
-        return [
-            {
-                "type": "file_citation",
-                "file_citation": {
-                    "start_index": marker.start,
-                    "end_index": marker.end,
-                    **_place(marker.n, self._sources.found[marker.n - 1]),
-                    "quotes": [
-                        {"text": one.text, "start": one.start, "end": one.end} for one in said
-                    ],
-                },
-            }
-            for claim in claims_of("".join(self._shown))
-            for marker in claim.markers
-            if (said := self._quotes_of(claim.text, quotes.get(marker.n, ())))
-        ]
-
-    def fields(self) -> dict[str, Any]:
-        """The member `retrieval` of the choice: whether it is supported, and what it cited in vain."""
-        answer = self._stream.answer()
-        dropped = [
-            {"n": one.n, "sentence": one.sentence, "exists": one.exists} for one in answer.dropped
-        ]
-        return {"retrieval": {"supported": answer.is_supported, "dropped_citations": dropped}}
-
-    def _send(self, text: str) -> str:
-        self._shown.append(text)
-        return text
-
-    def _quotes_of(self, sentence: str, quotes: Sequence[Quote]) -> Sequence[Quote]:
-        """The quotes that support a sentence."""
-        own = [one for one in quotes if one.sentence == sentence]
-        # In a text that was checked every number that is left is supported.
-        return own or (() if self._keeps_text else quotes)
 
 
 async def find_sources(
@@ -151,7 +108,9 @@ async def find_sources(
         raise bad_request(
             "With `retrieval` the last message must be a text of the user.", param="messages"
         )
-    query = wanted.query or await asyncio.to_thread(service.shortened, question.text)
+    query = wanted.query
+    if query is None:
+        query = await asyncio.to_thread(service.shortened, question.text)
     found = await search(
         request,
         context,
@@ -160,8 +119,10 @@ async def find_sources(
         wanted,
         default_results=DEFAULT_PASSAGES,
     )
-    fitting = await _fitting(body, model, found)
-    if found and not fitting:
+    if max((one.similarity for one in found), default=0.0) < MIN_EVIDENCE:
+        return ChatSources(query, (), service)
+    fitting = await _fitting(service, body, model, found, wanted.previous_chunk_ids or ())
+    if not fitting:
         raise bad_request(
             "The context has no room for a passage beside the messages.",
             param="messages",
@@ -172,9 +133,8 @@ async def find_sources(
 
 def with_sources(messages: Sequence[Message], sources: Sequence[Source]) -> list[Message]:
     """A conversation with the instruction to cite, and the passages before the last question."""
-    block = passage_block(sources) if sources else NOTHING_FOUND
     *earlier, question = messages
-    asked = _with_text(question, f"{block}\n\nQuestion: {question.text.strip()}")
+    asked = _with_text(question, f"{passage_block(sources)}\n\nQuestion: {question.text.strip()}")
     first = earlier[0] if earlier else None
     if first is not None and first.role in ("system", "developer"):
         instructed = _with_text(first, f"{first.text}\n\n{INSTRUCTION}")
@@ -183,53 +143,65 @@ def with_sources(messages: Sequence[Message], sources: Sequence[Source]) -> list
     return [instruction, *earlier, asked]
 
 
-async def _fitting(
-    body: ChatCompletionRequest, model: LoadedModel, found: Sequence[Found]
-) -> list[Found]:
-    """The best passages, as many as there is room for."""
-    messages = with_sources(body.messages, ())
-    limit = body.max_completion_tokens or body.max_tokens or ANSWER_TOKENS
-    answer = min(limit, model.info.context_length // 4)
-    size = chat_size(messages) + sum(len(one.passage.text) for one in found)
-
-    def choose() -> list[Found]:
-        tokenizer = model.tokenizer
-        chat = tokenizer.encode_chat(template_messages(messages), add_generation_prompt=True)
-        room = model.info.context_length - answer - len(chat)
-        fitting = []
-        for n, one in enumerate(found, start=1):
-            # Joined texts have at most as many tokens as their parts, but for the line end between.
-            room -= len(tokenizer.encode(passage_block([_source(n, one)]) + "\n"))
-            if room < 0:
-                break
-            fitting.append(one)
-        return fitting
-
-    return await off_loop(size, choose)
-
-
-def _source(n: int, found: Found) -> Source:
-    """A passage under the name that its file has for clients."""
-    return Source.of(n, replace(found.passage, file=found.file.filename))
-
-
-def _with_text(message: Message, text: str) -> Message:
-    return message.model_copy(update={"content": [TextPart(type="text", text=text)]})
-
-
-def _place(n: int, found: Found) -> dict[str, Any]:
-    """Where a passage is from."""
+def place(numbered: NumberedSource) -> dict[str, Any]:
+    """Where what the model reads under a number is from."""
+    source, found = numbered.source, numbered.found
     passage = found.passage
     return {
-        "n": n,
+        "n": source.n,
         "file_id": found.file.id,
         "filename": found.file.filename,
         "vector_store_id": found.store_id,
         "chunk_id": passage.chunk_id,
-        "start": passage.start,
-        "end": passage.end,
+        "start": source.start,
+        "end": source.end,
         "spans_of": passage.spans_of,
         "page": passage.page,
         "line": passage.line,
         "heading_path": list(passage.heading_path),
     }
+
+
+async def _fitting(
+    service: RetrievalService,
+    body: ChatCompletionRequest,
+    model: LoadedModel,
+    found: Sequence[Found],
+    previous: Sequence[int],
+) -> list[NumberedSource]:
+    """The best passages, or the sections around them, as many as there is room for."""
+    messages = with_sources(body.messages, ())
+    limit = body.max_completion_tokens or body.max_tokens or ANSWER_TOKENS
+    answer = min(limit, model.info.context_length // 4)
+    by_chunk = {one.passage.chunk_id: one for one in found}
+    passages = in_cached_order(
+        # Under the names that the files have for clients.
+        [replace(one.passage, file=one.file.filename) for one in found],
+        previous,
+    )
+
+    def section(passage: Passage) -> str:
+        one = by_chunk[passage.chunk_id]
+        try:
+            return service.open().collections.section(one.store_id, one.passage)
+        except (UnknownCollection, UnknownDocument):
+            return passage.text  # it has just been deleted
+
+    def choose() -> list[NumberedSource]:
+        tokenizer = model.tokenizer
+        frame = tokenizer.encode_chat(template_messages(messages), add_generation_prompt=True)
+        room = model.info.context_length - answer - len(frame)
+        sources = fit_sources(
+            passages,
+            lambda text: len(tokenizer.encode(text)),
+            budget=min(room, MAX_PASSAGE_TOKENS),
+            section=section,
+        )
+        return [NumberedSource(one, by_chunk[one.passage.chunk_id]) for one in sources]
+
+    size = chat_size(messages) + sum(len(one.text) for one in passages)
+    return await off_loop(size, choose)
+
+
+def _with_text(message: Message, text: str) -> Message:
+    return message.model_copy(update={"content": [TextPart(type="text", text=text)]})

@@ -15,7 +15,6 @@ from app.server.retrieval.errors import (
     InvalidCursor,
     NoSuchObject,
     OutOfDisk,
-    RetrievalError,
     RetrievalUnavailable,
     StoreExpired,
 )
@@ -63,16 +62,17 @@ async def ask_catalogue(request: Request, ask: Callable[[Opened], Result]) -> Re
     return await asyncio.to_thread(lambda: ask(service.open()))
 
 
-async def settled(parts: Opened, *pending: str) -> None:
+async def settled(request: Request, *pending: str) -> None:
     """Wait until a deletion or new attributes are carried out, whether the client stays or not.
 
     Args:
-        parts: the opened service.
+        request: the HTTP request.
         *pending: arguments of `WorkList.is_pending`.
 
     Raises:
         ApiError: 503, it could not be done yet. It is tried again, and invisible meanwhile.
     """
+    parts = await opened(server_context(request))
     future = asyncio.wrap_future(parts.indexing.when_settled(*pending))
     try:
         await future
@@ -104,8 +104,8 @@ def page_request(limit: int, order: Order, after: str | None, before: str | None
     return PageRequest(limit, order, after, before)
 
 
-def to_api_error(error: RetrievalError) -> ApiError:
-    """The HTTP error for an error of files and vector stores."""
+def to_api_error(error: Exception) -> ApiError:
+    """The HTTP error for a `RetrievalError`."""
     message = str(error)
     match error:
         case NoSuchObject():
@@ -127,5 +127,4 @@ def to_api_error(error: RetrievalError) -> ApiError:
 
 async def on_retrieval_error(_: Request, error: Exception) -> Response:
     """Exception handler of the application."""
-    assert isinstance(error, RetrievalError)
     return error_response(to_api_error(error))

@@ -34,6 +34,8 @@ from app.server.retrieval.records import (
 from app.server.retrieval.rows import FILE_COLUMNS, dump_object, prefixed
 from app.server.retrieval.work_list import expire, mark_deleting
 
+ACTIVITY_S = 60
+"""`last_active_at` is at most so many seconds old while a vector store is in use."""
 MAX_STORE_FILES = 10_000
 """Files in a vector store, as with OpenAI."""
 
@@ -186,10 +188,12 @@ class Catalogue:
         values = dict(changes)
         if "metadata" in values:
             values["metadata"] = dump_object(values["metadata"])
-        assert values.keys() <= {"name", "metadata", "expires_days"}
         with self._database.transaction() as db:
             self.touch_store(store_id)
-            for column, value in values.items():
+            for column in ("name", "metadata", "expires_days"):
+                if column not in values:
+                    continue
+                value = values[column]
                 db.execute(f"UPDATE vector_store SET {column} = ? WHERE id = ?", (value, store_id))  # noqa: S608
             return self.store(store_id)
 
@@ -203,8 +207,10 @@ class Catalogue:
         with self._database.transaction() as db:
             if self.store(store_id).expired:
                 raise StoreExpired(f"The vector store {store_id!r} has expired; create a new one.")
-            db.execute(
-                "UPDATE vector_store SET last_active_at = ? WHERE id = ?", (self._now(), store_id)
+            now = self._now()
+            db.execute(  # not at every search: a commit waits for the disk
+                "UPDATE vector_store SET last_active_at = ? WHERE id = ? AND last_active_at <= ?",
+                (now, store_id, now - ACTIVITY_S),
             )
 
     def delete_store(self, store_id: str) -> None:

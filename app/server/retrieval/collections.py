@@ -67,8 +67,9 @@ class StoreCollections:
     ) -> None:
         """Replace the attributes of a file; no effect on one that is not indexed."""
         collection = self._open(store_id)
-        for document in [] if collection is None else _documents(collection, path):
-            collection.set_attributes(document.id, attributes)
+        if collection is not None:
+            for document in _documents(collection, path):
+                collection.set_attributes(document.id, attributes)
 
     def remove(self, store_id: str, path: Path) -> None:
         """Erase a file from every index. Idempotent."""
@@ -87,6 +88,14 @@ class StoreCollections:
         """The passages that fit a query best, best first; none in a store without a file."""
         collection = self._open(store_id)
         return [] if collection is None else collection.search(query, k=k, where=where)
+
+    def section(self, store_id: str, passage: Passage) -> str:
+        """The text of the section around a passage.
+
+        Raises:
+            UnknownCollection, UnknownDocument: it was deleted.
+        """
+        return self._library.open(store_id).section(passage)
 
     def text(self, store_id: str, path: Path) -> str:
         """The text of a file as it was indexed."""

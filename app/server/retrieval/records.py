@@ -56,7 +56,7 @@ class VectorStore:
     Attributes:
         id: `vs_` and 32 hexadecimal digits, also the name of the collection.
         created_at: Unix time in seconds.
-        last_active_at: Unix time of the last search or change of its files.
+        last_active_at: Unix time of the last search or change of its files, within a minute.
         expires_days: days after `last_active_at` until its contents are deleted; None for never.
         expired: whether that has happened.
         counts: its files by state.

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-import numpy as np
-
 from app.server.retrieval.records import AttributeValue, UploadedFile
 from app.server.retrieval.service import RetrievalService
 from app.server.wire.retrieval_schemas import FILE_KEY
@@ -67,11 +65,11 @@ def search_stores(
         for store_id in store_ids:
             result = parts.collections.search(store_id, query, k=k, where=condition)
             rankings.append([one.chunk_id for one in result])
-            for one, similarity in zip(result, _similarities(service, query, result), strict=True):
+            for one in result:
                 stores[one.chunk_id] = store_id
                 passages[one.chunk_id] = one
-                best = max(similarity, similarities.get(one.chunk_id, 0.0))
-                similarities[one.chunk_id] = best
+                best = max(one.dense or 0.0, similarities.get(one.chunk_id, 0.0))
+                similarities[one.chunk_id] = min(1.0, best)
     ranked = rankings[0] if len(rankings) == 1 else _fused(rankings)
     files = {
         store_id: parts.catalogue.searchable_files(
@@ -89,20 +87,6 @@ def search_stores(
 
 def _fused(rankings: list[list[int]]) -> list[int]:
     return [chunk_id for chunk_id, _ in reciprocal_rank_fusion(rankings)]
-
-
-def _similarities(
-    service: RetrievalService, query: str, passages: Sequence[Passage]
-) -> list[float]:
-    """Cosines from 0 to 1; those that the search did not need are computed here."""
-    missing = [one.text for one in passages if one.dense is None]
-    computed: list[float] = []
-    if missing:
-        vectors = service.embed([query, *missing])
-        computed = [float(one) for one in np.asarray(vectors[1:] @ vectors[0])]
-    rest = iter(computed)
-    cosines = [next(rest) if one.dense is None else one.dense for one in passages]
-    return [min(1.0, max(0.0, one)) for one in cosines]
 
 
 def _file_id(passage: Passage) -> str:

@@ -19,6 +19,10 @@ from app.server.retrieval.work import (
 
 _BATCH = 100
 
+_NEXT_EXPIRY = (
+    "SELECT min(due) FROM (SELECT expires_at AS due FROM file WHERE NOT deleting "
+    "UNION ALL SELECT last_active_at + expires_days * ? FROM vector_store WHERE state = 'open')"
+)
 _PENDING = {
     "file": "SELECT 1 FROM file WHERE id = ? AND deleting",
     "store": "SELECT 1 FROM vector_store WHERE id = ? AND state IN ('deleting', 'expiring')",
@@ -72,12 +76,7 @@ class WorkList:
 
     def next_expiry(self) -> float | None:
         """Unix time at which something expires next; None if nothing does."""
-        (due,) = self._database.row(
-            "SELECT min(due) FROM ("
-            "SELECT expires_at AS due FROM file WHERE NOT deleting UNION ALL "
-            f"SELECT last_active_at + expires_days * {DAY_S} FROM vector_store "
-            "WHERE state = 'open')"
-        )
+        (due,) = self._database.row(_NEXT_EXPIRY, (DAY_S,))
         return due  # type: ignore[no-any-return]
 
     def done(self, work: Work, *, usage_bytes: int = 0) -> bool:
@@ -111,7 +110,8 @@ class WorkList:
     def _erasures(self) -> Iterator[Work]:
         for store_id, keep in self._database.rows(
             "SELECT id, state = 'expiring' FROM vector_store "
-            f"WHERE state IN ('deleting', 'expiring') ORDER BY number LIMIT {_BATCH}"
+            "WHERE state IN ('deleting', 'expiring') ORDER BY number LIMIT ?",
+            (_BATCH,),
         ):
             yield EraseStore(store_id, bool(keep))
         for row in self._store_files("store_file.state = 'deleting'"):
@@ -138,8 +138,8 @@ def expire(database: CatalogueDatabase, now: int) -> None:
     with database.transaction() as db:
         db.execute(
             "UPDATE vector_store SET state = 'expiring' WHERE state = 'open' "
-            f"AND last_active_at + expires_days * {DAY_S} <= ?",
-            (now,),
+            "AND last_active_at + expires_days * ? <= ?",
+            (DAY_S, now),
         )
         due = [row[0] for row in database.rows(
             "SELECT id FROM file WHERE expires_at <= ? AND NOT deleting", (now,)

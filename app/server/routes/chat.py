@@ -1,21 +1,23 @@
 """`POST /v1/chat/completions`."""
 
+from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.server.calls.chat_answer import ChatAnswer
-from app.server.calls.chat_sources import find_sources, with_sources
+from app.server.calls.chat_sources import ANSWER_TOKENS, find_sources, with_sources
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.generation import begin, finish
 from app.server.calls.guarding import CallGuard
 from app.server.calls.model import check_length, loaded_model
+from app.server.calls.not_found_answer import NotFoundAnswer
 from app.server.calls.prompts import chat_ids
 from app.server.calls.resumable import stream_response
 from app.server.calls.sampling import chat_sampling
 from app.server.middleware.auth import requires
-from app.server.process.context import server_context
+from app.server.process.context import ServerContext, server_context
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import ChatCompletionRequest
@@ -32,12 +34,16 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     model = loaded_model(context, body.model)
     sampling = chat_sampling(body, model.info)
     guard = CallGuard(context, body)
-    sources = await find_sources(request, context, body, model)
-    if sources is not None and sampling.grammar is None:
-        sampling = replace(sampling, grammar=sources.grammar)
-    messages = body.messages
+    messages, sources = body.messages, await find_sources(request, context, body, model)
     if sources is not None:
+        if not sources.numbered:
+            return await _not_found(context, NotFoundAnswer(body, model, sources), body)
         messages = with_sources(messages, sources.sources)
+        sampling = replace(
+            sampling,
+            grammar=sampling.grammar or sources.grammar,
+            max_tokens=sampling.max_tokens or ANSWER_TOKENS,
+        )
     prompt = await chat_ids(
         model,
         messages,
@@ -52,3 +58,11 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
         return await stream_response(context, body, answer.events(), generation.resources)
     outputs = await finish(request, context, generation)
     return json_response(await answer.response_body(outputs))
+
+
+async def _not_found(
+    context: ServerContext, answer: NotFoundAnswer, body: ChatCompletionRequest
+) -> Response:
+    if body.stream:
+        return await stream_response(context, body, answer.events(), AsyncExitStack())
+    return json_response(answer.response_body())

@@ -79,8 +79,8 @@ async def file_content(file_id: str, request: Request) -> Response:
 @requires("files")
 async def delete_file(file_id: str, request: Request) -> Response:
     """Delete a file: its bytes, and its chunks and vectors in every vector store."""
-    parts = await ask_catalogue(request, lambda it: (it, it.catalogue.delete_file(file_id))[0])
-    await settled(parts, "file", file_id)
+    await ask_catalogue(request, lambda it: it.catalogue.delete_file(file_id))
+    await settled(request, "file", file_id)
     return json_response({"id": file_id, "object": "file", "deleted": True})
 
 

@@ -71,7 +71,7 @@ async def create_vector_store(body: CreateVectorStore, request: Request) -> Resp
             name=body.name or "",
             description=body.description,
             metadata=body.metadata or {},
-            expires_days=body.expires_after and body.expires_after.days,
+            expires_days=None if body.expires_after is None else body.expires_after.days,
             files=files,
         ),
     )
@@ -123,8 +123,8 @@ async def modify_vector_store(store_id: str, body: ModifyVectorStore, request: R
 @requires("rag")
 async def delete_vector_store(store_id: str, request: Request) -> Response:
     """Delete a vector store and what is indexed in it; the files stay."""
-    parts = await ask_catalogue(request, lambda it: (it, it.catalogue.delete_store(store_id))[0])
-    await settled(parts, "store", store_id)
+    await ask_catalogue(request, lambda it: it.catalogue.delete_store(store_id))
+    await settled(request, "store", store_id)
     return json_response({"id": store_id, "object": "vector_store.deleted", "deleted": True})
 
 
@@ -217,10 +217,10 @@ async def update_store_file(
     """Replace the attributes; a search filters by the new ones from now on."""
     check_extra_fields(request, body)
     attributes: Mapping[str, AttributeValue] = body.attributes or {}
-    parts, file = await ask_catalogue(
-        request, lambda it: (it, it.catalogue.set_attributes(store_id, file_id, attributes))
+    file = await ask_catalogue(
+        request, lambda it: it.catalogue.set_attributes(store_id, file_id, attributes)
     )
-    await settled(parts, "store_file", store_id, file_id)
+    await settled(request, "store_file", store_id, file_id)
     return json_response(_store_file_fields(file))
 
 
@@ -228,10 +228,8 @@ async def update_store_file(
 @requires("rag")
 async def delete_store_file(store_id: str, file_id: str, request: Request) -> Response:
     """Remove a file from a vector store; the file itself stays."""
-    parts = await ask_catalogue(
-        request, lambda it: (it, it.catalogue.remove_store_file(store_id, file_id))[0]
-    )
-    await settled(parts, "store_file", store_id, file_id)
+    await ask_catalogue(request, lambda it: it.catalogue.remove_store_file(store_id, file_id))
+    await settled(request, "store_file", store_id, file_id)
     return json_response({"id": file_id, "object": "vector_store.file.deleted", "deleted": True})
 
 

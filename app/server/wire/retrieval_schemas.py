@@ -1,4 +1,4 @@
-"""Pydantic schemas of vector stores and retrieval in OpenAI's shape, and of reranking in Cohere's and Jina's."""
+"""Pydantic schemas of vector stores and retrieval (OpenAI's shape) and of reranking (Cohere's and Jina's)."""
 
 from typing import Annotated, Any, Literal
 
@@ -155,6 +155,7 @@ class ChatRetrieval(SearchFields):
 
     vector_store_ids: Annotated[list[ObjectId], Field(min_length=1, max_length=MAX_SEARCHED_STORES)]
     query: _Query | None = None
+    previous_chunk_ids: Annotated[list[int], Field(max_length=MAX_RESULTS)] | None = None
 
 
 class TextDocument(Body):
