@@ -234,16 +234,21 @@ def test_who_asks_for_token_ids_gets_the_text_of_the_ids(served):
     assert len(choice.retrieval["dropped_citations"]) == 1
 
 
-def test_passages_that_do_not_fit_are_left_out_by_rank(tmp_path):
+def test_passages_that_do_not_fit_are_left_out(tmp_path):
     with answering(tmp_path, "Yes.") as served:
-        long = b"".join(b"The heron and its %d words of filling text. " % i for i in range(150))
+        long = b"".join(b"Where the grey heron stands at dawn, by %d. " % i for i in range(150))
         store = served.store_with({"long.md": long})
         both = {"vector_store_ids": [store.id], "max_num_results": 50}
         found = served.api.vector_stores.search(store.id, query=QUESTION, max_num_results=50)
         answer = chat(served, retrieval=both)
         assert 0 < len(answer.retrieval["passages"]) < len(found.data)
         ids = [one["chunk_id"] for one in answer.retrieval["passages"]]
-        assert ids == [one.chunk_id for one in found.data][: len(ids)]
+        ranking = [one.chunk_id for one in found.data]
+        assert ids[0] == ranking[0]
+        assert ids == [one for one in ranking if one in ids]
+        again = chat(served, retrieval=both | {"previous_chunk_ids": [ids[1], ids[0]]})
+        order = [one["chunk_id"] for one in again.retrieval["passages"]]
+        assert order[:2] == [ids[1], ids[0]]  # the earlier prompt's order, which is cached
 
 
 def test_a_long_question_is_searched_by_its_end(served):

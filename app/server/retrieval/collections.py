@@ -7,9 +7,11 @@ neither waits for the other's writer. A collection is created with its first fil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from app.server.retrieval.kept_parser import KeptParser
 from app.server.retrieval.records import AttributeValue
 from engine.retrieval.api.errors import UnknownCollection, Unreadable
 from engine.retrieval.api.passage import Passage
+from engine.retrieval.indexing.index_run import TextEmbedder
 from engine.retrieval.library.collection import Collection
 from engine.retrieval.library.library import Library
 from engine.retrieval.store.filters import FILE_KEY
@@ -21,11 +23,18 @@ _VECTOR_BYTES = {"f32": 4, "f16": 2, "int8": 1}
 class StoreCollections:
     """Thread-safe; one thread at a time may change collections."""
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
+    def __init__(self, directory: Path, embedder: TextEmbedder) -> None:
+        """Open the library in a directory, which is created with the first collection."""
+        self._parser = KeptParser()
+        self._library = Library(directory, embedder, open_parser=lambda: self._parser)
+
+    def rest(self) -> None:
+        """Free what indexing uses until the next file."""
+        self._parser.rest()
 
     def close(self) -> None:
         """Close the library."""
+        self._parser.rest()
         self._library.close()
 
     def add(

@@ -109,6 +109,7 @@ class IndexingThread:
                 work, error = None, failure
             self._settle(error)
             if work is None:
+                self._collections.rest()
                 self._wait(news, failed=error is not None)
         self._settle(RetrievalUnavailable("The server is shutting down."))
 

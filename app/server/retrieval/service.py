@@ -30,7 +30,6 @@ from app.server.retrieval.work_list import WorkList
 from engine.embedding.embedder import Embedder
 from engine.embedding.text_encoder import TRAINED_TOKENS
 from engine.files.file_lock import try_hold
-from engine.retrieval.library.library import Library
 
 SPECIAL_TOKENS = 2
 """Tokens that the embedding model's tokenizer puts around a text."""
@@ -59,7 +58,7 @@ class RetrievalService:
             embedder: embeds texts and queries.
             clock: Unix time in seconds.
         """
-        self._directory, self._embedder, self._clock = directory, embedder, clock
+        self._directory, self._embedder, self._clock = directory.absolute(), embedder, clock
         self._lock = threading.Lock()
         self._resources = ExitStack()
         self._opened: Opened | None = None
@@ -196,7 +195,7 @@ class RetrievalService:
             catalogue = Catalogue(database, clock=self._clock)
             folder = FileFolder(self._directory / "files")
             folder.erase_all_but(catalogue.stored_names())
-            collections = StoreCollections(Library(self._directory / "library", self._embedder))
+            collections = StoreCollections(self._directory / "library", self._embedder)
             resources.callback(collections.close)
         except OSError as error:
             raise RetrievalUnavailable(
