@@ -21,7 +21,8 @@ from engine.retrieval.answering.answer import Answer
 from engine.retrieval.answering.citation_grammar import citation_grammar
 from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
-from engine.retrieval.answering.prompt import answer_messages
+from engine.retrieval.answering.follow_up import standalone_query
+from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, answer_messages
 from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.support import SupportJudge
 from engine.retrieval.answering.verification import (
@@ -40,7 +41,8 @@ MAX_PASSAGE_TOKENS = 2048
 """Prompt tokens spent on passages where the context has room for more."""
 
 SMALL_MODEL = 1_000_000_000
-"""Parameters below which a model is asked for one paragraph: it drifts from its passages in the second."""
+"""Parameters below which a model is asked for one sentence and read up to the end of its first paragraph: it
+drifts from the passages in the second."""
 
 NOT_FOUND = "The documents do not answer this."
 NOT_SUPPORTED = "No passage supports this answer. The closest ones say:"
@@ -118,7 +120,7 @@ class Answerer:
             EngineUnavailable: the engine has no model, failed or stopped.
         """
         began = time.monotonic()
-        query = question
+        query = standalone_query(question, history)
         passages = collection.search(query, k=options.k, where=options.where)
         found = Answer(
             question, query, NOT_FOUND, "not_found",
@@ -146,7 +148,7 @@ class Answerer:
             finish_reason=run.finish_reason, cached_tokens=run.cached_tokens,
             completion_tokens=run.completion_tokens, first_token_s=run.first_token_s,
         )  # fmt: skip
-        return complete if answer.is_supported else _quoted(complete, judge, question, on_text)
+        return complete if answer.is_supported else _quoted(complete, judge, query, on_text)
 
     def _model(self) -> ModelInfo:
         """The model; waits while it is being loaded."""
@@ -170,10 +172,15 @@ class Answerer:
         model: ModelInfo,
     ) -> tuple[list[Source], tuple[int, ...]]:
         """What the model reads, and the prompt with it."""
+        instruction = SHORT_INSTRUCTION if model.parameters < SMALL_MODEL else INSTRUCTION
         encoder = ChatEncoder(
             self._client.tokenize, self._client.render_chat, self._client.control_tokens()
         )
-        frame = len(encoder.encode_chat(answer_messages(question, [], history=history)))
+
+        def messages_of(sources: Sequence[Source]) -> list[ChatMessage]:
+            return answer_messages(question, sources, history=history, instruction=instruction)
+
+        frame = len(encoder.encode_chat(messages_of([])))
         room = model.context_length - frame - (options.sampling.max_tokens or DEFAULT_MAX_TOKENS)
         sources = fit_sources(
             passages,
@@ -186,8 +193,7 @@ class Answerer:
                 f"The context of {model.name} ({model.context_length} tokens) has no room for a passage "
                 "beside the question and the answer."
             )
-        messages = answer_messages(question, sources, history=history)
-        return sources, tuple(encoder.encode_chat(messages))
+        return sources, tuple(encoder.encode_chat(messages_of(sources)))
 
     def _batches(self, request_id: str) -> Iterator[TokenBatch]:
         while True:
@@ -261,12 +267,12 @@ def _sampling(options: AnswerOptions, sources: int) -> SamplingParams:
 
 
 def _quoted(
-    answer: Answer, judge: SupportJudge, question: str, on_text: Callable[[str], None]
+    answer: Answer, judge: SupportJudge, query: str, on_text: Callable[[str], None]
 ) -> Answer:
     """The answer with the closest sentences of the passages behind it, which are quoted and cited."""
     numbers = {source.n: source for source in answer.sources}
     citations, lines = [], []
-    for support in judge.closest(question)[:_MAX_QUOTES]:
+    for support in judge.closest(query)[:_MAX_QUOTES]:
         source = numbers[support.n]
         text = source.text[support.start : support.end]
         citations.append(Citation(source, (Quote.of(source, support, text),)))

@@ -62,7 +62,6 @@ class _Window:
     terms: frozenset[str]
     numbers: frozenset[str]
     negations: int
-    is_pair: bool
 
 
 class SupportJudge:
@@ -122,7 +121,7 @@ class SupportJudge:
         return sorted(found, key=lambda one: -one.score)
 
     def closest(self, question: str) -> list[Support]:
-        """The sentence of each source that is closest to a question, best source first."""
+        """The one or two sentences of each source that are closest to a question, best source first."""
         vector = self._embed([question])[0]
         terms = content_terms(question)
         found = []
@@ -132,7 +131,7 @@ class SupportJudge:
             scored = [
                 (float(similarity) + len(terms & window.terms) / max(1, len(terms)), window)
                 for window, similarity in zip(windows, vectors @ vector, strict=True)
-                if not window.is_pair and not _HEADING.match(source.text, window.start)
+                if not _HEADING.match(source.text, window.start)
             ]
             if scored:
                 score, window = max(scored, key=lambda one: one[0])
@@ -160,14 +159,13 @@ def _windows(text: str) -> list[_Window]:
         for first, second in zip(spans, spans[1:], strict=False)
         if second[1] - first[0] <= _MAX_WINDOW and "\n\n" not in text[first[1] : second[0]]
     ]
-    windows = [_window(text, *span, is_pair=False) for span in spans[:_MAX_WINDOWS]]
-    return windows + [_window(text, *span, is_pair=True) for span in pairs[: _MAX_WINDOWS]]
+    return [_window(text, *span) for span in spans[:_MAX_WINDOWS] + pairs[:_MAX_WINDOWS]]
 
 
-def _window(text: str, start: int, end: int, *, is_pair: bool) -> _Window:
+def _window(text: str, start: int, end: int) -> _Window:
     part = text[start:end]
     negations = len(_NEGATION.findall(part))
-    return _Window(start, end, content_terms(part), numbers(part), negations, is_pair)
+    return _Window(start, end, content_terms(part), numbers(part), negations)
 
 
 def _same_sign(claim: int, window: int, coverage: float) -> bool:

@@ -7,16 +7,19 @@ without rows, which the next writer drops.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.api.error_text import first_line
 from engine.retrieval.api.chunk import Chunk
-from engine.retrieval.store.errors import store_errors
+from engine.retrieval.store.errors import RetrievalStoreError, store_errors
 from engine.retrieval.store.new_document import NewDocument
 from engine.retrieval.store.records import CollectionRecord
 from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import StoreWriter
+from engine.retrieval.vectors.errors import DamagedVectors
 from engine.retrieval.vectors.vector_file import VectorFile
 
 
@@ -114,12 +117,13 @@ class CollectionWriter:
     def purge(self) -> bool:
         """Remove the bytes of deleted documents from all files, after `commit`; see `StoreWriter.purge`."""
         erasures = self.rows.erasures(self.record.id)
-        if not erasures:
+        if not erasures and not self.rows.purge_pending:
             return True
-        file = self._file()
-        for slots in erasures:
-            file.clear(np.arange(slots.start, slots.stop))
-        file.sync()
+        if erasures:
+            file = self._file()
+            for slots in erasures:
+                file.clear(np.arange(slots.start, slots.stop))
+            file.sync()
         return self.rows.purge(self.record.id)
 
     def _append(self, vectors: NDArray[np.float32]) -> None:
@@ -133,7 +137,7 @@ class CollectionWriter:
 
     def _file(self) -> VectorFile:
         if self._vectors is None:
-            self._vectors = VectorFile.open(self._path)
+            self._vectors = open_vectors(self._path, self.record)
         return self._vectors
 
     def _recover(self) -> None:
@@ -143,6 +147,30 @@ class CollectionWriter:
             if self._dimensions is None:
                 self._path.unlink(missing_ok=True)
                 return
-            self._file().truncate(self._slots)
+            file = self._file()
+            if file.rows < self._slots:
+                raise _damaged(
+                    self.record, f"{self._path} has {file.rows} vectors, not {self._slots}"
+                )
+            file.truncate(self._slots)
         if self.rows.erasures(self.record.id):
             self.purge()
+
+
+def open_vectors(path: Path, record: CollectionRecord) -> VectorFile:
+    """The vector file of a collection, which has vectors.
+
+    Raises:
+        RetrievalStoreError: it is missing or damaged.
+    """
+    try:
+        return VectorFile.open(path)
+    except (OSError, DamagedVectors) as error:
+        raise _damaged(record, first_line(error)) from error
+
+
+def _damaged(record: CollectionRecord, reason: str) -> RetrievalStoreError:
+    return RetrievalStoreError(
+        f"The vectors of {record.name} cannot be read ({reason}): remove the collection and add its "
+        "documents again."
+    )

@@ -35,8 +35,8 @@ from engine.retrieval.store.records import CollectionRecord, Counts, DocumentRec
 from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import check_attributes
 
-MAX_TOKENS = 256
-"""Length of the texts that the embedding model takes, in its tokens."""
+MAX_QUERY_TOKENS = 256
+"""Length of the texts that the embedding model takes, in its tokens; longer queries are cut."""
 
 
 class Collection:
@@ -268,12 +268,13 @@ class Collection:
             InvalidRequest: the filter is malformed.
             ModelError: the embedding model is not installed, or another one than the collection's.
         """
-        return search(self.index(), query, k=k, mode=mode, where=where)
+        return search(self.index(mode), query, k=k, mode=mode, where=where)
 
-    def index(self) -> CollectionIndex:
-        """What a search reads, as it is stored now."""
+    def index(self, mode: Mode = "hybrid") -> CollectionIndex:
+        """What a search reads, as it is stored now; without vectors where the mode needs none."""
         record = self.record
-        return CollectionIndex(self._store, record.id, self._vectors.get(record), self.embed)
+        vectors = None if mode == "lexical" else self._vectors.get(record)
+        return CollectionIndex(self._store, record.id, vectors, self.embed)
 
     def passage(self, chunk_id: int) -> Passage | None:
         """The chunk of this id; None if it was deleted or is in another collection."""
@@ -354,7 +355,7 @@ class Collection:
             ModelError: the embedding model is not installed, or another one than the collection's.
         """
         self._check_model()
-        return self._embedder.submit(texts, truncate=MAX_TOKENS).result().vectors
+        return self._embedder.submit(texts, truncate=MAX_QUERY_TOKENS).result().vectors
 
 
 def _existing(path: str | Path) -> str:

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.api.error_text import first_line
-from engine.retrieval.indexing.collection_writer import CollectionWriter
+from engine.retrieval.indexing.collection_writer import open_vectors
 from engine.retrieval.indexing.preparing import content_hash
+from engine.retrieval.store.errors import RetrievalStoreError
 from engine.retrieval.store.records import CollectionRecord, DocumentRecord
 from engine.retrieval.store.store import Store
-from engine.retrieval.vectors.errors import DamagedVectors
-from engine.retrieval.vectors.vector_file import VectorFile
+from engine.retrieval.store.store_writer import StoreWriter
 
 _BLOCK_ROWS = 8192
+_ADVICE = "remove the collection and add its documents again"
 
 
 @dataclass(slots=True)
@@ -54,12 +54,12 @@ def examine(store: Store, name: str, model: str) -> DoctorReport:
         LibraryBusy: another process adds or deletes.
     """
     report = DoctorReport()
-    with CollectionWriter.opened(store, name) as writer:
-        if not writer.rows.check_indexes(writer.record.id):
-            writer.rows.rebuild_indexes(writer.record.id)
-            writer.commit()
-            report.damage.append("The word indexes were damaged: they were built anew.")
     record = store.collection(name)
+    with StoreWriter.open(store.directory) as writer:
+        if not writer.check_indexes(record.id):
+            writer.rebuild_indexes(record.id)
+            writer.commit(record.id, slots=record.slots, dimensions=record.dimensions)
+            report.damage.append("The word indexes were damaged: they were built anew.")
     if record.model != model:
         report.damage.append(
             f"The vectors are those of the embedding model {record.model}, and {model} is in use: create "
@@ -93,16 +93,15 @@ def _check_chunks(store: Store, ready: list[DocumentRecord], report: DoctorRepor
 def _check_vectors(store: Store, record: CollectionRecord, report: DoctorReport) -> None:
     if record.dimensions is None:
         return
-    advice = f"remove the collection {record.name} and add its documents again"
     try:
-        file = VectorFile.open(store.vector_path(record.id))
-    except (OSError, DamagedVectors) as error:
-        report.damage.append(f"The vectors cannot be read ({first_line(error)}): {advice}.")
+        file = open_vectors(store.vector_path(record.id), record)
+    except RetrievalStoreError as error:
+        report.damage.append(str(error))
         return
     with file:
         if file.rows < record.slots:
             report.damage.append(
-                f"The vector file has {file.rows} of {record.slots} vectors: {advice}."
+                f"The vector file has {file.rows} of {record.slots} vectors: {_ADVICE}."
             )
             return
         slots = store.slots(record.id)
@@ -113,7 +112,7 @@ def _check_vectors(store: Store, record: CollectionRecord, report: DoctorReport)
             for at in range(0, len(live), _BLOCK_ROWS)
         )
     if broken:
-        report.damage.append(f"{broken} vectors are damaged: {advice}.")
+        report.damage.append(f"{broken} vectors are damaged: {_ADVICE}.")
 
 
 def _count_broken(vectors: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> int:

@@ -2,6 +2,7 @@
 
 import threading
 
+from engine.retrieval.indexing.collection_writer import open_vectors
 from engine.retrieval.store.records import CollectionRecord
 from engine.retrieval.store.store import Store
 from engine.retrieval.vectors.vector_file import VectorFile
@@ -19,14 +20,13 @@ class VectorFiles:
         """The vector file of a collection; None if it has no vector yet.
 
         Raises:
-            OSError: it cannot be opened.
-            DamagedVectors: it is damaged.
+            RetrievalStoreError: it is missing or damaged.
         """
         if record.dimensions is None:
             return None
         with self._lock:
             if record.id not in self._files:
-                self._files[record.id] = VectorFile.open(self._store.vector_path(record.id))
+                self._files[record.id] = open_vectors(self._store.vector_path(record.id), record)
             return self._files[record.id]
 
     def close(self, collection_id: int | None = None) -> None:

@@ -19,7 +19,7 @@ from engine.retrieval.parsing.outline import MAX_TITLE, TextHeading
 from engine.retrieval.parsing.parser_limits import ParserLimits
 
 _ROOT = Path(engine.__file__).resolve().parent.parent
-_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"}
+_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
 _CHUNK = 1 << 20
 _MAX_JSON_GROWTH = 8
 """JSON of a text is at most this many times as long as its UTF-8, with room for headings and breaks."""
@@ -69,8 +69,11 @@ class ParserWorker:
         request = orjson.dumps({"kind": kind, "cpu_s": self._limits.cpu_s, "most": most})
         answer = self._exchange(memoryview(frame(request, data)))
         try:
-            return _checked(orjson.loads(answer), most)
-        except (ValueError, TypeError, KeyError) as error:
+            found = orjson.loads(answer)
+            if found.get("ends"):
+                self.stop()  # it may not have ended yet, and takes no request any more
+            return _checked(found, most)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             self.stop()
             raise WorkerDied("it gave an answer that makes no sense") from error
 

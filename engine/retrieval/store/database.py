@@ -11,7 +11,8 @@ from pathlib import Path
 from engine.retrieval.store.errors import RetrievalStoreError
 from engine.retrieval.store.migrations import check_version, migrate
 
-_BUSY_S = 10.0
+BUSY_MS = 10_000
+"""How long a lock of another connection is waited for."""
 _CACHE_KIB = 64 * 1024
 
 
@@ -67,7 +68,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(
-        uri, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+        uri, uri=True, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False
     )
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     return connection

@@ -67,8 +67,6 @@ def _condition(where: object, parameters: list[object], *, depth: int) -> str:
     key = where.get("key")
     if not isinstance(key, str) or not key:
         raise _wrong(f"{kind} needs a key, the name of an attribute")
-    if len(parameters) > MAX_CONDITIONS * 3:
-        raise _wrong(f"it has more than {MAX_CONDITIONS} conditions")
     if kind in _SETS:
         return _negate(kind, _member(kind, key, where.get("value"), parameters))
     value = where.get("value")
@@ -97,6 +95,8 @@ def _member(kind: str, key: str, values: object, parameters: list[object]) -> st
 
 
 def _comparison(key: str, operator: str, value: AttributeValue, parameters: list[object]) -> str:
+    if len(parameters) >= MAX_CONDITIONS * 3:
+        raise _wrong(f"it has more than {MAX_CONDITIONS} conditions")
     kind, stored = attribute_kind(value)
     if key == FILE_KEY:
         if kind != "text":

@@ -82,4 +82,4 @@ CREATE TABLE counter (
     name TEXT PRIMARY KEY,
     value INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-INSERT INTO counter VALUES ('next_chunk', 1);
+INSERT INTO counter VALUES ('next_chunk', 1), ('purge_pending', 0);

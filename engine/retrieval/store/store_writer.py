@@ -18,7 +18,7 @@ from engine.api.errors import InvalidRequest
 from engine.files.file_lock import try_hold
 from engine.retrieval.api.chunk import Chunk
 from engine.retrieval.api.passage import AttributeValue
-from engine.retrieval.store.database import open_for_writing
+from engine.retrieval.store.database import BUSY_MS, open_for_writing
 from engine.retrieval.store.errors import LibraryBusy, store_errors
 from engine.retrieval.store.filters import FILE_KEY, attribute_kind
 from engine.retrieval.store.new_document import NewDocument
@@ -36,6 +36,8 @@ from engine.retrieval.store.word_index import (
 )
 
 _LOCK = "writer.lock"
+_PURGE_BUSY_MS = 500
+"""How long queries of other processes are waited for before the log is truncated."""
 
 
 class StoreWriter:
@@ -175,6 +177,7 @@ class StoreWriter:
 
     def add_chunks(self, document_id: int, chunks: Sequence[Chunk]) -> None:
         """Append chunks to the document that was begun last; their vectors have the next slots."""
+        self._begin()
         (first,) = self._connection.execute(
             "UPDATE counter SET value = value + ? WHERE name = 'next_chunk' RETURNING value - ?",
             (len(chunks), len(chunks)),
@@ -196,6 +199,7 @@ class StoreWriter:
 
     def finish_document(self, document_id: int) -> None:
         """Replace the former document of the same path; from the commit on this one is found."""
+        self._begin()
         collection_id, path, first, count = self._connection.execute(
             "SELECT collection_id, path, first_chunk, chunks FROM document WHERE id = ?",
             (document_id,),
@@ -281,15 +285,33 @@ class StoreWriter:
         Returns:
             Whether it could be done; a query of another process prevents it, then the next deletion does it.
         """
+        self._begin()
         if collection_id is not None:
-            self._begin()
             optimize_indexes(self._connection, collection_id)
             self._connection.execute(
                 "DELETE FROM erasure WHERE collection_id = ?", (collection_id,)
             )
-            self._connection.execute("COMMIT")
+        self._set_purge_pending(True)
+        self._connection.execute("COMMIT")
+        self._connection.execute(f"PRAGMA busy_timeout = {_PURGE_BUSY_MS}")
         busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        if not busy:
+            self._set_purge_pending(False)
         return not busy
+
+    @property
+    def purge_pending(self) -> bool:
+        """Whether a purge could not be completed."""
+        (pending,) = self._connection.execute(
+            "SELECT value FROM counter WHERE name = 'purge_pending'"
+        ).fetchone()
+        return bool(pending)
+
+    def _set_purge_pending(self, pending: bool) -> None:
+        self._connection.execute(
+            "UPDATE counter SET value = ? WHERE name = 'purge_pending'", (int(pending),)
+        )
 
     def _delete(self, condition: str, parameters: Sequence[object]) -> None:
         rows = self._connection.execute(

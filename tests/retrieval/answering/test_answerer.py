@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ from numpy.typing import NDArray
 
 from engine.api.errors import EngineUnavailable, InvalidRequest
 from engine.api.request import FinishReason, Request
+from engine.api.snapshot import EngineSnapshot
 from engine.retrieval.answering.answerer import (
     NOT_FOUND,
     NOT_SUPPORTED,
@@ -162,3 +164,31 @@ def test_a_failed_engine_is_reported():
 
     with pytest.raises(EngineUnavailable):
         ask(Documents(PORT), "Which port?", Failing())
+
+
+def test_a_follow_up_is_searched_with_the_question_before():
+    documents = Documents(PORT)
+    history = [
+        {"role": "user", "content": "Which port does the server use?"},
+        {"role": "assistant", "content": "It is 8000."},
+    ]
+    client = ScriptedClient(["Yes."])
+    answer = Answerer(client).ask(documents, "How do I change it?", history=history)
+    assert documents.queries[0][0] == "Which port does the server use? How do I change it?"
+    assert answer.query == documents.queries[0][0]
+    prompt = client.prompt_text()
+    assert prompt.index("It is 8000.") < prompt.index("[1] a.md") < prompt.index("How do I change it?")
+
+
+@pytest.mark.parametrize(("parameters", "told"), [(135_000_000, False), (8_000_000_000, True)])
+def test_only_large_models_are_told_to_cite_and_may_write_paragraphs(parameters: int, told: bool):
+    class Sized(ScriptedClient):
+        def snapshot(self) -> EngineSnapshot:
+            snapshot = super().snapshot()
+            assert snapshot.model is not None
+            return replace(snapshot, model=replace(snapshot.model, parameters=parameters))
+
+    client = Sized(["A queue blocks when it is full [1].\n\nA full queue blocks [1]."])
+    answer = ask(Documents(QUEUE), "When does a queue block?", client)
+    assert ("write the number of the passage" in client.prompt_text()) is told
+    assert ("A full queue blocks" in answer.text) is told

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -354,7 +355,7 @@ def test_a_cancelled_run_keeps_what_is_stored_and_the_next_goes_on(
     report = collection.add([folder])
     assert (report.added, report.unchanged, report.cancelled) == (40 - done, done, False)
     assert len(embedder.texts) == 40 - done
-    assert all(a.files_done <= b.files_done for a, b in zip(seen, seen[1:], strict=False))
+    assert all(a.files_done <= b.files_done for a, b in pairwise(seen))
     assert seen[-1].files == 40
 
 

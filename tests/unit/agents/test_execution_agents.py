@@ -21,6 +21,7 @@ TOOLS = {
     "python",
     "shell",
     "http_fetch",
+    "rag_search",
     "memory",
 }
 

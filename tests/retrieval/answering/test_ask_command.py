@@ -1,0 +1,114 @@
+"""`pravaha rag ask` with a scripted model and vectors of words."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import app.runtime.opening as opening
+from app.cli import cli
+from app.runtime.opening import OpenClient
+from tests.fakes.scripted_client import ScriptedClient
+from tests.retrieval.search.toy_library import WordEmbedder, collection_of
+
+TEXT = "# Server\n\nThe server listens on port 8000 by default.\nIt logs to standard error.\n"
+
+
+class ClosedEmbedder(WordEmbedder):
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    data = tmp_path / "data"
+    monkeypatch.setenv("PRAVAHA_DATA_DIR", str(data))
+    monkeypatch.chdir(tmp_path)
+    data.mkdir()
+    with collection_of(data, {"a.md": TEXT}):
+        (data / "library").rename(data / "retrieval")
+
+    def run(*arguments: str, script: tuple[str, ...] = (), **options: Any) -> Result:
+        client = ScriptedClient(script)
+
+        @contextmanager
+        def scripted(*_: object, **__: object) -> Iterator[OpenClient]:
+            yield OpenClient(client, bos=client.bos_id, start=lambda: None)
+
+        monkeypatch.setattr(opening, "open_client", scripted)
+        monkeypatch.setattr(opening, "embedder", lambda settings: ClosedEmbedder())
+        return CliRunner().invoke(cli, ["rag", "ask", *arguments], **options)
+
+    return run
+
+
+def test_prints_the_answer_and_where_each_citation_is(ask: Callable[..., Result]):
+    result = ask("docs", "Which port does the server listen on?", script=("The server listens on port 8000 [1].",))
+    assert result.exit_code == 0
+    answer, place, quote = filter(None, result.output.split("\n"))
+    assert answer == "The server listens on port 8000 [1]."
+    assert place.startswith("[1] data/documents/a.md:3")
+    assert quote == "    “The server listens on port 8000 by default.”"
+
+
+def test_json_has_citations_whose_bytes_are_in_the_file(ask: Callable[..., Result], tmp_path: Path):
+    result = ask("docs", "Which port does the server listen on?", "--json", script=("It listens on port 8000 [1].",))
+    answer = json.loads(result.stdout)
+    assert answer["answer"] == "It listens on port 8000 [1]."
+    assert answer["outcome"] == "answered"
+    (citation,) = answer["citations"]
+    assert citation["n"] == 1
+    data = Path(citation["file"]).read_bytes()
+    assert data[citation["start"] : citation["end"]].decode() == citation["text"]
+    (quote,) = citation["quotes"]
+    assert data[quote["start"] : quote["end"]].decode() == quote["text"]
+    assert quote["line"] == 3
+
+
+def test_says_what_is_not_in_the_documents(ask: Callable[..., Result]):
+    result = ask("docs", "Who composed the Four Seasons?")
+    assert result.exit_code == 0
+    assert result.output.startswith("The documents do not answer this.")
+    assert "a.md:1" in result.output
+
+
+def test_counts_sentences_without_support(ask: Callable[..., Result]):
+    script = ("The server listens on port 8000. Bread is baked from flour.",)
+    result = ask("docs", "Which port does the server listen on?", script=script)
+    assert "No passage supports 1 of 2 sentences" in result.output
+
+
+def test_reads_the_question_from_standard_input(ask: Callable[..., Result]):
+    result = ask("docs", "-", input="Which port does the server listen on?\n", script=("The server listens on port 8000.",))
+    assert result.output.startswith("The server listens on port 8000. [1]")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("docs", " "), "The question is empty."),
+        (("other", "Why?"), "There is no collection other"),
+    ],
+)
+def test_bad_input_gives_one_sentence(ask: Callable[..., Result], arguments: tuple[str, ...], message: str):
+    result = ask(*arguments)
+    assert result.exit_code == 1
+    assert message in result.output
+    assert len(result.output.strip().split("\n")) == 1
+
+
+def test_a_secret_in_the_question_does_not_reach_the_model(ask: Callable[..., Result]):
+    result = ask(
+        "docs", "Which port? 4111 1111 1111 1111", "--min-evidence", "-1", "--guardrails-mode", "block"
+    )
+    assert result.exit_code == 1
+    assert "4111" not in result.output
+
+
+def test_k_and_evidence_have_limits(ask: Callable[..., Result]):
+    assert ask("docs", "Why?", "-k", "0").exit_code == 2
+    assert ask("docs", "Why?", "--min-evidence", "2").exit_code == 2

@@ -1,0 +1,59 @@
+"""`Collection.watch`: changes are found while it runs."""
+
+import queue
+import threading
+
+import pytest
+
+from engine.retrieval.store.store_writer import StoreWriter
+
+_LIMIT_S = 60  # only ends a hang
+
+
+@pytest.fixture
+def watched(collection, folder):
+    """The collection, its folder, and the reports of a watch that has begun."""
+    collection.add([folder])
+    (folder / "köche.txt").write_text("changed before the watch")
+    reports: queue.Queue[object] = queue.Queue()
+    stop = threading.Event()
+
+    def watch():
+        try:
+            collection.watch(stop, on_report=reports.put)
+        except BaseException as error:
+            reports.put(error)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        first = reports.get(timeout=_LIMIT_S)
+        assert first.updated == 1
+        yield collection, folder, reports
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_new_changed_and_deleted_files_are_noticed(watched):
+    collection, folder, reports = watched
+
+    (folder / "new").mkdir()
+    (folder / "new" / "pangolin.txt").write_text("A pangolin rolls up.")
+    assert reports.get(timeout=_LIMIT_S).added == 1
+    assert collection.search("pangolin", mode="lexical")
+
+    (folder / "new" / "pangolin.txt").unlink()
+    assert reports.get(timeout=_LIMIT_S).removed == 1
+    assert not collection.search("pangolin", mode="lexical")
+
+
+def test_changes_wait_for_another_writer(watched, library):
+    _, folder, reports = watched
+
+    with StoreWriter.open(library._store.directory):
+        (folder / "late.txt").write_text("An okapi hides.")
+        with pytest.raises(queue.Empty):
+            reports.get(timeout=1.5)
+
+    assert reports.get(timeout=_LIMIT_S).added == 1
