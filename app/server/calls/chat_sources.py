@@ -22,20 +22,22 @@ from app.server.retrieval.store_search import Found
 from app.server.wire.errors import bad_request
 from app.server.wire.schemas import ChatCompletionRequest, Message, TextPart
 from engine.api.grammar import Grammar
-from engine.retrieval.answering.answerer import MAX_PASSAGE_TOKENS, SMALL_MODEL
+from engine.retrieval.answering.answerer import (
+    DEFAULT_K,
+    DEFAULT_MAX_TOKENS,
+    MAX_PASSAGE_TOKENS,
+    SMALL_MODEL,
+)
 from engine.retrieval.answering.citation_grammar import citation_grammar
 from engine.retrieval.answering.evidence import MIN_EVIDENCE
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
-from engine.retrieval.answering.prompt import INSTRUCTION, passage_block
+from engine.retrieval.answering.follow_up import standalone_query
+from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, passage_block
 from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.support import SupportJudge
 from engine.retrieval.answering.verification import VerifyingStream
 from engine.retrieval.api.errors import UnknownCollection, UnknownDocument
 from engine.retrieval.api.passage import Passage
-
-DEFAULT_PASSAGES = 6
-ANSWER_TOKENS = 256
-"""The longest answer from passages without a limit of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class ChatSources:
 
     def verifying(self, model: LoadedModel) -> VerifyingStream:
         """Checks one choice; those of a call are for one thread at a time."""
-        return VerifyingStream(self._judge, one_paragraph=model.info.parameters < SMALL_MODEL)
+        return VerifyingStream(self._judge, one_paragraph=is_small(model))
 
     def fields(self) -> dict[str, Any]:
         """The member `retrieval` of the response: what was searched for and what the model reads."""
@@ -110,14 +112,17 @@ async def find_sources(
         )
     query = wanted.query
     if query is None:
-        query = await asyncio.to_thread(service.shortened, question.text)
+        asked = question.text.strip()
+        if wanted.rewrite_query is not False:
+            asked = standalone_query(asked, template_messages(body.messages[:-1]))
+        query = await asyncio.to_thread(service.shortened, asked)
     found = await search(
         request,
         context,
         wanted.vector_store_ids,
         [query],
         wanted,
-        default_results=DEFAULT_PASSAGES,
+        default_results=DEFAULT_K,
     )
     if max((one.similarity for one in found), default=0.0) < MIN_EVIDENCE:
         return ChatSources(query, (), service)
@@ -131,16 +136,24 @@ async def find_sources(
     return ChatSources(query, fitting, service)
 
 
-def with_sources(messages: Sequence[Message], sources: Sequence[Source]) -> list[Message]:
+def with_sources(
+    messages: Sequence[Message], sources: Sequence[Source], model: LoadedModel
+) -> list[Message]:
     """A conversation with the instruction to cite, and the passages before the last question."""
+    text = SHORT_INSTRUCTION if is_small(model) else INSTRUCTION
     *earlier, question = messages
     asked = _with_text(question, f"{passage_block(sources)}\n\nQuestion: {question.text.strip()}")
     first = earlier[0] if earlier else None
     if first is not None and first.role in ("system", "developer"):
-        instructed = _with_text(first, f"{first.text}\n\n{INSTRUCTION}")
+        instructed = _with_text(first, f"{first.text}\n\n{text}")
         return [instructed, *earlier[1:], asked]
-    instruction = Message(role="system", content=[TextPart(type="text", text=INSTRUCTION)])
+    instruction = Message(role="system", content=[TextPart(type="text", text=text)])
     return [instruction, *earlier, asked]
+
+
+def is_small(model: LoadedModel) -> bool:
+    """Whether a model is asked briefly and reads passages instead of their sections, which it answers worse."""
+    return model.info.parameters < SMALL_MODEL
 
 
 def place(numbered: NumberedSource) -> dict[str, Any]:
@@ -170,8 +183,8 @@ async def _fitting(
     previous: Sequence[int],
 ) -> list[NumberedSource]:
     """The best passages, or the sections around them, as many as there is room for."""
-    messages = with_sources(body.messages, ())
-    limit = body.max_completion_tokens or body.max_tokens or ANSWER_TOKENS
+    messages = with_sources(body.messages, (), model)
+    limit = body.max_completion_tokens or body.max_tokens or DEFAULT_MAX_TOKENS
     answer = min(limit, model.info.context_length // 4)
     by_chunk = {one.passage.chunk_id: one for one in found}
     passages = in_cached_order(
@@ -195,7 +208,7 @@ async def _fitting(
             passages,
             lambda text: len(tokenizer.encode(text)),
             budget=min(room, MAX_PASSAGE_TOKENS),
-            section=section,
+            section=None if is_small(model) else section,
         )
         return [NumberedSource(one, by_chunk[one.passage.chunk_id]) for one in sources]
 

@@ -43,7 +43,7 @@ async def search(
         QueueFull: too many texts wait to be embedded.
         ClientDisconnected: the client left.
     """
-    options = _ranking(fields)
+    options = _ranking(fields.ranking_options or RankingOptions())
     service = retrieval_service(context)
     work = asyncio.to_thread(
         search_stores,
@@ -63,27 +63,23 @@ async def search(
         raise server_error(str(error), code="search_failed") from error
 
 
-def _ranking(fields: SearchFields) -> RankingOptions:
+def _ranking(options: RankingOptions) -> RankingOptions:
     """The ranking options.
 
     Raises:
         ApiError: 400 for one that cannot be honoured.
     """
-    if fields.rewrite_query:
-        raise _unsupported(
-            "rewrite_query", "Queries are not rewritten: send the text to search for."
-        )
-    options = fields.ranking_options or RankingOptions()
     if options.ranker not in _RANKERS:
-        raise _unsupported(
+        raise unsupported(
             "ranking_options.ranker", f"There is no ranker {options.ranker!r} here; use 'auto'."
         )
     if options.hybrid_search is not None:
-        raise _unsupported(
+        raise unsupported(
             "ranking_options.hybrid_search", "The weights of the two searches are fixed here."
         )
     return options
 
 
-def _unsupported(param: str, message: str) -> Exception:
+def unsupported(param: str, message: str) -> Exception:
+    """A 400 for a value that cannot be honoured."""
     return bad_request(message, param=param, code="unsupported_parameter")

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.server.calls.chat_answer import ChatAnswer
-from app.server.calls.chat_sources import ANSWER_TOKENS, find_sources, with_sources
+from app.server.calls.chat_sources import find_sources, with_sources
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.generation import begin, finish
 from app.server.calls.guarding import CallGuard
@@ -21,6 +21,7 @@ from app.server.process.context import ServerContext, server_context
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import ChatCompletionRequest
+from engine.retrieval.answering.answerer import DEFAULT_MAX_TOKENS
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -38,11 +39,11 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     if sources is not None:
         if not sources.numbered:
             return await _not_found(context, NotFoundAnswer(body, model, sources), body)
-        messages = with_sources(messages, sources.sources)
+        messages = with_sources(messages, sources.sources, model)
         sampling = replace(
             sampling,
             grammar=sampling.grammar or sources.grammar,
-            max_tokens=sampling.max_tokens or ANSWER_TOKENS,
+            max_tokens=sampling.max_tokens or DEFAULT_MAX_TOKENS,
         )
     prompt = await chat_ids(
         model,

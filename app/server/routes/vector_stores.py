@@ -20,7 +20,7 @@ from app.server.calls.retrieval import (
     retrieval_service,
     settled,
 )
-from app.server.calls.searching import search
+from app.server.calls.searching import search, unsupported
 from app.server.calls.uploads import refuse_other_sites
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
@@ -134,6 +134,10 @@ async def search_vector_store(store_id: str, body: SearchVectorStore, request: R
     """Search a vector store, with one query or the fused results of several."""
     context = server_context(request)
     check_extra_fields(request, body)
+    if body.rewrite_query:
+        raise unsupported(
+            "rewrite_query", "Queries are not rewritten: send the text to search for."
+        )
     with context.drain.work():
         found = await search(
             request, context, [store_id], body.query, body, default_results=DEFAULT_RESULTS
