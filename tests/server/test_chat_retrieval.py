@@ -151,7 +151,7 @@ def test_the_conversation_and_its_system_message_stay(served):
     (prompt,) = prompts_of(served, lambda: chat(served, messages=messages))
     order = [
         "Talk like a pirate.",
-        "numbered passages",
+        "using the passages",
         "Hello",
         "Ahoy",
         "shallow water",
@@ -159,6 +159,32 @@ def test_the_conversation_and_its_system_message_stay(served):
     ]
     places = [prompt.index(one) for one in order]
     assert places == sorted(places)
+
+
+def test_a_follow_up_is_searched_with_the_question_before_it(served):
+    messages = [
+        {"role": "user", "content": QUESTION},
+        {"role": "assistant", "content": "In shallow water."},
+        {"role": "user", "content": "And what does it wait for?"},
+    ]
+    answer = chat(served, messages=messages)
+    assert answer.retrieval["query"] == f"{QUESTION} And what does it wait for?"
+    alone = chat(served, messages=messages, retrieval={"rewrite_query": False})
+    assert alone.retrieval["query"] == "And what does it wait for?"
+
+
+def test_a_large_model_reads_the_section_around_a_passage(tmp_path):
+    options = {"engine_options": {"context": 8192, "parameters": 2_000_000_000}}
+    with answering(tmp_path, "Yes.", **options) as served:
+        lines = "".join(f"Where the grey heron stands at dawn, {i}.\n" for i in range(30))
+        text = f"# Herons\n\n{lines}\n# Owls\n\nNothing here.\n"
+        store = served.store_with({"long.md": text.encode()})
+        answer = chat(served, retrieval={"vector_store_ids": [store.id], "max_num_results": 1})
+        (passage,) = answer.retrieval["passages"]
+        found = served.api.vector_stores.search(store.id, query=QUESTION, max_num_results=1)
+        assert passage["chunk_id"] == found.data[0].chunk_id
+        assert passage["end"] - passage["start"] > found.data[0].end - found.data[0].start
+        assert text.encode()[passage["start"] : passage["end"]].decode() == passage["text"]
 
 
 def test_filters_and_an_own_query_choose_the_passages(served):
@@ -276,7 +302,7 @@ def test_a_chat_without_the_field_is_as_before(served):
         ({"vector_store_ids": []}, 400, "retrieval.vector_store_ids"),
         ({"vector_store_ids": ["vs_gone"]}, 404, None),
         ({"max_num_results": 0}, 400, "retrieval.max_num_results"),
-        ({"rewrite_query": True}, 400, "rewrite_query"),
+        ({"query": ""}, 400, "retrieval.query"),
         ({"filters": {"type": "like"}}, 400, "filters"),
         ({"ranking_options": {"ranker": "mine"}}, 400, "ranking_options.ranker"),
     ],

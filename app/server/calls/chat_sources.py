@@ -152,7 +152,7 @@ def with_sources(
 
 
 def is_small(model: LoadedModel) -> bool:
-    """Whether a model is asked briefly and reads passages instead of their sections, which it answers worse."""
+    """Whether a model is asked briefly and reads passages without the sections around them."""
     return model.info.parameters < SMALL_MODEL
 
 
