@@ -153,6 +153,26 @@ FILE = part("file", b"x", "a.txt")
             "3600",
         ),
     ],
+    ids=[
+        "no purpose",
+        "other purpose",
+        "no file",
+        "two files",
+        "two purposes",
+        "no name",
+        "name of dots",
+        "no end",
+        "cut off",
+        "no form",
+        "long purpose",
+        "many parts",
+        "no boundary",
+        "json",
+        "other site",
+        "compressed",
+        "no anchor",
+        "short life",
+    ],
 )
 def test_a_form_that_is_wrong_is_refused_and_leaves_nothing(served, body, headers, status, words):
     before = set(served.folder.rglob("*"))

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import openai
 import pytest
 
+from app.server.retrieval.collections import StoreCollections
 from tests.fakes.gated_embedder import GatedEmbedder
 from tests.server.byte_engine import wait_until
 from tests.server.files_server import Clock, files_server
@@ -530,6 +531,46 @@ def test_a_deletion_interrupts_the_indexing_of_another_file(tmp_path):
         )
         assert done.status == "completed"
         assert names(served.api.vector_stores.search(store.id, query="Line 4711"))[0] == "big.md"
+
+
+def test_what_fails_is_tried_again_and_holds_nothing_up(served, monkeypatch):
+    store = served.store_with({"a.md": b"A dotterel.\n", "b.md": b"A whimbrel.\n"})
+    files = files_by_name(served, store)
+    remove = StoreCollections.remove
+
+    def failing(self, store_id, path):
+        if path.name.startswith(files["a.md"].id):
+            raise OSError(28, "No space left on device")
+        remove(self, store_id, path)
+
+    monkeypatch.setattr(StoreCollections, "remove", failing)
+    with pytest.raises(openai.InternalServerError) as caught:
+        served.api.vector_stores.files.delete(files["a.md"].id, vector_store_id=store.id)
+    assert caught.value.status_code == 503
+    assert "tried again" in caught.value.message
+    # It is invisible at once, and the other work goes on.
+    assert "a.md" not in names(served.api.vector_stores.search(store.id, query="dotterel"))
+    assert served.api.vector_stores.files.delete(files["b.md"].id, vector_store_id=store.id).deleted
+    after = served.store_with({"c.md": b"A sanderling.\n"})
+    assert names(served.api.vector_stores.search(after.id, query="sanderling")) == ["c.md"]
+    monkeypatch.undo()
+    served.wake_after(31)
+    wait_until(lambda: not served.service.open().work_list.has_erasures())
+    served.api.files.delete(files["a.md"].id)
+    assert not served.contains(b"dotterel")
+
+
+def test_a_file_that_breaks_the_indexer_fails_alone(served, monkeypatch):
+    def broken(self, *_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(StoreCollections, "add", broken)
+    store = served.api.vector_stores.create()
+    file = served.upload("a.md", b"x\n")
+    done = served.api.vector_stores.files.create_and_poll(
+        file.id, vector_store_id=store.id, poll_interval_ms=5
+    )
+    assert (done.status, done.last_error.code) == ("failed", "server_error")
 
 
 def test_without_the_embedding_model_the_error_names_the_command(tmp_path):

@@ -40,6 +40,7 @@ class Opened:
     """What the folder holds. Methods of all of them block: call them off the event loop."""
 
     catalogue: Catalogue
+    work_list: WorkList
     folder: FileFolder
     collections: StoreCollections
     indexing: IndexingThread
@@ -205,7 +206,7 @@ class RetrievalService:
         indexing = IndexingThread(work_list, folder, collections, clock=self._clock)
         indexing.start()
         resources.callback(indexing.stop)
-        return Opened(catalogue, folder, collections, indexing)
+        return Opened(catalogue, work_list, folder, collections, indexing)
 
 
 def new_file_id() -> str:
