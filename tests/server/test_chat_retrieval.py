@@ -1,10 +1,13 @@
 """The field `retrieval` of chats: passages before the question, citations with their places."""
 
 from contextlib import contextmanager
+from functools import partial
 
 import openai
 import pytest
 
+from app.server.calls import chat_sources
+from engine.retrieval.answering.fitting import fit_sources
 from tests.fakes.gated_embedder import GatedEmbedder
 from tests.server.files_server import files_server
 
@@ -173,7 +176,9 @@ def test_a_follow_up_is_searched_with_the_question_before_it(served):
     assert alone.retrieval["query"] == "And what does it wait for?"
 
 
-def test_a_large_model_reads_the_section_around_a_passage(tmp_path):
+def test_a_large_model_reads_the_section_around_a_passage(tmp_path, monkeypatch):
+    # The toy tokenizer counts bytes, of which a section may have more than tokens.
+    monkeypatch.setattr(chat_sources, "fit_sources", partial(fit_sources, section_tokens=4096))
     options = {"engine_options": {"context": 8192, "parameters": 2_000_000_000}}
     with answering(tmp_path, "Yes.", **options) as served:
         lines = "".join(f"Where the grey heron stands at dawn, {i}.\n" for i in range(30))
@@ -278,7 +283,8 @@ def test_passages_that_do_not_fit_are_left_out(tmp_path):
 
 
 def test_a_long_question_is_searched_by_its_end(served):
-    question = "Some words of no meaning. " * 12 + "many " * 260 + QUESTION
+    text = HERON.replace("\n", " ").removeprefix("# ")
+    question = "Some words of no meaning. " * 12 + text * 14 + QUESTION
     answer = chat(served, question)
     query = answer.retrieval["query"]
     assert query.endswith(QUESTION)
