@@ -41,7 +41,7 @@ def chat_plain(flags: dict[str, Any]) -> int:
     from app.commands.fetch_bar import fetch_bar
     from app.commands.log_file import log_to_file
     from app.plain.repl import PlainChat
-    from app.runtime.opening import open_client, open_session, wait_loaded
+    from app.runtime.opening import open_client, open_session, open_sources, wait_loaded
     from app.settings.sources import load_settings
 
     settings = load_settings(flags)
@@ -53,7 +53,10 @@ def chat_plain(flags: dict[str, Any]) -> int:
         open_client(settings, progress, model_required=not typed) as opened,
     ):
         opened.start()
-        with open_session(settings, opened.client, resume=typed) as session:
+        with (
+            open_sources(settings, opened.engine) as sources,
+            open_session(settings, opened.client, resume=typed, passages=sources) as session,
+        ):
             plain = PlainChat(
                 session,
                 opened.client,
@@ -61,6 +64,7 @@ def chat_plain(flags: dict[str, Any]) -> int:
                 out=sys.stdout,
                 show_prompts=typed,
                 memory_file=settings.memory,
+                sources=sources,
             )
 
             def on_interrupt(*_: object) -> None:

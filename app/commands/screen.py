@@ -120,7 +120,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
     )
     from app.runtime.agents import open_run_service
     from app.runtime.guardrails import open_guardrails
-    from app.runtime.opening import open_client, open_session
+    from app.runtime.opening import open_client, open_session, open_sources
     from app.settings.preferences import Preferences
     from app.settings.sources import load_settings
     from app.text.log_ring import kept_log
@@ -165,8 +165,14 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             stack.callback(engine_server.stop)
         first_start = preferences.get(_STARTED) is None
         background = settings.attach is not None
+        sources = stack.enter_context(open_sources(settings, opened.engine))
         with open_session(
-            settings, client, resume=True, new_id=new_id, background=background
+            settings,
+            client,
+            resume=True,
+            new_id=new_id,
+            background=background,
+            passages=sources,
         ) as session:
             theme = settings.theme or preferences.get("theme")
             if recording is not None:
@@ -202,6 +208,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 engine_server=engine_server,
                 run_service=run_service,
                 memory_file=settings.memory,
+                sources=sources,
                 on_first_frame=first_frame,
                 inputs=inputs,
             )

@@ -136,6 +136,10 @@ class PlainCommands:
             for remark in node.remarks:
                 self._say(f"(guardrails: {remark})")
 
+    def sources(self, argument: str) -> None:
+        """List the collections of documents; create, fill, attach, detach or delete one."""
+        self._chat.sources.run(argument)
+
     def attach(self, argument: str) -> None:
         """Add a file to the next message."""
         self._chat.attach(argument)

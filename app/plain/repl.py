@@ -7,9 +7,10 @@ passes through `SafeStream`, which removes escape sequences.
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from app.plain.commands import PlainCommands
+from app.plain.sources import PlainSources
 from app.slash import parse
 from app.slash.attachments import attach_files, mention
 from app.text.safe_text import SafeStream, safe_line, safe_text
@@ -21,6 +22,9 @@ from engine.conversations.errors import ContextFull
 from engine.conversations.node_words import FILTERED, INCOMPLETE
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView
+
+if TYPE_CHECKING:
+    from app.runtime.source_library import SourceLibrary
 
 _WAKE_S = 0.5
 """Maximum time between two looks at the session, in case a wake-up is missed."""
@@ -36,6 +40,7 @@ class PlainChat:
         out: the stream that answers are written to.
         show_prompts: whether input is interactive: then prompts and remarks are printed.
         memory_file: what the agents remember; None for none.
+        sources: the collections of documents; None for none.
 
     Attributes:
         session: the conversations.
@@ -51,6 +56,7 @@ class PlainChat:
         out: TextIO,
         show_prompts: bool,
         memory_file: Path | None = None,
+        sources: "SourceLibrary | None" = None,
     ) -> None:
         self.session = session
         self.client = client
@@ -63,8 +69,11 @@ class PlainChat:
         self._ended = False
         self._refused: str | None = None
         self._attached: list[str] = []
+        self.sources = PlainSources(sources, session, self.say)
         self._commands = PlainCommands(self)
         client.on_wake(self._wake.set)
+        if sources is not None:
+            sources.on_wake(self._wake.set)
 
     def run(self) -> bool:
         """Chat until `/quit` or the end of input; False if a message or command failed."""
@@ -100,6 +109,8 @@ class PlainChat:
 
     def send(self, text: str) -> None:
         """Send a message; its answer is printed when the command or line is done."""
+        if self.sources.takes(text):
+            return
         text = self._expanded(" ".join([*self._attached, text]))
         self._attached = []
         try:
@@ -208,8 +219,13 @@ class PlainChat:
             self.say("(stopped; the text so far is kept)")
         elif last is not None and last.finish in INCOMPLETE and self._show_prompts:
             self.say(f"({INCOMPLETE[last.finish]})")
+        while self.session.checking:
+            if not self.session.pump():
+                self.wait_for_engine()
         if node_id is not None and node_id in self.session.tree:
             self._say_remarks(self.session.view(node_id))
+            if self._show_prompts:
+                self.sources.say_citations(node_id)
 
     def _say_remarks(self, node: NodeView) -> None:
         """Print what the guardrails say about a message; a pipe gets the answers alone."""

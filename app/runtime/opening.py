@@ -18,8 +18,10 @@ from engine.api.snapshot import EngineSnapshot, EngineState
 from engine.models.progress import ProgressCallback, ignore_progress
 
 if TYPE_CHECKING:
+    from app.runtime.source_library import SourceLibrary
     from engine.api.config import EngineConfig
     from engine.clients.engine_client import EngineClient
+    from engine.conversations.passage_source import PassageSource
     from engine.conversations.session import TreeSession
     from engine.embedding.embedder import Embedder
     from engine.models.record import InstalledModel
@@ -81,6 +83,36 @@ def embedder(settings: Settings) -> "Embedder":
         threads=settings.threads,
         dispatch=settings.dispatch,
     )
+
+
+@contextmanager
+def open_sources(
+    settings: Settings, engine: "AsyncPravahaEngine | None"
+) -> "Iterator[SourceLibrary]":
+    """The user's collections of documents; closed at the end.
+
+    Args:
+        settings: the settings.
+        engine: its embedding model is used; None, as for a server's engine, opens one here.
+    """
+    from app.runtime.source_library import SourceLibrary
+    from engine.models.demo import MINILM
+    from engine.models.store import ModelStore
+
+    def install(report: Callable[[int, int], None]) -> None:
+        ModelStore(settings.models).add(
+            MINILM.name, progress=lambda now: report(now.done, now.total)
+        )
+
+    with ExitStack() as stack:
+        if engine is None:
+            encoder = embedder(settings)
+            stack.callback(encoder.close)
+        else:
+            encoder = engine.embedder
+        library = SourceLibrary(settings.retrieval, encoder, install=install)
+        stack.callback(library.close)
+        yield library
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +200,7 @@ def open_session(
     resume: bool,
     new_id: Callable[[], str] | None = None,
     background: bool = False,
+    passages: "PassageSource | None" = None,
 ) -> "Iterator[TreeSession]":
     """The user's conversations with `client` as their engine; saved and closed at the end.
 
@@ -177,6 +210,7 @@ def open_session(
         resume: open the last conversation instead of an empty one.
         new_id: returns increasing ids; None takes ULIDs.
         background: as `TreeSession`.
+        passages: as `TreeSession`.
 
     Raises:
         StoreError: the conversation database can't be used.
@@ -200,6 +234,7 @@ def open_session(
             stop_repetition=settings.stop_repetition,
             background=background,
             guard=open_conversation_guard(settings),
+            passages=passages,
         )
         stack.callback(session.close)
         yield session

@@ -25,9 +25,10 @@ from textual.filter import LineFilter
 from textual.reactive import reactive
 from textual.screen import Screen, ScreenResultCallbackType
 from textual.widget import Widget
-from textual.widgets import Input, TextArea
+from textual.widgets import Input, Markdown, TextArea
 
 from agents.service.run_service import RunService
+from app.runtime.source_library import SourceLibrary
 from app.slash import parse
 from app.text.log_ring import LogRing
 from app.tui import clipboard, slash
@@ -46,6 +47,7 @@ from app.tui.actions.sampling import SamplingActions
 from app.tui.actions.scheduler import SchedulerActions, TimeActions
 from app.tui.actions.search import SearchActions
 from app.tui.actions.serving import EngineServer, ServingActions
+from app.tui.actions.sources import SourceActions
 from app.tui.actions.target import EMPTY
 from app.tui.actions.tokens import TokenActions
 from app.tui.actions.tree import TreeActions
@@ -71,12 +73,14 @@ from app.tui.presenter import Presenter
 from app.tui.slash_actions import SlashActions
 from app.tui.surviving_app import SurvivingApp
 from app.tui.textual_workarounds.continued import repaint_when_continued
+from app.tui.textual_workarounds.freed_lines import free_lines_of_removed_widgets
 from app.tui.textual_workarounds.mouse_driver import MouseDriver
 from app.tui.textual_workarounds.ordered_input import OrderedInput
 from app.tui.textual_workarounds.paced_output import PacedOutput
 from app.tui.textual_workarounds.partial_compositor import MainScreen
 from app.tui.themes import BUILT_IN, DEFAULT, ThemeFile, default_theme, load_themes
 from app.tui.toasts import Severity, toast
+from app.tui.view.citations import HREF
 from app.tui.view.escape import EscapeEffect, EscapeState, escape_effect
 from app.tui.view.key_hints import KeyHint
 from app.tui.view.messages import SiblingPlace
@@ -98,10 +102,12 @@ from app.tui.widgets.kv_pane import KvPane
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.loading import FirstKeys, LoadingView
 from app.tui.widgets.log_pane import LogPane
+from app.tui.widgets.message import Message as TranscriptMessage
 from app.tui.widgets.needs_drawing import NeedsDrawing
 from app.tui.widgets.prompt import Prompt
 from app.tui.widgets.queued import Queued
 from app.tui.widgets.scheduler import SchedulerPane
+from app.tui.widgets.sources_pane import SourcesPane
 from app.tui.widgets.stats import StatsPane
 from app.tui.widgets.status_bar import MIN_COLUMNS, MIN_ROWS, StatusBar
 from app.tui.widgets.theme_picker import ThemePicker
@@ -139,6 +145,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         engine_server: serves the engine of this process over HTTP on demand; None if there is none.
         run_service: runs agents; None in a replay.
         memory_file: what the agents remember on this machine; None in a replay.
+        sources: the collections of documents; None in a replay.
         log_file: where tracebacks are, for messages about failures.
         log_ring: the records of the log pane; None for none.
         on_theme: called with the name of a theme that was chosen, to save it.
@@ -173,6 +180,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         engine_server: EngineServer | None = None,
         run_service: RunService | None = None,
         memory_file: Path | None = None,
+        sources: SourceLibrary | None = None,
         theme: str | None = None,
         true_colors: bool = True,
         avatar: str = figures.DEFAULT,
@@ -243,6 +251,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.agents = AgentActions(self, run_service)
         self._run_service = run_service
         self.memory_file = memory_file
+        self.sources = SourceActions(self, sources)
         self.agent_names = AgentNames(run_service)
         self._actions: dict[str, object] = {
             "agents": self.agents,
@@ -253,6 +262,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             "merge": self.merge,
             "scheduler": self.scheduler,
             "search": self.search,
+            "sources": self.sources,
             "time": TimeActions(self),
             "kv": self.kv,
             "tree": self._tree,
@@ -303,7 +313,15 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
                 yield self._joined(
                     LoadingView(self._avatars[0], glyphs, first=self._first_keys(), id="welcome")
                 )
-                yield Transcript(glyphs, place_of=self._place_of, id="transcript")
+                yield Transcript(
+                    glyphs,
+                    place_of=self._place_of,
+                    rows_below=self.sources.rows_below,
+                    id="transcript",
+                )
+                yield self._joined(
+                    SourcesPane(self.sources, glyphs, id="sources", classes="center-pane")
+                )
                 yield self._joined(StatsPane(glyphs, id="stats", classes="center-pane"))
                 yield self._joined(SchedulerPane(glyphs, id="scheduler", classes="center-pane"))
                 yield self._joined(LogPane(self._log_ring, id="logs", classes="center-pane"))
@@ -331,7 +349,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
                 yield self._joined(Queued(glyphs, id="queued"))
                 yield AskCount(glyphs, id="ask-count")
                 yield Lines(id="completions")
-                yield Prompt(id="prompt")
+                yield Prompt(sources=lambda: self.sources.names, id="prompt")
             with Vertical(id="side"):
                 yield self._joined(KvPane(glyphs, colored=not self.no_color, id="kv"))
                 yield self._joined(Vitals(self._avatars[1], glyphs, id="vitals"))
@@ -411,6 +429,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
     def _restore_on_signals(self) -> None:
         """Quit on signals that end a process, so that the terminal is restored."""
         repaint_when_continued(self)
+        free_lines_of_removed_widgets()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             try:
@@ -605,6 +624,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             marked=len(self.marks),
             waiting=self.agents.num_waiting,
             running=self.agents.num_active,
+            indexing=self.sources.job_hint,
             prices=prices,
         )
 
@@ -632,7 +652,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         """Send a message; if it is refused, its text returns to the prompt."""
         sent = text
         try:
-            if await self.agents.takes(text):
+            if await self.agents.takes(text) or await self.sources.takes(text):
                 return
             sent = self.files.expanded(text)
             self.session.send(sent)
@@ -726,7 +746,9 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         lines: Sequence[Line] = ()
         if self.query_one(Prompt).editing is None:  # an edited message is no draft and no command
             self._drafts.changed(event.text_area.text)
-            lines = slash.build_completions(event.text_area.text)
+            text = event.text_area.text
+            names = self.sources.names if "@" in text else ()
+            lines = slash.build_completions(text, names)
         completions = self.query_one("#completions", Lines)
         completions.display = bool(lines)
         completions.show_lines(lines)
@@ -761,6 +783,20 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         The message would handle its click and wait for its own removal.
         """
         self.call_later(self.action_perform, group, name, *arguments)
+
+    @on(SourcesPane.Opened)
+    async def _passage_opened(self, event: SourcesPane.Opened) -> None:
+        await self.action_perform("sources", "open_number", event.number)
+
+    @on(SourcesPane.AttachAsked)
+    async def _attach_asked(self, event: SourcesPane.AttachAsked) -> None:
+        await self.action_perform("sources", "toggle", event.name)
+
+    @on(Markdown.LinkClicked)
+    async def _link_clicked(self, event: Markdown.LinkClicked) -> None:
+        number, message = event.href.removeprefix(HREF), event.markdown.parent
+        if number != event.href and isinstance(message, TranscriptMessage):
+            await self.action_perform("sources", "open_citation", f"{message.node.id}/{number}")
 
     @on(ApprovalsPane.Opened)
     def _approval_opened(self, event: ApprovalsPane.Opened) -> None:

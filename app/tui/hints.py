@@ -86,6 +86,11 @@ AGENTS: tuple[Hint, ...] = (
     ("agent.fold", "fold"),
 )
 APPROVALS: tuple[Hint, ...] = (("approval.open", "open"),)
+SOURCES: tuple[Hint, ...] = (
+    ("sources.open", "open"),
+    ("sources.attach", "attach"),
+    ("sources.fold", "documents"),
+)
 HELP: Hint = ("help", "keys")
 EVERYWHERE: tuple[Hint, ...] = (
     ("palette", "commands"),
@@ -111,6 +116,7 @@ _OF_PANE = {
     "logs": LOG,
     "agents": AGENTS,
     "approvals": APPROVALS,
+    "sources": SOURCES,
 }
 
 
@@ -131,6 +137,7 @@ _PANE_OF_WIDGET = {
     "logs": "logs",
     "agents": "agents",
     "approvals": "approvals",
+    "sources": "sources",
 }
 
 
@@ -149,6 +156,7 @@ GROUPS: dict[str, Group] = {
     "logs": Group.LOG,
     "agents": Group.AGENTS,
     "approvals": Group.AGENTS,
+    "sources": Group.SOURCES,
 }
 """The group of keys that the help shows first, by the pane that has the focus."""
 
@@ -179,6 +187,7 @@ def build_hints_of(
     marked: int = 0,
     waiting: int = 0,
     running: int = 0,
+    indexing: str = "",
     prices: Mapping[str, str] | None = None,
 ) -> list[KeyHint]:
     """The hints in the order of their importance.
@@ -191,11 +200,14 @@ def build_hints_of(
         marked: number of marked messages.
         waiting: calls of agents that wait for an approval.
         running: runs of agents that are active.
+        indexing: how far the documents are that are being added, such as `adding 3/40`; empty if none are.
         prices: text after the label by action id, such as `1 tok+1 blk`.
     """
     first: tuple[Hint, ...] = (("copy_or_stop", "stop"),) if generating else ()
     if running and pane not in ("agents", "approvals"):
         first = (("pane.agents", f"{running} running"), *first)
+    if indexing and pane != "sources":
+        first = (("pane.sources", indexing), *first)
     if waiting and pane != "approvals":
         key = "pane.approvals" if pane == "prompt" else "approve.next"
         first = ((key, f"approve {waiting}"), *first)

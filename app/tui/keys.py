@@ -28,6 +28,7 @@ class Group(StrEnum):
     LOG = "Log"
     CARDS = "Answers side by side"
     AGENTS = "Agents"
+    SOURCES = "Sources"
     COMPARE = "Compare"
 
 
@@ -77,6 +78,7 @@ APP_KEYS: tuple[Key, ...] = (
     Key("pane.kv", "f3,2", "pane('kv')", "kv", "KV cache blocks (again: maximise)", Group.PANES, True),
     Key("pane.agents", "f4,3", "pane('agents')", "agents", "Agents: runs, and what each agent does (again: maximise)", Group.PANES, True),
     Key("pane.stats", "f5,4", "pane('stats')", "stats", "Engine stats (again: maximise)", Group.PANES, True),
+    Key("pane.sources", "f6,5", "pane('sources')", "sources", "Collections of documents, and the passages of the last answer (again: maximise)", Group.PANES, True),
     Key("pane.logs", "f7,6", "pane('logs')", "log", "Log of engine and app (again: maximise)", Group.PANES, True),
     Key("pane.approvals", "f8,7", "pane('approvals')", "approvals", "Tool calls of agents that wait for your approval (again: maximise)", Group.PANES, True),
     Key("approve.next", "a", "perform('agents','approve')", "approve", "Open the oldest tool call that waits for your approval", Group.NAVIGATE),
@@ -131,7 +133,7 @@ PROMPT_KEYS: tuple[Key, ...] = (
     Key("history.search", "ctrl+r", "app.perform('search','find_prompt')", "earlier", "Find an earlier prompt by its words", Group.PROMPT),
     Key("scroll.up", "pageup", "app.scroll_messages(-1)", "up", "Scroll the messages up", Group.PROMPT, False, False),
     Key("scroll.down", "pagedown", "app.scroll_messages(1)", "down", "Scroll the messages down", Group.PROMPT, False, False),
-    Key("complete", "tab", "complete", "complete", "Complete a /command or an @file", Group.PROMPT, False, False),
+    Key("complete", "tab", "complete", "complete", "Complete a /command, an @file or an @collection", Group.PROMPT, False, False),
 )  # fmt: skip
 
 TRANSCRIPT_KEYS: tuple[Key, ...] = (
@@ -151,6 +153,7 @@ NAVIGATE_KEYS: tuple[Key, ...] = (
     Key("head.prev", "left_square_bracket", "app.perform('go','branch',-1)", "previous", "The previous branch", Group.NAVIGATE),
     Key("head.next", "right_square_bracket", "app.perform('go','branch',1)", "next", "The next branch", Group.NAVIGATE),
     Key("head.last", "grave_accent", "app.perform('go','last_branch')", "last", "The branch that was open before", Group.NAVIGATE),
+    Key("citations", "C", "app.perform('sources','open_cited')", "citations", "Open the passages that the selected answer cites, else those of the last answer", Group.NAVIGATE),
     Key("bookmark", "b", "app.perform('tree','bookmark')", "bookmark", "Set or remove a bookmark", Group.NAVIGATE),
     Key("bookmarks", "B", "app.perform('go','bookmarks')", "bookmarks", "List bookmarks and labels, and go to one", Group.NAVIGATE),
     Key("label", "m", "app.perform('tree','label')", "label", "Label the message", Group.NAVIGATE),
@@ -226,6 +229,17 @@ APPROVAL_KEYS: tuple[Key, ...] = (
     Key("approval.open", "enter", "open", "open", "Open the call: allow it once or in this conversation, or deny it with a reason", Group.AGENTS, False, False),
 )  # fmt: skip
 
+SOURCE_KEYS: tuple[Key, ...] = (
+    Key("sources.next", "j,down", "move(1)", "next", "The next row", Group.SOURCES, False, False),
+    Key("sources.prev", "k,up", "move(-1)", "previous", "The previous row", Group.SOURCES, False, False),
+    Key("sources.page_down", "pagedown", "move(10)", "down", "Ten rows down", Group.SOURCES, False, False),
+    Key("sources.page_up", "pageup", "move(-10)", "up", "Ten rows up", Group.SOURCES, False, False),
+    Key("sources.open", "enter", "open", "open", "Open the passage; on a collection, list or hide its documents", Group.SOURCES, False, False),
+    Key("sources.attach", "space", "attach", "attach", "Attach the collection to the open branch, or detach it", Group.SOURCES, False, False),
+    Key("sources.fold", "z", "fold", "fold", "List the documents of the collection, or hide them", Group.SOURCES, False, False),
+    Key("sources.stop", "s", "app.perform('sources','stop')", "stop", "Stop adding; what is stored stays", Group.SOURCES, False, False),
+)  # fmt: skip
+
 SCHEDULER_KEYS: tuple[Key, ...] = (
     Key("scheduler.policy", "o", "app.perform('scheduler','policy')", "policy", "The next scheduling policy", Group.SCHEDULER, False, False),
     Key("scheduler.steps", "O", "app.perform('scheduler','steps')", "steps", "The next way of forming steps", Group.SCHEDULER, False, False),
@@ -283,6 +297,7 @@ SCOPES: dict[str, tuple[Key, ...]] = {
     "log": LOG_KEYS,
     "agents": AGENT_KEYS,
     "approvals": APPROVAL_KEYS,
+    "sources": SOURCE_KEYS,
     "count": COUNT_KEYS,
     "cards": CARD_KEYS,
     "compare": COMPARE_KEYS,

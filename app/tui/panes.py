@@ -30,6 +30,7 @@ PANES: dict[str, PanePlace] = {
     "logs": PanePlace("center", "#logs"),
     "agents": PanePlace("center", "#agents"),
     "approvals": PanePlace("center", "#approvals"),
+    "sources": PanePlace("center", "#sources"),
     "scheduler": PanePlace("center", "#scheduler"),
     "compare": PanePlace("center", "#compare"),
 }

@@ -189,6 +189,10 @@ class SlashActions:
         else:
             self._app.files.copy()
 
+    async def sources(self, argument: str) -> None:
+        """Show the collections of documents, or create, fill, attach, detach or delete one."""
+        await self._app.sources.run(argument)
+
     async def attach(self, argument: str) -> None:
         """Name a file in the prompt."""
         self._app.files.attach(argument)

@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from engine.api.generation_defaults import SamplingChoice
+from engine.api.grammar import Grammar
 from engine.api.request import FinishReason, SamplingParams, Timings, TokenBatch, TopLogprob
 from engine.conversations.branch_sampling import stored
+from engine.conversations.passage_source import FoundPassages
 from engine.conversations.text_guard import NO_CHECK, AnswerCheck
 from engine.conversations.tree import Node, NodeDelta, NodeStatus, NodeView, view_of
 from engine.text.repetition import RepetitionDetector
@@ -61,6 +64,10 @@ class Answer:
         sampling: the sampling parameters, of which some may be left to the model.
         beginning: the tokens that the answer begins with, or None.
         limit: most tokens of this answer, whatever `sampling` says; None for no other limit.
+        grammar: the language of the answer, or None.
+        faithful: whether it is the first answer to its passages, which is generated greedily unless the user
+            has set sampling parameters; further ones would be the same.
+        finding: the search for the passages of its message, until its result was taken; otherwise None.
         stopped_for_repetition: whether the request was cancelled because the answer repeats itself.
         stopped_by_check: whether the request was cancelled because the check ended the answer.
     """
@@ -80,6 +87,9 @@ class Answer:
         self.sampling = sampling
         self.beginning = beginning
         self.limit: int | None = None
+        self.grammar: Grammar | None = None
+        self.faithful = False
+        self.finding: Future[FoundPassages] | None = None
         self._node = node
         self._text: list[str] = []
         self._ids: list[int] = []
@@ -101,6 +111,13 @@ class Answer:
             self.prompt = tuple(prompt)
         if forked_from is not None:
             self._node = replace(self._node, forked_from=forked_from)
+
+    def answers_from(self, message: Node, grammar: Grammar | None) -> None:
+        """Take the message with its passages in place of the one without them, and the grammar."""
+        self.asked = _with(self.asked, message)
+        self.prompt = _with(self.prompt, message)
+        self.grammar = grammar
+        self._node = replace(self._node, n_passages=message.n_passages)
 
     @property
     def repeats(self) -> bool:
@@ -240,6 +257,10 @@ class Answer:
 
 
 _NO_BEGINNING = Beginning("", (), "", ())
+
+
+def _with(nodes: tuple[Node, ...], changed: Node) -> tuple[Node, ...]:
+    return tuple(changed if node.id == changed.id else node for node in nodes)
 
 
 def _padded(

@@ -5,7 +5,7 @@ several running answers, in any of its branches. States of an answer:
 
 ```
 begin ──submit──▶ streaming ──drain, save ≤ 2/s──▶ finished ──save──▶ removed ──▶ next queued message
-   └─(engine loading)─▶ waiting ─┘   also while no model is loaded, until one is
+   └─(engine loading)─▶ waiting ─┘   also while no model is loaded, and until its passages are found
 ```
 """
 
@@ -23,7 +23,9 @@ from engine.conversations.answer import Answer, Beginning
 from engine.conversations.background import BackgroundSubmitter
 from engine.conversations.branch_tree import FORK, MAIN
 from engine.conversations.conversation import Conversation, system_prompt_of
+from engine.conversations.grounding import Grounding
 from engine.conversations.oplog import Assignment
+from engine.conversations.passage_source import PassageSource
 from engine.conversations.store import Store
 from engine.conversations.submission import PreparedAnswers, Submitter
 from engine.conversations.text_guard import NoGuard, TextGuard
@@ -58,6 +60,7 @@ class Answering:
         background: submit on a thread of its own, for a client whose `submit` waits for a network. A
             refusal by the engine, such as a full queue, then ends the answer instead of being raised.
         guard: checks the answers while they are generated; None lets everything pass.
+        passages: finds the passages of messages on branches with sources; None if there is no source.
     """
 
     def __init__(
@@ -71,8 +74,10 @@ class Answering:
         stop_repetition: bool = True,
         background: bool = False,
         guard: TextGuard | None = None,
+        passages: PassageSource | None = None,
     ) -> None:
         self._store = store
+        self._grounding = Grounding(passages, store, client)
         self._guard: TextGuard = NoGuard() if guard is None else guard
         self._stop_repetition = stop_repetition
         self._client = client
@@ -173,12 +178,16 @@ class Answering:
         # The model's generation defaults are known once it is loaded; `pump` submits it then. Without a
         # model a new message is refused and stays in the prompt; one that was queued waits.
         waits = self._awaits_model() if keep_failed else self._is_loading()
+        own = prompt is None and kind is NodeKind.ASSISTANT
+        searches = own and self._grounding.must_search(conversation, answers)
         try:
             if not waits:
                 if self._background is not None:
                     self._refuse_if_away()
                 prepared = self._submitter.prepare(answers)
-                if self._background is None:
+                if searches:
+                    prepared = None  # it fits without passages; the prompt is built with them
+                elif self._background is None:
                     prepared.record(answers, self._submitter.submit(prepared))
         except PravahaError as error:
             if not keep_failed:
@@ -196,6 +205,8 @@ class Answering:
             answer.mark_saved(self._clock())
             conversation.answers[node.id] = answer
             self._active[node.id] = (conversation, answer)
+        if searches and not answers[0].finished:
+            self._grounding.search(conversation, answers)
         if prepared is not None:
             self._store_turn_ids(conversation, prepared.tokenized)
             if self._background is not None:
@@ -322,9 +333,10 @@ class Answering:
 
     def pump(self) -> list[NodeDelta]:
         """Drain the engine's output; returns the changes. Costs microseconds if there are none."""
-        if not self._active and not self._submitter.abandoned and not self._submitting:
+        if not (self._active or self._submitter.abandoned or self._submitting or self.checking):
             return []
         deltas, self._pending_deltas = self._pending_deltas, []
+        deltas += self._grounding.collect()
         self._collect_submissions(deltas)
         now = self._clock()
         for conversation, answer in list(self._active.values()):
@@ -333,11 +345,17 @@ class Answering:
             self._save(answer, now)
             if answer.finished:
                 self._remove(conversation, answer)
+                self._grounding.begin_check(conversation, answer)
                 self._begin_queued(conversation, answer, deltas)
                 if not conversation.answers:
                     self._store.release(conversation.id)
         self._submitter.drain_abandoned()
         return deltas
+
+    @property
+    def checking(self) -> bool:
+        """Whether citations of an answer are being checked."""
+        return self._grounding.checking
 
     @property
     def _submitting(self) -> bool:
@@ -357,6 +375,7 @@ class Answering:
             self._save(answer, self._clock())
             self._remove(conversation, answer)
             self._store.release(conversation.id)
+        self._grounding.close()
 
     def _new_answer(
         self,
@@ -397,7 +416,8 @@ class Answering:
             return
         if conversation.title == UNTITLED:
             conversation.title = default_title(asked[-1].text)
-        self._store.create_tree(conversation.id, conversation.title)
+        attached = conversation.tree.source_pointers()
+        self._store.create_tree(conversation.id, conversation.title, attached)
         conversation.saved = True
 
     def _collect_submissions(self, deltas: list[NodeDelta]) -> None:
@@ -459,11 +479,11 @@ class Answering:
         if answer.request_id is not None:
             self._drain(answer, answer.request_id, deltas)
             return
-        if self._awaits_model() or (
-            self._background is not None and self._background.holds(answer)
-        ):
+        if self._background is not None and self._background.holds(answer):
             return
         try:
+            if not self._grounding.is_ready(conversation, answer, deltas) or self._awaits_model():
+                return
             prepared = self._submitter.prepare([answer])
             self._store_turn_ids(conversation, prepared.tokenized)
             if self._background is not None:

@@ -8,7 +8,8 @@ current child of a node is one of its children. Cost: O(1) for one node, O(depth
 O(size) for a subtree.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from engine.conversations.oplog import Assignment
 from engine.conversations.tree import NodeView
@@ -28,6 +29,7 @@ class BranchTree:
         nodes: parents before children.
         checkout: the current child by parent; '' is the parent of roots.
         heads: node by branch name, `HEAD` included, those used last at the end.
+        sources: the collections that are attached from a node on, by node, as JSON; '' stands for the root.
     """
 
     def __init__(
@@ -35,11 +37,13 @@ class BranchTree:
         nodes: Iterable[NodeView] = (),
         checkout: Mapping[str, str] | None = None,
         heads: Mapping[str, str] | None = None,
+        sources: Mapping[str, str] | None = None,
     ) -> None:
         self._nodes: dict[str, NodeView] = {}
         self._children: dict[str, list[str]] = {}
         self._checkout = dict(checkout or {})
         self._heads = dict(heads or {})
+        self._sources = dict(sources or {})
         for node in nodes:
             self.add(node)
 
@@ -154,8 +158,36 @@ class BranchTree:
             name = f"{base}-{number}"
         return name
 
+    def sources_after(self, node_id: str | None) -> tuple[str, ...]:
+        """The collections that are attached to a branch for what follows a node; None: for its beginning.
+
+        They are those of the nearest node from there to the root at which they were changed, so that a fork
+        keeps what was attached before it.
+        """
+        for one in [*reversed(self.path(node_id)), _ROOT]:
+            if one in self._sources:
+                return tuple(json.loads(self._sources[one]))
+        return ()
+
+    def attaches(self, node_id: str | None, names: Sequence[str]) -> list[Assignment]:
+        """The assignments that attach exactly these collections to what will follow a node.
+
+        The branches that go on from there already keep theirs.
+        """
+        before = self.sources_after(node_id)
+        kept = [
+            _attached(child, before)
+            for child in self._children.get(node_id or _ROOT, [])
+            if child not in self._sources
+        ]
+        return [*kept, _attached(node_id or _ROOT, names)]
+
+    def source_pointers(self) -> list[Assignment]:
+        """The assignments that attach the same collections to a tree without any."""
+        return [Assignment("sources", node_id, names) for node_id, names in self._sources.items()]
+
     def pointers(self) -> list[Assignment]:
-        """The assignments that make these pointers in a tree without any."""
+        """The assignments that make the checkout and the heads in a tree without any."""
         return [
             *(Assignment("checkout", parent, child) for parent, child in self._checkout.items()),
             *(Assignment("head", name, node_id) for name, node_id in self._heads.items()),
@@ -181,7 +213,7 @@ class BranchTree:
         return moves
 
     def apply(self, changes: Iterable[Assignment]) -> None:
-        """The effect of assignments to `head`, `checkout` and the flags of nodes."""
+        """The effect of assignments to `head`, `checkout`, `sources` and the flags of nodes."""
         for change in changes:
             if change.target == "head":
                 self._heads.pop(change.key, None)
@@ -191,6 +223,14 @@ class BranchTree:
                 self._checkout.pop(change.key, None)
                 if isinstance(change.value, str):
                     self._checkout[change.key] = change.value
+            elif change.target == "sources":
+                self._sources.pop(change.key, None)
+                if isinstance(change.value, str):
+                    self._sources[change.key] = change.value
             elif change.target in ("label", "rating", "pruned_at"):
                 node = self._nodes[change.key]
                 self._nodes[change.key] = node.with_flag(change.target, change.value)
+
+
+def _attached(node_id: str, names: Sequence[str]) -> Assignment:
+    return Assignment("sources", node_id, json.dumps(list(names), ensure_ascii=False))

@@ -452,6 +452,15 @@ class Branches:
 
     # Looking at tokens.
 
+    def path_to(self, node_id: str) -> list[Node]:
+        """The nodes from the root to this one, with token data and passages.
+
+        Raises:
+            InvalidRequest: no such node, or it is not on disk yet and cannot be read at present.
+        """
+        self._node_of(node_id)
+        return self._path_to(self._current(), node_id)
+
     def tokens(self, node_id: str) -> AnswerTokens:
         """The tokens of an answer.
 

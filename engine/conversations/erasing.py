@@ -10,7 +10,7 @@ from collections.abc import Sequence
 _INDEXES = {"node": "parent_id", "checkout": "child_id", "head": "node_id"}
 """Columns that refer to nodes. Each deletion of a node looks for references to it; without an index that
 would read the whole table once per node. Nothing else needs these indexes, so they are not kept."""
-_PARTS = ("oplog", "checkout", "head", "draft")
+_PARTS = ("oplog", "checkout", "head", "draft", "source")
 
 
 def erase(connection: sqlite3.Connection, tree_ids: Sequence[str]) -> int:

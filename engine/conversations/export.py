@@ -86,6 +86,11 @@ def _object(node: Node) -> dict[str, Any]:
         "label": node.label,
         "rating": node.rating,
         "prunedAt": node.pruned_at,
+        "context": node.context,
+        "passages": None if node.passages is None else json.loads(node.passages),
+        "passageCount": node.n_passages,
+        "checkedText": node.checked_text,
+        "citations": None if node.citations is None else json.loads(node.citations),
     }
     return fields | {name: value for name, value in optional.items() if value is not None}
 

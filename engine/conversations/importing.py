@@ -185,6 +185,11 @@ def _node(fields: "_Fields", tree_id: str, node_id: str, parent_id: str | None, 
         label=fields.string("label"),
         rating=fields.integer("rating"),
         pruned_at=fields.number_of("prunedAt"),
+        context=fields.string("context"),
+        passages=fields.json("passages", list),
+        n_passages=fields.integer("passageCount"),
+        citations=fields.json("citations", list),
+        checked_text=fields.string("checkedText"),
     )
 
 
@@ -250,6 +255,11 @@ class _Fields:
         if found is not None and (not isinstance(found, kind) or isinstance(found, bool)):
             _refuse(f"{name} of message {self.number} is not valid")
         return found
+
+    def json(self, name: str, kind: type) -> str | None:
+        """The JSON text of a value, which its reader checks."""
+        found = self.value(name, kind)
+        return None if found is None else json.dumps(found)
 
     def string(self, name: str) -> str | None:
         found = self.value(name, str)

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Target = Literal["head", "checkout", "title", "archived", "label", "rating", "pruned_at"]
-"""`head` is keyed by its name, `checkout` by the parent ('' for the root), `title` and `archived`
-by '' (the tree itself), the others by the node."""
+Target = Literal["head", "checkout", "sources", "title", "archived", "label", "rating", "pruned_at"]
+"""`head` is keyed by its name, `checkout` by the parent and `sources` by the node that they are attached
+after ('' for the root), `title` and `archived` by '' (the tree itself), the others by the node. The value
+of `sources` is a JSON list of names."""
 
 _TREE_FLAGS = {"title", "archived"}
 _NODE_FLAGS = {"label", "rating", "pruned_at"}
@@ -130,6 +131,17 @@ def _apply(
             connection,
             "DELETE FROM checkout WHERE tree_id = ? AND parent_id = ?",
             "INSERT INTO checkout (tree_id, parent_id, child_id) VALUES (?, ?, ?)",
+            (tree_id, key),
+            None if change.value is None else (change.value,),
+        )
+    elif change.target == "sources":
+        old = connection.execute(
+            "SELECT names FROM source WHERE tree_id = ? AND node_id = ?", (tree_id, key)
+        ).fetchone()
+        _set_pointer(
+            connection,
+            "DELETE FROM source WHERE tree_id = ? AND node_id = ?",
+            "INSERT INTO source (tree_id, node_id, names) VALUES (?, ?, ?)",
             (tree_id, key),
             None if change.value is None else (change.value,),
         )

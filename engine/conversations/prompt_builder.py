@@ -100,7 +100,7 @@ class PromptBuilder:
 
     def _build(self, nodes: list[Node]) -> Prompt:
         messages: list[ChatMessage] = [
-            {"role": node.kind.value, "content": node.text} for node in nodes
+            {"role": node.kind.value, "content": node.prompt_text} for node in nodes
         ]
         layout = chat_layout(messages, self._client.render_chat)
         if layout is None:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 
 from engine.api.errors import InvalidRequest
 from engine.api.generation_defaults import SamplingChoice
@@ -26,14 +27,17 @@ from engine.conversations.conversation import Conversation
 from engine.conversations.drafts import Drafts
 from engine.conversations.errors import ConversationChanged
 from engine.conversations.export import export_jsonl
+from engine.conversations.grounding import found_of
 from engine.conversations.importing import read_conversation
 from engine.conversations.oplog import Assignment
+from engine.conversations.passage_source import FoundPassages, PassageSource
 from engine.conversations.store import Store, TreeContents
 from engine.conversations.store_news import StoreNews
 from engine.conversations.text_guard import NoGuard, TextGuard
 from engine.conversations.titles import UNTITLED, title_of
 from engine.conversations.tree import (
     NodeDelta,
+    NodeKind,
     NodeStatus,
     NodeView,
     SearchHit,
@@ -68,6 +72,7 @@ class TreeSession:
         stop_repetition: stop answers that repeat themselves without end.
         guard: checks messages before they are stored, and texts before they are shown; None lets everything
             pass.
+        passages: finds the passages of messages on branches with sources; None if there is no source.
         background: submit on a thread of its own, for a client whose `submit` waits for a network: `send`
             and the operations of `branches` return at once, and a refusal by the engine ends the answer.
 
@@ -91,6 +96,7 @@ class TreeSession:
         stop_repetition: bool = True,
         background: bool = False,
         guard: TextGuard | None = None,
+        passages: PassageSource | None = None,
     ) -> None:
         self._guard: TextGuard = NoGuard() if guard is None else guard
         self.default_sampling = sampling
@@ -107,6 +113,7 @@ class TreeSession:
             stop_repetition=stop_repetition,
             background=background,
             guard=self._guard,
+            passages=passages,
         )
         # Conversations that were written to, until all is on disk: the store may not have them yet.
         self._written: dict[str, Conversation] = {}
@@ -289,6 +296,8 @@ class TreeSession:
         view = self._current.view(node_id)
         if node_id in self._current.answers:  # it was checked while it was generated
             return view
+        if view.checked_text is not None:
+            view = replace(view, text=view.checked_text)
         return self._guard.shown(self._current.id, view)
 
     def search(self, query: str) -> list[SearchHit]:
@@ -338,12 +347,66 @@ class TreeSession:
         changed = change(self.sampling, self.default_sampling, changes)
         conversation.sampling[conversation.head or ""] = changed
 
+    # Sources.
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The collections that the next message of the open path is answered from."""
+        return self._current.tree.sources_after(self._current.head)
+
+    def attach_source(self, name: str) -> bool:
+        """Answer the next messages of the open branch from a collection, too; False if they are already.
+
+        Forks after this place keep it. It can be undone once the conversation has a message.
+
+        Raises:
+            InvalidRequest: another process is answering in the conversation.
+            ConversationChanged: another process has added to it.
+        """
+        if name in self.sources:
+            return False
+        self._set_sources((*self.sources, name), f"attach {name}")
+        return True
+
+    def detach_source(self, name: str) -> bool:
+        """The opposite of `attach_source`, for the open branch from here on; False if it is not attached."""
+        if name not in self.sources:
+            return False
+        self._set_sources([one for one in self.sources if one != name], f"detach {name}")
+        return True
+
+    def _set_sources(self, names: Sequence[str], operation: str) -> None:
+        with self._writing(self._current) as conversation:
+            changes = conversation.tree.attaches(conversation.head, names)
+            if conversation.saved:
+                self._store.assign(conversation.id, operation, changes)
+            conversation.tree.apply(changes)
+            conversation.version += 1
+
+    def passages_of(self, node_id: str) -> FoundPassages | None:
+        """The passages that a message, or the answer to it, was given; None if none were sought.
+
+        Raises:
+            InvalidRequest: the message is not on disk yet and cannot be read at present.
+        """
+        current = self._current
+        if node_id not in current.tree and node_id not in current.answers:
+            return None
+        path = self.branches.path_to(node_id)
+        users = [node for node in path if node.kind is NodeKind.USER]
+        return found_of(users[-1]) if users else None
+
     # Answers.
 
     @property
     def generating(self) -> bool:
         """Whether an answer runs at the end of the open path."""
         return self._current.answer is not None
+
+    @property
+    def checking(self) -> bool:
+        """Whether the citations of an answer are being checked; `pump` has the result."""
+        return self._answering.checking
 
     @property
     def stopped_for_repetition(self) -> bool:

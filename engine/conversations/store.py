@@ -167,15 +167,19 @@ class Store:
 
     # Writes: queued, executed in order.
 
-    def create_tree(self, tree_id: str, title: str) -> None:
-        """Add an empty tree."""
+    def create_tree(self, tree_id: str, title: str, pointers: Sequence[Assignment] = ()) -> None:
+        """Add an empty tree, with pointers that refer to no node."""
         now = self._clock()
-        self._write(
-            lambda c: c.execute(
+        moves = tuple(pointers)
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute(
                 "INSERT INTO tree (id, title, created_at, updated_at) VALUES (?, ?, ?, ?)",
                 (tree_id, title, now, now),
             )
-        )
+            oplog.apply(connection, tree_id, moves, now)
+
+        self._write(job)
 
     def add_nodes(
         self,
@@ -251,6 +255,17 @@ class Store:
             lambda c: c.execute(
                 "UPDATE node SET token_ids = :token_ids, tokenizer = :tokenizer, "
                 "template = :template WHERE id = :id",
+                row,
+            )
+        )
+
+    def set_passages(self, node: Node) -> None:
+        """Save the passages that were found for a user node, or the check of an answer's citations."""
+        row = dict(zip(NODE_COLUMNS, row_from_node(node, None)[:-1], strict=True))
+        self._write(
+            lambda c: c.execute(
+                "UPDATE node SET context = :context, passages = :passages, n_passages = :n_passages, "
+                "citations = :citations, checked_text = :checked_text WHERE id = :id",
                 row,
             )
         )
@@ -440,7 +455,10 @@ class Store:
         heads = self._reader.execute(
             "SELECT name, node_id FROM head WHERE tree_id = ? ORDER BY used_at", (tree_id,)
         )
-        return BranchTree(map(view_from_row, nodes), dict(checkout), dict(heads))
+        sources = self._reader.execute(
+            "SELECT node_id, names FROM source WHERE tree_id = ?", (tree_id,)
+        )
+        return BranchTree(map(view_from_row, nodes), dict(checkout), dict(heads), dict(sources))
 
     def contents(self, tree_id: str) -> TreeContents | None:
         """A tree with all its nodes and pointers; None if it does not exist."""

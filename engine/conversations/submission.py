@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.api.errors import InvalidRequest, PravahaError, UnknownRequest
-from engine.api.generation_defaults import SamplingChoice
+from engine.api.generation_defaults import DEFAULTED_PARAMETERS, SamplingChoice
+from engine.api.grammar import Grammar
 from engine.api.request import MAX_PRIORITY, Request, SamplingParams
 from engine.api.snapshot import ModelInfo
 from engine.clients.engine_client import EngineClient
@@ -19,6 +20,7 @@ from engine.conversations.tree import Node, NodeKind
 
 SMALL_MODEL_PARAMETERS = 1_000_000_000
 SMALL_MODEL_MAX_TOKENS = 1024
+_PARAGRAPH = "\n\n"
 WARM_PRIORITY = MAX_PRIORITY - 1
 """Priority of requests that only fill the prefix cache: the lowest."""
 
@@ -43,6 +45,22 @@ def _for_model(choice: SamplingChoice, model: ModelInfo | None) -> SamplingParam
     return params
 
 
+def _faithful(
+    sampling: SamplingParams, choice: SamplingChoice, model: ModelInfo | None
+) -> SamplingParams:
+    """The parameters of an answer that is to say what its passages say: greedy, without penalties.
+
+    A penalty of repetitions would keep a model from the words of the passages. Small models leave them in
+    the second paragraph. What the user has set is kept.
+    """
+    plain = SamplingParams(temperature=0.0)
+    left = [name for name in DEFAULTED_PARAMETERS if name not in choice.chosen]
+    sampling = replace(sampling, **{name: getattr(plain, name) for name in left})
+    if model is not None and model.parameters < SMALL_MODEL_PARAMETERS and not sampling.stop:
+        sampling = replace(sampling, stop=(_PARAGRAPH,))
+    return sampling
+
+
 @dataclass(frozen=True, slots=True)
 class PreparedAnswers:
     """Answers to the same nodes that can be submitted, and what is to be recorded of them.
@@ -55,6 +73,7 @@ class PreparedAnswers:
         tokenizer: the tokenizer's fingerprint.
         model: the model's name.
         sampling: the sampling parameters that are used.
+        grammar: the language of the answers, or None.
     """
 
     token_ids: tuple[int, ...]
@@ -64,6 +83,7 @@ class PreparedAnswers:
     tokenizer: str
     model: str | None
     sampling: SamplingParams
+    grammar: Grammar | None = None
 
     def record(self, answers: Sequence[Answer], request_ids: Sequence[str]) -> None:
         """Record the submission in its answers."""
@@ -105,6 +125,8 @@ class Submitter:
         if model is not None and len(ids) >= model.context_length:
             raise self._too_long(first.prompt, len(ids), model)
         sampling = _for_model(first.sampling, model)
+        if first.faithful:
+            sampling = _faithful(sampling, first.sampling, model)
         if first.limit is not None:
             sampling = replace(sampling, max_tokens=first.limit)
         if sampling.max_tokens is not None and begun:
@@ -117,6 +139,7 @@ class Submitter:
             self._client.tokenizer_fingerprint(),
             None if model is None else model.name,
             sampling,
+            first.grammar,
         )
 
     def _too_long(self, nodes: Sequence[Node], length: int, model: ModelInfo) -> InvalidRequest:
@@ -144,7 +167,7 @@ class Submitter:
         Raises:
             PravahaError: the engine rejects them; nothing was submitted.
         """
-        ids, sampling = prepared.token_ids, prepared.sampling
+        ids, sampling = prepared.token_ids, replace(prepared.sampling, grammar=prepared.grammar)
         first = self._client.submit(Request(ids, sampling, continued_tokens=prepared.begun))
         if prepared.count == 1:
             return (first,)

@@ -48,6 +48,12 @@ class Node:
         logprobs: one per generated id, or empty.
         topk: alternatives per generated id, or empty.
         drafted: one per generated id, whether it is an accepted draft token; empty if unknown.
+        context: for a user, the text right before the message in the prompt: the passages that were found
+            for it, marked as untrusted. None if none were sought.
+        passages: for a user, JSON of these passages; see `passage_source`.
+        n_passages: for a user, their number; for an assistant, that of its message. None if none were sought.
+        citations: for an assistant, JSON of the check of its citations; None until it was checked.
+        checked_text: for an assistant, its text as it is shown after that check.
         finish: the finish reason of the request, or `repetition` or `content_filter` if it was cancelled
             for that; None while streaming or if the writer died.
         error: one sentence when status is `error`.
@@ -90,6 +96,16 @@ class Node:
     rating: int | None = None
     pruned_at: float | None = None
     drafted: tuple[bool, ...] = ()
+    context: str | None = None
+    passages: str | None = None
+    n_passages: int | None = None
+    citations: str | None = None
+    checked_text: str | None = None
+
+    @property
+    def prompt_text(self) -> str:
+        """What the model reads of the node: the message after its passages."""
+        return f"{self.context or ''}{self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +136,9 @@ class NodeView:
     label: str | None = None
     rating: int | None = None
     pruned_at: float | None = None
+    n_passages: int | None = None
+    citations: str | None = None
+    checked_text: str | None = None
     remarks: tuple[str, ...] = ()
 
     def with_flag(self, name: str, value: object) -> "NodeView":

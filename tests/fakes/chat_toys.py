@@ -106,6 +106,7 @@ class ToyClient:
         loads: name and wait of every call of `load_model`.
         refuse_load: raised by `load_model` while set.
         logprobs: token id → its logarithm in every answer; -0.5 for all others.
+        resident: how many leading tokens of any path are in the pool.
     """
 
     def __init__(
@@ -129,6 +130,7 @@ class ToyClient:
         self.loads: list[tuple[str, float]] = []
         self.refuse_load: PravahaError | None = None
         self.closed = False
+        self.resident = 0
         self._context_length = context_length
         self.event_ring = EventRing()
         self.pins: dict[str, tuple[int, ...]] = {}
@@ -267,7 +269,7 @@ class ToyClient:
         return None
 
     def residency(self, token_ids: Sequence[int]) -> Residency | None:
-        return Residency(len(token_ids), 0, 0)
+        return Residency(len(token_ids), min(len(token_ids), self.resident), 0)
 
     def pin(self, token_ids: Sequence[int]) -> str:
         pin_id = f"pin-{len(self.pins)}"

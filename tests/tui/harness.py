@@ -14,6 +14,7 @@ from app.tui.app import PravahaApp
 from app.tui.widgets.message import Message
 from app.tui.widgets.prompt import Prompt
 from app.tui.widgets.transcript import Transcript
+from engine.conversations.passage_source import PassageSource
 from engine.conversations.session import TreeSession
 from engine.conversations.store import Store
 from engine.conversations.text_guard import TextGuard
@@ -37,7 +38,11 @@ class Clock:
 
 
 def make_session(
-    client: FakeClient, folder: Path, clock: Clock, guard: TextGuard | None = None
+    client: FakeClient,
+    folder: Path,
+    clock: Clock,
+    guard: TextGuard | None = None,
+    passages: PassageSource | None = None,
 ) -> tuple[TreeSession, Store]:
     """A session over a store in `folder`; ids and dates are the same in every run."""
     numbers = itertools.count()
@@ -50,6 +55,7 @@ def make_session(
         new_id=lambda: f"{next(numbers):026d}",
         stop_repetition=False,  # the texts of tests repeat their words
         guard=guard,
+        passages=passages,
     )
     return session, store
 
@@ -169,10 +175,11 @@ async def open_screen(
         answers: as `FakeClient` takes them.
         prepare: fills the session before the app opens.
         guard: of the session.
+        options: of the app; `sources` is the session's, too.
     """
     client = client or FakeClient(*answers)
     clock = Clock()
-    session, store = make_session(client, folder, clock, guard)
+    session, store = make_session(client, folder, clock, guard, options.get("sources"))
     try:
         prepare(session, client)
         app = make_app(client, session, clock, **options)

@@ -57,7 +57,7 @@ def test_each_action_has_a_name_and_a_description():
 
 
 def test_a_key_map_is_taken_as_it_is_when_nothing_is_wrong_with_it():
-    given = {"quit": "ctrl+x, f12", "kv.zoom_in": "z", "pane.kv": "f6,5", "msg.next": "tilde"}
+    given = {"quit": "ctrl+x, f12", "kv.zoom_in": "z", "pane.kv": "f12,9", "msg.next": "tilde"}
     good, problems = read_keymap(given)
     assert problems == []
     assert good == given | {"quit": "ctrl+x,f12"}
@@ -94,20 +94,20 @@ def test_an_entry_left_out_gives_its_old_keys_back():
 
 
 async def test_remapped_keys_work_and_the_old_ones_do_not(screen):
-    async with screen(keymap={"pane.stats": "f6,Q"}, size=(160, 45)) as ui:
-        await ui.shown("f6 stats")
+    async with screen(keymap={"pane.stats": "f12,Q"}, size=(160, 45)) as ui:
+        await ui.shown("f12 stats")
         await ui.press("f5")
         assert ui.app.pane == "chat"
         await ui.type("Q4")
         assert ui.prompt.text == "Q4"
-        await ui.press("f6")
+        await ui.press("f12")
         assert ui.app.pane == "stats"
         await ui.press("f2", "shift+tab", "4")
         assert ui.app.pane == "chat"
         await ui.press("Q")
         assert ui.app.pane == "stats"
         await ui.press("f1")
-        await ui.shown("f6 Q")
+        await ui.shown("f12 Q")
 
 
 def test_keys_are_written_as_people_read_them():
@@ -136,7 +136,7 @@ FOCUSED = {
     "app": "#messages", "prompt": "#prompt", "transcript": "#messages", "branches": "#branch-tree",
     "list": "#chat-list", "kv": "KvMap", "trie": "KvTree", "scheduler": "#scheduler", "log": "#logs",
     "agents": "#agents", "approvals": "#approvals", "count": "#ask-count", "cards": "#cards",
-    "compare": "#compare",
+    "compare": "#compare", "sources": "#sources",
 }  # fmt: skip
 """The widget that has the focus when the keys of a scope are pressed."""
 

@@ -8,11 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from app.runtime.source_views import CollectionView, DocumentView, IndexJob
+from app.runtime.stored_passages import StoredCitation, dump_citations
 from app.tui.themes import BUILT_IN, load_themes
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import FinishReason, SamplingParams
 from engine.api.snapshot import EngineState
+from engine.conversations.passage_source import CheckedAnswer
 from tests.fakes.fake_client import FakeClient
+from tests.fakes.fake_sources import FakeSources, passage
 from tests.fakes.installed_models import HUGE, LOADED, OTHER
 from tests.tui.harness import Clock, Harness, converse, make_app, make_session
 
@@ -70,7 +74,7 @@ def compare(tmp_path, snap_compare):
     def compare_one(do=None, *, size=MEDIUM, prepare=chats, client=None, **options):
         client = client or FakeClient(blocks=2048)
         clock = Clock()
-        session, store = make_session(client, tmp_path, clock)
+        session, store = make_session(client, tmp_path, clock, passages=options.get("sources"))
         opened.extend((session, store))
         prepare(session, client)
         app = make_app(client, session, clock, **options)
@@ -243,6 +247,68 @@ def test_sources(compare, theme):
 def test_sources_without_colour(compare, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     assert compare(press("shift+tab", "t", "t"), prepare=with_sources)
+
+
+def collections():
+    sources = FakeSources(
+        CollectionView("engine-docs", 34, 5_120, 1), CollectionView("notes", 2, 9, 0)
+    )
+    sources.listed["engine-docs"] = (
+        DocumentView("/docs/scan.pdf", 0, "The file is encrypted."),
+        DocumentView("/docs/guide.md", 21),
+    )
+    sources.found.append(
+        [
+            passage(1, "Each bolt takes 12 newton metres. Use the short key.", score=0.0328),
+            passage(
+                2, "Nuts are made of brass, washers of steel.", file="/docs/nuts.md", score=0.0161
+            ),
+            passage(
+                3, "The handbook has 214 pages.", file="/docs/about.md", headings=(), score=0.0159
+            ),
+        ]
+    )
+    cited = [StoredCitation(1, True, 100, 133), StoredCitation(3, False, 0, 0)]
+    text = "Each bolt takes **12 newton metres** [1]. It is painted red [unsupported]."
+    sources.checks.append(CheckedAnswer(text, dump_citations(cited)))
+    return sources
+
+
+async def ask_collections(ui):
+    ui.client.answers.append("Each bolt takes **12 newton metres** [1]. It is painted red [3].")
+    await ui.ask("@engine-docs How tight is a bolt?")
+    await ui.until(lambda: ui.client.requests, "the request")
+    await ui.answered()
+
+
+@pytest.mark.parametrize("size", [SMALL, MEDIUM], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_answer_with_citations(compare, size):
+    assert compare(ask_collections, size=size, prepare=nothing, sources=collections())
+
+
+async def sources_pane(ui):
+    await ask_collections(ui)
+    ui.client.resident = 150
+    await ui.press("f6", "enter")
+    await ui.shown("The file is encrypted.")
+    ui.app.sources._library.job = IndexJob("notes", "adding", 12, 40, 340, 1, 82.4, 9.6)
+    ui.app.draw_all()
+    await ui.shown("adding to notes")
+
+
+@pytest.mark.parametrize("size", [SMALL, WIDE], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_sources_pane(compare, size):
+    assert compare(sources_pane, size=size, prepare=nothing, sources=collections())
+
+
+async def cited_passage(ui):
+    await ask_collections(ui)
+    await ui.press("shift+tab", "C")
+    await ui.shown("Before it.")
+
+
+def test_cited_passage(compare):
+    assert compare(cited_passage, prepare=nothing, sources=collections())
 
 
 def test_alternatives(compare):

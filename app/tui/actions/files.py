@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 _CODE = re.compile(r"^ *(`{3,}|~{3,})[^\n]*\n(.*?)^ *\1[`~]* *$", re.MULTILINE | re.DOTALL)
 _DIGITS = 9
+_TAKE_LINES = frozenset(
+    {"vi", "vim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe"}
+)
+"""Editors that begin at line N with the argument `+N`."""
 
 
 class FileActions:
@@ -75,6 +79,19 @@ class FileActions:
             if self._run_outside(command, file, refused) == 0:
                 text = file.read_text(encoding="utf-8", errors="replace")
                 prompt.insert_unsent(text.rstrip("\n"), replace=True)
+
+    def edit_file(self, file: Path, line: int) -> None:
+        """Open a file of the user in $VISUAL or $EDITOR, at a line if the editor is known to take one.
+
+        Raises:
+            InvalidRequest: no editor is set, or it cannot be started here.
+        """
+        command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+        if not command:
+            raise InvalidRequest(f"No editor is set: set EDITOR to open {file}.")
+        if Path(command.split()[0]).name in _TAKE_LINES:
+            command = f"{command} +{line}"
+        self._run_outside(command, file, f"An editor cannot be opened in this terminal: {file}.")
 
     def page(self) -> None:
         """Show the open branch as Markdown in $PAGER, else in less.

@@ -17,6 +17,7 @@ from textual.widgets import Markdown
 from textual.widgets._markdown import MarkdownParagraph
 from textual.widgets.markdown import MarkdownBlock
 
+from app.tui.citation_links import CitationLinks
 from app.tui.markdown_parser import make_parser
 from app.tui.textual_workarounds.cached_strips import CachedStrips
 from app.tui.textual_workarounds.laid_out_once import LaidOutOnce
@@ -77,6 +78,7 @@ class AnswerMarkdown(UniformRows, LaidOutOnce, Markdown):
 
     Attributes:
         reserve: `GrowingParagraph.reserve` of the last paragraph.
+        citations: what its citations refer to.
     """
 
     reserve = 0
@@ -88,6 +90,7 @@ class AnswerMarkdown(UniformRows, LaidOutOnce, Markdown):
     def __init__(self, *, classes: str | None = None) -> None:
         super().__init__("", classes=classes, parser_factory=self._cached_parser, open_links=False)
         self._parser: MarkdownIt | None = None
+        self.citations = CitationLinks()
 
     async def grow(self, text: str) -> None:
         """Append text: as `append`, but text of the last paragraph is changed in place."""
@@ -136,4 +139,5 @@ class AnswerMarkdown(UniformRows, LaidOutOnce, Markdown):
         # Textual's own lock prevents concurrent parses of one answer.
         if self._parser is None:
             self._parser = make_parser()
+            self.citations.install(self._parser)
         return self._parser

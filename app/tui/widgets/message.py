@@ -8,6 +8,7 @@ An answer is streamed with at most one write a tick:
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -31,6 +32,7 @@ from app.tui.view.messages import (
     build_remarks,
     build_waiting,
 )
+from app.tui.view.spans import Line
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.token_view import ShownTokens, TokenView
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView
@@ -45,13 +47,25 @@ _Body = Literal["typed", "markdown", "fallback"]
 
 
 class Message(UniformRows, LaidOutOnce, Vertical):
-    """A message; what the model wrote is Markdown, all others are plain text."""
+    """A message; what the model wrote is Markdown, all others are plain text.
 
-    def __init__(self, node: NodeView, glyphs: Glyphs, place: SiblingPlace = ONLY_CHILD) -> None:
+    Args:
+        rows_below: returns rows to show below a message that is not streamed.
+    """
+
+    def __init__(
+        self,
+        node: NodeView,
+        glyphs: Glyphs,
+        place: SiblingPlace = ONLY_CHILD,
+        *,
+        rows_below: Callable[[NodeView], list[Line]] = lambda node: [],
+    ) -> None:
         super().__init__(classes=f"message -{node.kind.value}")
         self.node = node
         self._place = place
         self._glyphs = glyphs
+        self._rows_below = rows_below
         self._marked = False
         generated = node.kind in (NodeKind.ASSISTANT, NodeKind.SUMMARY)
         self._body: _Body = "markdown" if generated else "typed"
@@ -119,7 +133,9 @@ class Message(UniformRows, LaidOutOnce, Vertical):
             crowded: whether many requests run, so that several rows are scrolled at once.
         """
         if self._body == "markdown":
-            self.query_one(AnswerMarkdown).reserve = CROWDED_RESERVE if crowded else 0
+            markdown = self.query_one(AnswerMarkdown)
+            markdown.reserve = CROWDED_RESERVE if crowded else 0
+            markdown.citations.count = self.node.n_passages or 0
         await self._append(self._stream.feed(text))
 
     def wait(self, node: NodeView) -> None:
@@ -158,6 +174,8 @@ class Message(UniformRows, LaidOutOnce, Vertical):
             mark = build_waiting(self._glyphs, prompt_tokens=self.node.n_prompt)
         widget = self.query_one(".message-mark", Lines)
         lines = [*([mark] if mark else []), *build_remarks(self.node, self._glyphs)]
+        if self.node.status is not NodeStatus.STREAMING:
+            lines = [*self._rows_below(self.node), *lines]
         widget.display = bool(lines)
         widget.show_lines(lines)
 
@@ -204,6 +222,8 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         markdown = self.query_one(AnswerMarkdown)
         markdown.release()
         plain = self._plain_fence
+        markdown.citations.count = self.node.n_passages or 0
+        self._take_checked_text()
         if not plain.shown and self._fences.open_at is None and markdown.source == self._source:
             return
         try:
@@ -212,6 +232,14 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         except Exception:
             log.exception("Markdown could not show a complete answer; showing it as plain text")
             await self._fall_back()
+
+    def _take_checked_text(self) -> None:
+        """Show the answer as it is after the check of its citations."""
+        text = safe_text(self.node.text)
+        if self.node.checked_text is not None and text != self._source:
+            self._source, self._fences = text, FenceTracker()
+            self._fences.feed(text)
+            self._fences.finish()
 
     async def _fall_back(self) -> None:
         self._body = "fallback"

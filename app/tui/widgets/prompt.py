@@ -1,6 +1,7 @@
 """The prompt, a multi-line editor: enter sends; ctrl+j, shift+enter or backslash-enter break the line."""
 
 import os
+from collections.abc import Callable, Collection
 from typing import ClassVar
 
 from textual import events
@@ -10,12 +11,17 @@ from textual.strip import Strip
 
 from app.slash.attachments import complete_path
 from app.slash.parse import matches
+from app.slash.sources import complete_source
 from app.tui.keys import PROMPT_KEYS, bindings
 from app.tui.textual_workarounds.undo_with_scrollbar import UndoWithScrollbar
 
 
 class Prompt(UndoWithScrollbar):
-    """Editor of the next message. Up in the first line and down in the last one browse the history."""
+    """Editor of the next message. Up in the first line and down in the last one browse the history.
+
+    Args:
+        sources: returns the names of the collections that complete after `@`, beside files.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(PROMPT_KEYS)
 
@@ -31,7 +37,12 @@ class Prompt(UndoWithScrollbar):
             self.text = text
             self.editing = editing
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(
+        self,
+        *,
+        sources: Callable[[], Collection[str]] = tuple,
+        id: str | None = None,  # noqa: A002
+    ) -> None:
         super().__init__(
             id=id,
             soft_wrap=True,
@@ -42,6 +53,7 @@ class Prompt(UndoWithScrollbar):
         )
         # A blinking cursor would write to the terminal while the screen is idle.
         self.cursor_blink = False
+        self._sources = sources
         self._history: list[str] = []
         self._at: int | None = None
         self._draft = ""
@@ -147,17 +159,17 @@ class Prompt(UndoWithScrollbar):
         """Complete a slash command or a file name, or to the common prefix of several."""
         found = matches(self.text)
         if not found:
-            self._complete_path()
+            self._complete_name()
             return
         common = os.path.commonprefix([one.name for one in found])  # noqa: RUF071 - no paths
         done = len(found) == 1
         self._replace(f"/{common}" + (" " if done and found[0].argument else ""))
 
-    def _complete_path(self) -> None:
-        """Complete the file name after `@` before the cursor."""
+    def _complete_name(self) -> None:
+        """Complete the name of a collection or file after `@` before the cursor."""
         row, column = self.cursor_location
         before = str(self.document[row])[:column]
-        if found := complete_path(before):
+        if found := [*complete_source(before, self._sources()), *complete_path(before)]:
             common = os.path.commonprefix(found)  # noqa: RUF071 - also a part of a name
             self.replace(common, (row, 0), (row, column))
 

@@ -19,7 +19,7 @@ from app.tui.keys import NAVIGATE_KEYS, TRANSCRIPT_KEYS, bindings
 from app.tui.textual_workarounds.laid_out_once import LaidOutOnce
 from app.tui.textual_workarounds.uniform_rows import UniformRows
 from app.tui.view.messages import ONLY_CHILD, SiblingPlace
-from app.tui.view.spans import Span
+from app.tui.view.spans import Line, Span
 from app.tui.view.window import Window
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.message import Message
@@ -50,6 +50,7 @@ class Transcript(Vertical):
 
     Args:
         place_of: returns which of its siblings a node is.
+        rows_below: returns rows to show below a message that has finished: its passages and citations.
     """
 
     def __init__(
@@ -57,11 +58,13 @@ class Transcript(Vertical):
         glyphs: Glyphs,
         *,
         place_of: Callable[[str], SiblingPlace] = lambda node_id: ONLY_CHILD,
+        rows_below: Callable[[NodeView], list[Line]] = lambda node: [],
         id: str | None = None,  # noqa: A002
     ) -> None:
         super().__init__(id=id)
         self._glyphs = glyphs
         self._place_of = place_of
+        self._rows_below = rows_below
         self._path: tuple[NodeView, ...] = ()
         self._window = Window(0, 0, 0)
         self._selected: str | None = None
@@ -196,7 +199,9 @@ class Transcript(Vertical):
                     seen_kept = True
                     kept[node_id].show_place(node, self._place_of(node_id))
                     continue
-                message = Message(node, self._glyphs, self._place_of(node_id))
+                message = Message(
+                    node, self._glyphs, self._place_of(node_id), rows_below=self._rows_below
+                )
                 (tail if seen_kept else head).append(message)
             if head:
                 await self.scroll.mount_all(head, before=before)

@@ -30,7 +30,7 @@ from engine.retrieval.library.vector_files import VectorFiles
 from engine.retrieval.search.hybrid import search
 from engine.retrieval.store.collection_index import CollectionIndex
 from engine.retrieval.store.errors import LibraryBusy
-from engine.retrieval.store.filters import FILE_KEY, Where
+from engine.retrieval.store.filters import Where
 from engine.retrieval.store.records import CollectionRecord, Counts, DocumentRecord, Source
 from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import check_attributes
@@ -289,16 +289,16 @@ class Collection:
         return section_text(self._store, passage)
 
     def text(self, path: str | Path) -> str:
-        """The text of a document as it was indexed.
+        """The text of a document: that of its file, or the text extracted from it.
 
         Raises:
             UnknownDocument: there is no such document.
         """
         wanted = absolute_pattern(os.fspath(path))
-        found = self.documents({"type": "eq", "key": FILE_KEY, "value": wanted})
-        if not found or found[0].status != "ready":
-            raise UnknownDocument(f"{self.name} has no document {wanted}.", param="path")
-        return document_text(self._store, found[0])
+        for one in self.documents({"type": "eq", "key": "file", "value": wanted}):
+            if one.status == "ready":
+                return document_text(self._store, one)
+        raise UnknownDocument(f"{self.name} has no document {wanted}.", param="path")
 
     def doctor(self) -> DoctorReport:
         """Compare the files of the collection with each other and with the documents; reads everything.

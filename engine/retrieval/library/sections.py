@@ -1,4 +1,4 @@
-"""The text of a document: the section around a passage, which is read in its place, or all of it."""
+"""The section around a passage: what is read in its place."""
 
 import os
 import sys
@@ -23,7 +23,7 @@ def section_text(store: Store, passage: Passage) -> str:
 
 
 def document_text(store: Store, document: DocumentRecord) -> str:
-    """The text of a document as it was indexed, read like a section."""
+    """The whole text of a document, as `section_text`; a byte order mark is no part of it."""
     return _text(store, document, 0, sys.maxsize).removeprefix("\ufeff")
 
 
@@ -33,9 +33,7 @@ def _text(store: Store, document: DocumentRecord, start: int, end: int) -> str:
         return data.decode()
     if _is_unchanged(document):
         try:
-            return _read(Path(document.path), start, min(end, document.size)).decode(
-                document.encoding
-            )
+            return _read(Path(document.path), start, end).decode(document.encoding)
         except (OSError, UnicodeDecodeError):
             pass  # it was changed or deleted in this moment
     return _joined(store, document, start, end)
@@ -52,7 +50,7 @@ def _is_unchanged(document: DocumentRecord) -> bool:
 def _read(path: Path, start: int, end: int) -> bytes:
     with path.open("rb") as file:
         file.seek(start)
-        return file.read(end - start)
+        return file.read(min(end - start, os.fstat(file.fileno()).st_size))
 
 
 def _joined(store: Store, document: DocumentRecord, start: int, end: int) -> str:

@@ -26,7 +26,7 @@ def test_two_sentences_together_can_support_a_claim():
 def test_the_best_source_is_first():
     weak = "By default the server that we ship listens on some port such as 8000 if it is free."
     found = judge(weak, "The server listens on port 8000 by default.")
-    assert [one.n for one in found.supports("The server listens on port 8000 by default.")][0] == 2
+    assert found.supports("The server listens on port 8000 by default.")[0].n == 2
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,14 @@ OLD_NODE = (
 )
 
 
-@pytest.mark.parametrize("scripts", [("schema.sql",), ("schema.sql", "schema_2.sql")])
+@pytest.mark.parametrize(
+    "scripts",
+    [
+        ("schema.sql",),
+        ("schema.sql", "schema_2.sql"),
+        ("schema.sql", "schema_2.sql", "schema_3.sql"),
+    ],
+)
 def test_a_database_of_an_older_version_is_migrated_with_its_messages(file, scripts):
     file.parent.mkdir()
     with closing(sqlite3.connect(file)) as connection:
@@ -174,7 +181,7 @@ def test_a_database_of_an_older_version_is_migrated_with_its_messages(file, scri
     assert [one.id for one in store.trees("hi")] == ["t"]
     store.check_integrity()
     store.close()
-    assert execute(file, "PRAGMA user_version") == [(3,)]
+    assert execute(file, "PRAGMA user_version") == [(4,)]
 
 
 def test_a_database_of_a_newer_version_is_refused_unchanged(file):

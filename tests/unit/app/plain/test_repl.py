@@ -12,14 +12,18 @@ from agents.guardrails.redaction_store import RedactionStore
 from agents.memory.entry import USER
 from agents.memory.store import MemoryStore
 from app.plain.repl import PlainChat
+from app.runtime.source_views import CollectionView, DocumentView
+from app.runtime.stored_passages import StoredCitation, dump_citations
 from app.slash.parse import available
 from engine.api.errors import EngineUnavailable, ModelNotFound
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineState
+from engine.conversations.passage_source import CheckedAnswer
 from engine.conversations.session import TreeSession
 from engine.conversations.store import Store
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from tests.fakes.chat_toys import ToyClient
+from tests.fakes.fake_sources import FakeSources, Report, passage
 from tests.fakes.installed_models import HUGE, LOADED, OTHER
 
 
@@ -43,6 +47,7 @@ class Chat:
     def __init__(self, folder, guard=None):
         self.guard = guard
         self.memory_file = None
+        self.sources = None
         self.store = Store.open(folder / "c.db")
         self.client = Answering()
         self.resume = False
@@ -58,7 +63,13 @@ class Chat:
                 raise EOFError from None
 
         out = io.StringIO()
-        session = TreeSession(self.store, self.client, resume=self.resume, guard=self.guard)
+        session = TreeSession(
+            self.store,
+            self.client,
+            resume=self.resume,
+            guard=self.guard,
+            passages=self.sources,
+        )
         chat = PlainChat(
             session,
             self.client,
@@ -66,6 +77,7 @@ class Chat:
             out=out,
             show_prompts=typed,
             memory_file=self.memory_file,
+            sources=self.sources,
         )
         self.succeeded = chat.run()
         session.close()
@@ -443,3 +455,97 @@ def test_memory_is_listed_and_forgotten(tmp_path):
     printed = chat("/memory", f"/memory forget {key}", "/memory search amber")
     assert "  make amber\nForgot 1.\nNothing is remembered about that.\n" in printed
     chat.store.close()
+
+
+class FilledAtOnce(FakeSources):
+    """Adding is done at once, unless Ctrl+C is pressed first."""
+
+    interrupted = False
+
+    def add(self, name, paths):
+        future = super().add(name, paths)
+        if self.interrupted:
+            self.interrupted = False
+            return Interrupted(future, self)
+        self.added(Report(added=len(paths)))
+        return future
+
+
+class Interrupted:
+    """A future whose first wait ends with Ctrl+C."""
+
+    def __init__(self, future, sources):
+        self.future, self.sources = future, sources
+
+    def result(self):
+        if not self.sources.cancelled:
+            raise KeyboardInterrupt
+        self.sources.added(Report(added=1, cancelled=True))
+        return self.future.result()
+
+
+def test_collections_are_filled_attached_asked_and_shown_in_line_mode(chat):
+    chat.sources = FilledAtOnce()
+    chat.sources.found.append([passage(1, "Each bolt takes 12 Nm."), passage(2, "Nuts are brass.")])
+    chat.client.replies = [("It takes 12 Nm [1].", FinishReason.STOP)]
+    out = chat(
+        "/sources",
+        "/sources create docs",
+        "/sources add docs a.md 'b c.md'",
+        "/sources attach docs",
+        "@docs how tight?",
+        "/sources show 2",
+        "/sources show 3",
+        "/sources",
+        typed=True,
+    )
+    assert [line.removeprefix("You: ") for line in out.split("\n")[1:]] == [
+        "No collections yet: /sources create NAME makes one.",
+        "docs is empty: /sources add docs PATH fills it.",
+        "2 documents added to docs.",
+        "docs is attached: answers of this branch are taken from it.",
+        "Pravāha: It takes 12 Nm [1].",
+        "[1] guide.md:10, Install > Linux",
+        "[2] /docs/guide.md, guide.md:20, Install > Linux",
+        "Nuts are brass.",
+        "Error: The last answer was given no passage 3.",
+        "docs: 0 documents, 0 passages, attached to this branch",
+        "",
+    ]
+
+
+def test_a_collection_named_in_a_message_is_attached_and_missing_support_is_said(chat):
+    chat.sources = FakeSources(CollectionView("docs", 1, 2, 1))
+    chat.sources.listed["docs"] = (DocumentView("/docs/scan.pdf", 0, "The file is encrypted."),)
+    chat.sources.found.append([passage(1, "Each bolt takes 12 Nm.")])
+    dropped = dump_citations([StoredCitation(1, False, 0, 0)])
+    chat.sources.checks.append(CheckedAnswer("Gold [unsupported].", dropped))
+    chat.client.replies = [("Gold [1].", FinishReason.STOP)]
+    out = chat(
+        "@docs", "what is it?", "/sources", "/sources detach docs", "/sources stop", typed=True
+    )
+    for line in (
+        "docs attached: answers of this branch are taken from it.",
+        "(no passage supports this answer)",
+        "(citations dropped: [1] without support)",
+        "docs: 1 documents, 2 passages, 1 cannot be read, attached to this branch",
+        "  /docs/scan.pdf: The file is encrypted.",
+        "docs is no longer attached to this branch.",
+        "Error: Ctrl+C stops adding.",
+    ):
+        assert line in out
+    assert chat.sources.searched == [(("docs",), "what is it?")]
+
+
+def test_ctrl_c_stops_adding_and_keeps_what_is_stored(chat):
+    chat.sources = FilledAtOnce(CollectionView("docs", 0, 0, 0))
+    chat.sources.interrupted = True
+    out = chat("/sources add docs many")
+    assert out == "1 document added to docs. Stopped: the same command goes on from there.\n"
+
+
+def test_without_the_embedding_model_line_mode_says_how_to_install_it(chat):
+    chat.sources = FakeSources(CollectionView("docs", 0, 0, 0))
+    chat.sources.has_model = False
+    assert "run `pravaha models add minilm`" in chat("/sources add docs a.md")
+    assert not chat.succeeded

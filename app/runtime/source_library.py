@@ -1,0 +1,452 @@
+"""`SourceLibrary`: the user's collections of documents for one front end.
+
+It is the `PassageSource` of a session and what `/sources` works on. Two threads of its own do the work: one
+searches and reads, one indexes, so that a question is answered while a folder is being added. Methods
+return at once unless they say otherwise; `engine.retrieval` is imported by the first of them.
+"""
+
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from app.runtime.opened_passage import Section, open_passage
+from app.runtime.source_views import CollectionView, DocumentView, IndexJob, OpenedPassage
+from app.runtime.stored_passages import (
+    StoredCitation,
+    StoredPassage,
+    dump_citations,
+    dump_passages,
+    load_passages,
+)
+from engine.api.chat import ChatMessage
+from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.api.grammar import Grammar
+from engine.api.snapshot import ModelInfo
+from engine.conversations.passage_source import CheckedAnswer, FoundPassages
+from engine.conversations.submission import SMALL_MODEL_PARAMETERS
+from engine.retrieval.api.errors import UnknownCollection
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from tokenizers import Tokenizer
+
+    from engine.embedding.embedder import Embedder
+    from engine.retrieval.answering.source import Source
+    from engine.retrieval.api.passage import Passage
+    from engine.retrieval.indexing.report import AddReport, IndexProgress
+    from engine.retrieval.library.collection import Collection
+    from engine.retrieval.library.library import Library
+
+T = TypeVar("T")
+
+NOT_FOUND = "The attached documents do not answer this."
+"""The answer to a question for which no passage is near enough; nothing else can then be generated."""
+_NOTHING = "Nothing was found about this in the attached documents; say so.\n\nQuestion: "
+_TOKENS_PER_TOKEN = 1.3
+"""Tokens of a generating model per token of the embedding model, an estimate that is rarely exceeded."""
+_LONGEST_TEXT = 256
+"""Tokens at which the embedding model cuts a text that is compared."""
+_MENTION = re.compile(r"(?<!\S)@([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?!\S)")
+
+
+class SourceLibrary:
+    """The collections in a directory. Used by one thread.
+
+    Args:
+        directory: where they are; created with the first one.
+        embedder: embeds documents and questions; the caller closes it, after this.
+        install: fetches the embedding model, calling its argument with the bytes that are there and all.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        embedder: "Embedder",
+        *,
+        install: Callable[[Callable[[int, int], None]], None],
+    ) -> None:
+        self._directory = directory
+        self._embedder = embedder
+        self._install = install
+        self._lock = threading.Lock()  # guards `_library`
+        self._library: Library | None = None
+        self._tokenizer: Tokenizer | None = None
+        self._searching = ThreadPoolExecutor(1, thread_name_prefix="pravaha-sources")
+        self._indexing = ThreadPoolExecutor(1, thread_name_prefix="pravaha-index")
+        self._stopping = threading.Event()
+        self._wakers: list[Callable[[], None]] = []
+        self._listing: Future[tuple[CollectionView, ...]] | None = None
+        self._job: IndexJob | None = None
+        self.collections: tuple[CollectionView, ...] | None = None
+
+    def on_wake(self, callback: Callable[[], None]) -> None:
+        """Call `callback`, on any thread, after anything has changed."""
+        self._wakers.append(callback)
+
+    @property
+    def job(self) -> IndexJob | None:
+        """What is being added or removed now; None if nothing is."""
+        return self._job
+
+    @property
+    def has_model(self) -> bool:
+        """Whether the embedding model is installed, without which nothing can be added."""
+        return self._embedder.installed
+
+    # Collections.
+
+    def refresh(self) -> "Future[tuple[CollectionView, ...]]":
+        """Read the list of collections, which `collections` then is."""
+        if self._listing is None or self._listing.done():
+            self._listing = self._search_thread(self._list)
+        return self._listing
+
+    def create(self, name: str) -> "Future[None]":
+        """Create an empty collection. Fails with one sentence if the name is malformed or taken."""
+        return self._index_thread(lambda: self._create(name))
+
+    def add(self, name: str, paths: Sequence[str]) -> "Future[AddReport]":
+        """Add files and folders. `job` is the progress; `cancel` ends it, and what is stored stays.
+
+        The same call goes on where an earlier one was interrupted.
+        """
+        return self._index_thread(lambda: self._add(name, paths))
+
+    def remove(self, name: str, path: str | None = None) -> "Future[int]":
+        """Delete a collection, or the documents of a path in it; the number of documents."""
+        return self._index_thread(lambda: self._remove(name, path))
+
+    def fetch_model(self) -> "Future[None]":
+        """Fetch the embedding model; `job` is the progress."""
+        return self._index_thread(self._fetch_model)
+
+    def cancel(self) -> None:
+        """End what is being added, at the next batch."""
+        self._stopping.set()
+
+    def documents(self, name: str) -> "Future[tuple[DocumentView, ...]]":
+        """The documents of a collection, those that cannot be read first."""
+        return self._search_thread(lambda: self._documents(name))
+
+    def open(
+        self, passage: StoredPassage, cited: tuple[int, int] | None
+    ) -> "Future[OpenedPassage]":
+        """A passage with the text around it; see `open_passage`."""
+        return self._search_thread(lambda: self._open(passage, cited))
+
+    # PassageSource.
+
+    def find(
+        self,
+        names: Sequence[str],
+        question: str,
+        *,
+        earlier: Sequence[str],
+        model: ModelInfo | None,
+        room: int | None,
+    ) -> "Future[FoundPassages]":
+        """See `PassageSource.find`."""
+        chosen, before = tuple(names), tuple(earlier)
+        small = model is not None and model.parameters < SMALL_MODEL_PARAMETERS
+        return self._search_thread(
+            lambda: self._find(chosen, query_of(question, before), room, small=small)
+        )
+
+    def grammar(self, found: FoundPassages) -> Grammar | None:
+        """See `PassageSource.grammar`."""
+        if not found.count:
+            return Grammar.choice([NOT_FOUND])
+        from engine.retrieval.answering.citation_grammar import citation_grammar
+
+        return citation_grammar(found.count)
+
+    def check(self, answer: str, found: FoundPassages) -> "Future[CheckedAnswer]":
+        """See `PassageSource.check`."""
+        return self._search_thread(lambda: self._check(answer, load_passages(found.passages)))
+
+    def close(self) -> None:
+        """End what is being added, and wait for it. Idempotent."""
+        self.cancel()
+        for pool in (self._searching, self._indexing):
+            pool.shutdown(wait=True, cancel_futures=True)
+        if self._library is not None:
+            self._library.close()
+            self._library = None
+
+    # Threads.
+
+    def _search_thread(self, work: Callable[[], T]) -> "Future[T]":
+        return self._on(self._searching, work)
+
+    def _index_thread(self, work: Callable[[], T]) -> "Future[T]":
+        def job() -> T:
+            self._stopping.clear()
+            try:
+                return work()
+            finally:
+                self._job = None
+                self.collections = None
+
+        return self._on(self._indexing, job)
+
+    def _on(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> "Future[T]":
+        try:
+            future = pool.submit(work)
+        except RuntimeError:  # closed
+            future = Future()
+            future.set_exception(EngineUnavailable("The collections are closed."))
+        future.add_done_callback(lambda _: self._wake())
+        return future
+
+    def _wake(self) -> None:
+        for callback in self._wakers:
+            callback()
+
+    # On the threads.
+
+    def _opened(self) -> "Library":
+        from engine.retrieval.library.library import Library
+
+        with self._lock:
+            if self._library is None:
+                self._library = Library(self._directory, self._embedder)
+            return self._library
+
+    def _list(self) -> tuple[CollectionView, ...]:
+        if not self._directory.exists():
+            self.collections = ()
+            return ()
+        library = self._opened()
+        found = []
+        for record in library.collections():
+            counts = library.open(record.name).counts
+            found.append(
+                CollectionView(record.name, counts.documents, counts.chunks, counts.failed)
+            )
+        self.collections = tuple(found)
+        return self.collections
+
+    def _create(self, name: str) -> None:
+        self._opened().create(name)
+
+    def _add(self, name: str, paths: Sequence[str]) -> "AddReport":
+        collection = self._opened().open(name)
+        self._show(IndexJob(name, "adding"))
+
+        def progress(now: "IndexProgress") -> None:
+            self._show(
+                IndexJob(
+                    name,
+                    "adding",
+                    now.files_done,
+                    now.files,
+                    now.chunks,
+                    now.failed,
+                    now.chunks_per_s,
+                    now.seconds_left,
+                )
+            )
+
+        return collection.add(paths, progress=progress, cancelled=self._stopping.is_set)
+
+    def _remove(self, name: str, path: str | None) -> int:
+        library = self._opened()
+        self._show(IndexJob(name, "removing"))
+        collection = library.open(name)
+        if path is not None:
+            return collection.remove(path)
+        count = len(collection.documents())
+        library.remove(name)
+        return count
+
+    def _fetch_model(self) -> None:
+        self._show(IndexJob("", "downloading"))
+        self._install(lambda done, total: self._show(IndexJob("", "downloading", done, total)))
+
+    def _show(self, job: IndexJob) -> None:
+        self._job = job
+        self._wake()
+
+    def _documents(self, name: str) -> tuple[DocumentView, ...]:
+        found = [
+            DocumentView(one.path, one.chunks, (one.reason or "") if one.status == "failed" else "")
+            for one in self._opened().open(name).documents()
+        ]
+        return tuple(sorted(found, key=lambda one: (not one.problem, one.path)))
+
+    def _open(self, passage: StoredPassage, cited: tuple[int, int] | None) -> OpenedPassage:
+        section = self._section(passage) if passage.spans_of == "text" else None
+        return open_passage(passage, cited, section=section)
+
+    def _section(self, passage: StoredPassage) -> Section | None:
+        """The section of extracted text around a passage, if its document is still there."""
+        try:
+            collection = self._opened().open(passage.collection)
+            chunk = collection.passage(passage.chunk_id)
+            if chunk is None or chunk.file != passage.file:
+                return None
+            return Section(collection.section(chunk).encode(), chunk.section_start)
+        except PravahaError:
+            return None
+
+    def _find(
+        self, names: Sequence[str], query: str, room: int | None, *, small: bool
+    ) -> FoundPassages:
+        from engine.retrieval.answering.answerer import DEFAULT_K, MAX_PASSAGE_TOKENS
+        from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence
+        from engine.retrieval.answering.fitting import fit_sources
+
+        library = self._opened()
+        found: list[Passage] = []
+        origin: dict[int, Collection] = {}  # by chunk id, which is unique in the library
+        for name in names:
+            try:
+                collection = library.open(name)
+            except UnknownCollection as error:
+                raise InvalidRequest(
+                    f"{error} /sources detach {name} goes on without it."
+                ) from error
+            results = collection.search(query, k=DEFAULT_K)
+            found += results
+            origin |= {one.chunk_id: collection for one in results}
+        # Scores of different collections cannot be compared: the best of each come first.
+        found.sort(key=lambda one: one.rank)
+        if evidence(found) < MIN_EVIDENCE:
+            return FoundPassages(_NOTHING, dump_passages(()), 0)
+        budget = MAX_PASSAGE_TOKENS if room is None else min(room, MAX_PASSAGE_TOKENS)
+        sources = fit_sources(
+            found[:DEFAULT_K],
+            self._count_tokens,
+            budget=budget,
+            section=lambda one: origin[one.chunk_id].section(one),
+        )
+        names_of = {chunk: collection.name for chunk, collection in origin.items()}
+        return found_passages(sources, names_of, small=small)
+
+    def _count_tokens(self, text: str) -> int:
+        """About the length of a text in tokens of the generating model, which this thread must not ask."""
+        if self._tokenizer is None:
+            self._tokenizer = self._embedder.tokenizer()
+        return int(len(self._tokenizer.encode(text).ids) * _TOKENS_PER_TOKEN)
+
+    def _check(self, answer: str, passages: Sequence[StoredPassage]) -> CheckedAnswer:
+        from engine.retrieval.answering.verification import verify
+
+        by_number = {one.n: one for one in passages}
+        verified = verify(answer, [_source(one) for one in passages], self._embed)
+        citations = [
+            StoredCitation(
+                citation.n,
+                True,
+                by_number[citation.n].start if quote.start is None else quote.start,
+                by_number[citation.n].end if quote.end is None else quote.end,
+            )
+            for citation in verified.citations
+            for quote in citation.quotes
+        ]
+        citations += [StoredCitation(one.n, False, 0, 0) for one in verified.dropped]
+        return CheckedAnswer(verified.text, dump_citations(citations))
+
+    def _embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        return self._embedder.submit(texts, truncate=_LONGEST_TEXT).result().vectors
+
+
+def query_of(question: str, earlier: Sequence[str]) -> str:
+    """What is searched for: the question without names of collections, after the one that it refers to."""
+    from engine.retrieval.answering.follow_up import standalone_query
+
+    asked, *before = (" ".join(_MENTION.sub(" ", one).split()) for one in (question, *earlier[-1:]))
+    history: list[ChatMessage] = [{"role": "user", "content": one} for one in before]
+    return standalone_query(asked, history) or question
+
+
+def found_passages(
+    sources: "Sequence[Source]", collections: Mapping[int, str], *, small: bool
+) -> FoundPassages:
+    """Sources as the model reads them and as they are stored.
+
+    Args:
+        sources: numbered from 1, at least one.
+        collections: the name of the collection of each chunk.
+        small: whether a small model reads them.
+    """
+    from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, passage_block
+
+    before = f"{SHORT_INSTRUCTION if small else INSTRUCTION}\n\n"
+    stored = [
+        _stored(
+            collections[source.passage.chunk_id],
+            source,
+            len(before) + len(passage_block(sources[: source.n])),
+        )
+        for source in sources
+    ]
+    context = f"{before}{passage_block(sources)}\n\nQuestion: "
+    return FoundPassages(context, dump_passages(stored), len(stored))
+
+
+def _stored(collection: str, source: "Source", prompt_end: int) -> StoredPassage:
+    passage = source.passage
+    return StoredPassage(
+        n=source.n,
+        collection=collection,
+        chunk_id=passage.chunk_id,
+        file=passage.file,
+        title=passage.title or "",
+        start=source.start,
+        end=source.end,
+        spans_of=passage.spans_of,
+        text=source.text,
+        tokens=passage.tokens,
+        headings=passage.heading_path,
+        page=passage.page,
+        line=passage.line,
+        rank=passage.rank,
+        score=passage.score,
+        prompt_end=prompt_end,
+    )
+
+
+def _source(stored: StoredPassage) -> "Source":
+    """A stored passage as the check takes it."""
+    from engine.retrieval.answering.source import Source
+    from engine.retrieval.api.passage import Passage
+
+    passage = Passage(
+        chunk_id=stored.chunk_id,
+        document_id=0,
+        file=stored.file,
+        title=stored.title or None,
+        start=stored.start,
+        end=stored.end,
+        spans_of=stored.spans_of,
+        text=stored.text,
+        tokens=stored.tokens,
+        heading_path=stored.headings,
+        section_start=stored.start,
+        section_end=stored.end,
+        page=stored.page,
+        line=stored.line,
+        rank=stored.rank,
+        score=stored.score,
+    )
+    return Source(stored.n, passage, stored.text, stored.start, stored.end)
+
+
+def build_added(name: str, report: "AddReport") -> str:
+    """What adding did, in one sentence."""
+    stored = report.added + report.updated
+    parts = [f"{stored} document{'' if stored == 1 else 's'} added to {name}"]
+    if report.unchanged:
+        parts.append(f"{report.unchanged} unchanged")
+    if report.removed:
+        parts.append(f"{report.removed} gone")
+    failed = len(report.failed)
+    if failed:
+        parts.append(f"{failed} cannot be read (/sources shows why)")
+    stopped = " Stopped: the same command goes on from there." if report.cancelled else ""
+    return f"{', '.join(parts)}.{stopped}"

@@ -1,0 +1,405 @@
+"""Collections of documents on the screen: `/sources`, `@NAME`, the sources pane, and opening citations.
+
+What reads or writes files runs on the threads of `SourceLibrary`; its futures are awaited by workers, so
+that the screen and the answers go on.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.runtime.source_library import SourceLibrary, build_added
+from app.runtime.source_views import CollectionView, DocumentView
+from app.runtime.stored_passages import (
+    StoredCitation,
+    StoredPassage,
+    load_citations,
+    load_passages,
+)
+from app.slash.sources import SourcesCall, mentioned, read_sources, without_mentions
+from app.tui.passage_residency import PassageResidency
+from app.tui.view.citations import build_cited, build_found, cited_numbers
+from app.tui.view.sources import Prefix, SourcesState, build_job_hint
+from app.tui.view.spans import Line
+from app.tui.widgets.confirm import ConfirmScreen
+from app.tui.widgets.sources_passage import PassageScreen, ShownPassage
+from engine.api.errors import InvalidRequest, PravahaError
+from engine.conversations.tree import NodeKind, NodeView
+
+if TYPE_CHECKING:
+    from app.tui.app import PravahaApp
+
+_NOT_SUPPORTED = (
+    "this passage does not support the sentence that cited it: the citation was dropped"
+)
+_NO_SOURCES = "There are no collections here: a replay has none."
+
+
+class SourceActions:
+    """Keys and commands for sources; also what the pane reads.
+
+    Args:
+        library: None in a replay.
+    """
+
+    def __init__(self, app: "PravahaApp", library: SourceLibrary | None) -> None:
+        self._app = app
+        self._library = library
+        self._residency = PassageResidency(app.session, app.client)
+        self._documents: dict[str, Future[tuple[DocumentView, ...]]] = {}
+        self._collections: Future[tuple[CollectionView, ...]] | None = None
+        if library is not None:
+            library.on_wake(lambda: app.frame_clock.wake())
+
+    # Names.
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the collections, as far as they are known; begins to read them."""
+        if self._library is None:
+            return ()
+        if self._library.collections is None:
+            self._library.refresh()
+        return tuple(one.name for one in self._library.collections or ())
+
+    @property
+    def job_hint(self) -> str:
+        """What is being done to a collection, for the status bar; empty if nothing is."""
+        return "" if self._library is None else build_job_hint(self._library.job)
+
+    # Commands.
+
+    async def run(self, argument: str) -> None:
+        """`/sources …`; see `read_sources`.
+
+        Raises:
+            PravahaError: one sentence.
+        """
+        call = read_sources(argument)
+        match call.action:
+            case None:
+                self._app.action_pane("sources")
+            case "create":
+                await asyncio.wrap_future(self._required().create(call.name))
+                self._app.notify_safely(
+                    f"{call.name} is empty: /sources add {call.name} PATH fills it."
+                )
+            case "add":
+                self._work(self._add(call))
+            case "attach":
+                await self.attach(call.name)
+            case "detach":
+                self._detach(call.name)
+            case "remove":
+                self._ask_to_remove(call)
+            case "show":
+                self._open_of_last(int(call.name))
+            case "stop":
+                self.stop()
+
+    async def _add(self, call: SourcesCall) -> None:
+        library = self._required()
+        if not library.has_model:
+            self._ask_for_model(call)
+            return
+        report = await asyncio.wrap_future(library.add(call.name, call.paths))
+        self._documents.pop(call.name, None)
+        self._app.notify_safely(
+            build_added(call.name, report), "warning" if report.failed else "information"
+        )
+
+    def _ask_for_model(self, call: SourcesCall) -> None:
+        """Offer to download the embedding model, then add."""
+
+        async def fetch() -> None:
+            await asyncio.wrap_future(self._required().fetch_model())
+            await self._add(call)
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._work(fetch())
+            else:
+                self._app.notify_safely(
+                    "Nothing was added: run `pravaha models add minilm` to install the embedding model."
+                )
+
+        self._app.open_dialog(
+            ConfirmScreen(
+                "Download it now (91 MB)?",
+                "Documents need the embedding model, which is not installed.",
+            ),
+            answered,
+        )
+
+    async def attach(self, name: str) -> None:
+        """Answer the next messages of the branch from a collection.
+
+        Raises:
+            InvalidRequest: there is none of this name.
+        """
+        known = await self._known()
+        if name not in known:
+            listed = f" There are: {', '.join(known)}." if known else ""
+            raise InvalidRequest(f"There is no collection {name}.{listed}")
+        attached = self._app.session.attach_source(name)
+        self._app.notify_safely(
+            f"{name} is attached: answers of this branch are taken from it."
+            if attached
+            else f"{name} is attached to this branch already."
+        )
+        self._app.draw_all()
+
+    def _detach(self, name: str) -> None:
+        if not self._app.session.detach_source(name):
+            raise InvalidRequest(f"{name} is not attached to this branch.")
+        self._app.notify_safely(f"{name} is no longer attached to this branch.")
+        self._app.draw_all()
+
+    async def toggle(self, name: str) -> None:
+        """Attach a collection to the branch, or detach it."""
+        if name in self._app.session.sources:
+            self._detach(name)
+        else:
+            await self.attach(name)
+
+    def _ask_to_remove(self, call: SourcesCall) -> None:
+        path = call.paths[0] if call.paths else None
+
+        async def remove() -> None:
+            count = await asyncio.wrap_future(self._required().remove(call.name, path))
+            self._documents.pop(call.name, None)
+            documents = f"{count} document{'' if count == 1 else 's'}"
+            self._app.notify_safely(f"{documents} of {call.name} deleted from the index.")
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._work(remove())
+
+        what = f"Delete {path} from {call.name}?" if path else f"Delete the collection {call.name}?"
+        self._app.open_dialog(ConfirmScreen(what, "Files are not touched."), answered)
+
+    def stop(self) -> None:
+        """Stop adding.
+
+        Raises:
+            InvalidRequest: nothing is being added.
+        """
+        library = self._required()
+        if library.job is None:
+            raise InvalidRequest("Nothing is being added.")
+        library.cancel()
+
+    # Sending.
+
+    async def takes(self, text: str) -> bool:
+        """Attach the collections that a message names; whether it says nothing else."""
+        if self._library is None or "@" not in text:
+            return False
+        try:
+            known = await self._known()
+        except PravahaError:
+            return False  # a file or a word with an @
+        names = mentioned(text, known)
+        for name in names:
+            self._app.session.attach_source(name)
+        if not names or without_mentions(text, names):
+            return False
+        self._app.notify_safely(
+            f"{', '.join(names)} attached: answers of this branch are taken from it."
+        )
+        self._app.draw_all()
+        return True
+
+    # The pane.
+
+    def read(self, unfolded: frozenset[str]) -> SourcesState:
+        """See `ReadsSources`."""
+        library = self._library
+        if library is None:
+            return SourcesState(problem=_NO_SOURCES)
+        problem = ""
+        if library.collections is None:
+            problem = _problem(self._collections)
+            if self._collections is None or (self._collections.done() and not problem):
+                self._collections = library.refresh()
+        answer, passages = self._last_passages()
+        citations = (
+            None if answer is None or answer.citations is None else load_citations(answer.citations)
+        )
+        numbers = () if answer is None else cited_numbers(answer.text, len(passages))
+        return SourcesState(
+            collections=library.collections,
+            attached=self._app.session.sources,
+            documents={name: self._documents_of(library, name) for name in unfolded},
+            job=library.job,
+            problem=problem,
+            passages=passages,
+            citations=citations,
+            cited=frozenset(numbers),
+            prefixes=self._prefixes(passages),
+        )
+
+    def _documents_of(self, library: SourceLibrary, name: str) -> tuple[DocumentView, ...] | None:
+        future = self._documents.get(name)
+        if future is None:
+            future = self._documents[name] = library.documents(name)
+        if not future.done():
+            return None
+        return () if future.exception() is not None else future.result()
+
+    def _last_passages(self) -> tuple[NodeView | None, Sequence[StoredPassage]]:
+        """The selected answer, else the last one, and the passages that it was given."""
+        session = self._app.session
+        answer = self._answer()
+        if answer is None:
+            return None, ()
+        found = session.passages_of(answer.id)
+        return answer, () if found is None else load_passages(found.passages)
+
+    def _prefixes(self, passages: Sequence[StoredPassage]) -> Mapping[int, Prefix]:
+        answer = self._answer()
+        if not passages or answer is None or answer.parent_id is None:
+            return {}
+        found = self._app.session.passages_of(answer.id)
+        if found is None:
+            return {}
+        return self._residency.prefixes(answer.parent_id, found.context, passages)
+
+    def _answer(self) -> NodeView | None:
+        session = self._app.session
+        selected = self._app.selected_node
+        path = session.path()
+        if selected is not None and (view := session.view(selected)).kind is NodeKind.ASSISTANT:
+            return view
+        return next((one for one in reversed(path) if one.kind is NodeKind.ASSISTANT), None)
+
+    # Messages.
+
+    def rows_below(self, node: NodeView) -> list[Line]:
+        """The rows below a message: how many passages were found for it, or what it cites."""
+        if node.n_passages is None:
+            return []
+        found = self._app.session.passages_of(node.id)
+        passages = () if found is None else load_passages(found.passages)
+        glyphs = self._app.glyphs
+        if node.kind is NodeKind.USER:
+            names = tuple(dict.fromkeys(one.collection for one in passages))
+            return build_found(names, node.n_passages, glyphs)
+        citations = None if node.citations is None else load_citations(node.citations)
+        numbers = cited_numbers(node.text, node.n_passages)
+        return build_cited(node.id, passages, numbers, citations, glyphs)
+
+    # Opening passages.
+
+    def open_cited(self) -> None:
+        """Open the passages that the selected answer cites, else those of the last one.
+
+        Raises:
+            InvalidRequest: it cites none.
+        """
+        answer, passages = self._last_passages()
+        numbers = () if answer is None else cited_numbers(answer.text, len(passages))
+        if answer is None or not numbers:
+            raise InvalidRequest("The answer cites no passage.")
+        self._open(answer, passages, numbers, numbers[0])
+
+    def open_citation(self, citation: str) -> None:
+        """Open a passage that an answer cites.
+
+        Args:
+            citation: the id of the answer, a slash, and the number of the passage.
+        """
+        node_id, _, number = citation.rpartition("/")
+        answer = self._app.session.view(node_id)
+        found = self._app.session.passages_of(node_id)
+        passages = () if found is None else load_passages(found.passages)
+        self._open(answer, passages, cited_numbers(answer.text, len(passages)), int(number))
+
+    def open_number(self, number: int) -> None:
+        """Open a passage of the pane: `n` goes on to the next one of the list."""
+        answer, passages = self._last_passages()
+        if answer is not None:
+            self._open(answer, passages, [one.n for one in passages], number)
+
+    def _open_of_last(self, number: int) -> None:
+        answer, passages = self._last_passages()
+        if answer is None or all(one.n != number for one in passages):
+            raise InvalidRequest(f"The last answer was given no passage {number}.")
+        self._open(answer, passages, [one.n for one in passages], number)
+
+    def _open(
+        self,
+        answer: NodeView,
+        passages: Sequence[StoredPassage],
+        numbers: Sequence[int],
+        number: int,
+    ) -> None:
+        library = self._required()
+        by_number = {one.n: one for one in passages}
+        citations = load_citations(answer.citations)
+        shown = [_shown(by_number[n], citations) for n in numbers if n in by_number]
+        at = next((at for at, one in enumerate(shown) if one.passage.n == number), None)
+        if at is None:
+            raise InvalidRequest(f"The passage [{number}] is not stored with this answer.")
+
+        def read(screen: PassageScreen, one: ShownPassage) -> None:
+            async def text() -> None:
+                opened = await asyncio.wrap_future(library.open(one.passage, one.cited))
+                screen.show_text(one, opened)
+
+            self._work(text())
+
+        self._app.open_dialog(
+            PassageScreen(
+                shown, at, self._app.glyphs, read=read, copy=self._app.copy_text, edit=self._edit
+            )
+        )
+
+    def _edit(self, passage: StoredPassage) -> None:
+        """Open a document in the editor, at the line of the passage."""
+        file = Path(passage.file)
+        if file.is_file():
+            self._app.run_worker(
+                self._app.guarded(self._edit_file(file, passage.line)), exit_on_error=False
+            )
+        else:
+            self._app.notify_safely(f"There is no file {file} any more.", "warning")
+
+    async def _edit_file(self, file: Path, line: int) -> None:
+        self._app.files.edit_file(file, line)
+
+    # Internal.
+
+    def _required(self) -> SourceLibrary:
+        if self._library is None:
+            raise InvalidRequest(_NO_SOURCES)
+        return self._library
+
+    async def _known(self) -> tuple[str, ...]:
+        library = self._required()
+        if library.collections is None:
+            await asyncio.wrap_future(library.refresh())
+        return self.names
+
+    def _work(self, work: Coroutine[object, object, None]) -> None:
+        """Run on the event loop without waiting; an error is a notification."""
+        self._app.run_worker(self._app.guarded(work), group="sources", exit_on_error=False)
+
+
+def _shown(passage: StoredPassage, citations: Sequence[StoredCitation]) -> ShownPassage:
+    own = [one for one in citations if one.n == passage.n]
+    supported = [one for one in own if one.supported]
+    if own and not supported:
+        return ShownPassage(passage, None, _NOT_SUPPORTED)
+    cited = (supported[0].start, supported[0].end) if supported else None
+    return ShownPassage(passage, cited)
+
+
+def _problem(reading: "Future[tuple[CollectionView, ...]] | None") -> str:
+    """Why the collections could not be read; empty if that is not known, or they can."""
+    if reading is None or not reading.done() or reading.cancelled():
+        return ""
+    error = reading.exception()
+    return "" if error is None else str(error)

@@ -1,0 +1,230 @@
+"""`SourceLibrary` over real collections and the real embedding model."""
+
+import json
+from concurrent.futures import wait
+
+import pytest
+
+from app.runtime.source_library import NOT_FOUND, SourceLibrary, build_added, query_of
+from app.runtime.stored_passages import StoredCitation, load_citations, load_passages
+from engine.api.errors import EngineUnavailable, InvalidRequest, ModelNotFound
+from engine.embedding.embedder import Embedder
+from engine.models.demo import MINILM
+from engine.models.store import ModelStore
+from tests.fakes.fake_client import MODEL
+from tests.fakes.fake_sources import Report
+
+HARBOUR = "# Velmora\n\nThe lighthouse of Velmora is 43 metres high. Its lamp burns whale oil.\n"
+BRIDGE = "# Tarn\n\nThe bridge of Tarn has nine arches and was finished in 1904.\n"
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    path = ModelStore().add(MINILM.name).path
+    embedder = Embedder(lambda: path)
+    yield embedder
+    embedder.close()
+
+
+@pytest.fixture
+def library(tmp_path, embedder):
+    library = SourceLibrary(tmp_path / "retrieval", embedder, install=lambda report: None)
+    yield library
+    library.close()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    (folder / "harbour.md").write_text(HARBOUR)
+    (folder / "bridge.md").write_text(BRIDGE)
+    return folder
+
+
+def fill(library, name, *paths):
+    library.create(name).result()
+    return library.add(name, [str(one) for one in paths]).result()
+
+
+def find(library, question, *names, earlier=(), model=MODEL, room=2000):
+    return library.find(names, question, earlier=earlier, model=model, room=room).result()
+
+
+def test_a_library_without_collections_creates_no_file(library, tmp_path):
+    assert library.refresh().result() == ()
+    assert not (tmp_path / "retrieval").exists()
+
+
+def test_a_folder_is_added_and_listed(library, folder):
+    (folder / "picture.bin").write_bytes(bytes(range(256)) * 8)
+    jobs, woken = [], []
+    library.on_wake(lambda: (woken.append(1), jobs.append(library.job)))
+    report = fill(library, "papers", folder)
+    assert report.added == 2
+    (view,) = library.refresh().result()
+    assert (view.name, view.documents, view.chunks) == ("papers", 2, 2)
+    assert any(one is not None and one.doing == "adding" for one in jobs)
+    assert library.job is None
+    documents = library.documents("papers").result()
+    ready = [one.path for one in documents if not one.problem]
+    assert ready == [str(folder / "bridge.md"), str(folder / "harbour.md")]
+    if view.failed:
+        assert documents[0].problem
+
+
+def test_passages_are_found_marked_as_data_and_stored_with_their_spans(library, folder):
+    fill(library, "papers", folder)
+    found = find(library, "@papers How high is the lighthouse?", "papers")
+    first = load_passages(found.passages)[0]
+    assert first.file == str(folder / "harbour.md")
+    assert HARBOUR.encode()[first.start : first.end].decode() == first.text
+    assert "\n> The lighthouse of Velmora is 43 metres high." in found.context
+    assert found.context.endswith("\n\nQuestion: ")
+    assert found.context[: first.prompt_end].endswith("whale oil.")
+    assert found.count == len(load_passages(found.passages))
+
+
+def test_the_best_of_several_collections_come_first(library, folder):
+    fill(library, "harbours", folder / "harbour.md")
+    fill(library, "bridges", folder / "bridge.md")
+    found = find(library, "How many arches has the bridge of Tarn?", "harbours", "bridges")
+    passages = load_passages(found.passages)
+    assert {one.collection for one in passages} == {"harbours", "bridges"}
+    assert {one.rank for one in passages} == {1}
+
+
+def test_without_room_fewer_passages_are_taken(library, folder):
+    fill(library, "papers", folder)
+    assert find(library, "the lighthouse of Velmora", "papers").count == 2
+    assert find(library, "the lighthouse of Velmora", "papers", room=80).count == 1
+
+
+def test_a_question_that_the_documents_do_not_answer_can_only_be_answered_so(library, folder):
+    fill(library, "papers", folder)
+    found = find(library, "How do I bake sourdough bread?", "papers")
+    assert (found.count, json.loads(found.passages)) == (0, [])
+    assert json.loads(library.grammar(found).source) == [NOT_FOUND]
+
+
+def test_the_grammar_allows_existing_numbers_only(library, folder):
+    fill(library, "papers", folder)
+    found = find(library, "the lighthouse of Velmora", "papers")
+    assert r"1|2" in library.grammar(found).source
+
+
+def test_a_follow_up_is_searched_for_together_with_what_it_refers_to():
+    assert query_of("@docs How high is it?", ["@docs Where is the tower?"]) == (
+        "Where is the tower? How high is it?"
+    )
+    assert (
+        query_of("How do I bake sourdough bread?", ["Where?"]) == "How do I bake sourdough bread?"
+    )
+    assert query_of("@docs", []) == "@docs"
+
+
+def test_citations_are_checked_against_the_passages(library, folder):
+    fill(library, "papers", folder)
+    found = find(library, "How high is the lighthouse of Velmora?", "papers")
+    by_file = {one.file.rpartition("/")[2]: one for one in load_passages(found.passages)}
+    harbour, bridge = by_file["harbour.md"], by_file["bridge.md"]
+    right = f"The lighthouse of Velmora is 43 metres high. [{harbour.n}]"
+    checked = library.check(f"{right} It is made of gold bricks. [{bridge.n}]", found).result()
+    assert checked.text == f"{right} It is made of gold bricks. [unsupported]"
+    (kept,) = [one for one in load_citations(checked.citations) if one.supported]
+    words = HARBOUR.encode()[kept.start : kept.end].decode()
+    assert (kept.n, words) == (harbour.n, "The lighthouse of Velmora is 43 metres high.")
+    assert StoredCitation(bridge.n, False, 0, 0) in load_citations(checked.citations)
+
+
+def test_a_citation_opens_its_passage_in_the_document(library, folder):
+    fill(library, "papers", folder)
+    passages = load_passages(find(library, "How high is the lighthouse?", "papers").passages)
+    harbour = next(one for one in passages if one.file.endswith("harbour.md"))
+    opened = library.open(harbour, None).result()
+    assert "".join(piece.text for piece in opened.pieces) == HARBOUR
+
+
+def test_a_collection_that_is_gone_is_named_with_what_to_do(library, folder):
+    fill(library, "papers", folder)
+    library.remove("papers").result()
+    with pytest.raises(InvalidRequest, match="/sources detach papers goes on without it"):
+        find(library, "anything", "papers")
+
+
+def test_documents_are_removed_from_a_collection(library, folder):
+    fill(library, "papers", folder)
+    assert library.remove("papers", str(folder / "bridge.md")).result() == 1
+    assert [one.path for one in library.documents("papers").result()] == [
+        str(folder / "harbour.md")
+    ]
+
+
+def test_searching_goes_on_while_documents_are_added(library, folder, tmp_path):
+    fill(library, "papers", folder)
+    many = tmp_path / "many"
+    many.mkdir()
+    for number in range(12):
+        (many / f"{number}.txt").write_text(f"Letter {number} is about tulips.\n" * 4)
+    adding = library.add("papers", [str(many)])
+    assert find(library, "How high is the lighthouse?", "papers").count
+    assert adding.result().added == 12
+
+
+def test_adding_is_cancelled_and_goes_on_later(library, tmp_path):
+    many = tmp_path / "many"
+    many.mkdir()
+    for number in range(300):
+        (many / f"{number}.txt").write_text(f"Letter {number} is about tulips.\n")
+    library.create("letters").result()
+    library.on_wake(lambda: library.cancel() if library.job is not None else None)
+    first = library.add("letters", [str(many)]).result()
+    assert first.cancelled
+    assert first.added < 300
+    library._wakers.clear()
+    rest = library.add("letters", [str(many)]).result()
+    assert first.added + rest.added == 300
+
+
+def test_without_the_embedding_model_the_sentence_says_how_to_install_it(tmp_path, folder):
+    def missing():
+        raise ModelNotFound(
+            "The embedding model is not installed: run `pravaha models add minilm`."
+        )
+
+    embedder = Embedder(missing)
+    fetched = []
+    library = SourceLibrary(
+        tmp_path / "r", embedder, install=lambda report: fetched.append(report(1, 2))
+    )
+    assert not library.has_model
+    library.create("papers").result()
+    with pytest.raises(ModelNotFound, match="pravaha models add minilm"):
+        library.add("papers", [str(folder)]).result()
+    library.fetch_model().result()
+    assert fetched == [None]
+    library.close()
+    embedder.close()
+
+
+def test_after_closing_every_call_fails_with_a_sentence(library):
+    library.close()
+    refused = library.refresh()
+    wait([refused])
+    assert isinstance(refused.exception(), EngineUnavailable)
+
+
+@pytest.mark.parametrize(
+    ("report", "sentence"),
+    [
+        (Report(added=1), "1 document added to docs."),
+        (Report(added=2, updated=1, unchanged=4), "3 documents added to docs, 4 unchanged."),
+        (Report(failed=["x"]), "0 documents added to docs, 1 cannot be read (/sources shows why)."),
+        (
+            Report(added=5, cancelled=True),
+            "5 documents added to docs. Stopped: the same command goes on from there.",
+        ),
+    ],
+)
+def test_what_adding_did_is_one_sentence(report, sentence):
+    assert build_added("docs", report) == sentence

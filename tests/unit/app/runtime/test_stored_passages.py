@@ -1,0 +1,46 @@
+"""Passages and citations as JSON, also of other versions and of strangers."""
+
+import json
+
+import pytest
+
+from app.runtime.stored_passages import (
+    StoredCitation,
+    dump_citations,
+    dump_passages,
+    load_citations,
+    load_passages,
+)
+from tests.fakes.fake_sources import passage
+
+PASSAGE = passage(1, "The text — with “signs”.")
+
+
+def test_what_is_written_is_read():
+    scanned = passage(2, "日本", page=3, spans_of="text", headings=())
+    assert load_passages(dump_passages([PASSAGE, scanned])) == (PASSAGE, scanned)
+    citations = (StoredCitation(1, True, 5, 9), StoredCitation(2, False, 0, 0))
+    assert load_citations(dump_citations(citations)) == citations
+
+
+@pytest.mark.parametrize("text", [None, "", "no json", "{}", "3", "null", "[1, [], {}]"])
+def test_what_is_no_list_of_passages_holds_none(text):
+    assert load_passages(text) == ()
+    assert load_citations(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("start", -1), ("start", True), ("end", "9"), ("spans_of", "web"), ("headings", 3), ("score", "x"),
+     ("page", "one")],
+)  # fmt: skip
+def test_an_invalid_passage_is_left_out_and_the_others_stay(field, value):
+    (entry,) = json.loads(dump_passages([PASSAGE]))
+    text = json.dumps([entry | {field: value}, entry])
+    assert load_passages(text) == (PASSAGE,)
+
+
+def test_a_passage_without_a_field_is_left_out():
+    (entry,) = json.loads(dump_passages([PASSAGE]))
+    del entry["file"]
+    assert load_passages(json.dumps([entry])) == ()

@@ -1,0 +1,84 @@
+"""The argument of `/sources`, and names of collections in messages."""
+
+import pytest
+
+from app.slash.sources import (
+    SourcesCall,
+    complete_source,
+    mentioned,
+    read_sources,
+    without_mentions,
+)
+from engine.api.errors import InvalidRequest
+
+NAMES = ("docs", "notes-2")
+
+
+@pytest.mark.parametrize(
+    ("argument", "call"),
+    [
+        ("", SourcesCall()),
+        ("create docs", SourcesCall("create", "docs")),
+        ("add docs a.md b", SourcesCall("add", "docs", ("a.md", "b"))),
+        ('add docs "my notes/*.md"', SourcesCall("add", "docs", ("my notes/*.md",))),
+        ("attach docs", SourcesCall("attach", "docs")),
+        ("detach docs", SourcesCall("detach", "docs")),
+        ("remove docs", SourcesCall("remove", "docs")),
+        ("remove docs a.md", SourcesCall("remove", "docs", ("a.md",))),
+        ("show 3", SourcesCall("show", "3")),
+        ("stop", SourcesCall("stop")),
+    ],
+)
+def test_a_call_is_read(argument, call):
+    assert read_sources(argument) == call
+
+
+@pytest.mark.parametrize(
+    ("argument", "sentence"),
+    [
+        ("frobnicate docs", "/sources takes nothing, create NAME"),
+        ("create", "/sources takes nothing"),
+        ("create a b", "/sources takes nothing"),
+        ("add docs", "/sources takes nothing"),
+        ("remove docs a b", "/sources takes nothing"),
+        ("stop docs", "/sources takes nothing"),
+        ("show first", "takes the number of a citation"),
+        ('add docs "a', "A quote in the paths is not closed."),
+    ],
+)
+def test_another_form_is_refused_with_a_sentence(argument, sentence):
+    with pytest.raises(InvalidRequest, match=sentence):
+        read_sources(argument)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("@docs what is it?", ("docs",)),
+        ("what does @notes-2 say, and @docs?", ("notes-2", "docs")),
+        ("@docs @docs", ("docs",)),
+        ("mail me@docs", ()),
+        ("@docs/a.md", ()),
+        ("@other", ()),
+    ],
+)
+def test_known_names_are_found_in_a_message(text, names):
+    assert mentioned(text, NAMES) == names
+
+
+def test_a_name_that_is_also_a_file_stands_for_the_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").write_text("x")
+    assert mentioned("@docs", NAMES) == ()
+
+
+def test_what_a_message_says_besides_the_names():
+    assert without_mentions(" @docs  @notes-2 ", NAMES) == ""
+    assert without_mentions("@docs why @me", NAMES) == "why @me"
+
+
+def test_a_name_is_completed_after_an_at_sign():
+    assert complete_source("see @", NAMES) == ["see @docs", "see @notes-2"]
+    assert complete_source("@no", NAMES) == ["@notes-2"]
+    assert complete_source("a@no", NAMES) == []
+    assert complete_source("@docs ", NAMES) == []

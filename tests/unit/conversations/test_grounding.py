@@ -1,0 +1,354 @@
+"""Branches with sources: passages are found, stored with the message, cited and checked."""
+
+import sqlite3
+
+import pytest
+
+from engine.api.errors import ModelNotFound
+from engine.api.generation_defaults import GenerationDefaults
+from engine.api.snapshot import EngineState
+from engine.conversations.errors import MessageTooLong
+from engine.conversations.export import export_json
+from engine.conversations.passage_source import CheckedAnswer
+from engine.conversations.session import TreeSession
+from engine.conversations.store import Store
+from engine.conversations.tree import NodeStatus
+from tests.fakes.chat_toys import ToyClient
+from tests.fakes.fake_passages import FakePassages, found
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store.open(tmp_path / "conversations.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def client():
+    return ToyClient()
+
+
+@pytest.fixture
+def source():
+    return FakePassages()
+
+
+@pytest.fixture
+def session(store, client, source):
+    return TreeSession(store, client, stop_repetition=False, passages=source)
+
+
+def ask(session, client, source, text, answer, *passages):
+    """Send a message on a branch with sources, find passages for it and answer it; the answer's id."""
+    session.send(text)
+    source.searches[-1].finish(*passages)
+    session.pump()
+    client.write(answer, eos=True)
+    session.pump()
+    return session.head
+
+
+def prompt(client, at=-1):
+    return client.detokenize(client.requests[at].prompt_ids)
+
+
+def reopened(session, store, client, source=None):
+    store.flush()
+    other = TreeSession(store, client, passages=source)
+    other.open_tree(session.tree_id)
+    return other
+
+
+def test_a_message_waits_for_its_passages_and_is_answered_from_them(session, client, source):
+    session.attach_source("docs")
+    session.send("where?")
+    search = source.searches[0]
+    assert (search.names, search.question, search.earlier) == (("docs",), "where?", ())
+    assert search.room == 4096 // 2
+    session.pump()
+    assert client.requests == []
+    assert session.generating
+    search.finish("Here.", "There.")
+    deltas = session.pump()
+    question, answer = session.path()
+    assert [one.node_id for one in deltas] == [question.id, answer.id]
+    assert "[1] Here.\n[2] There.\n\nwhere?" in prompt(client)
+    assert client.requests[0].sampling.grammar.source == "cites up to 2"
+    assert (question.text, question.n_passages, answer.n_passages) == ("where?", 2, 2)
+
+
+def test_the_first_answer_to_passages_is_greedy_and_further_ones_are_sampled(
+    session, client, source
+):
+    session.attach_source("docs")
+    client.generation_defaults = GenerationDefaults(temperature=0.7, repetition_penalty=1.2)
+    ask(session, client, source, "where?", "there [1]", "Here.")
+    session.regenerate()
+    first, second = (request.sampling for request in client.requests)
+    assert (first.temperature, first.repetition_penalty, first.stop) == (0.0, 1.0, ("\n\n",))
+    assert (second.temperature, second.repetition_penalty, second.stop) == (0.7, 1.2, ())
+
+
+def test_sampling_parameters_of_the_user_apply_to_answers_from_passages(session, client, source):
+    session.attach_source("docs")
+    session.change_sampling({"temperature": 0.9})
+    ask(session, client, source, "where?", "there [1]", "Here.")
+    assert client.requests[0].sampling.temperature == 0.9
+
+
+def test_without_sources_nothing_is_searched_and_no_grammar_applies(session, client, source):
+    session.send("hello")
+    assert source.searches == []
+    assert client.requests[0].sampling.grammar is None
+
+
+def test_the_next_prompt_begins_with_the_last_one_passages_included(session, client, source):
+    session.attach_source("docs")
+    ask(session, client, source, "one?", "1", "First.")
+    ask(session, client, source, "two?", "2", "Second.")
+    assert source.searches[1].earlier == ("one?",)
+    before, after = (request.prompt_ids for request in client.requests)
+    assert after[: len(before)] == before
+    assert "First." in prompt(client)
+    assert "Second." in prompt(client)
+
+
+def test_passages_survive_a_restart_and_are_not_sought_again(session, store, client, source):
+    session.attach_source("docs")
+    answer = ask(session, client, source, "where?", "there [1]", "Here.")
+    before = client.requests[0].prompt_ids
+    fresh = FakePassages()
+    other = reopened(session, store, client, fresh)
+    assert other.sources == ("docs",)
+    assert other.passages_of(answer) == found("Here.")
+    other.regenerate()
+    assert fresh.searches == []
+    assert client.requests[-1].prompt_ids == before
+    assert client.requests[-1].sampling.grammar.source == "cites up to 1"
+
+
+def test_a_fork_keeps_its_sources_and_detaching_there_leaves_the_other_branch(
+    session, store, client, source
+):
+    session.attach_source("docs")
+    first = ask(session, client, source, "one?", "1", "First.")
+    ask(session, client, source, "two?", "2", "Second.")
+    main = session.head
+    session.branches.fork(first)
+    assert session.sources == ("docs",)
+    session.detach_source("docs")
+    session.attach_source("other")
+    assert session.sources == ("other",)
+    session.branches.adopt(main)
+    assert session.sources == ("docs",)
+    assert reopened(session, store, client).tree.sources_after(first) == ("other",)
+
+
+def test_attaching_can_be_undone_and_is_not_done_twice(session, client, source):
+    session.send("hello")
+    client.write("hi", eos=True)
+    session.pump()
+    assert session.attach_source("docs")
+    assert not session.attach_source("docs")
+    assert session.undo() == "attach docs"
+    assert session.sources == ()
+    assert session.redo() == "attach docs"
+    assert session.sources == ("docs",)
+    assert not session.detach_source("none")
+
+
+def test_sources_attached_to_an_empty_conversation_are_saved_with_its_first_message(
+    session, store, client, source
+):
+    session.attach_source("docs")
+    ask(session, client, source, "one?", "1", "First.")
+    assert reopened(session, store, client).sources == ("docs",)
+
+
+def test_the_answers_side_by_side_share_one_search(session, client, source):
+    session.attach_source("docs")
+    ask(session, client, source, "one?", "1", "First.")
+    session.branches.edit(session.path()[0].id, "uno?")
+    source.searches[-1].finish("Primo.")
+    session.pump()
+    client.write("1", eos=True)
+    session.pump()
+    session.branches.expand(3)
+    assert len(source.searches) == 2
+    assert [r.sampling.grammar.source for r in client.requests[-3:]] == ["cites up to 1"] * 3
+
+
+def test_a_failed_search_ends_the_answer_with_its_sentence_and_another_one_searches_again(
+    session, client, source
+):
+    session.attach_source("docs")
+    session.send("where?")
+    source.searches[0].future.set_exception(ModelNotFound("It is not installed."))
+    session.pump()
+    answer = session.path()[-1]
+    assert (answer.status, answer.error) == (NodeStatus.ERROR, "It is not installed.")
+    session.regenerate()
+    source.searches[1].finish("Here.")
+    session.pump()
+    assert "Here." in prompt(client)
+
+
+def test_an_unexpected_failure_of_a_search_is_a_sentence_too(session, source):
+    session.attach_source("docs")
+    session.send("where?")
+    source.searches[0].future.set_exception(OSError("the disk is gone"))
+    session.pump()
+    assert session.path()[-1].error == "The passages could not be found: the disk is gone."
+
+
+def test_an_answer_stopped_during_its_search_is_never_submitted(session, client, source):
+    session.attach_source("docs")
+    session.send("where?")
+    session.stop()
+    source.searches[0].finish("Here.")
+    session.pump()
+    assert client.requests == []
+    assert session.path()[-1].status is NodeStatus.STOPPED
+
+
+def test_a_queued_message_is_searched_for_when_it_is_its_turn(session, client, source):
+    session.attach_source("docs")
+    session.send("one?")
+    session.send("two?")
+    source.searches[0].finish("First.")
+    session.pump()
+    client.write("1", eos=True)
+    session.pump()
+    assert [one.question for one in source.searches] == ["one?", "two?"]
+    source.searches[1].finish("Second.")
+    session.pump()
+    assert "First." in prompt(client)
+    assert "Second." in prompt(client)
+
+
+def test_a_message_that_does_not_fit_is_refused_before_anything_is_searched(source, store):
+    client = ToyClient(context_length=64)
+    session = TreeSession(store, client, passages=source)
+    session.attach_source("docs")
+    with pytest.raises(MessageTooLong):
+        session.send("x" * 100)
+    assert source.searches == []
+    assert session.path() == []
+
+
+def test_passages_that_leave_no_room_are_a_sentence_of_the_answer(source, store):
+    client = ToyClient(context_length=200)
+    session = TreeSession(store, client, passages=source)
+    session.attach_source("docs")
+    session.send("where?")
+    source.searches[0].finish("word " * 50)
+    session.pump()
+    assert session.path()[-1].status is NodeStatus.ERROR
+    assert "tokens" in session.path()[-1].error
+
+
+def test_passages_are_found_while_the_model_is_loading(store, source):
+    client = ToyClient(state=EngineState.LOADING)
+    session = TreeSession(store, client, passages=source)
+    session.attach_source("docs")
+    session.send("where?")
+    assert source.searches[0].room is None
+    source.searches[0].finish("Here.")
+    session.pump()
+    assert client.requests == []
+    client.state = EngineState.READY
+    session.pump()
+    assert "Here." in prompt(client)
+
+
+def test_the_citations_of_a_finished_answer_are_checked_and_stored(session, store, client, source):
+    session.attach_source("docs")
+    answer = ask(session, client, source, "where?", "there [1]", "Here.")
+    text, passages, future = source.checks[0]
+    assert (text, passages) == ("there [1]", found("Here."))
+    assert session.view(answer).citations is None
+    future.set_result(CheckedAnswer("there [unsupported]", '[{"n": 1}]'))
+    (delta,) = session.pump()
+    assert (delta.node_id, delta.status) == (answer, NodeStatus.DONE)
+    for one in (session, reopened(session, store, client)):
+        view = one.view(answer)
+        assert (view.text, view.citations) == ("there [unsupported]", '[{"n": 1}]')
+    assert (
+        store.node(answer).text == "there [1]"
+    )  # what was generated, and what later prompts contain
+
+
+def test_a_check_that_fails_leaves_the_answer_as_it_is(session, client, source):
+    session.attach_source("docs")
+    answer = ask(session, client, source, "where?", "there [1]", "Here.")
+    source.checks[0][2].set_exception(RuntimeError("no"))
+    assert session.pump() == []
+    assert session.view(answer).citations is None
+
+
+def test_answers_without_passages_are_not_checked(session, client, source):
+    session.attach_source("docs")
+    ask(session, client, source, "where?", "I do not know.")
+    assert source.checks == []
+
+
+def test_closing_saves_a_check_that_is_done(session, store, client, source):
+    session.attach_source("docs")
+    answer = ask(session, client, source, "where?", "there [1]", "Here.")
+    source.checks[0][2].set_result(CheckedAnswer("there [1]", '[{"n": 1}]'))
+    session.close()
+    assert store.node(answer).citations == '[{"n": 1}]'
+
+
+def test_stored_passages_never_change(session, store, client, source):
+    session.attach_source("docs")
+    ask(session, client, source, "where?", "there", "Here.")
+    store.flush()
+    connection = sqlite3.connect(store.file)
+    with pytest.raises(sqlite3.IntegrityError, match="passages of a message never change"):
+        connection.execute("UPDATE node SET context = 'x' WHERE kind = 'user'")
+    connection.close()
+
+
+def test_passages_are_exported_and_imported(session, store, client, source):
+    session.attach_source("docs")
+    ask(session, client, source, "where?", "there [1]", "Here.")
+    text = export_json(session.contents())
+    session.import_conversation(text)
+    assert session.passages_of(session.head) == found("Here.")
+    assert session.sources == ()  # they are of the machine where it was exported
+
+
+def test_a_conversation_with_sources_can_be_deleted_for_good(session, store, client, source):
+    session.attach_source("docs")
+    ask(session, client, source, "where?", "there", "Here.")
+    erased = session.tree_id
+    session.delete_tree(erased)
+    assert session.erase_trees([erased]) == 1
+    store.check_integrity()
+
+
+def test_a_summary_is_no_question_to_the_documents(session, client, source):
+    session.attach_source("docs")
+    for text in ("one?", "two?"):
+        ask(session, client, source, text, "yes", "Here.")
+    session.branches.shorten_context(summarised=True, keep=1)
+    assert len(source.searches) == 2
+    assert client.requests[-1].sampling.grammar is None
+
+
+def test_a_copied_answer_keeps_its_passages(session, client, source):
+    session.attach_source("docs")
+    first = ask(session, client, source, "where?", "there [1]", "Here.")
+    session.branches.rewind(session.path()[0].id)
+    session.regenerate()
+    client.write("nowhere", eos=True)
+    session.pump()
+    copy = session.branches.cherry_pick(first)
+    assert session.view(copy).n_passages == 1
+    assert session.passages_of(copy) == found("Here.")
+
+
+def test_an_unknown_message_has_no_passages(session):
+    assert session.passages_of("nothing") is None
