@@ -1,5 +1,6 @@
 """`/v1/vector_stores` with the official client: indexing in the background, search, expiry, deletion."""
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 
 import openai
@@ -558,6 +559,24 @@ def test_what_fails_is_tried_again_and_holds_nothing_up(served, monkeypatch):
     wait_until(lambda: not served.service.open().work_list.has_erasures())
     served.api.files.delete(files["a.md"].id)
     assert not served.contains(b"dotterel")
+
+
+def test_a_search_that_runs_delays_the_erasure_and_is_said_to(served, monkeypatch):
+    store = served.store_with({"a.md": b"A lammergeier.\n"})
+    (file,) = served.api.vector_stores.files.list(store.id)
+    database = next(served.folder.rglob("retrieval.db"))
+    monkeypatch.setattr("engine.retrieval.store.database._BUSY_S", 0.05)
+    reader = sqlite3.connect(database, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM chunk").fetchone()
+    with pytest.raises(openai.InternalServerError) as caught:
+        served.api.vector_stores.files.delete(file.id, vector_store_id=store.id)
+    assert "search that runs" in caught.value.message
+    reader.close()
+    served.wake_after(31)
+    wait_until(lambda: not served.service.open().work_list.has_erasures())
+    served.api.files.delete(file.id)
+    assert not served.contains(b"lammergeier")
 
 
 def test_a_file_that_breaks_the_indexer_fails_alone(served, monkeypatch):

@@ -15,6 +15,7 @@ from app.server.retrieval.errors import (
     InvalidCursor,
     NoSuchObject,
     OutOfDisk,
+    RetrievalError,
     RetrievalUnavailable,
     StoreExpired,
 )
@@ -79,7 +80,7 @@ async def settled(request: Request, *pending: str) -> None:
     except RetrievalUnavailable:
         raise
     except Exception as error:
-        why = f": {error}" if isinstance(error, PravahaError) else "."
+        why = f": {error}" if isinstance(error, PravahaError | RetrievalError) else "."
         raise unavailable(
             f"The change is noted but not carried out yet, and is tried again later{why}"
         ) from error

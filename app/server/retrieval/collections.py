@@ -7,6 +7,7 @@ neither waits for the other's writer. A collection is created with its first fil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from app.server.retrieval.errors import NotErasedYet
 from app.server.retrieval.kept_parser import KeptParser
 from app.server.retrieval.records import AttributeValue
 from engine.retrieval.api.errors import UnknownCollection, Unreadable
@@ -81,15 +82,25 @@ class StoreCollections:
                 collection.set_attributes(document.id, attributes)
 
     def remove(self, store_id: str, path: Path) -> None:
-        """Erase a file from every index. Idempotent."""
+        """Erase a file from every index. Idempotent.
+
+        Raises:
+            NotErasedYet: its bytes are still on disk; call it again.
+        """
         collection = self._open(store_id)
         if collection is not None and _documents(collection, path):
             collection.remove(path)
+        self._purge()
 
     def drop(self, store_id: str) -> None:
-        """Erase a collection. Idempotent."""
+        """Erase a collection. Idempotent.
+
+        Raises:
+            NotErasedYet: its bytes are still on disk; call it again.
+        """
         if self._open(store_id) is not None:
             self._library.remove(store_id)
+        self._purge()
 
     def search(
         self, store_id: str, query: str, *, k: int, where: Mapping[str, object] | None
@@ -110,6 +121,10 @@ class StoreCollections:
         """The text of a file as it was indexed."""
         collection = self._open(store_id)
         return "" if collection is None else collection.text(path)
+
+    def _purge(self) -> None:
+        if not self._library.purge():
+            raise NotErasedYet("A search that runs at present keeps what was deleted on disk.")
 
     def _open(self, store_id: str) -> Collection | None:
         try:

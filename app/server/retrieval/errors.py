@@ -31,6 +31,10 @@ class BeingChanged(RetrievalError):
     """The object is being changed at present."""
 
 
+class NotErasedYet(RetrievalError):
+    """Something is deleted, but a search that runs at present keeps its bytes on disk."""
+
+
 class OutOfDisk(RetrievalError):
     """The disk has no room for the file."""
 
