@@ -561,11 +561,10 @@ def test_what_fails_is_tried_again_and_holds_nothing_up(served, monkeypatch):
     assert not served.contains(b"dotterel")
 
 
-def test_a_search_that_runs_delays_the_erasure_and_is_said_to(served, monkeypatch):
+def test_a_search_that_runs_delays_the_erasure_and_is_said_to(served):
     store = served.store_with({"a.md": b"A lammergeier.\n"})
     (file,) = served.api.vector_stores.files.list(store.id)
     database = next(served.folder.rglob("retrieval.db"))
-    monkeypatch.setattr("engine.retrieval.store.database._BUSY_S", 0.05)
     reader = sqlite3.connect(database, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM chunk").fetchone()
