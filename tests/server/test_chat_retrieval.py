@@ -100,6 +100,24 @@ def test_a_citation_without_support_is_taken_out_and_reported(served):
     assert "apples" in dropped["sentence"]
 
 
+def test_an_unsupported_answer_is_followed_by_the_closest_sentences(tmp_path):
+    said = "Penguins buy seven red bicycles in Oslo."
+    with answering(tmp_path, said) as served:
+        (choice,) = chat(served).choices
+        text = choice.message.content
+        remark = "No passage supports this answer. The closest ones say:"
+        assert text.startswith(f"{said}\n\n{remark}\n“")
+        assert choice.retrieval["supported"] is False
+        cited = citations(plain(choice.message.annotations))
+        assert cited[0]["filename"] == "heron.md"
+        assert text[cited[0]["start_index"] : cited[0]["end_index"]] == "[1]"
+        (quote,) = cited[0]["quotes"]
+        assert "grey heron" in quote["text"]
+        chunks = list(chat(served, stream=True))
+        deltas = [choice.delta for chunk in chunks for choice in chunk.choices]
+        assert "".join(one.content or "" for one in deltas) == text
+
+
 def test_a_stream_has_the_same_text_annotations_and_passages(served):
     whole = chat(served)
     chunks = list(chat(served, stream=True))

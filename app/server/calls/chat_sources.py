@@ -29,6 +29,7 @@ from engine.retrieval.answering.answerer import (
     SMALL_MODEL,
 )
 from engine.retrieval.answering.citation_grammar import citation_grammar
+from engine.retrieval.answering.closest_quotes import ClosestQuotes, closest_quotes
 from engine.retrieval.answering.evidence import MIN_EVIDENCE
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
@@ -78,6 +79,10 @@ class ChatSources:
     def verifying(self, model: LoadedModel) -> VerifyingStream:
         """Checks one choice; those of a call are for one thread at a time."""
         return VerifyingStream(self._judge, one_paragraph=is_small(model))
+
+    def closest(self) -> ClosestQuotes:
+        """What is shown behind a choice that no passage supports; for the thread that checks it."""
+        return closest_quotes(self._judge, self._query)
 
     def fields(self) -> dict[str, Any]:
         """The member `retrieval` of the response: what was searched for and what the model reads."""

@@ -24,6 +24,7 @@ class CitedChoice:
         self._sources, self._keeps_text = sources, keeps_text
         self._stream = sources.verifying(model)
         self._shown: list[str] = []
+        self._closest: dict[int, tuple[Quote, ...]] = {}
 
     @property
     def ended(self) -> bool:
@@ -36,13 +37,22 @@ class CitedChoice:
         return self._send(piece if self._keeps_text else checked)
 
     async def finish(self) -> str:
-        """The text to send at the end."""
-        checked = await asyncio.to_thread(self._stream.finish)
-        return self._send("" if self._keeps_text else checked)
+        """The text to send at the end: the rest and, if nothing is supported, the closest sentences."""
+        rest = await asyncio.to_thread(self._stream.finish)
+        if self._keeps_text:
+            return ""
+        self._send(rest)
+        if self._stream.answer().is_supported:
+            return rest
+        closest = await asyncio.to_thread(self._sources.closest)
+        self._closest = {one.n: one.quotes for one in closest.citations}
+        gap = "\n\n" if "".join(self._shown).strip() else ""
+        return rest + self._send(gap + closest.text)
 
     def annotations(self) -> list[dict[str, Any]]:
         """Every supported citation in the text that was sent, after `finish`."""
-        quotes = {one.n: one.quotes for one in self._stream.answer().citations}
+        cited = {one.n: one.quotes for one in self._stream.answer().citations}
+        quotes = self._closest or cited
         return [
             {
                 "type": "file_citation",
