@@ -4,10 +4,10 @@
 with zeros (`secure_delete`).
 """
 
-import os
 import sqlite3
 from pathlib import Path
 
+from engine.files.private_file import create_private_file
 from engine.retrieval.store.errors import RetrievalStoreError
 from engine.retrieval.store.migrations import check_version, migrate
 
@@ -24,7 +24,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        create_private_file(path)
         connection = _connect(path, "rw")
     except (OSError, sqlite3.Error) as error:
         raise RetrievalStoreError(f"The database {path} cannot be opened: {error}.") from error

@@ -1,8 +1,10 @@
 """One writer, and readers in other threads and processes."""
 
+import itertools
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -32,25 +34,31 @@ def test_a_reader_sees_whole_documents_while_another_process_writes(library, col
     folder = tmp_path / "many"
     write_documents(folder, "first")
     seen = set()
+    modes = itertools.cycle(("lexical", "lexical", "lexical", "hybrid"))
     with subprocess.Popen(
         [
             sys.executable, "-m", "tests.retrieval.library.index_process",
-            tmp_path / "retrieval", folder, "0.01",
+            tmp_path / "retrieval", folder, "step",
         ],
         cwd=_ROOT,
+        bufsize=0,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as process:  # fmt: skip
+        assert process.stdin is not None
         assert process.stdout is not None
         process.stdout.readline()
         while process.poll() is None:
             ready = {one.path: one for one in collection.documents()}
             seen.add(len(ready))
-            for one in collection.search("number word3 of part 7", k=40):
+            for one in collection.search("number word3 of part 7", k=9, mode=next(modes)):
                 assert Path(one.file).read_bytes()[one.start : one.end].decode() == one.text
             counts = collection.counts
             assert counts.documents >= len(ready)
+            with suppress(BrokenPipeError):
+                process.stdin.write(b"\n")
         assert process.returncode == 0
-    assert max(seen) == 63
+    assert len(collection.documents()) == 63
     assert len(seen) > 2  # it was read in the middle, too
 
 
@@ -118,3 +126,33 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
         pytest.raises(RetrievalStoreError, match="file is not a database"),
     ):
         library.collections()
+
+
+def test_another_process_that_closes_the_database_leaves_the_log_to_this_one(
+    tmp_path, collection, folder
+):
+    """Closing a second descriptor of the file would drop this process's locks on it.
+
+    The other process would take itself for the last one, and delete the log that this one writes to.
+    """
+    collection.add([folder])
+    assert collection.search("quokka")  # a connection for reading is open from here on
+    (folder / "animals.md").write_text("An okapi.")
+    collection.refresh()
+    database = tmp_path / "retrieval" / "retrieval.db"
+
+    subprocess.run(
+        [
+            sys.executable, "-c",
+            "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); "
+            "c.execute('SELECT count(*) FROM chunk').fetchone(); c.close()",
+            database,
+        ],
+        check=True,
+    )  # fmt: skip
+
+    assert database.with_name("retrieval.db-wal").exists()
+    (folder / "animals.md").write_text("A dodo.")
+    collection.refresh()
+    assert collection.search("dodo", mode="lexical")
+    assert collection.doctor().damage == []
