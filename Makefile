@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 RUST   := $(shell find rust_core -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 LOCK   := constraints.txt
 STEP   := scripts/step.sh
+# Where bytecode is not written, each of the hundreds of processes that the tests start compiles the program.
+unexport PYTHONDONTWRITEBYTECODE
 NETWORK := "Check the network and the free space on the disk, then run make again."
 
 .PHONY: run setup test lint rust-test sanitize loom pytest bench soak gpu wheel lock clean help

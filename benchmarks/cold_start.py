@@ -103,6 +103,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as data:
         environ = {**os.environ, "PRAVAHA_DATA_DIR": data, "TERM": "xterm-256color"}
+        environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program is compiled once
         first_token(environ)  # downloads the model if necessary, and warms the page cache
         frames = [first_frame(environ, settle=False)[0] for _ in range(arguments.runs)]
         tokens = [first_token(environ) for _ in range(arguments.runs)]

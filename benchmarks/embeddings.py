@@ -1,24 +1,27 @@
 """Embedding throughput in texts per second, compared with transformers in one interleaved run.
 
-    python benchmarks/embeddings.py [--texts N] [--rounds N] [--json FILE]
+    python benchmarks/embeddings.py [--texts N] [--rounds N] [--precision f32 int8] [--json FILE]
 
-Both embed the same texts with all-MiniLM-L6-v2 in fp32 with the same number of threads, including
-tokenization. transformers is used as in sentence-transformers: texts sorted by length, in batches of
-32, padded to the longest. Prints median and maximum over the rounds; the two alternate in each round.
+All embed the same texts with all-MiniLM-L6-v2 with the same number of threads, including
+tokenization: ours in f32 and int8, transformers in fp32 as sentence-transformers uses it: texts sorted
+by length, in batches of 32, padded to the longest. Prints median and maximum over the rounds; they
+alternate in each round. The cosine is with transformers' vectors. `benchmarks/retrieval.py` compares
+with other peers.
 """
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
-from transformers import BertModel
 
 from benchmarks.machine import write_result
 from engine._core import cpu_features
@@ -26,39 +29,61 @@ from engine.embedding.embedder import installed_encoder
 from engine.embedding.text_encoder import TextEncoder
 
 BATCH = 32
+PEER = "transformers"
+
+Embed = Callable[[list[str]], NDArray[np.float32]]
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--texts", type=int, default=256, help="number of short texts")
     parser.add_argument("--rounds", type=int, default=7, help="number of rounds")
+    parser.add_argument("--precision", nargs="+", choices=["f32", "int8"], default=["f32", "int8"])
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
     directory, threads = installed_encoder(), int(str(cpu_features()["threads"]))
-    torch.set_num_threads(threads)
-    encoder = TextEncoder(directory, name="minilm", threads=threads)
-    peer = transformers_encoder(directory)
+    encoders: dict[str, Embed] = {
+        f"pravaha {precision}": ours(directory, precision, threads)
+        for precision in arguments.precision
+    }
+    encoders[PEER] = transformers_encoder(directory, threads)
     figures: dict[str, Any] = {"threads": threads, "level": cpu_features()["level"]}
     for name, words in (("short, 6–30 words", (6, 30)), ("long, 100–180 words", (100, 180))):
         texts = corpus(arguments.texts if words[1] < 100 else arguments.texts // 4, *words)
-        ours, theirs = encoder.embed(texts).vectors, peer(texts)
-        difference = float(np.abs(ours - theirs).max())
-        runs: dict[str, list[float]] = {"pravaha": [], "transformers": []}
-        for _ in range(arguments.rounds):
-            runs["pravaha"].append(rate(encoder.embed, texts))
-            runs["transformers"].append(rate(peer, texts))
-        figures[name] = {
-            "texts": len(texts),
-            "tokens": encoder.embed(texts).tokens,
-            "largest difference": difference,
-        } | {
-            f"{who}, texts/s": {"median": float(np.median(one)), "best": max(one)}
-            for who, one in runs.items()
-        }
+        figures[name] = compare(encoders, texts, arguments.rounds)
     print(json.dumps(figures, indent=2, ensure_ascii=False))
     if arguments.json:
         write_result(arguments.json, figures)
+
+
+def compare(encoders: dict[str, Embed], texts: list[str], rounds: int) -> dict[str, Any]:
+    """Rates of all encoders, and how close their vectors are to the peer's."""
+    vectors = {name: embed(texts) for name, embed in encoders.items()}
+    rates: dict[str, list[float]] = {name: [] for name in encoders}
+    for _ in range(rounds):
+        for name, embed in encoders.items():
+            rates[name].append(rate(embed, texts))
+    figures: dict[str, Any] = {"texts": len(texts)}
+    for name, runs in rates.items():
+        cosines = (vectors[name] * vectors[PEER]).sum(1)
+        figures[name] = {
+            "texts/s, median": float(np.median(runs)),
+            "texts/s, best": max(runs),
+            "÷ transformers, median": float(np.median(runs) / np.median(rates[PEER])),
+            "÷ transformers, best": max(runs) / max(rates[PEER]),
+            "cosine, smallest": float(cosines.min()),
+            "cosine, mean": float(cosines.mean()),
+        }
+    return figures
+
+
+def ours(directory: Path, precision: Any, threads: int) -> Embed:
+    """Our encoder."""
+    encoder = TextEncoder(directory, name="minilm", precision=precision, threads=threads)
+    return lambda texts: encoder.embed(texts).vectors
 
 
 def corpus(count: int, fewest: int, most: int) -> list[str]:
@@ -88,8 +113,12 @@ def corpus(count: int, fewest: int, most: int) -> list[str]:
     ]
 
 
-def transformers_encoder(directory: Path) -> Callable[[list[str]], NDArray[np.float32]]:
+def transformers_encoder(directory: Path, threads: int) -> Embed:
     """The same encoder in transformers."""
+    import torch
+    from transformers import BertModel
+
+    torch.set_num_threads(threads)
     model = BertModel.from_pretrained(directory).eval()
     tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
     tokenizer.enable_truncation(256)
@@ -113,7 +142,7 @@ def transformers_encoder(directory: Path) -> Callable[[list[str]], NDArray[np.fl
     return embed
 
 
-def rate(embed: Callable[[list[str]], object], texts: list[str]) -> float:
+def rate(embed: Embed, texts: list[str]) -> float:
     """Texts per second of one call."""
     began = time.perf_counter()
     embed(texts)

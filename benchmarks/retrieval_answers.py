@@ -2,10 +2,12 @@
 
     python benchmarks/retrieval_answers.py --docs SOURCES --work DIR [--parts PART,…] [--json FILE]
 
-SOURCES is `html/_sources` of Debian's package python3.11-doc. The collection is made in DIR and kept, so that a
-second run begins at once. The headings of the FAQ, which are questions, are taken out of the documents: they
-are asked. Parts:
+SOURCES is `html/_sources` of Debian's package python3.11-doc. The collection is made in DIR and kept, so
+that a second run begins at once. The headings of the FAQ, which are questions, are taken out of the
+documents: they are asked. Parts:
 
+* `ranking`: the right passage for a question of the FAQ, and the right document for the other questions: by
+  words, by meaning, fused, and with the parts of the search changed.
 * `support`: does a passage support a sentence? 91 sentences that the demo model wrote, labelled by hand
   (`data/retrieval_support.jsonl`; passages from Python's documentation, PSF licence), and sentences of the
   documents: unchanged, cut to their main clause, negated, with another number, beside a neighbouring passage.
@@ -40,13 +42,14 @@ from engine.retrieval.answering.sentences import sentences
 from engine.retrieval.answering.source import number_passages
 from engine.retrieval.answering.support import SupportJudge
 from engine.retrieval.answering.terms import content_terms
-from engine.retrieval.api.passage import Passage
+from engine.retrieval.api.passage import Mode, Passage
 from engine.retrieval.library.collection import Collection
 from engine.retrieval.library.library import Library
+from engine.retrieval.search import hybrid
 
 DATA = Path(__file__).parent / "data"
 FOLDERS = ("faq", "tutorial", "howto", "library")
-PARTS = ("support", "evidence", "follow_ups", "answers")
+PARTS = ("ranking", "support", "evidence", "follow_ups", "answers")
 _HEADING = re.compile(r"^(.+)\n([=\-~^\"*#+])\2{2,}\n", re.MULTILINE)
 _NEGATIONS = (
     (" is ", " is not "), (" are ", " are not "), (" can ", " cannot "), (" does not ", " does "),
@@ -64,6 +67,7 @@ def main() -> None:
     questions = yaml.safe_load((DATA / "retrieval_questions.yaml").read_text())
     with collection_of(arguments.docs, arguments.work, questions) as collection:
         measures: dict[str, Callable[[Collection, dict[str, Any], Path], dict[str, Any]]] = {
+            "ranking": measure_ranking,
             "support": measure_support,
             "evidence": measure_evidence,
             "follow_ups": measure_follow_ups,
@@ -83,8 +87,8 @@ def collection_of(docs: Path, work: Path, questions: dict[str, Any]) -> Iterator
     """The collection, made on the first run."""
     texts = work / "documents"
     if not texts.exists():
-        copy_documents(docs, texts, questions)
-        (work / "faq.json").write_text(json.dumps(faq_questions(docs)))
+        faq = copy_documents(docs, texts, questions)
+        (work / "faq.json").write_text(json.dumps(faq))
     with (
         closing(embedder(load_settings({}))) as encoder,
         Library(work / "library", encoder) as library,
@@ -98,32 +102,104 @@ def collection_of(docs: Path, work: Path, questions: dict[str, Any]) -> Iterator
         yield collection
 
 
-def copy_documents(docs: Path, texts: Path, questions: dict[str, Any]) -> None:
-    """The documents with the FAQ's questions taken out; of the library what is asked about, and as many others."""
+def copy_documents(docs: Path, texts: Path, questions: dict[str, Any]) -> list[dict[str, Any]]:
+    """The FAQ without its questions, and the documents that the other questions are about; the questions."""
+    faq: list[dict[str, Any]] = []
     parts = ("answerable", "follow_ups", "changed_subjects")
     asked = {one["file"] for part in parts for one in questions[part]}
-    library = sorted(path.name for path in (docs / "library").glob("*.txt"))[::5]
     for folder in FOLDERS:
         (texts / folder).mkdir(parents=True)
         for path in sorted((docs / folder).glob("*.txt")):
             name = path.name.removesuffix(".rst.txt")
-            if folder == "library" and f"library/{name}" not in asked and path.name not in library:
+            if folder != "faq" and f"{folder}/{name}" not in asked:
                 continue
+            target = texts / folder / f"{name}.rst"
             text = path.read_text()
             if folder == "faq":
-                text = _HEADING.sub(_anonymous, text)
-            (texts / folder / f"{name}.rst").write_text(text)
+                text, answers = without_questions(text)
+                faq += [{"file": str(target.resolve()), **one} for one in answers]
+            target.write_text(text)
+    return faq
 
 
-def _anonymous(heading: "re.Match[str]") -> str:
-    return heading[0].replace(heading[1], "Question") if heading[1].endswith("?") else heading[0]
+def without_questions(text: str) -> tuple[str, list[dict[str, Any]]]:
+    """The text with its questions replaced, and each question with the bytes of its answer."""
+    heads = list(_HEADING.finditer(text))
+    ends = [one.start() for one in heads[1:]] + [len(text)]
+    written, answers = text[: heads[0].start()] if heads else text, []
+    for head, end in zip(heads, ends, strict=True):
+        start = len(written.encode())
+        is_question = head[1].rstrip().endswith("?")
+        written += head[0].replace(head[1], "Question") if is_question else head[0]
+        written += text[head.end() : end]
+        if is_question:
+            span = {"start": start, "end": len(written.encode())}
+            answers.append({"question": head[1].strip(), **span})
+    return written, answers
 
 
-def faq_questions(docs: Path) -> list[str]:
-    found = []
-    for path in sorted((docs / "faq").glob("*.txt")):
-        found += [one[1].strip() for one in _HEADING.finditer(path.read_text())]
-    return [one for one in found if one.endswith("?")]
+def measure_ranking(
+    collection: Collection, questions: dict[str, Any], work: Path
+) -> dict[str, Any]:
+    """hit@1, hit@5 and nDCG@10 of two kinds of questions."""
+    faq = json.loads((work / "faq.json").read_text())
+    kinds = {
+        "FAQ": [(one["question"], _answer_of(one)) for one in faq],
+        "questions": [(one["question"], _document_of(one)) for one in questions["answerable"]],
+    }
+    results = {}
+    ways: list[tuple[str, Mode, int, float]] = [
+        ("lexical", "lexical", 20, 1.0), ("dense", "dense", 20, 1.0), ("fusion of 64", "hybrid", 64, 1.0),
+        ("fusion of 20", "hybrid", 20, 1.0), ("fusion of 20, MMR 0.9", "hybrid", 20, 0.9),
+        ("fusion of 20, MMR 0.5", "hybrid", 20, 0.5),
+    ]  # fmt: skip
+    for name, mode, candidates, weight in ways:
+        hybrid.CANDIDATES, hybrid.RELEVANCE_WEIGHT = candidates, weight
+        results[name] = {
+            kind: _ranking(
+                [
+                    [fits(one) for one in collection.search(query, k=10, mode=mode)]
+                    for query, fits in asked
+                ]
+            )
+            for kind, asked in kinds.items()
+        }
+    hybrid.CANDIDATES, hybrid.RELEVANCE_WEIGHT = 20, 0.9
+    results["the first 8 by their best sentence"] = {
+        kind: _ranking(
+            [[fits(one) for one in _by_sentence(collection, query)] for query, fits in asked]
+        )
+        for kind, asked in kinds.items()
+    }
+    return results
+
+
+def _answer_of(question: dict[str, Any]) -> Callable[[Passage], bool]:
+    def fits(passage: Passage) -> bool:
+        overlap = min(passage.end, question["end"]) - max(passage.start, question["start"])
+        return passage.file == question["file"] and 2 * overlap > passage.end - passage.start
+
+    return fits
+
+
+def _document_of(question: dict[str, Any]) -> Callable[[Passage], bool]:
+    return lambda passage: passage.file.endswith(f"/{question['file']}.rst")
+
+
+def _by_sentence(collection: Collection, query: str) -> list[Passage]:
+    found = collection.search(query, k=8)
+    closest = SupportJudge(number_passages(found), collection.embed).closest(query)
+    order = [support.n - 1 for support in closest]
+    return [found[at] for at in order + sorted(set(range(len(found))) - set(order))]
+
+
+def _ranking(rows: list[list[bool]]) -> dict[str, float]:
+    gain = [next((1 / np.log2(at + 2) for at, fits in enumerate(row) if fits), 0.0) for row in rows]
+    return {
+        "hit@1": round(float(np.mean([row[:1] == [True] for row in rows])), 3),
+        "hit@5": round(float(np.mean([any(row[:5]) for row in rows])), 3),
+        "nDCG@10": round(float(np.mean(gain)), 3),
+    }
 
 
 def measure_support(
@@ -218,7 +294,7 @@ def measure_evidence(
     """The share of each kind of question that thresholds refuse. Half of the questions choose one."""
     kinds = {
         "answerable": [one["question"] for one in questions["answerable"]],
-        "FAQ": json.loads((work / "faq.json").read_text()),
+        "FAQ": [one["question"] for one in json.loads((work / "faq.json").read_text())],
         "other programs": questions["other_programs"],
         "other subjects": questions["other_subjects"],
     }
@@ -234,8 +310,7 @@ def measure_evidence(
     return {
         "refused": {
             f"{threshold:.2f}": {
-                kind: round(float((values < threshold).mean()), 3)
-                for kind, values in found.items()
+                kind: round(float((values < threshold).mean()), 3) for kind, values in found.items()
             }
             for threshold in sorted({0.35, 0.40, MIN_EVIDENCE, 0.50, round(best, 2)})
         },

@@ -928,10 +928,18 @@ class BertEncoder:
         config_json: str,
         weights: str | PathLike[str],
         *,
+        precision: str,
         threads: int | None,
         dispatch: str,
     ) -> BertEncoder:
         """Load from `config.json`'s text and a safetensors file; the GIL is released meanwhile.
+
+        Args:
+            config_json: the configuration.
+            weights: the file.
+            precision: of the matrix products: "f32", or "int8" with a scale for each 32 inputs.
+            threads: compute threads; None for the default.
+            dispatch: instruction-set level.
 
         Raises:
             ValueError: the configuration or the weights are damaged or unsupported.

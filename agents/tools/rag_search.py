@@ -1,7 +1,7 @@
 """`rag_search`: passages of the user's collections. Off where there is no collection.
 
-Collections hold documents of any folder, so what it returns is untrusted and local, like files, and private if
-a passage holds private data.
+Collections hold documents of any folder, so what it returns is untrusted and local, like files, and private
+if a passage holds private data.
 """
 
 import asyncio

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -28,14 +28,11 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for progra
 
 
 @contextmanager
-def open_library() -> "Iterator[Library]":
-    """The user's library, with the embedding model that is read on first use."""
-    from app.runtime.opening import embedder
+def _library() -> "Iterator[Library]":
+    from app.runtime.collections import open_library
     from app.settings.sources import load_settings
-    from engine.retrieval.library.library import Library
 
-    settings = load_settings()
-    with closing(embedder(settings)) as encoder, Library(settings.retrieval, encoder) as library:
+    with open_library(load_settings()) as library:
         yield library
 
 
@@ -47,7 +44,7 @@ def create(
     ] = "f16",
 ) -> None:
     """Create an empty collection."""
-    with one_sentence_errors(), open_library() as library:
+    with one_sentence_errors(), _library() as library:
         library.create(name, vector_type=vectors)
         print(f"Created {name}: add files to it with `pravaha rag add {name} PATH`.")
 
@@ -83,7 +80,7 @@ def add(
     """
     from app.commands.rag_progress import index_run
 
-    with one_sentence_errors(), open_library() as library:
+    with one_sentence_errors(), _library() as library:
         collection = library.open(name)
         attributes = dict(_attribute(one) for one in attribute or ())
         with index_run() as (progress, cancelled):
@@ -117,7 +114,7 @@ def refresh(name: NameArgument, as_json: JsonOption = False) -> None:
     """Read what has changed since it was added, and delete what is gone."""
     from app.commands.rag_progress import index_run
 
-    with one_sentence_errors(), open_library() as library:
+    with one_sentence_errors(), _library() as library:
         with index_run() as (progress, cancelled):
             report = library.open(name).refresh(progress=progress, cancelled=cancelled)
         _finish([report], as_json)
@@ -130,7 +127,7 @@ def watch(name: NameArgument) -> None:
 
     from app.commands.rag_progress import on_interrupt
 
-    with one_sentence_errors(), open_library() as library:
+    with one_sentence_errors(), _library() as library:
         collection = library.open(name)
         folders = ", ".join(one.pattern for one in collection.sources())
         if not folders:
@@ -145,7 +142,7 @@ def watch(name: NameArgument) -> None:
 @rag_app.command()
 def doctor(name: NameArgument, as_json: JsonOption = False) -> None:
     """Examine a collection: its files, and whether its documents are up to date."""
-    with one_sentence_errors(), open_library() as library:
+    with one_sentence_errors(), _library() as library:
         report = library.open(name).doctor()
         if as_json:
             print(json.dumps(asdict(report), indent=2))
@@ -158,7 +155,7 @@ def doctor(name: NameArgument, as_json: JsonOption = False) -> None:
 @rag_app.command("list")
 def list_collections(as_json: JsonOption = False) -> None:
     """Show all collections."""
-    with one_sentence_errors(), open_library() as library:
+    with one_sentence_errors(), _library() as library:
         rows = [(record, library.counts(record)) for record in library.collections()]
         if as_json:
             fields = [
@@ -196,7 +193,7 @@ def list_collections(as_json: JsonOption = False) -> None:
 @rag_app.command()
 def show(name: NameArgument, as_json: JsonOption = False) -> None:
     """Show the documents of a collection."""
-    with one_sentence_errors(), open_library() as library:
+    with one_sentence_errors(), _library() as library:
         documents = library.open(name).documents()
         if as_json:
             fields = [
@@ -234,7 +231,7 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Show the passages that fit a query best."""
-    with one_sentence_errors(), open_library() as library:
+    with one_sentence_errors(), _library() as library:
         passages = library.open(name).search(query, k=k, mode=mode)
         if as_json:
             print(json.dumps({"results": [passage_fields(one) for one in passages]}, indent=2))
@@ -252,7 +249,7 @@ def remove(
     ] = None,
 ) -> None:
     """Delete a collection, or documents of it, from every index and from the disk."""
-    with one_sentence_errors(), open_library() as library:
+    with one_sentence_errors(), _library() as library:
         if path is None:
             library.remove(name)
             print(f"Removed {name}.")

@@ -73,6 +73,7 @@ from app.tui.presenter import Presenter
 from app.tui.slash_actions import SlashActions
 from app.tui.surviving_app import SurvivingApp
 from app.tui.textual_workarounds.continued import repaint_when_continued
+from app.tui.textual_workarounds.freed_lines import free_lines_of_removed_widgets
 from app.tui.textual_workarounds.mouse_driver import MouseDriver
 from app.tui.textual_workarounds.ordered_input import OrderedInput
 from app.tui.textual_workarounds.paced_output import PacedOutput
@@ -428,6 +429,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
     def _restore_on_signals(self) -> None:
         """Quit on signals that end a process, so that the terminal is restored."""
         repaint_when_continued(self)
+        free_lines_of_removed_widgets()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             try:

@@ -123,7 +123,7 @@ class MapApp(PacedOutput, CountingApp):
 
     def get_default_screen(self) -> MainScreen:
         """The screen of the real app."""
-        return MainScreen(nullcontext)
+        return MainScreen(nullcontext, classes="")
 
     def compose(self) -> ComposeResult:
         """The map, or nothing that draws."""

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.api.config import DispatchLevel
+from engine.api.config import DispatchLevel, EmbeddingPrecision
 from engine.api.embeddings import Embeddings
 from engine.api.errors import EngineUnavailable, ModelError, ModelNotFound, QueueFull
 from engine.models.demo import MINILM
@@ -52,6 +52,7 @@ class Embedder:
         self,
         find: Callable[[], Path] = installed_encoder,
         *,
+        precision: EmbeddingPrecision = "f32",
         threads: int | None = None,
         dispatch: DispatchLevel = "auto",
     ) -> None:
@@ -59,10 +60,12 @@ class Embedder:
 
         Args:
             find: returns the model's directory.
+            precision: see `TextEncoder`. f32 for what `/v1/embeddings` answers, int8 for indexing.
             threads: compute threads; None for the default.
             dispatch: instruction-set level.
         """
-        self._find, self._threads, self._dispatch = find, threads, dispatch
+        self._find, self._precision = find, precision
+        self._threads, self._dispatch = threads, dispatch
         self._encoder: TextEncoder | None = None  # used by the pool's thread only
         self._pool: ThreadPoolExecutor | None = None
         self._pending = 0
@@ -134,7 +137,11 @@ class Embedder:
             from engine.embedding.text_encoder import TextEncoder
 
             self._encoder = TextEncoder(
-                self._find(), name=self.name, threads=self._threads, dispatch=self._dispatch
+                self._find(),
+                name=self.name,
+                precision=self._precision,
+                threads=self._threads,
+                dispatch=self._dispatch,
             )
         return self._encoder.embed(texts, truncate=truncate, dimensions=dimensions)
 

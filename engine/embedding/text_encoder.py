@@ -7,7 +7,7 @@ import numpy as np
 import tokenizers
 
 from engine import _core
-from engine.api.config import DispatchLevel
+from engine.api.config import DispatchLevel, EmbeddingPrecision
 from engine.api.embeddings import Embeddings
 from engine.api.errors import InvalidRequest, ModelError
 
@@ -29,6 +29,7 @@ class TextEncoder:
         directory: Path,
         *,
         name: str,
+        precision: EmbeddingPrecision = "f32",
         threads: int | None = None,
         dispatch: DispatchLevel = "auto",
     ) -> None:
@@ -37,6 +38,8 @@ class TextEncoder:
         Args:
             directory: contains config.json, tokenizer.json and model.safetensors.
             name: name of the model.
+            precision: of the matrix products. int8 is several times as fast; docs/embeddings.md says
+                what it loses. Vectors of both may be compared with each other.
             threads: compute threads; None for the default.
             dispatch: instruction-set level.
 
@@ -47,6 +50,7 @@ class TextEncoder:
             self._core = _core.BertEncoder(
                 (directory / "config.json").read_text(),
                 directory / "model.safetensors",
+                precision=precision,
                 threads=threads,
                 dispatch=dispatch,
             )

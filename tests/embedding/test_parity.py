@@ -78,7 +78,7 @@ def test_tiny_encoders_equal_transformers(tmp_path, name, options):
     model = save_tiny_bert(tmp_path, **options)
     core = BertEncoder(
         (tmp_path / "config.json").read_text(), tmp_path / "model.safetensors",
-        threads=2, dispatch="auto",
+        precision="f32", threads=2, dispatch="auto",
     )  # fmt: skip
     random = np.random.default_rng(1)
     lengths = [1, 2, 15, 16, 17, 33, 48, 5, 48, 48, 48]
@@ -106,7 +106,7 @@ def test_arrays_that_contradict_the_model_are_refused(tmp_path, ids, starts, rea
     save_tiny_bert(tmp_path)
     core = BertEncoder(
         (tmp_path / "config.json").read_text(), tmp_path / "model.safetensors",
-        threads=1, dispatch="auto",
+        precision="f32", threads=1, dispatch="auto",
     )  # fmt: skip
     with pytest.raises(ValueError, match=reason):
         core.encode(np.array(ids, np.int32), np.array(starts, np.int64))

@@ -24,7 +24,7 @@ class WordEmbedder:
         self.name = name
         self.texts: list[str] = []
 
-    def submit(self, texts: Sequence[str]) -> "Future[Embeddings]":
+    def submit(self, texts: Sequence[str], *, truncate: int | None = None) -> "Future[Embeddings]":
         self.texts += texts
         future: Future[Embeddings] = Future()
         future.set_result(Embeddings(self.name, np.stack([embed(one) for one in texts]), 0))

@@ -50,13 +50,17 @@ async def test_on_a_full_disk_it_starts_and_says_so(screen, tmp_path):
     await opened.__aexit__(None, None, None)
 
 
-async def test_a_conversation_that_another_process_continued_is_shown(screen, tmp_path):
+async def test_a_conversation_that_another_process_continued_is_shown(
+    screen, tmp_path, monkeypatch
+):
     from tests.fakes.chat_toys import ToyClient
     from tests.tui.harness import Clock, make_session
 
     async with screen("first", "last") as ui:
         await ui.ask("one")
         await ui.answered()
+        # The screen follows other processes by itself; this is a message sent before it has.
+        monkeypatch.setattr(ui.session._news, "of_path", lambda: False)
         client = ToyClient()
         beside, store = make_session(client, tmp_path, Clock())
         beside._answering._new_id = iter(("x1", "x2")).__next__

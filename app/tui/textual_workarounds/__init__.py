@@ -11,6 +11,9 @@ Some of it overrides private methods of Textual: check each file before another 
 `cached_strips`
     Textual composes the margins of a widget's cached rows again whenever the widget moves.
     Remove it when `render_lines` returns cached strips for an unchanged crop.
+`freed_lines`
+    A cache keeps the last 1,024 widgets' lines, also of removed ones.
+    Remove it when `StylesCache.get_inner_outer` has a cache without `self`.
 `laid_out_once`
     Textual lays out the screen a second time when the virtual size of a widget changed.
     Remove it when only a scroll bar that appears or disappears causes a second layout.

@@ -35,6 +35,7 @@ from engine.retrieval.api.passage import Passage
 from engine.retrieval.store.filters import Where
 from engine.text.chat_encoding import ChatEncoder
 
+GREEDY = SamplingParams(temperature=0.0)
 DEFAULT_K = 3
 DEFAULT_MAX_TOKENS = 256
 MAX_PASSAGE_TOKENS = 2048
@@ -74,14 +75,15 @@ class AnswerOptions:
         where: only passages of documents that this filter matches.
         sampling: sampling parameters; `max_tokens` None takes `DEFAULT_MAX_TOKENS`. A grammar is replaced.
         min_evidence: cosine below which the model is not asked; -1 asks it always.
-        sections: whether sections are read in place of passages where they fit.
+        sections: whether sections are read in place of passages where they fit; None leaves that to the
+            size of the model, since small ones answer worse from longer texts.
     """
 
     k: int = DEFAULT_K
     where: Where | None = None
-    sampling: SamplingParams = SamplingParams(temperature=0.0)
+    sampling: SamplingParams = GREEDY
     min_evidence: float = MIN_EVIDENCE
-    sections: bool = True
+    sections: bool | None = None
 
 
 class Answerer:
@@ -110,7 +112,7 @@ class Answerer:
             collection: where to search.
             question: the question.
             history: earlier turns of the conversation, without their passages.
-            previous: chunk ids of the last answer's sources, in order; keeps what it can of the cached prompt.
+            previous: chunk ids of the last answer's sources, in order, whose cached prompt is reused.
             options: how to answer.
             on_text: called with each piece of the answer; the pieces joined are `Answer.text`.
             cancelled: asked between pieces; ends the answer with what there is.
@@ -172,7 +174,9 @@ class Answerer:
         model: ModelInfo,
     ) -> tuple[list[Source], tuple[int, ...]]:
         """What the model reads, and the prompt with it."""
-        instruction = SHORT_INSTRUCTION if model.parameters < SMALL_MODEL else INSTRUCTION
+        small = model.parameters < SMALL_MODEL
+        instruction = SHORT_INSTRUCTION if small else INSTRUCTION
+        sections = not small if options.sections is None else options.sections
         encoder = ChatEncoder(
             self._client.tokenize, self._client.render_chat, self._client.control_tokens()
         )
@@ -186,7 +190,7 @@ class Answerer:
             passages,
             lambda text: len(self._client.tokenize(text)),
             budget=min(room, MAX_PASSAGE_TOKENS),
-            section=collection.section if options.sections else None,
+            section=collection.section if sections else None,
         )
         if not sources:
             raise InvalidRequest(
@@ -272,11 +276,14 @@ def _quoted(
     """The answer with the closest sentences of the passages behind it, which are quoted and cited."""
     numbers = {source.n: source for source in answer.sources}
     citations, lines = [], []
-    for support in judge.closest(query)[:_MAX_QUOTES]:
+    for support in judge.closest(query):
         source = numbers[support.n]
         text = source.text[support.start : support.end]
+        line = f"“{' '.join(text.split())}”"
+        if len(lines) == _MAX_QUOTES or any(one.startswith(line) for one in lines):
+            continue  # neighbouring chunks overlap
         citations.append(Citation(source, (Quote.of(source, support, text),)))
-        lines.append(f"“{' '.join(text.split())}” [{source.n}]")
+        lines.append(f"{line} [{source.n}]")
     more = "\n".join([NOT_SUPPORTED, *lines])
     more = f"\n\n{more}" if answer.text else more
     on_text(more)

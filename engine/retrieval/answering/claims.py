@@ -45,9 +45,9 @@ class Claim:
 
 
 def claims_of(answer: str, start: int = 0) -> Iterator[Claim]:
-    """The claims of an answer from offset `start` on, in order. All but the last stay the same when text is added.
+    """The claims of an answer from offset `start` on, in order.
 
-    The last claim can grow: only the ones before it are complete.
+    When text is added, the last claim can grow; the ones before it are complete.
     """
     at = start
     for block in _BLOCK.finditer(answer, start):

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from engine.retrieval.api.passage import Passage
 
 MIN_EVIDENCE = 0.45
-"""Below it the documents are taken not to answer (docs/retrieval.md has the error rates). The scale is that of
-all-MiniLM-L6-v2; questions in scripts that it was not trained on score high whatever is asked."""
+"""Below it the documents are taken not to answer (docs/retrieval.md has the error rates). The scale is that
+of all-MiniLM-L6-v2; questions in scripts that it was not trained on score high whatever is asked."""
 
 
 def evidence(passages: Sequence[Passage]) -> float:

@@ -95,7 +95,9 @@ def _grown(
             continue
         left = spare - cost
         grown = Source(0, passage, text, passage.section_start, passage.section_end)
-        chosen = [grown if one is source else one for one in chosen if one is source or one not in within]
+        chosen = [
+            grown if one is source else one for one in chosen if one is source or one not in within
+        ]
     return chosen
 
 

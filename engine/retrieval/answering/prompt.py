@@ -25,7 +25,7 @@ _MAX_LABEL = 120
 
 
 def passage_block(sources: Sequence[Source]) -> str:
-    """The passages as marked data. Equal sources at its beginning are equal text, which the KV cache reuses."""
+    """The passages as marked data. Equal first sources are an equal prefix, which the KV cache reuses."""
     return "\n".join(_quoted(source) for source in sources)
 
 

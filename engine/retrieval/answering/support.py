@@ -7,13 +7,13 @@ A window of the passage supports a claim if
 
 The words keep similar sentences about other things apart, the vectors keep apart what happens to share
 words, and the two rules catch what neither sees: `42` instead of `28`, `is not` instead of `is`. No rule
-understands a text: "A calls B" supports "B calls A". `benchmarks/retrieval_answers.py` measures the thresholds
-(docs/retrieval.md).
+understands a text: "A calls B" supports "B calls A". `benchmarks/retrieval_answers.py` measures them.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,16 +147,16 @@ class SupportJudge:
             ]
             vectors = self._embed(texts) if texts else np.zeros((0, 1), np.float32)
             ends = np.cumsum([len(windows) for windows in self._windows])
-            self._vectors = np.split(vectors, ends[:-1])
+            self._vectors = np.split(vectors, ends[:-1]) if self.sources else []
         return self._vectors
 
 
 def _windows(text: str) -> list[_Window]:
     """Each sentence, and each two neighbours that are short enough to be read as one statement."""
-    spans = list(sentence_spans(text))
+    spans = [(start, end) for start, end in sentence_spans(text) if plain_words(text[start:end])]
     pairs = [
         (first[0], second[1])
-        for first, second in zip(spans, spans[1:], strict=False)
+        for first, second in pairwise(spans)
         if second[1] - first[0] <= _MAX_WINDOW and "\n\n" not in text[first[1] : second[0]]
     ]
     return [_window(text, *span) for span in spans[:_MAX_WINDOWS] + pairs[:_MAX_WINDOWS]]

@@ -79,7 +79,10 @@ class DroppedCitation:
 
 @dataclass(frozen=True, slots=True)
 class CheckedSentence:
-    """A sentence of the answer and the numbers it cites; `supported` is None if it says too little to check."""
+    """A sentence of the answer and the numbers it cites.
+
+    `supported` is None if it says too little to be checked.
+    """
 
     text: str
     supported: bool | None
@@ -260,5 +263,3 @@ def _settled(text: str) -> str:
 
 def _key(sentence: str) -> str:
     return " ".join(sentence.split()).casefold()
-
-

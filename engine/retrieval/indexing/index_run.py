@@ -43,9 +43,7 @@ class TextEmbedder(Protocol):
     def name(self) -> str:
         """Name of the model."""
 
-    def submit(
-        self, texts: Sequence[str], *, truncate: int | None = None
-    ) -> "Future[Embeddings]":
+    def submit(self, texts: Sequence[str], *, truncate: int | None = None) -> "Future[Embeddings]":
         """Embed texts asynchronously; with `truncate` longer ones are cut to so many tokens."""
 
     def tokenizer(self) -> Tokenizer:

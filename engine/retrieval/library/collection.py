@@ -25,7 +25,7 @@ from engine.retrieval.indexing.walking import (
 )
 from engine.retrieval.indexing.watching import watch_changes
 from engine.retrieval.library.doctor import DoctorReport, examine
-from engine.retrieval.library.sections import section_text
+from engine.retrieval.library.sections import document_text, section_text
 from engine.retrieval.library.vector_files import VectorFiles
 from engine.retrieval.search.hybrid import search
 from engine.retrieval.store.collection_index import CollectionIndex
@@ -34,6 +34,9 @@ from engine.retrieval.store.filters import Where
 from engine.retrieval.store.records import CollectionRecord, Counts, DocumentRecord, Source
 from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import check_attributes
+
+MAX_QUERY_TOKENS = 256
+"""Length of the texts that the embedding model takes, in its tokens; longer queries are cut."""
 
 
 class Collection:
@@ -271,7 +274,7 @@ class Collection:
         """What a search reads, as it is stored now; without vectors where the mode needs none."""
         record = self.record
         vectors = None if mode == "lexical" else self._vectors.get(record)
-        return CollectionIndex(self._store, record.id, vectors, self._embed)
+        return CollectionIndex(self._store, record.id, vectors, self.embed)
 
     def passage(self, chunk_id: int) -> Passage | None:
         """The chunk of this id; None if it was deleted or is in another collection."""
@@ -284,6 +287,18 @@ class Collection:
             UnknownDocument: the document was deleted.
         """
         return section_text(self._store, passage)
+
+    def text(self, path: str | Path) -> str:
+        """The text of a document: that of its file, or the text extracted from it.
+
+        Raises:
+            UnknownDocument: there is no such document.
+        """
+        wanted = absolute_pattern(os.fspath(path))
+        for one in self.documents({"type": "eq", "key": "file", "value": wanted}):
+            if one.status == "ready":
+                return document_text(self._store, one)
+        raise UnknownDocument(f"{self.name} has no document {wanted}.", param="path")
 
     def doctor(self) -> DoctorReport:
         """Compare the files of the collection with each other and with the documents; reads everything.
@@ -330,9 +345,17 @@ class Collection:
         finally:
             parser.close()
 
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """[texts, dimensions] vectors of unit length, comparable with those of the chunks.
+
+        Longer texts than the embedding model takes are cut.
+
+        Raises:
+            InvalidRequest: a text is empty.
+            ModelError: the embedding model is not installed, or another one than the collection's.
+        """
         self._check_model()
-        return self._embedder.submit(texts).result().vectors
+        return self._embedder.submit(texts, truncate=MAX_QUERY_TOKENS).result().vectors
 
 
 def _existing(path: str | Path) -> str:

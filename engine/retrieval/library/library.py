@@ -117,3 +117,17 @@ class Library:
                 path.unlink(missing_ok=True)
                 shutil.rmtree(self._store.files_path(record.id), ignore_errors=True)
             return writer.purge(None)
+
+    def purge(self) -> bool:
+        """Remove the bytes of deleted documents from the files, where a search had delayed that.
+
+        Returns:
+            Whether none is left.
+
+        Raises:
+            LibraryBusy: another process adds or deletes.
+        """
+        if not self._store.path.exists():
+            return True
+        with StoreWriter.open(self._store.directory) as writer:
+            return writer.purge(None) if writer.purge_pending else True

@@ -1,6 +1,7 @@
 """The section around a passage: what is read in its place."""
 
 import os
+import sys
 from pathlib import Path
 
 from engine.retrieval.api.passage import Passage
@@ -17,8 +18,16 @@ def section_text(store: Store, passage: Passage) -> str:
     Raises:
         UnknownDocument: the document was deleted.
     """
-    start, end = passage.section_start, passage.section_end
     document = store.document(passage.document_id)
+    return _text(store, document, passage.section_start, passage.section_end)
+
+
+def document_text(store: Store, document: DocumentRecord) -> str:
+    """The whole text of a document, as `section_text`; a byte order mark is no part of it."""
+    return _text(store, document, 0, sys.maxsize).removeprefix("\ufeff")
+
+
+def _text(store: Store, document: DocumentRecord, start: int, end: int) -> str:
     data = store.extracted_bytes(document.id, start, end)
     if data is not None:
         return data.decode()
@@ -41,7 +50,7 @@ def _is_unchanged(document: DocumentRecord) -> bool:
 def _read(path: Path, start: int, end: int) -> bytes:
     with path.open("rb") as file:
         file.seek(start)
-        return file.read(end - start)
+        return file.read(min(end - start, os.fstat(file.fileno()).st_size))
 
 
 def _joined(store: Store, document: DocumentRecord, start: int, end: int) -> str:

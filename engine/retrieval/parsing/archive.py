@@ -10,6 +10,8 @@ from engine.retrieval.parsing.safe_zip import SafeZip
 from engine.retrieval.parsing.text_builder import TextBuilder
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
+_MARKUP_SHARE = 8
+"""Bytes of XML that may be unpacked for each permitted character of text."""
 _Reader = Callable[[SafeZip, TextBuilder], None]
 _READERS: tuple[tuple[str, str, _Reader], ...] = (
     ("word/document.xml", _OFFICE + "wordprocessingml.document", read_docx),
@@ -26,7 +28,7 @@ def extract_archive(data: bytes, most: int) -> Extracted:
     Raises:
         Unreadable: it is another archive.
     """
-    archive = SafeZip(data)
+    archive = SafeZip(data, _MARKUP_SHARE * most)
     builder = TextBuilder(most)
     for part, media_type, read in _READERS:
         if part in archive.names:

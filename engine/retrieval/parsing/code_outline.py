@@ -110,9 +110,11 @@ class _Finder:
             body = definition.child_by_field_name("body")
             return [] if body is None else [(body, level + 1)]
         kind = node.type
-        entry = kind in _ENTRIES or parent.type == "array"
-        if entry or level == 0:
+        entry = kind in _ENTRIES
+        if entry or level == 0 or parent.type == "array":
             self.breaks.add(self._line(start))
+            if parent.type == "array":
+                return []
         if kind in _BODIES:
             return [(node, level)]
         if (entry or kind in _COLLECTIONS) and level < _MAX_ENTRY_LEVEL:
@@ -138,10 +140,9 @@ class _Finder:
         return self._text(first) if first is not None else ""
 
     def _text(self, node: "Node") -> str:
-        text = self._data[node.start_byte : node.start_byte + 4 * MAX_TITLE].decode(
-            "utf-8", "replace"
-        )
-        return text[: node.end_byte - node.start_byte].partition("\n")[0][:MAX_TITLE].strip()
+        end = min(node.end_byte, node.start_byte + 4 * MAX_TITLE)
+        text = self._data[node.start_byte : end].decode("utf-8", "ignore")
+        return text.partition("\n")[0][:MAX_TITLE].strip()
 
 
 def _definition(node: "Node") -> "Node | None":

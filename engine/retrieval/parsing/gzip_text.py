@@ -25,6 +25,8 @@ def extract_gzip(data: bytes, most: int) -> Extracted:
         unpacked += unpacker.decompress(data, 4 * most - len(unpacked) + 1)
         if unpacker.unconsumed_tail or len(unpacked) > 4 * most:
             raise TextTooLong
+        if not unpacker.eof:
+            raise zlib.error("it ends too early")
         data = unpacker.unused_data
     text = decode_text(unpacked).text
     if len(text) > most:

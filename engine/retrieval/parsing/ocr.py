@@ -1,6 +1,6 @@
 """`read_picture`: the text in a picture, with the extra `ocr`; its models are in its wheel."""
 
-import logging
+import os
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -22,13 +22,31 @@ def ocr_installed() -> bool:
 def _engine() -> Any:
     from rapidocr import RapidOCR
 
-    logging.getLogger("RapidOCR").setLevel(logging.CRITICAL)
-    return RapidOCR()
+    # Without numbers of threads ONNX Runtime binds them to processors, which the process may not.
+    threads = len(os.sched_getaffinity(0))
+    return RapidOCR(
+        params={
+            "Global.log_level": "critical",
+            "EngineConfig.onnxruntime.intra_op_num_threads": threads,
+            "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+        }
+    )
 
 
 def read_picture(data: bytes) -> str:
-    """The text in a picture, in lines from top to bottom."""
-    result = _engine()(data)
+    """The text in a picture, in lines from top to bottom.
+
+    Raises:
+        Unreadable: it cannot be decoded.
+    """
+    try:
+        result = _engine()(data)
+    except MemoryError:
+        raise
+    except Exception as error:  # of Pillow, OpenCV or ONNX Runtime
+        raise Unreadable(
+            "It is a damaged picture, or of a format that cannot be decoded."
+        ) from error
     return "\n".join(result.txts or ())
 
 

@@ -15,6 +15,8 @@ class ParserLimits:
         memory_bytes: address space of a parser process.
         cpu_s: processor time for one file.
         wall_s: time for one file.
+        ocr_factor: how many times as long pictures and PDFs may take where OCR is installed: a scanned page
+            takes seconds.
     """
 
     file_bytes: int = 64 * MIB
@@ -22,3 +24,4 @@ class ParserLimits:
     memory_bytes: int = 2048 * MIB
     cpu_s: int = 60
     wall_s: float = 120.0
+    ocr_factor: int = 10

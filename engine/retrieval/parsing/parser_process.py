@@ -2,7 +2,7 @@
 
 It restricts itself, then answers requests until its input ends. A request is two frames: JSON with the
 format and limits, and the file. The answer is one frame of JSON: an `Extracted` as an object, or
-`{"unreadable": reason}`. After running out of memory it answers and ends.
+`{"unreadable": reason}`. After running out of memory it answers with `"ends": true`, and ends.
 """
 
 import json
@@ -22,20 +22,26 @@ def main(root: str, memory_bytes: str) -> int:
     os.dup2(2, 1)
     confine(Path(root), int(memory_bytes))
     requests = sys.stdin.buffer
+    out_of_memory = frame(
+        b'{"unreadable": "Its parser needs more memory than it may use.", "ends": true}'
+    )
     while True:
         header, data = read_frame(requests), read_frame(requests)
         if header is None or data is None:
             return 0
-        answer, goes_on = _answer(json.loads(header), data)
-        whole = memoryview(frame(json.dumps(answer).encode()))
+        try:
+            answer = frame(json.dumps(_answer(json.loads(header), data)).encode())
+            fit = True
+        except MemoryError:
+            answer, fit = out_of_memory, False
+        whole = memoryview(answer)
         while whole:
             whole = whole[answers.write(whole) or 0 :]
-        if not goes_on:
+        if not fit:
             return 1
 
 
-def _answer(request: dict[str, object], data: bytes) -> tuple[dict[str, object], bool]:
-    """The answer, and whether the process is fit for another request."""
+def _answer(request: dict[str, object], data: bytes) -> dict[str, object]:
     from engine.retrieval.api.errors import Unreadable
     from engine.retrieval.parsing.confinement import limit_cpu_time
     from engine.retrieval.parsing.parsers import extract
@@ -43,11 +49,9 @@ def _answer(request: dict[str, object], data: bytes) -> tuple[dict[str, object],
     try:
         limit_cpu_time(int(str(request["cpu_s"])))
         found = extract(str(request["kind"]), data, int(str(request["most"])))
-        return found._asdict(), True
+        return found._asdict()
     except Unreadable as error:
-        return {"unreadable": str(error)}, True
-    except MemoryError:
-        return {"unreadable": "Its parser needs more memory than it may use."}, False
+        return {"unreadable": str(error)}
 
 
 if __name__ == "__main__":

@@ -15,11 +15,12 @@ from engine.retrieval.api.errors import Unreadable
 from engine.retrieval.parsing import parser_process
 from engine.retrieval.parsing.extracted import Extracted
 from engine.retrieval.parsing.frames import HEADER_BYTES, frame, frame_length
+from engine.retrieval.parsing.ocr import ocr_installed
 from engine.retrieval.parsing.outline import MAX_TITLE, TextHeading
 from engine.retrieval.parsing.parser_limits import ParserLimits
 
 _ROOT = Path(engine.__file__).resolve().parent.parent
-_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"}
+_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
 _CHUNK = 1 << 20
 _MAX_JSON_GROWTH = 8
 """JSON of a text is at most this many times as long as its UTF-8, with room for headings and breaks."""
@@ -66,11 +67,15 @@ class ParserWorker:
             WorkerDied: the process crashed. It is not usable any more, as after a time limit: see `alive`.
         """
         most = self._limits.text_bytes
-        request = orjson.dumps({"kind": kind, "cpu_s": self._limits.cpu_s, "most": most})
-        answer = self._exchange(memoryview(frame(request, data)))
+        factor = self._limits.ocr_factor if kind in ("pdf", "picture") and ocr_installed() else 1
+        request = orjson.dumps({"kind": kind, "cpu_s": factor * self._limits.cpu_s, "most": most})
+        answer = self._exchange(memoryview(frame(request, data)), factor * self._limits.wall_s)
         try:
-            return _checked(orjson.loads(answer), most)
-        except (ValueError, TypeError, KeyError) as error:
+            found = orjson.loads(answer)
+            if found.get("ends"):
+                self.stop()  # it may not have ended yet, and takes no request any more
+            return _checked(found, most)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             self.stop()
             raise WorkerDied("it gave an answer that makes no sense") from error
 
@@ -86,12 +91,12 @@ class ParserWorker:
                 if pipe is not None:
                     pipe.close()
 
-    def _exchange(self, request: memoryview) -> bytes:
+    def _exchange(self, request: memoryview, wall_s: float) -> bytes:
         """Send a request and read its answer, within the time limit."""
         if self._process.stdin is None or self._process.stdout is None:
             raise WorkerDied("it has no pipes")
         sink, source = self._process.stdin.fileno(), self._process.stdout.fileno()
-        deadline = time.monotonic() + self._limits.wall_s
+        deadline = time.monotonic() + wall_s
         longest = _MAX_JSON_GROWTH * self._limits.text_bytes + (64 << 20)
         received = bytearray()
         needed = HEADER_BYTES
@@ -102,7 +107,7 @@ class ParserWorker:
             left = deadline - time.monotonic()
             if left <= 0:
                 self.stop()
-                raise Unreadable(f"Its parser ran longer than {self._limits.wall_s:g} s.")
+                raise Unreadable(f"Its parser ran longer than {wall_s:g} s.")
             ready = dict(poll.poll(left * 1000))
             if sink in ready:
                 request = self._send(sink, request)
@@ -136,7 +141,7 @@ class ParserWorker:
             self.stop()
             return "it closed its output"
         if status == -24:  # SIGXCPU
-            return f"it used more than {self._limits.cpu_s} s of processor time"
+            return "it used more processor time than it may"
         return (
             f"it was killed by signal {-status}" if status < 0 else f"it ended with status {status}"
         )

@@ -6,21 +6,24 @@ from io import BytesIO
 from engine.retrieval.api.errors import Unreadable
 
 _MAX_MEMBERS = 10_000
-_MAX_UNPACKED = 256 << 20
 
 
 class SafeZip:
     """An archive in memory. All that is read from it together is bounded, whatever sizes it declares."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, most: int) -> None:
         """Open it.
+
+        Args:
+            data: the archive.
+            most: bytes that all reads together may unpack.
 
         Raises:
             Unreadable: it has too many members.
             zipfile.BadZipFile: it is damaged.
         """
         self._archive = zipfile.ZipFile(BytesIO(data))
-        self._left = _MAX_UNPACKED
+        self._most = self._left = most
         self.names = frozenset(self._archive.namelist())
         if len(self._archive.filelist) > _MAX_MEMBERS:
             raise Unreadable(f"It has more than {_MAX_MEMBERS:,} parts.")
@@ -39,7 +42,7 @@ class SafeZip:
             data = member.read(self._left + 1)
         self._left -= len(data)
         if self._left < 0:
-            raise Unreadable(f"It unpacks to more than {_MAX_UNPACKED >> 20} MiB.")
+            raise Unreadable(f"It unpacks to more than {self._most:,} bytes.")
         return data
 
     def read_if_there(self, name: str) -> bytes:

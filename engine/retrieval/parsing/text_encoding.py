@@ -37,7 +37,7 @@ class DecodedText:
 def decode_text(data: bytes) -> DecodedText:
     """Decode a text file.
 
-    Tried in this order: a byte order mark, UTF-8, UTF-16 without a mark, UTF-8 with a few damaged bytes, and
+    Tried in this order: a byte order mark, UTF-16 without a mark, UTF-8, UTF-8 with a few damaged bytes, and
     what `charset-normalizer` finds likely. Spans refer to the file where decoding can be undone exactly,
     otherwise to the text.
 
@@ -47,15 +47,15 @@ def decode_text(data: bytes) -> DecodedText:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return _decoded(data, encoding, len(mark))
+    wide = _wide_encoding(data)  # first: Latin text in it is valid UTF-8 with null characters
+    if wide is not None:
+        return _decoded(data, wide, 0)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         pass
     else:
         return DecodedText(_not_binary(text), "utf-8", 0, "file")
-    wide = _wide_encoding(data)
-    if wide is not None:
-        return _decoded(data, wide, 0)
     return _damaged_utf8(data) or _guessed(data)
 
 

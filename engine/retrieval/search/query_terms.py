@@ -5,12 +5,13 @@ import re
 _WORD = re.compile(
     r"[^\W_]+(?:[\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+[^\W_]*)*"
 )
-_FREQUENT = frozenset(
+_FREQUENT_WORDS = (
     "a about an and any are as at be been but by can could did do does for from had has have how i if in "
     "into is it its may me my no not of on one or our should so some such than that the their them then "
     "there these they this those to up was we were what when where which who whom whose why will with would "
-    "you your".split()
+    "you your"
 )
+_FREQUENT = frozenset(_FREQUENT_WORDS.split())
 
 
 def query_terms(text: str) -> list[str]:

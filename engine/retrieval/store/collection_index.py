@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from engine.retrieval.api.passage import Passage
 from engine.retrieval.store.filters import Where
+from engine.retrieval.store.lexical_search import LexicalMatches
 from engine.retrieval.store.slots import Slots
 from engine.retrieval.store.store import Store
 
@@ -42,6 +43,10 @@ class CollectionIndex:
     embed: Callable[[Sequence[str]], NDArray[np.float32]]
 
     def lexical(self, query: str, k: int, where: Where | None = None) -> list[tuple[int, float]]:
+        """Chunk ids and BM25, best first."""
+        return self.lexical_matches(query, k, where).scores
+
+    def lexical_matches(self, query: str, k: int, where: Where | None = None) -> LexicalMatches:
         """See `Store.lexical`."""
         return self.store.lexical(self.collection_id, query, k, where)
 

@@ -7,6 +7,7 @@ rarest on while the chunks that have them are at most `MAX_RANKED`; the rarest i
 
 import math
 import sqlite3
+from dataclasses import dataclass
 
 from engine.retrieval.store.scripts import unspaced_runs
 from engine.retrieval.store.word_index import grams_table, words_table
@@ -19,7 +20,24 @@ _MAX_GRAMS = 64
 _SATURATION = 1.2
 """BM25's k1, as in FTS5."""
 
+_LEAST_IDF = 1e-6
+"""Of a word that more than half of the chunks have, as in FTS5."""
+
 Scores = dict[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalMatches:
+    """Chunks that have words of a query.
+
+    Attributes:
+        scores: chunk ids and BM25, best first; equal scores by id.
+        ideal: the limit of BM25: what a chunk would score that has every word of the query that was ranked,
+            or that no chunk has, ever so often. `score / ideal` is the share of the query that was found.
+    """
+
+    scores: list[tuple[int, float]]
+    ideal: float
 
 
 def lexical_search(
@@ -29,8 +47,8 @@ def lexical_search(
     k: int,
     condition: str | None,
     parameters: list[object],
-) -> list[tuple[int, float]]:
-    """The best k chunks: ids and scores, best first; equal scores by id.
+) -> LexicalMatches:
+    """The best k chunks.
 
     Args:
         connection: within a transaction.
@@ -47,42 +65,59 @@ def lexical_search(
             f"(SELECT id FROM document WHERE collection_id = {collection_id:d} AND {condition})"
         )
     scores: Scores = {}
-    words = words_table(collection_id)
-    _add(
-        scores,
-        _ranked(connection, words, _telling(connection, words, query), k, restriction, parameters),
+    ideal = 0.0
+    lookups = (
+        (words_table(collection_id), query_words(query)),
+        (grams_table(collection_id), _grams(query)),
     )
-    runs = unspaced_runs(query)
-    if runs:
-        grams = grams_table(collection_id)
-        pieces = [run[at : at + GRAM] for run in runs for at in range(len(run) - GRAM + 1)]
-        pieces = list(dict.fromkeys(pieces))[:_MAX_GRAMS]
-        _add(scores, _ranked(connection, grams, pieces, k, restriction, parameters))
-        for run in runs:
-            if len(run) < GRAM:
-                _add(scores, _scanned(connection, collection_id, run, k, condition, parameters))
-    return sorted(scores.items(), key=lambda one: (-one[1], one[0]))[:k]
+    for table, terms in lookups:
+        if terms:
+            telling, best = _telling(connection, table, terms)
+            ideal += best
+            _add(scores, _ranked(connection, table, telling, k, restriction, parameters))
+    for run in unspaced_runs(query):
+        if len(run) < GRAM:
+            found, best = _scanned(connection, collection_id, run, k, condition, parameters)
+            ideal += best
+            _add(scores, found)
+    ordered = sorted(scores.items(), key=lambda one: (-one[1], one[0]))[:k]
+    return LexicalMatches(ordered, ideal)
 
 
-def _telling(connection: sqlite3.Connection, table: str, query: str) -> list[str]:
-    """The query's words that are worth their cost; none that occurs nowhere."""
+def _grams(query: str) -> list[str]:
+    pieces = [
+        run[at : at + GRAM] for run in unspaced_runs(query) for at in range(len(run) - GRAM + 1)
+    ]
+    return list(dict.fromkeys(pieces))[:_MAX_GRAMS]
+
+
+def _telling(
+    connection: sqlite3.Connection, table: str, terms: list[str]
+) -> tuple[list[str], float]:
+    """The terms that are worth their cost, and the limit of BM25 for these and those that are nowhere."""
+    (total,) = connection.execute(f"SELECT count(*) FROM {table}_docsize").fetchone()
     counts = []
-    for word in query_words(query):
+    for term in terms:
         (count,) = connection.execute(
             f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT ?)",
-            (any_of([word]), MAX_RANKED + 1),
+            (any_of([term]), MAX_RANKED + 1),
         ).fetchone()
-        if count:
-            counts.append((count, word))
+        counts.append((count, term))
     counts.sort()
     taken: list[str] = []
-    total = 0
-    for count, word in counts:
-        total += count
-        if taken and total > MAX_RANKED:
+    ranked, ideal = 0, 0.0
+    for count, term in counts:
+        ranked += count
+        if taken and ranked > MAX_RANKED:
             break
-        taken.append(word)
-    return taken
+        if count:
+            taken.append(term)
+        ideal += _idf(total, count) * (_SATURATION + 1)
+    return taken, ideal
+
+
+def _idf(total: int, count: int) -> float:
+    return max(math.log((total - count + 0.5) / (count + 0.5)), _LEAST_IDF)
 
 
 def _ranked(
@@ -111,8 +146,12 @@ def _scanned(
     k: int,
     condition: str | None,
     parameters: list[object],
-) -> list[tuple[int, float]]:
-    """Chunks with a run that is too short for trigrams, by reading all chunks of such scripts."""
+) -> tuple[list[tuple[int, float]], float]:
+    """Chunks with a run that is too short for trigrams, by reading all chunks of such scripts.
+
+    Returns:
+        The best k, with scores as of a word, and the limit of these scores.
+    """
     rows: list[tuple[int, int]] = connection.execute(
         "SELECT chunk.id, (length(chunk.text) - length(replace(chunk.text, ?, ''))) / ? AS times "
         "FROM document JOIN chunk ON chunk.id >= first_chunk AND chunk.id < first_chunk + chunks "
@@ -124,11 +163,12 @@ def _scanned(
         "SELECT coalesce(sum(chunks), 0) FROM document WHERE collection_id = ? AND status = 'ready'",
         (collection_id,),
     ).fetchone()
-    rarity = math.log(1 + (total - len(rows) + 0.5) / (len(rows) + 0.5))
-    return [
+    rarity = _idf(total, len(rows))
+    found = [
         (chunk, rarity * times * (_SATURATION + 1) / (times + _SATURATION))
         for chunk, times in rows[:k]
     ]
+    return found, rarity * (_SATURATION + 1)
 
 
 def _add(scores: Scores, found: list[tuple[int, float]]) -> None:

@@ -21,7 +21,7 @@ from engine.retrieval.api.passage import AttributeValue, Passage
 from engine.retrieval.store.database import open_for_reading
 from engine.retrieval.store.errors import store_errors
 from engine.retrieval.store.filters import Where, document_condition
-from engine.retrieval.store.lexical_search import lexical_search
+from engine.retrieval.store.lexical_search import LexicalMatches, lexical_search
 from engine.retrieval.store.records import CollectionRecord, Counts, DocumentRecord, Source
 from engine.retrieval.store.slots import Slots, slots_of
 
@@ -191,17 +191,14 @@ class Store:
 
     def lexical(
         self, collection_id: int, query: str, k: int, where: Where | None = None
-    ) -> list[tuple[int, float]]:
-        """Chunks that have a word of the query: id and score, best first; equal scores by id.
+    ) -> LexicalMatches:
+        """Chunks that have a word of the query, ranked by BM25.
 
         Args:
             collection_id: the collection.
             query: a text; no character of it is an operator.
             k: the largest number of chunks.
             where: only chunks of documents that this filter matches.
-
-        Returns:
-            Ids with BM25 scores, of which higher ones are better.
         """
         condition, parameters = (None, []) if where is None else document_condition(where)
         with self._reading() as connection:

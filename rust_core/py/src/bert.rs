@@ -17,16 +17,18 @@ pub struct BertEncoder {
 #[pymethods]
 impl BertEncoder {
     #[new]
-    #[pyo3(signature = (config_json, weights, *, threads, dispatch))]
+    #[pyo3(signature = (config_json, weights, *, precision, threads, dispatch))]
     fn new(
         py: Python<'_>,
         config_json: &str,
         weights: PathBuf,
+        precision: &str,
         threads: Option<usize>,
         dispatch: &str,
     ) -> PyResult<Self> {
+        let precision = bert::Precision::parse(precision).map_err(to_python)?;
         let encoder = py
-            .detach(|| bert::BertEncoder::load(config_json, &weights, threads, dispatch))
+            .detach(|| bert::BertEncoder::load(config_json, &weights, precision, threads, dispatch))
             .map_err(to_python)?;
         Ok(Self { encoder })
     }

@@ -21,7 +21,9 @@ from tests.fakes.scripted_client import ScriptedClient
 from tests.retrieval.answering.passages import embed, passage
 
 PORT = passage("The server listens on port 8000 by default.", chunk_id=1, dense=0.7)
-QUEUE = passage("A queue blocks when it is full.", chunk_id=2, document_id=2, file="/docs/b.md", dense=0.6)
+QUEUE = passage(
+    "A queue blocks when it is full.", chunk_id=2, document_id=2, file="/docs/b.md", dense=0.6
+)
 
 
 class Documents:
@@ -42,8 +44,23 @@ class Documents:
         return embed(texts)
 
 
+class Sized(ScriptedClient):
+    """A model with so many parameters."""
+
+    def __init__(self, parameters: int, script: Sequence[str]) -> None:
+        super().__init__(script)
+        self._parameters = parameters
+
+    def snapshot(self) -> EngineSnapshot:
+        snapshot = super().snapshot()
+        assert snapshot.model is not None
+        return replace(snapshot, model=replace(snapshot.model, parameters=self._parameters))
+
+
 def test_answers_with_checked_citations():
-    client = ScriptedClient(["The server listens on port 8000 [1]. A queue blocks when it is full [1]."])
+    client = ScriptedClient(
+        ["The server listens on port 8000 [1]. A queue blocks when it is full [1]."]
+    )
     shown: list[str] = []
     answer = ask(Documents(PORT, QUEUE), "Which port?", client, on_text=shown.append)
     assert answer.text == (
@@ -100,6 +117,14 @@ def test_an_unsupported_answer_says_so_and_quotes_the_passages():
     assert [one.n for one in answer.citations] == [1, 2]
 
 
+def test_overlapping_passages_are_quoted_once():
+    again = passage(PORT.text + " Bread.", chunk_id=3)
+    client = ScriptedClient(["Bread is baked from flour and water."])
+    answer = ask(Documents(PORT, again, QUEUE), "Which port does the server listen on?", client)
+    assert answer.text.count("The server listens on port 8000 by default.") == 1
+    assert [one.n for one in answer.citations] == [1, 3]
+
+
 def test_an_answer_that_repeats_itself_is_cancelled():
     client = ScriptedClient(["A queue blocks when it is full. " * 2 + "Bread is baked."])
     answer = ask(Documents(QUEUE), "When does a queue block?", client)
@@ -111,13 +136,23 @@ def test_sections_are_read_where_they_fit_and_quoted_with_their_bytes():
     section = "The server listens on port 8000 by default. It logs to standard error."
     found = passage(PORT.text, start=50, section_start=50, section_end=50 + len(section))
     client = ScriptedClient(["It logs to standard error [1]."])
-    answer = ask(Documents(found), "Where does it log?", client)
+    answer = ask(
+        Documents(found), "Where does it log?", client, options=AnswerOptions(sections=True)
+    )
     (citation,) = answer.citations
     assert citation.source.text == section
     assert (citation.quotes[0].start, citation.quotes[0].end) == (50 + 44, 50 + len(section))
     client = ScriptedClient(["Yes."])
     ask(Documents(found), "Where?", client, options=AnswerOptions(sections=False))
     assert "logs to standard error" not in client.prompt_text()
+
+
+@pytest.mark.parametrize(("parameters", "read"), [(135_000_000, False), (8_000_000_000, True)])
+def test_small_models_read_passages_and_large_ones_sections(parameters: int, read: bool):
+    found = passage(PORT.text, section_end=len(PORT.text) + 28)
+    client = Sized(parameters, ["Yes."])
+    ask(Documents(found), "Where?", client)
+    assert ("logs to standard error" in client.prompt_text()) is read
 
 
 def test_passages_of_the_last_answer_stay_in_place():
@@ -177,18 +212,14 @@ def test_a_follow_up_is_searched_with_the_question_before():
     assert documents.queries[0][0] == "Which port does the server use? How do I change it?"
     assert answer.query == documents.queries[0][0]
     prompt = client.prompt_text()
-    assert prompt.index("It is 8000.") < prompt.index("[1] a.md") < prompt.index("How do I change it?")
+    assert (
+        prompt.index("It is 8000.") < prompt.index("[1] a.md") < prompt.index("How do I change it?")
+    )
 
 
 @pytest.mark.parametrize(("parameters", "told"), [(135_000_000, False), (8_000_000_000, True)])
 def test_only_large_models_are_told_to_cite_and_may_write_paragraphs(parameters: int, told: bool):
-    class Sized(ScriptedClient):
-        def snapshot(self) -> EngineSnapshot:
-            snapshot = super().snapshot()
-            assert snapshot.model is not None
-            return replace(snapshot, model=replace(snapshot.model, parameters=parameters))
-
-    client = Sized(["A queue blocks when it is full [1].\n\nA full queue blocks [1]."])
+    client = Sized(parameters, ["A queue blocks when it is full [1].\n\nA full queue blocks [1]."])
     answer = ask(Documents(QUEUE), "When does a queue block?", client)
     assert ("write the number of the passage" in client.prompt_text()) is told
     assert ("A full queue blocks" in answer.text) is told

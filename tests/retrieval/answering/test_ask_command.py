@@ -47,7 +47,11 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
 
 
 def test_prints_the_answer_and_where_each_citation_is(ask: Callable[..., Result]):
-    result = ask("docs", "Which port does the server listen on?", script=("The server listens on port 8000 [1].",))
+    result = ask(
+        "docs",
+        "Which port does the server listen on?",
+        script=("The server listens on port 8000 [1].",),
+    )
     assert result.exit_code == 0
     answer, place, quote = filter(None, result.output.split("\n"))
     assert answer == "The server listens on port 8000 [1]."
@@ -56,7 +60,12 @@ def test_prints_the_answer_and_where_each_citation_is(ask: Callable[..., Result]
 
 
 def test_json_has_citations_whose_bytes_are_in_the_file(ask: Callable[..., Result], tmp_path: Path):
-    result = ask("docs", "Which port does the server listen on?", "--json", script=("It listens on port 8000 [1].",))
+    result = ask(
+        "docs",
+        "Which port does the server listen on?",
+        "--json",
+        script=("It listens on port 8000 [1].",),
+    )
     answer = json.loads(result.stdout)
     assert answer["answer"] == "It listens on port 8000 [1]."
     assert answer["outcome"] == "answered"
@@ -83,7 +92,12 @@ def test_counts_sentences_without_support(ask: Callable[..., Result]):
 
 
 def test_reads_the_question_from_standard_input(ask: Callable[..., Result]):
-    result = ask("docs", "-", input="Which port does the server listen on?\n", script=("The server listens on port 8000.",))
+    result = ask(
+        "docs",
+        "-",
+        input="Which port does the server listen on?\n",
+        script=("The server listens on port 8000.",),
+    )
     assert result.output.startswith("The server listens on port 8000. [1]")
 
 
@@ -94,7 +108,9 @@ def test_reads_the_question_from_standard_input(ask: Callable[..., Result]):
         (("other", "Why?"), "There is no collection other"),
     ],
 )
-def test_bad_input_gives_one_sentence(ask: Callable[..., Result], arguments: tuple[str, ...], message: str):
+def test_bad_input_gives_one_sentence(
+    ask: Callable[..., Result], arguments: tuple[str, ...], message: str
+):
     result = ask(*arguments)
     assert result.exit_code == 1
     assert message in result.output
@@ -103,7 +119,12 @@ def test_bad_input_gives_one_sentence(ask: Callable[..., Result], arguments: tup
 
 def test_a_secret_in_the_question_does_not_reach_the_model(ask: Callable[..., Result]):
     result = ask(
-        "docs", "Which port? 4111 1111 1111 1111", "--min-evidence", "-1", "--guardrails-mode", "block"
+        "docs",
+        "Which port? 4111 1111 1111 1111",
+        "--min-evidence",
+        "-1",
+        "--guardrails-mode",
+        "block",
     )
     assert result.exit_code == 1
     assert "4111" not in result.output

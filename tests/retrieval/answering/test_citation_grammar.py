@@ -15,7 +15,9 @@ def test_allows_text_and_existing_numbers(text: str):
     assert accepts(citation_grammar(12), text)
 
 
-@pytest.mark.parametrize("text", ["[13]", "[0]", "[007]", "[１]", "[ 1]", "[1, 2]", "x[0]", "[123]", "[1"])
+@pytest.mark.parametrize(
+    "text", ["[13]", "[0]", "[007]", "[１]", "[ 1]", "[1, 2]", "x[0]", "[123]", "[1"]
+)
 def test_allows_no_other_number(text: str):
     assert not accepts(citation_grammar(12), f"As it says {text}")
 

@@ -12,7 +12,12 @@ def words(text: str) -> int:
 def part(chunk_id: int, text: str, *, document: str = DOCUMENT) -> Passage:
     start = len(document[: document.index(text)].encode())
     return passage(
-        text, start=start, chunk_id=chunk_id, section_start=0, section_end=len(document.encode()), line=1
+        text,
+        start=start,
+        chunk_id=chunk_id,
+        section_start=0,
+        section_end=len(document.encode()),
+        line=1,
     )
 
 
@@ -21,7 +26,11 @@ def section(one: Passage) -> str:
 
 
 def test_takes_the_best_that_fit_and_numbers_them():
-    found = [passage("a " * 10, chunk_id=1), passage("b " * 500, chunk_id=2), passage("c " * 10, chunk_id=3)]
+    found = [
+        passage("a " * 10, chunk_id=1),
+        passage("b " * 500, chunk_id=2),
+        passage("c " * 10, chunk_id=3),
+    ]
     sources = fit_sources(found, words, budget=2 * (10 + LABEL_TOKENS))
     assert [(one.n, one.passage.chunk_id) for one in sources] == [(1, 1), (2, 3)]
 
@@ -39,7 +48,11 @@ def test_a_passage_grows_to_its_section_where_there_is_room():
 
 
 def test_passages_of_one_section_are_read_once():
-    found = [part(1, "End of section."), passage("Other.", chunk_id=2, document_id=9), part(3, "Intro words")]
+    found = [
+        part(1, "End of section."),
+        passage("Other.", chunk_id=2, document_id=9),
+        part(3, "Intro words"),
+    ]
     sources = fit_sources(found, words, budget=1000, section=section)
     assert [one.passage.chunk_id for one in sources] == [1, 2]
     assert [one.n for one in sources] == [1, 2]
@@ -53,13 +66,23 @@ def test_a_section_without_room_is_not_read():
 
 def test_a_section_that_is_too_long_is_not_read():
     one = fit_sources(
-        [part(1, "End of section.")], words, budget=1000, section=section, section_tokens=LABEL_TOKENS + 3
+        [part(1, "End of section.")],
+        words,
+        budget=1000,
+        section=section,
+        section_tokens=LABEL_TOKENS + 3,
     )
     assert not one[0].is_section
 
 
 def test_the_line_of_a_quote_in_a_section_is_that_of_the_file():
-    one = passage("End of section.", start=len(DOCUMENT) - 15, section_start=0, section_end=len(DOCUMENT), line=7)
+    one = passage(
+        "End of section.",
+        start=len(DOCUMENT) - 15,
+        section_start=0,
+        section_end=len(DOCUMENT),
+        line=7,
+    )
     (source,) = fit_sources([one], words, budget=1000, section=section)
     assert source.line_at(0) == 5
     assert source.line_at(DOCUMENT.index("End")) == 7

@@ -10,10 +10,19 @@ HISTORY = [
 
 
 @pytest.mark.parametrize(
-    "question", ["How can I change it?", "And in threads?", "Why?", "What about the largest allowed value here?"]
+    "question",
+    [
+        "How can I change it?",
+        "And in threads?",
+        "Why?",
+        "What about the largest allowed value here?",
+    ],
 )
 def test_a_question_that_refers_to_the_last_one_is_searched_with_it(question: str):
-    assert standalone_query(question, HISTORY) == f"What is the default precision of decimal? {question}"
+    assert (
+        standalone_query(question, HISTORY)
+        == f"What is the default precision of decimal? {question}"
+    )
 
 
 def test_a_question_with_its_own_subject_is_searched_alone():

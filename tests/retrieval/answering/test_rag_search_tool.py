@@ -83,6 +83,8 @@ def test_it_is_off_without_collections():
 
 
 def test_agents_whose_roster_names_it_have_it():
-    roster = load_roster(load_registry(), user_folder=Path("/nonexistent"), project=Path("/nonexistent"))
+    roster = load_roster(
+        load_registry(), user_folder=Path("/nonexistent"), project=Path("/nonexistent")
+    )
     have = {key for key, spec in roster.specs.items() if "rag_search" in spec.tools}
     assert have == {"researcher", "expander", "hallucination_hunter"}

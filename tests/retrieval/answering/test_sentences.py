@@ -9,7 +9,10 @@ from engine.retrieval.answering.sentences import sentence_spans, sentences
     ("text", "expected"),
     [
         ("One. Two! Three?", ["One.", "Two!", "Three?"]),
-        ("Use e.g. this, i.e. Python 3.11. It works.", ["Use e.g. this, i.e. Python 3.11.", "It works."]),
+        (
+            "Use e.g. this, i.e. Python 3.11. It works.",
+            ["Use e.g. this, i.e. Python 3.11.", "It works."],
+        ),
         ("See os.path.join. or not", ["See os.path.join. or not"]),
         ('He said "Go." Then he left.', ['He said "Go."', "Then he left."]),
         ("Title\n\nText\ngoes on.", ["Title", "Text\ngoes on."]),

@@ -116,7 +116,8 @@ def test_an_answer_without_sources_cites_nothing():
 PARTS = st.sampled_from(
     [
         "The server listens on port 8000", " A queue blocks when it is full", "Yes", ". ", ".", " [1]", "[2]",
-        " [9]", "\n\n", "\n- ", "\n12. ", "\n", "`a[1]`", "```\ncode [3]\n```\n", "e.g. ", "! ", " ", "[", "]",
+        " [9]", "\n\n", "\n- ", "\n12. ", "\n", "`a[1]`", "```\ncode [3]\n```\n", "e.g. ", "! ", " ",
+        "[", "]",
     ]
 )  # fmt: skip
 

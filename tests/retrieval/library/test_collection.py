@@ -381,3 +381,14 @@ def test_a_long_document_goes_on_with_its_stored_chunks(
 
     assert second.embedded == second.chunks - first.chunks == len(embedder.texts)
     assert len(collection.search("part", k=1000, mode="dense")) == second.chunks
+
+
+def test_the_text_of_a_document_is_that_of_its_file(collection, folder, library):
+    (folder / "mark.txt").write_bytes(b"\xef\xbb\xbfwith a mark\n")
+    collection.add([folder])
+
+    assert collection.text(folder / "animals.md") == (folder / "animals.md").read_text()
+    assert collection.text(folder / "mark.txt") == "with a mark\n"
+    with pytest.raises(UnknownDocument, match="has no document"):
+        collection.text(folder / "none.md")
+    assert library.purge()  # there is nothing to do

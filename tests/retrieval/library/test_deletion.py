@@ -107,7 +107,7 @@ def test_vectors_that_a_crash_left_are_zeroed_by_the_next_writer(
     assert traces(tmp_path) == []
 
 
-def test_a_search_elsewhere_delays_the_deletion_of_bytes(tmp_path, collection, secret):
+def test_a_search_elsewhere_delays_the_deletion_of_bytes(tmp_path, library, collection, secret):
     reader = sqlite3.connect(tmp_path / "retrieval" / "retrieval.db", isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM chunk").fetchone()
@@ -118,5 +118,5 @@ def test_a_search_elsewhere_delays_the_deletion_of_bytes(tmp_path, collection, s
     finally:
         reader.close()
 
-    assert collection.refresh().purged
+    assert library.purge()
     assert traces(tmp_path) == []

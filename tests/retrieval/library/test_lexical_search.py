@@ -61,7 +61,7 @@ def test_finds(texts, query, name):
 
 @pytest.mark.parametrize(
     "query",
-    ["", "   ", '"', "''", "fox AND", "(", "NEAR(", "*", "fox*bar:", "^", "-", "a" * 5000, "\0", "\ud800x",
+    ['"', "''", "fox AND", "(", "NEAR(", "*", "fox*bar:", "^", "-", "a" * 5000, "\0", "\ud800x",
      "{x}: y", "OR OR OR", "; DROP TABLE chunk"],
 )  # fmt: skip
 def test_no_character_is_an_operator(texts, query):
@@ -116,3 +116,19 @@ def test_titles_of_sections_are_found(collection, tmp_path):
         "Zoology" in one.heading_path for one in collection.search("zoology", mode="lexical")
     )
     assert len(collection.search("marsupials", mode="lexical")) > 1
+
+
+def test_the_ideal_is_the_share_of_the_query_that_can_be_found(collection, tmp_path):
+    folder = tmp_path / "words"
+    folder.mkdir()
+    for n in range(40):
+        (folder / f"{n}").write_text(f"filler{n} " + ("okapi " * 50 if n == 7 else ""))
+    collection.add([folder])
+
+    def share(query):
+        matches = collection.index("lexical").lexical_matches(query, 10)
+        return matches.scores[0][1] / matches.ideal if matches.scores else 0.0
+
+    assert 0.7 < share("okapi") <= 1
+    assert share("okapi unknownword") == pytest.approx(share("okapi") / 2, rel=0.2)
+    assert share("unknownword") == 0

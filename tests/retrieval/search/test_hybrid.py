@@ -69,7 +69,9 @@ def test_k_limits_the_results(collection: Collection):
     assert len(collection.search("server", k=10 * CANDIDATES)) == len(FILES)
 
 
-@pytest.mark.parametrize("query", ['"', "a AND (b", "port:8000 NEAR", "-server", "*", "'; DROP TABLE chunk"])
+@pytest.mark.parametrize(
+    "query", ['"', "a AND (b", "port:8000 NEAR", "-server", "*", "'; DROP TABLE chunk"]
+)
 def test_any_text_is_a_query(collection: Collection, query: str):
     collection.search(query)
 

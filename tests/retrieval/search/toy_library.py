@@ -22,7 +22,9 @@ class WordEmbedder:
         self, texts: Sequence[str], *, truncate: int | None = None, **_: object
     ) -> "Future[Embeddings]":
         future: Future[Embeddings] = Future()
-        future.set_result(Embeddings(self.name, embed(texts), sum(len(one.split()) for one in texts)))
+        future.set_result(
+            Embeddings(self.name, embed(texts), sum(len(one.split()) for one in texts))
+        )
         return future
 
     def tokenizer(self) -> tokenizers.Tokenizer:
@@ -32,7 +34,9 @@ class WordEmbedder:
 
 
 @contextmanager
-def collection_of(folder: Path, files: Mapping[str, str], name: str = "docs") -> Iterator[Collection]:
+def collection_of(
+    folder: Path, files: Mapping[str, str], name: str = "docs"
+) -> Iterator[Collection]:
     """A collection of files with these texts, by name."""
     documents = folder / "documents"
     documents.mkdir(exist_ok=True)

@@ -1,11 +1,11 @@
 //! The forward pass of a group of texts by one worker.
 
-use std::cell::RefCell;
 use std::ops::Range;
 
 use super::attention::{HeadScratch, Text, attend};
+use super::int8_rows::Int8Rows;
 use super::weights::{BertWeights, Dense, Norm};
-use super::{BertSpec, GROUP_TOKENS};
+use super::{BertSpec, GROUP_TOKENS, Precision};
 use crate::activation_quant::ScaleMode;
 use crate::arena::Buffer;
 use crate::dispatch::Level;
@@ -26,8 +26,10 @@ pub(super) struct Forward<'a> {
     mixed: Buffer<f32>,
     /// `[tokens, intermediate]`
     inner: Buffer<f32>,
+    /// Rows quantised for int8 products; None in f32.
+    int8: Option<Int8Rows>,
     /// Unused by float panels, but required by [`Gemm`].
-    panel: RefCell<PanelScratch>,
+    panel: PanelScratch,
     head: HeadScratch,
 }
 
@@ -35,11 +37,20 @@ impl<'a> Forward<'a> {
     pub fn new(
         spec: &'a BertSpec,
         weights: &'a BertWeights,
+        precision: Precision,
         level: Level,
     ) -> Result<Self, KernelError> {
         // A group has at most GROUP_TOKENS tokens, or is a single text.
         let tokens = GROUP_TOKENS.max(spec.max_positions);
         let hidden = || Buffer::new(tokens * spec.hidden_size);
+        let widest = spec.hidden_size.max(spec.intermediate_size);
+        let (int8, panel) = match precision {
+            Precision::F32 => (None, PanelScratch::new(0, 0)?),
+            Precision::Int8 => (
+                Some(Int8Rows::new(level, tokens, widest)?),
+                PanelScratch::new(tokens, widest)?,
+            ),
+        };
         Ok(Self {
             spec,
             weights,
@@ -50,7 +61,8 @@ impl<'a> Forward<'a> {
             value: hidden()?,
             mixed: hidden()?,
             inner: Buffer::new(tokens * spec.intermediate_size)?,
-            panel: RefCell::new(PanelScratch::new(0, 0)?),
+            int8,
+            panel,
             head: HeadScratch::default(),
         })
     }
@@ -63,13 +75,22 @@ impl<'a> Forward<'a> {
         let weights = self.weights;
         self.normalise(&weights.norm, tokens);
         for layer in &weights.layers {
-            self.multiply(&layer.query, &self.residual, &self.query, tokens, false);
-            self.multiply(&layer.key, &self.residual, &self.key, tokens, false);
-            self.multiply(&layer.value, &self.residual, &self.value, tokens, false);
+            let projections = [
+                (&layer.query, self.query.ptr()),
+                (&layer.key, self.key.ptr()),
+                (&layer.value, self.value.ptr()),
+            ];
+            self.multiply(self.residual.ptr(), &projections, tokens, false);
             self.attend(texts, first);
-            self.multiply(&layer.attention, &self.mixed, &self.residual, tokens, true);
+            let residual = self.residual.ptr();
+            self.multiply(
+                self.mixed.ptr(),
+                &[(&layer.attention, residual)],
+                tokens,
+                true,
+            );
             self.normalise(&layer.attention_norm, tokens);
-            self.multiply(&layer.up, &self.residual, &self.inner, tokens, false);
+            self.multiply(residual, &[(&layer.up, self.inner.ptr())], tokens, false);
             // SAFETY: the buffer is this worker's alone; the level was checked at load.
             unsafe {
                 let inner = self
@@ -77,7 +98,7 @@ impl<'a> Forward<'a> {
                     .slice_mut(0, tokens * self.spec.intermediate_size);
                 gelu(self.level, inner);
             }
-            self.multiply(&layer.down, &self.inner, &self.residual, tokens, true);
+            self.multiply(self.inner.ptr(), &[(&layer.down, residual)], tokens, true);
             self.normalise(&layer.norm, tokens);
         }
         let rows = vectors.chunks_exact_mut(self.spec.hidden_size);
@@ -114,38 +135,48 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// `out = input · matrix + bias`, or `out += …` if accumulating.
+    /// `out = input · matrix + bias` for each of `products`, or `out += …` if accumulating. All matrices have the same inputs.
+    ///
+    /// `input` and the outputs are buffers of this worker that hold `tokens` rows.
     fn multiply(
-        &self,
-        dense: &Dense,
-        input: &Buffer<f32>,
-        out: &Buffer<f32>,
+        &mut self,
+        input: *const f32,
+        products: &[(&Dense, *mut f32)],
         tokens: usize,
         accumulate: bool,
     ) {
-        let matrix = &dense.matrix;
+        let inputs = products[0].0.matrix.inputs;
+        let quant = self.int8.as_mut().map(|rows| {
+            // SAFETY: `tokens` rows of a buffer that nothing writes meanwhile; the level was checked at load.
+            unsafe {
+                let values = std::slice::from_raw_parts(input, tokens * inputs);
+                rows.fill(values, inputs)
+            }
+        });
         let activations = Activations {
-            quant: None,
+            quant,
             scale_mode: ScaleMode::MaxAbs,
-            float: input.ptr(),
-            float_stride: matrix.inputs,
+            float: input,
+            float_stride: inputs,
         };
-        let mut scratch = self.panel.borrow_mut();
-        // SAFETY: the level was checked at load; the buffer is this worker's alone and holds `tokens` rows.
-        let mut gemm = unsafe { Gemm::new(self.level, &activations, tokens, &mut scratch) };
-        let panels = 0..matrix.panels();
-        // The next matrix is unknown here, so its last panel is passed as the prefetch target.
-        let next = matrix.panel(panels.end - 1);
-        let output = Output {
-            out: out.ptr(),
-            stride: matrix.outputs,
-            accumulate,
-            bias: dense.bias.as_ptr(),
-        };
-        // SAFETY: both buffers are this worker's alone and hold `tokens` rows of the matrix's inputs
-        // and outputs; outputs are a multiple of a panel's columns, and so is the bias; float
-        // panels read no quantised activations. The level was checked at load.
-        unsafe { gemm.panels(matrix, panels, next, output) };
+        // SAFETY: the level was checked at load; the buffers are this worker's alone and hold `tokens` rows.
+        let mut gemm = unsafe { Gemm::new(self.level, &activations, tokens, &mut self.panel) };
+        for (dense, out) in products {
+            let matrix = &dense.matrix;
+            let panels = 0..matrix.panels();
+            // The next matrix is unknown here, so its last panel is passed as the prefetch target.
+            let next = matrix.panel(panels.end - 1);
+            let output = Output {
+                out: *out,
+                stride: matrix.outputs,
+                accumulate,
+                bias: dense.bias.as_ptr(),
+            };
+            // SAFETY: both buffers are this worker's alone and hold `tokens` rows of the matrix's inputs
+            // and outputs; outputs are a multiple of a panel's columns, and so is the bias; the rows were quantised if the
+            // panels are. The level was checked at load.
+            unsafe { gemm.panels(matrix, panels, next, output) };
+        }
     }
 
     fn attend(&mut self, texts: &[Range<usize>], first: usize) {

@@ -4,10 +4,13 @@
 //! texts from an atomic counter and compute all layers of a group independently, so there are no barriers,
 //! and a vector's bits do not depend on the other texts, their order or the number of threads.
 //!
-//! Everything is computed in f32 for any element type of the file.
+//! Everything is computed in f32 for any element type of the file, or the matrix products in int8 ([`Precision`]).
 
 mod attention;
 mod forward;
+mod int8_rows;
+mod int8_weights;
+mod precision;
 mod spec;
 mod weights;
 
@@ -21,6 +24,7 @@ use crate::format::open_weights;
 use crate::topology::Topology;
 
 use forward::Forward;
+pub use precision::Precision;
 pub use spec::BertSpec;
 use weights::BertWeights;
 
@@ -28,14 +32,22 @@ use weights::BertWeights;
 /// workers.
 const GROUP_TOKENS: usize = 128;
 
-/// Niceness added to the workers: embedding a corpus is background work and must not slow down running generations.
+/// Niceness added to the workers of a small call, such as a query: running generations go first.
 const NICENESS: i32 = 5;
+
+/// Niceness added to the workers of a large call: embedding a corpus is background work. With 5, the workers would take a
+/// quarter of each core from running generations.
+const BULK_NICENESS: i32 = 19;
+
+/// Groups above which a call is large.
+const BULK_GROUPS: usize = 8;
 
 /// A loaded encoder. Can be shared between threads; each call allocates its own scratch memory.
 #[derive(Debug)]
 pub struct BertEncoder {
     spec: BertSpec,
     weights: BertWeights,
+    precision: Precision,
     level: Level,
     threads: usize,
 }
@@ -48,6 +60,7 @@ impl BertEncoder {
     pub fn load(
         config: &str,
         weights: &Path,
+        precision: Precision,
         threads: Option<usize>,
         dispatch: &str,
     ) -> Result<Self, KernelError> {
@@ -55,8 +68,9 @@ impl BertEncoder {
         let source = open_weights(&[weights.to_owned()])
             .map_err(|error| KernelError::model(error.to_string()))?;
         Ok(Self {
-            weights: BertWeights::load(&spec, source.as_ref())?,
+            weights: BertWeights::load(&spec, source.as_ref(), precision)?,
             spec,
+            precision,
             level: Level::choose(dispatch)?,
             threads: threads
                 .unwrap_or_else(|| Topology::detect().default_threads())
@@ -97,17 +111,24 @@ impl BertEncoder {
                     forward.run(ids, &texts[group.clone()], &mut part);
                 }
             };
-            if let Err(error) = Forward::new(&self.spec, &self.weights, self.level).map(run) {
+            if let Err(error) =
+                Forward::new(&self.spec, &self.weights, self.precision, self.level).map(run)
+            {
                 next.store(groups.len(), Ordering::Relaxed);
                 *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             }
         };
         let workers = self.threads.min(groups.len());
+        let niceness = if groups.len() > BULK_GROUPS {
+            BULK_NICENESS
+        } else {
+            NICENESS
+        };
         let panicked = std::thread::scope(|scope| {
             let handles: Vec<_> = (0..workers)
                 .map(|_| {
                     scope.spawn(|| {
-                        lower_priority();
+                        lower_priority(niceness);
                         work();
                     })
                 })
@@ -180,13 +201,13 @@ fn group(texts: &[std::ops::Range<usize>]) -> Vec<std::ops::Range<usize>> {
     groups
 }
 
-/// Lower the calling thread's priority; best effort.
-fn lower_priority() {
+/// Add `niceness` to the calling thread's, which the kernel limits to 19; best effort.
+fn lower_priority(niceness: i32) {
     #[cfg(target_os = "linux")]
     // SAFETY: on Linux, 0 means the calling thread; a refusal changes nothing.
     unsafe {
         let now = libc::getpriority(libc::PRIO_PROCESS, 0);
-        libc::setpriority(libc::PRIO_PROCESS, 0, now + NICENESS);
+        libc::setpriority(libc::PRIO_PROCESS, 0, now + niceness);
     }
 }
 

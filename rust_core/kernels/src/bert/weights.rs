@@ -1,11 +1,12 @@
 //! A BERT encoder's weights: matrices packed in panels, everything else as floats.
 
-use super::BertSpec;
+use super::int8_weights::quantize;
+use super::{BertSpec, Precision};
 use crate::arena::Buffer;
 use crate::error::KernelError;
 use crate::format::{TensorSource, TensorView};
 use crate::pack::{PackScratch, PackedMatrix, kind_for, pack_panel, panels_of};
-use crate::quant::dequantize_row;
+use crate::quant::{DType, dequantize_row};
 
 /// A matrix and its bias.
 #[derive(Debug)]
@@ -46,9 +47,15 @@ pub(super) struct BertWeights {
 }
 
 impl BertWeights {
-    pub fn load(spec: &BertSpec, source: &dyn TensorSource) -> Result<Self, KernelError> {
+    pub fn load(
+        spec: &BertSpec,
+        source: &dyn TensorSource,
+        precision: Precision,
+    ) -> Result<Self, KernelError> {
+        precision.check(spec)?;
         let read = Reader {
             source,
+            precision,
             prefix: if source.contains("bert.embeddings.word_embeddings.weight") {
                 "bert."
             } else {
@@ -62,6 +69,7 @@ impl BertWeights {
 
 struct Reader<'a> {
     source: &'a dyn TensorSource,
+    precision: Precision,
     /// Name prefix of the encoder in checkpoints that have a task head.
     prefix: &'static str,
     scratch: PackScratch,
@@ -139,13 +147,19 @@ impl Reader<'_> {
     fn dense(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<Dense, KernelError> {
         let bias = self.floats(&format!("{name}.bias"), &[outputs])?;
         let mut scratch = std::mem::take(&mut self.scratch);
-        let tensor = self.tensor(&format!("{name}.weight"))?;
-        let kind = kind_for(&tensor, outputs, inputs)?;
+        let name = format!("{name}.weight");
+        let mut tensor = self.tensor(&name)?;
         if tensor.dtype.is_quantized() {
             return Err(KernelError::model(format!(
-                "Tensor {name}.weight is quantised; encoders run from float weights."
+                "Tensor {name} is quantised; encoders run from float weights."
             )));
         }
+        let codes;
+        if self.precision == Precision::Int8 {
+            codes = quantize(&self.floats(&name, &[outputs, inputs])?);
+            (tensor.dtype, tensor.bytes) = (DType::Q8_0, &codes);
+        }
+        let kind = kind_for(&tensor, outputs, inputs)?;
         let size = kind.panel_bytes(inputs);
         let memory = Buffer::<u8>::new(panels_of(outputs, outputs) * size)?;
         // SAFETY: the buffer is aligned, has exactly the matrix's bytes, and is stored beside it.

@@ -67,7 +67,10 @@ mod x86 {
                 let zero = _mm512_setzero_si512();
                 let (mut highs, mut lows) = ([[zero; QUERIES]; ROWS], [[zero; QUERIES]; ROWS]);
                 for at in (0..padded).step_by(64) {
-                    let codes = rows.map(|row| _mm512_loadu_si512(row.add(at).cast()));
+                    let mut codes = [zero; ROWS];
+                    for row in 0..ROWS {
+                        codes[row] = _mm512_loadu_si512(rows[row].add(at).cast());
+                    }
                     for query in 0..QUERIES {
                         let high = _mm512_loadu_si512(high.add(query * padded + at).cast());
                         let low = _mm512_loadu_si512(low.add(query * padded + at).cast());
@@ -79,12 +82,21 @@ mod x86 {
                         }
                     }
                 }
-                let mut dots = [[0; QUERIES]; ROWS];
+                // Through memory, as the sums of floats.
+                let mut lanes = [[[0; 16]; QUERIES]; ROWS];
                 for row in 0..ROWS {
                     for query in 0..QUERIES {
                         let high = _mm512_slli_epi32::<8>(highs[row][query]);
                         let sums = _mm512_add_epi32(high, lows[row][query]);
-                        dots[row][query] = _mm512_reduce_add_epi32(sums);
+                        _mm512_storeu_si512(lanes[row][query].as_mut_ptr().cast(), sums);
+                    }
+                }
+                let mut dots = [[0; QUERIES]; ROWS];
+                for row in 0..ROWS {
+                    for query in 0..QUERIES {
+                        let sums: &[i32; 16] = &lanes[row][query];
+                        dots[row][query] =
+                            _mm512_reduce_add_epi32(_mm512_loadu_si512(sums.as_ptr().cast()));
                     }
                 }
                 dots

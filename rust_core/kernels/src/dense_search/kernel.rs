@@ -31,87 +31,84 @@ trait Stored {
     ) -> [[f32; Q]; R];
 }
 
+/// Rows of floats.
+trait Floats {
+    /// Load 16 values of a row from index `at` on.
+    ///
+    /// # Safety
+    /// The row has them; the level's instructions are enabled.
+    unsafe fn load<L: Lanes>(row: *const u8, at: usize) -> L;
+}
+
 struct F32;
 struct F16;
 struct Int8;
 
-/// # Safety
-/// As [`Stored::scores`]; `load` reads 16 values of a row from the given index on.
-#[inline(always)]
-#[allow(
-    clippy::needless_range_loop,
-    reason = "iterators over arrays of registers put them into memory"
-)]
-unsafe fn float_scores<L: Lanes, const R: usize, const Q: usize>(
-    load: impl Fn(usize, usize) -> L,
-    queries: &Queries,
-    first: usize,
-) -> [[f32; Q]; R] {
-    let padded = queries.padded;
-    // SAFETY: the caller's promise: whole vectors of each row and query.
-    unsafe {
-        let floats = queries.floats.as_ptr().add(first * padded);
-        let mut sums = [[L::splat(0.0); Q]; R];
-        for at in (0..padded).step_by(LANES) {
-            let mut values = [L::splat(0.0); Q];
-            for query in 0..Q {
-                values[query] = L::load(floats.add(query * padded + at));
-            }
-            for row in 0..R {
-                let stored = load(row, at);
+impl Floats for F32 {
+    #[inline(always)]
+    unsafe fn load<L: Lanes>(row: *const u8, at: usize) -> L {
+        // SAFETY: the caller's promise; loads may be unaligned.
+        unsafe { L::load(row.add(4 * at).cast()) }
+    }
+}
+
+impl Floats for F16 {
+    #[inline(always)]
+    unsafe fn load<L: Lanes>(row: *const u8, at: usize) -> L {
+        // SAFETY: the caller's promise; loads may be unaligned.
+        unsafe { L::load_f16(row.add(2 * at).cast()) }
+    }
+}
+
+impl<S: Floats> Stored for S {
+    #[inline(always)]
+    #[allow(
+        clippy::needless_range_loop,
+        reason = "iterators over arrays of registers put them into memory"
+    )]
+    unsafe fn scores<L: ByteDots, const R: usize, const Q: usize>(
+        rows: [*const u8; R],
+        queries: &Queries,
+        first: usize,
+    ) -> [[f32; Q]; R] {
+        let padded = queries.padded;
+        // SAFETY: the caller's promise: whole vectors of each row and query.
+        unsafe {
+            let floats = queries.floats.as_ptr().add(first * padded);
+            let mut sums = [[L::splat(0.0); Q]; R];
+            for at in (0..padded).step_by(LANES) {
+                let mut values = [L::splat(0.0); Q];
                 for query in 0..Q {
-                    sums[row][query] = stored.mul_add(values[query], sums[row][query]);
+                    values[query] = L::load(floats.add(query * padded + at));
+                }
+                for row in 0..R {
+                    let stored: L = S::load(rows[row], at);
+                    for query in 0..Q {
+                        sums[row][query] = stored.mul_add(values[query], sums[row][query]);
+                    }
                 }
             }
-        }
-        let mut scores = [[0.0; Q]; R];
-        for row in 0..R {
-            for query in 0..Q {
-                scores[row][query] = sums[row][query].sum();
+            // Through memory: a larger loop over the sums is not unrolled, and then they are kept in memory all the time.
+            let mut lanes = [[[0.0; LANES]; Q]; R];
+            for row in 0..R {
+                for query in 0..Q {
+                    sums[row][query].store(lanes[row][query].as_mut_ptr());
+                }
             }
-        }
-        scores
-    }
-}
-
-impl Stored for F32 {
-    #[inline(always)]
-    unsafe fn scores<L: ByteDots, const R: usize, const Q: usize>(
-        rows: [*const u8; R],
-        queries: &Queries,
-        first: usize,
-    ) -> [[f32; Q]; R] {
-        // SAFETY: the caller's promise; loads may be unaligned.
-        unsafe {
-            float_scores::<L, R, Q>(
-                |row, at| L::load(rows[row].add(4 * at).cast()),
-                queries,
-                first,
-            )
-        }
-    }
-}
-
-impl Stored for F16 {
-    #[inline(always)]
-    unsafe fn scores<L: ByteDots, const R: usize, const Q: usize>(
-        rows: [*const u8; R],
-        queries: &Queries,
-        first: usize,
-    ) -> [[f32; Q]; R] {
-        // SAFETY: the caller's promise; loads may be unaligned.
-        unsafe {
-            float_scores::<L, R, Q>(
-                |row, at| L::load_f16(rows[row].add(2 * at).cast()),
-                queries,
-                first,
-            )
+            let mut scores = [[0.0; Q]; R];
+            for row in 0..R {
+                for query in 0..Q {
+                    scores[row][query] = L::load(lanes[row][query].as_ptr()).sum();
+                }
+            }
+            scores
         }
     }
 }
 
 impl Stored for Int8 {
     #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "as above")]
     unsafe fn scores<L: ByteDots, const R: usize, const Q: usize>(
         rows: [*const u8; R],
         queries: &Queries,
@@ -120,13 +117,15 @@ impl Stored for Int8 {
         // SAFETY: the caller's promise: the scale follows the codes.
         unsafe {
             let dots = L::byte_dots::<R, Q>(rows, queries, first);
-            std::array::from_fn(|row| {
+            let mut scores = [[0.0; Q]; R];
+            for row in 0..R {
                 let scale = rows[row].add(queries.padded).cast::<f32>().read_unaligned();
-                std::array::from_fn(|query| {
+                for query in 0..Q {
                     let dot = dots[row][query].wrapping_sub(queries.offsets[first + query]);
-                    dot as f32 * (scale * queries.scales[first + query])
-                })
-            })
+                    scores[row][query] = dot as f32 * (scale * queries.scales[first + query]);
+                }
+            }
+            scores
         }
     }
 }
@@ -175,7 +174,7 @@ unsafe fn scan_stored<L: ByteDots, S: Stored>(
     queries: &Queries,
     best: &mut [TopK],
 ) {
-    let mut slots = [0; ROWS];
+    let (mut slots, mut pointers) = ([0; ROWS], [std::ptr::null(); ROWS]);
     let mut count = 0;
     // SAFETY: slots are below the number of rows by contract; only full or partly repeated blocks of such slots are read.
     unsafe {
@@ -183,16 +182,14 @@ unsafe fn scan_stored<L: ByteDots, S: Stored>(
             if !allowed.has(slot) {
                 continue;
             }
-            slots[count] = slot;
+            (slots[count], pointers[count]) = (slot, rows.row(slot));
             count += 1;
             if count == ROWS {
-                add_block::<L, S>(slots.map(|slot| rows.row(slot)), slots, ROWS, queries, best);
+                add_block::<L, S>(pointers, slots, ROWS, queries, best);
                 count = 0;
             }
         }
         if count > 0 {
-            let last = slots[count - 1];
-            slots[count..].fill(last);
             add_block::<L, S>(
                 slots.map(|slot| rows.row(slot)),
                 slots,

@@ -177,7 +177,10 @@ fn panels_at_once(level: Level, kind: PanelKind, rows: usize) -> usize {
     if level == Level::Avx512 && kind.is_quantized() && rows > avx512::SINGLE_PANEL_ROWS {
         return 2;
     }
-    _ = (level, kind, rows);
+    let wide = matches!(level, Level::Avx512 | Level::Amx);
+    if wide && !kind.is_quantized() && rows > float::SINGLE_PANEL_ROWS {
+        return float::MAX_PANELS;
+    }
     1
 }
 
@@ -334,7 +337,16 @@ impl<'a> Gemm<'a> {
                     float: self.activations.float.add(first * stride),
                     ..*self.activations
                 };
-                return float::multiply(level, matrix.kind, panel(0), &x, rows.len(), output);
+                let count = panels.len();
+                return float::multiply(
+                    level,
+                    matrix.kind,
+                    panel(0),
+                    count,
+                    &x,
+                    rows.len(),
+                    output,
+                );
             };
             let x = self
                 .activations

@@ -1,6 +1,6 @@
 """51 agents over one document: tokens computed and wall time, ours and the peers' with their prefix caches.
 
-    python benchmarks/agents.py [--dir DIR] [--rounds 2] [--quick] [--json FILE]
+    python benchmarks/agents_sharing.py [--dir DIR] [--rounds 2] [--quick] [--json FILE]
 
 A run is 51 prompts that share a document of about 3,000 tokens, a whole number of KV blocks, and end in
 role cards of 40 to 80 tokens. Every run has a new document, so no cache is warm. Two kinds of answers: one
