@@ -28,11 +28,17 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for progra
 
 
 @contextmanager
-def _library() -> "Iterator[Library]":
-    from app.runtime.collections import open_library
+def _library(*, embeds: bool = False) -> "Iterator[Library]":
+    """The user's library; the embedding model is fetched on its first use if the command `embeds`."""
+    from app.commands.fetch_bar import fetch_bar
+    from app.runtime.collections import fetch_encoder, open_library
     from app.settings.sources import load_settings
 
-    with open_library(load_settings()) as library:
+    settings = load_settings()
+    with open_library(settings) as library:
+        if embeds:
+            with fetch_bar() as progress:
+                fetch_encoder(settings, progress)
         yield library
 
 
@@ -80,7 +86,7 @@ def add(
     """
     from app.commands.rag_progress import index_run
 
-    with one_sentence_errors(), _library() as library:
+    with one_sentence_errors(), _library(embeds=True) as library:
         collection = library.open(name)
         attributes = dict(_attribute(one) for one in attribute or ())
         with index_run() as (progress, cancelled):
@@ -114,7 +120,7 @@ def refresh(name: NameArgument, as_json: JsonOption = False) -> None:
     """Read what has changed since it was added, and delete what is gone."""
     from app.commands.rag_progress import index_run
 
-    with one_sentence_errors(), _library() as library:
+    with one_sentence_errors(), _library(embeds=True) as library:
         with index_run() as (progress, cancelled):
             report = library.open(name).refresh(progress=progress, cancelled=cancelled)
         _finish([report], as_json)
@@ -127,7 +133,7 @@ def watch(name: NameArgument) -> None:
 
     from app.commands.rag_progress import on_interrupt
 
-    with one_sentence_errors(), _library() as library:
+    with one_sentence_errors(), _library(embeds=True) as library:
         collection = library.open(name)
         folders = ", ".join(one.pattern for one in collection.sources())
         if not folders:
@@ -231,7 +237,7 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Show the passages that fit a query best."""
-    with one_sentence_errors(), _library() as library:
+    with one_sentence_errors(), _library(embeds=mode != "lexical") as library:
         passages = library.open(name).search(query, k=k, mode=mode)
         if as_json:
             print(json.dumps({"results": [passage_fields(one) for one in passages]}, indent=2))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands.outcome import EXIT_ERROR, EXIT_INTERRUPTED, one_sentence_errors
-from app.commands.rag import JsonOption, NameArgument, passage_fields, rag_app
+from app.commands.rag import JsonOption, NameArgument, passage_fields
+from app.commands.rag import rag_app as rag_app
 from app.commands.setting_options import refuse_remote_contradictions, setting_options
 
 if TYPE_CHECKING:

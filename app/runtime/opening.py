@@ -19,7 +19,7 @@ from engine.models.progress import ProgressCallback, ignore_progress
 
 if TYPE_CHECKING:
     from app.runtime.source_library import SourceLibrary
-    from engine.api.config import EngineConfig
+    from engine.api.config import EmbeddingPrecision, EngineConfig
     from engine.clients.engine_client import EngineClient
     from engine.conversations.passage_source import PassageSource
     from engine.conversations.session import TreeSession
@@ -74,12 +74,18 @@ def _config_of(settings: Settings, path: Path, name: str, niceness: int) -> "Eng
     return replace(settings.engine_config(path, name), niceness=niceness)
 
 
-def embedder(settings: Settings) -> "Embedder":
-    """The embedding model of the user's store, which is opened on first use."""
+def embedder(settings: Settings, *, precision: "EmbeddingPrecision" = "f32") -> "Embedder":
+    """The embedding model of the user's store, which is opened on first use.
+
+    Args:
+        settings: the settings.
+        precision: as in `Embedder`; int8 for indexing documents.
+    """
     from engine.embedding.embedder import Embedder, installed_encoder
 
     return Embedder(
         lambda: installed_encoder(settings.models),
+        precision=precision,
         threads=settings.threads,
         dispatch=settings.dispatch,
     )

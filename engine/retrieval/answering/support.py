@@ -11,7 +11,7 @@ understands a text: "A calls B" supports "B calls A". `benchmarks/retrieval_answ
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -32,6 +32,7 @@ MIN_TERMS = 2
 
 _MAX_WINDOW = 600
 _MAX_WINDOWS = 96
+_MAX_CLOSE = 8
 _HEADING = re.compile(r"#{1,6} |={3,}|-{3,}")
 _NEGATION = re.compile(
     r"\b(?:not|no|never|cannot|without|none|neither|nor|nothing)\b|n[’']t\b", re.IGNORECASE
@@ -55,28 +56,40 @@ class Support:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Window:
+    """A part of a source that is compared with claims; equal only to itself."""
+
+    source: Source
     start: int
     end: int
     terms: frozenset[str]
     numbers: frozenset[str]
     negations: int
 
+    @property
+    def text(self) -> str:
+        return self.source.text[self.start : self.end]
+
+    def coverage(self, terms: frozenset[str]) -> float:
+        return len(terms & self.terms) / max(1, len(terms))
+
+    def support(self, score: float) -> Support:
+        return Support(self.source.n, self.start, self.end, score)
+
 
 class SupportJudge:
-    """Looks for the support of claims in some sources.
+    """Looks for the support of claims in some sources. Not thread-safe.
 
-    Vectors of the sources are computed when the first claim is judged, about 100 short texts per source. Not
-    thread-safe.
+    Words, numbers and negations select a few windows; vectors are computed for those only, and once.
     """
 
     def __init__(self, sources: Sequence[Source], embed: Embed) -> None:
         self.sources = tuple(sources)
         self._embed = embed
-        self._windows = [_windows(source.text) for source in self.sources]
+        self._windows = [_windows(source) for source in self.sources]
         self._words = [plain_words(f"{source.text} {_names(source)}") for source in self.sources]
-        self._vectors: list[NDArray[np.float32]] | None = None
+        self._vectors: dict[_Window, NDArray[np.float32]] = {}
 
     def is_checkable(self, claim: str) -> bool:
         """Whether the claim says enough to be looked up; what only announces something does not."""
@@ -86,86 +99,73 @@ class SupportJudge:
         """The best window of each source that supports the claim, best source first."""
         terms, figures = content_terms(claim), numbers(claim)
         names, negations = identifiers(claim), len(_NEGATION.findall(claim))
-        if not terms:
-            return []
         near = [
-            [
-                (window, at, coverage)
-                for at, window in enumerate(windows)
-                if (coverage := len(terms & window.terms) / len(terms)) >= MIN_COVERAGE
-                and figures <= window.numbers
-                and _same_sign(negations, window.negations, coverage)
-            ]
-            if names <= words
-            else []
+            (window, coverage)
             for windows, words in zip(self._windows, self._words, strict=True)
+            if terms and names <= words
+            for window in windows
+            if (coverage := window.coverage(terms)) >= MIN_COVERAGE
+            and figures <= window.numbers
+            and _same_sign(negations, window.negations, coverage)
         ]
-        if not any(near):
-            return []
-        vector = self._embed([claim])[0]
-        found = []
-        for source, candidates, vectors in zip(
-            self.sources, near, self._window_vectors(), strict=True
-        ):
-            best = max(
-                (
-                    Support(source.n, window.start, window.end, coverage + similarity)
-                    for window, at, coverage in candidates
-                    if (similarity := float(vectors[at] @ vector)) >= MIN_SIMILARITY
-                ),
-                key=lambda one: one.score,
-                default=None,
-            )
-            if best is not None:
-                found.append(best)
-        return sorted(found, key=lambda one: -one.score)
+        similarities = self._similarities(claim, [window for window, _ in near])
+        return _best_of_each(
+            window.support(coverage + similarity)
+            for (window, coverage), similarity in zip(near, similarities, strict=True)
+            if similarity >= MIN_SIMILARITY
+        )
 
     def closest(self, question: str) -> list[Support]:
         """The one or two sentences of each source that are closest to a question, best source first."""
-        vector = self._embed([question])[0]
         terms = content_terms(question)
-        found = []
-        for source, windows, vectors in zip(
-            self.sources, self._windows, self._window_vectors(), strict=True
-        ):
-            scored = [
-                (float(similarity) + len(terms & window.terms) / max(1, len(terms)), window)
-                for window, similarity in zip(windows, vectors @ vector, strict=True)
-                if not _HEADING.match(source.text, window.start)
-            ]
-            if scored:
-                score, window = max(scored, key=lambda one: one[0])
-                found.append(Support(source.n, window.start, window.end, score))
-        return sorted(found, key=lambda one: -one.score)
+        near = [
+            window
+            for windows in self._windows
+            for window in sorted(
+                (one for one in windows if not _HEADING.match(one.text)),
+                key=lambda one: -one.coverage(terms),
+            )[:_MAX_CLOSE]
+        ]
+        return _best_of_each(
+            window.support(window.coverage(terms) + similarity)
+            for window, similarity in zip(near, self._similarities(question, near), strict=True)
+        )
 
-    def _window_vectors(self) -> list[NDArray[np.float32]]:
-        if self._vectors is None:
-            texts = [
-                source.text[window.start : window.end]
-                for source, windows in zip(self.sources, self._windows, strict=True)
-                for window in windows
-            ]
-            vectors = self._embed(texts) if texts else np.zeros((0, 1), np.float32)
-            ends = np.cumsum([len(windows) for windows in self._windows])
-            self._vectors = np.split(vectors, ends[:-1]) if self.sources else []
-        return self._vectors
+    def _similarities(self, text: str, windows: Sequence[_Window]) -> list[float]:
+        """The cosine of the text with each window."""
+        if not windows:
+            return []
+        new = [window for window in windows if window not in self._vectors]
+        vectors = self._embed([text, *(window.text for window in new)])
+        self._vectors.update(zip(new, vectors[1:], strict=True))
+        return [float(self._vectors[window] @ vectors[0]) for window in windows]
 
 
-def _windows(text: str) -> list[_Window]:
+def _best_of_each(supports: Iterable[Support]) -> list[Support]:
+    """The best support of each source, best first."""
+    best: dict[int, Support] = {}
+    for one in supports:
+        if one.n not in best or one.score > best[one.n].score:
+            best[one.n] = one
+    return sorted(best.values(), key=lambda one: -one.score)
+
+
+def _windows(source: Source) -> list[_Window]:
     """Each sentence, and each two neighbours that are short enough to be read as one statement."""
+    text = source.text
     spans = [(start, end) for start, end in sentence_spans(text) if plain_words(text[start:end])]
     pairs = [
         (first[0], second[1])
         for first, second in pairwise(spans)
         if second[1] - first[0] <= _MAX_WINDOW and "\n\n" not in text[first[1] : second[0]]
     ]
-    return [_window(text, *span) for span in spans[:_MAX_WINDOWS] + pairs[:_MAX_WINDOWS]]
+    return [_window(source, *span) for span in spans[:_MAX_WINDOWS] + pairs[:_MAX_WINDOWS]]
 
 
-def _window(text: str, start: int, end: int) -> _Window:
-    part = text[start:end]
+def _window(source: Source, start: int, end: int) -> _Window:
+    part = source.text[start:end]
     negations = len(_NEGATION.findall(part))
-    return _Window(start, end, content_terms(part), numbers(part), negations)
+    return _Window(source, start, end, content_terms(part), numbers(part), negations)
 
 
 def _same_sign(claim: int, window: int, coverage: float) -> bool:

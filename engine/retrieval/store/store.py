@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ class Store:
                 (collection_id, *parameters),
             ).fetchall()
             attributes = _attributes(connection, [row[0] for row in rows])
-        return [DocumentRecord(*row, attributes=attributes.get(row[0], {})) for row in rows]
+        return [replace(DocumentRecord(*row), attributes=attributes.get(row[0], {})) for row in rows]
 
     def document(self, document_id: int) -> DocumentRecord:
         """A ready document by its id.
@@ -136,7 +137,7 @@ class Store:
             attributes = _attributes(connection, [document_id])
         if row is None:
             raise UnknownDocument(f"There is no document {document_id}.")
-        return DocumentRecord(*row, attributes=attributes.get(document_id, {}))
+        return replace(DocumentRecord(*row), attributes=attributes.get(document_id, {}))
 
     def extracted_bytes(self, document_id: int, start: int, end: int) -> bytes | None:
         """A span of the UTF-8 of an extracted text; None if the document's spans refer to its file."""

@@ -64,6 +64,25 @@ def test_some_texts_say_nothing_that_can_be_checked(claim: str):
     assert not judge("x").is_checkable(claim)
 
 
+def test_only_what_shares_words_is_embedded_and_once():
+    texts: list[str] = []
+
+    def counted(given: list[str]) -> NDArray[np.float32]:
+        texts.extend(given)
+        return embed(given)
+
+    source = passage(
+        "The server listens on port 8000. Bread is baked. Queues block. Nothing else here."
+    )
+    found = SupportJudge(number_passages([source]), counted)  # type: ignore[arg-type]
+    claim = "The server listens on port 8000."
+    assert found.supports(claim)
+    assert not found.supports("Whales sleep in the sea at night.")
+    assert not any(text.startswith(("Bread", "Queues", "Whales")) for text in texts)
+    found.supports(claim)
+    assert texts.count("The server listens on port 8000.") == 3  # two claims and one window
+
+
 def test_no_sources_support_nothing():
     assert SupportJudge([], embed).supports("The port is 8000.") == []
     assert SupportJudge([], embed).closest("port") == []

@@ -19,6 +19,7 @@ class _Encoder(WordEmbedder):
 
     def __init__(self):
         super().__init__()
+        self.fetched = []
         self.interrupt_at = -1
         self.calls = 0
 
@@ -35,7 +36,11 @@ class _Encoder(WordEmbedder):
 @pytest.fixture
 def encoder(monkeypatch, tmp_path):
     encoder = _Encoder()
-    monkeypatch.setattr("app.runtime.opening.embedder", lambda settings: encoder)
+    monkeypatch.setattr("app.runtime.opening.embedder", lambda settings, **_: encoder)
+    monkeypatch.setattr(
+        "app.runtime.collections.fetch_encoder",
+        lambda settings, progress: encoder.fetched.append(1),
+    )
     monkeypatch.setenv("PRAVAHA_DATA_DIR", str(tmp_path / "data"))
     return encoder
 
@@ -65,6 +70,17 @@ def test_from_an_empty_library_to_a_passage_that_opens(rag, folder):
     assert f"{best['file']}:1" in text
     assert "patiently" in text
     assert "animals.md" in rag("show", "docs").output
+
+
+def test_the_embedding_model_is_fetched_by_commands_that_embed(rag, encoder, folder):
+    rag("create", "docs")
+    rag("search", "docs", "x", "--mode", "lexical")
+    rag("list")
+    assert not encoder.fetched
+
+    rag("add", "docs", folder)
+    rag("search", "docs", "x")
+    assert len(encoder.fetched) == 2
 
 
 def test_list_and_show_as_json(rag, folder):
