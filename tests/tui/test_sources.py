@@ -109,6 +109,15 @@ async def test_a_name_after_an_at_sign_attaches_the_collection_and_completes(scr
         await ui.shown("1 passage from docs")
 
 
+async def test_the_palette_attaches_a_collection(screen):
+    async with screen(sources=library()) as ui:
+        await ui.press("ctrl+p")
+        await ui.type("Attach: notes")
+        await ui.shown("collection of documents")
+        await ui.press("enter")
+        await ui.until(lambda: ui.session.sources == ("notes",), "the attachment")
+
+
 async def test_a_name_alone_attaches_and_sends_nothing(screen):
     async with screen(sources=library()) as ui:
         await ui.ask("@docs @notes")
