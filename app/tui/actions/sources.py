@@ -276,9 +276,11 @@ class SourceActions:
     def _answer(self) -> NodeView | None:
         session = self._app.session
         selected = self._app.selected_node
+        if selected is not None and selected in session.tree:
+            view = session.view(selected)
+            if view.kind is NodeKind.ASSISTANT:
+                return view
         path = session.path()
-        if selected is not None and (view := session.view(selected)).kind is NodeKind.ASSISTANT:
-            return view
         return next((one for one in reversed(path) if one.kind is NodeKind.ASSISTANT), None)
 
     # Messages.
