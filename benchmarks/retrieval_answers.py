@@ -157,7 +157,7 @@ def measure_ranking(
     results = {}
     ways: list[tuple[str, Mode, int, float]] = [
         ("lexical", "lexical", 20, 1.0), ("dense", "dense", 20, 1.0), ("fusion of 64", "hybrid", 64, 1.0),
-        ("fusion of 20", "hybrid", 20, 1.0), ("fusion of 20, MMR 0.9", "hybrid", 20, 0.9),
+        ("fusion of 20", "hybrid", 20, 1.0), ("fusion of 20, MMR 0.95", "hybrid", 20, 0.95),
         ("fusion of 20, MMR 0.5", "hybrid", 20, 0.5),
     ]  # fmt: skip
     for name, mode, candidates, weight in ways:
@@ -171,7 +171,7 @@ def measure_ranking(
             )
             for kind, asked in kinds.items()
         }
-    hybrid.CANDIDATES, hybrid.RELEVANCE_WEIGHT = 20, 0.9
+    hybrid.CANDIDATES, hybrid.RELEVANCE_WEIGHT = 20, 0.95
     results["the first 8 by their best sentence"] = {
         kind: _ranking(
             [[fits(one) for one in _by_sentence(collection, query)] for query, fits in asked]
@@ -375,10 +375,11 @@ def measure_answers(
         opened.start()
         wait_loaded(opened.client)
         answerer = Answerer(opened.client)
-        for k in (1, 3):
-            results[f"answerable, k={k}"] = _answered(
-                answerer, collection, questions["answerable"], AnswerOptions(k=k)
-            )
+        for k, rerank in ((3, False), (1, False), (1, True), (3, True)):
+            options = AnswerOptions(k=k, rerank=rerank, min_evidence=-1.0)
+            name = f"answerable, k={k}" + (", reranked by likelihood" if rerank else "")
+            results[name] = _answered(answerer, collection, questions["answerable"], options)
+            print(name, results[name], file=sys.stderr)
         for part in ("other_programs", "other_subjects"):
             asked = [{"question": one, "answers": []} for one in questions[part]]
             results[part] = _answered(answerer, collection, asked, AnswerOptions())
@@ -391,13 +392,15 @@ def _answered(
     asked: Sequence[dict[str, Any]],
     options: AnswerOptions,
 ) -> dict[str, Any]:
-    outcomes, right, quoted, missing, first = Counter[str](), Counter[str](), 0, 0, []
+    outcomes, right, first = Counter[str](), Counter[str](), list[float]()
+    quoted = missing = found = 0
     for one in asked:
         answer = answerer.ask(collection, one["question"], options=options)
         outcomes[answer.outcome] += 1
         model = " ".join(sentence.text for sentence in answer.sentences)
         right[answer.outcome] += _has(model, one["answers"])
         quoted += _has(" ".join(q.text for c in answer.citations for q in c.quotes), one["answers"])
+        found += answer.passages[0].file.endswith(f"/{one.get('file')}.rst")
         known = {source.n for source in answer.sources}
         missing += sum(int(n) not in known for n in re.findall(r"\[(\d+)\]", answer.text))
         if answer.first_token_s is not None:
@@ -405,6 +408,7 @@ def _answered(
     return {
         "questions": len(asked),
         "outcomes": dict(outcomes),
+        "first passage of the right document": found,
         "the model's text has the answer, by outcome": dict(right),
         "a cited passage's quote has the answer": quoted,
         "citations that do not exist": missing,

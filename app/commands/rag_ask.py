@@ -42,6 +42,14 @@ def ask(
             "-1 asks the model always.",
         ),
     ] = None,
+    rerank: Annotated[
+        bool,
+        typer.Option(
+            "--rerank",
+            help="Let the model order the first five passages: the right one is found more often, the answer "
+            "begins later.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
     *,
     flags: dict[str, Any],
@@ -62,11 +70,19 @@ def ask(
         text = (sys.stdin.read() if question == "-" else question).strip()
         if not text:
             raise InvalidRequest("The question is empty.")
-        status = _answer(settings, name, text, _options(settings, k, min_evidence), as_json=as_json)
+        status = _answer(
+            settings,
+            name,
+            text,
+            _options(settings, k, min_evidence, rerank=rerank),
+            as_json=as_json,
+        )
     raise typer.Exit(status)
 
 
-def _options(settings: "Settings", k: int | None, min_evidence: float | None) -> "AnswerOptions":
+def _options(
+    settings: "Settings", k: int | None, min_evidence: float | None, *, rerank: bool
+) -> "AnswerOptions":
     from dataclasses import replace
 
     from engine.api.generation_defaults import GenerationDefaults
@@ -75,7 +91,8 @@ def _options(settings: "Settings", k: int | None, min_evidence: float | None) ->
     sampling = settings.sampling().for_model(GenerationDefaults())
     if not settings.is_set("temperature"):
         sampling = replace(sampling, temperature=0.0)
-    options = AnswerOptions(sampling=replace(sampling, max_tokens=settings.max_tokens))
+    sampling = replace(sampling, max_tokens=settings.max_tokens)
+    options = AnswerOptions(sampling=sampling, rerank=rerank)
     if k is not None:
         options = replace(options, k=k)
     return options if min_evidence is None else replace(options, min_evidence=min_evidence)

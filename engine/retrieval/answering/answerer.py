@@ -3,9 +3,8 @@
 Search, enough evidence, prompt, constrained generation, verification while it streams (docs/retrieval.md).
 """
 
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -23,6 +22,8 @@ from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
 from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, answer_messages
+from engine.retrieval.answering.request_reader import RequestReader
+from engine.retrieval.answering.reranking import RERANKED, rerank_by_likelihood
 from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.support import SupportJudge
 from engine.retrieval.answering.verification import (
@@ -48,7 +49,6 @@ drifts from the passages in the second."""
 NOT_FOUND = "The documents do not answer this."
 NOT_SUPPORTED = "No passage supports this answer. The closest ones say:"
 
-_WAKE_S = 0.5
 _LOADING_S = 0.05
 _MAX_QUOTES = 2
 
@@ -77,6 +77,7 @@ class AnswerOptions:
         min_evidence: cosine below which the model is not asked; -1 asks it always.
         sections: whether sections are read in place of passages where they fit; None leaves that to the
             size of the model, since small ones answer worse from longer texts.
+        rerank: whether the model orders the passages before it reads the best `k` (`reranking`).
     """
 
     k: int = DEFAULT_K
@@ -84,6 +85,7 @@ class AnswerOptions:
     sampling: SamplingParams = GREEDY
     min_evidence: float = MIN_EVIDENCE
     sections: bool | None = None
+    rerank: bool = False
 
 
 class Answerer:
@@ -92,8 +94,7 @@ class Answerer:
     def __init__(self, client: EngineClient) -> None:
         """Register with `client` for wake-ups, which cannot be undone: keep the answerer."""
         self._client = client
-        self._wake = threading.Event()
-        client.on_wake(self._wake.set)
+        self._reader = RequestReader(client)
 
     def ask(
         self,
@@ -123,7 +124,8 @@ class Answerer:
         """
         began = time.monotonic()
         query = standalone_query(question, history)
-        passages = collection.search(query, k=options.k, where=options.where)
+        wanted = max(options.k, RERANKED) if options.rerank else options.k
+        passages = collection.search(query, k=wanted, where=options.where)
         found = Answer(
             question, query, NOT_FOUND, "not_found",
             passages=tuple(passages), evidence=evidence(passages), search_s=time.monotonic() - began,
@@ -132,6 +134,9 @@ class Answerer:
             on_text(NOT_FOUND)
             return found
         model = self._model()
+        if options.rerank:
+            passages = self._reranked(query, passages)[: options.k]
+            found = replace(found, passages=tuple(passages))
         sources, prompt = self._prompt(
             collection, question, in_cached_order(passages, previous), history, options, model
         )
@@ -139,7 +144,7 @@ class Answerer:
         stream = VerifyingStream(judge, one_paragraph=model.parameters < SMALL_MODEL)
         run = _Run(stream, on_text)
         request_id = self._client.submit(Request(prompt, _sampling(options, len(sources))))
-        for batch in self._batches(request_id):
+        for batch in self._reader.read(request_id):
             if run.take(batch, time.monotonic() - began) or cancelled():
                 self._client.cancel(request_id)
         answer = run.finish()
@@ -158,11 +163,17 @@ class Answerer:
             snapshot = self._client.snapshot()
             if snapshot.state is not EngineState.LOADING and not snapshot.changes_model:
                 break
-            self._wake.wait(_LOADING_S)
-            self._wake.clear()
+            self._reader.wait(_LOADING_S)
         if snapshot.model is None or snapshot.state in (EngineState.FAILED, EngineState.STOPPED):
             raise EngineUnavailable(snapshot.last_error or "No model is loaded.")
         return snapshot.model
+
+    def _encoder(self) -> ChatEncoder:
+        client = self._client
+        return ChatEncoder(client.tokenize, client.render_chat, client.control_tokens())
+
+    def _reranked(self, query: str, passages: Sequence[Passage]) -> list[Passage]:
+        return rerank_by_likelihood(self._client, self._reader, self._encoder(), query, passages)
 
     def _prompt(
         self,
@@ -177,9 +188,7 @@ class Answerer:
         small = model.parameters < SMALL_MODEL
         instruction = SHORT_INSTRUCTION if small else INSTRUCTION
         sections = not small if options.sections is None else options.sections
-        encoder = ChatEncoder(
-            self._client.tokenize, self._client.render_chat, self._client.control_tokens()
-        )
+        encoder = self._encoder()
 
         def messages_of(sources: Sequence[Source]) -> list[ChatMessage]:
             return answer_messages(question, sources, history=history, instruction=instruction)
@@ -198,17 +207,6 @@ class Answerer:
                 "beside the question and the answer."
             )
         return sources, tuple(encoder.encode_chat(messages_of(sources)))
-
-    def _batches(self, request_id: str) -> Iterator[TokenBatch]:
-        while True:
-            batch = self._client.drain(request_id)
-            if batch is None:
-                self._wake.wait(_WAKE_S)
-                self._wake.clear()
-                continue
-            yield batch
-            if batch.finish_reason is not None:
-                return
 
 
 def ask(

@@ -103,6 +103,7 @@ class IndexRun:
             RetrievalStoreError: the store cannot be written; what was committed stays.
             PravahaError: the embedder failed.
         """
+        files = self._named(files)
         self._files, self._bytes = len(files), sum(one.size for one in files)
         self._hashes = {
             path: one.content_hash
@@ -119,6 +120,17 @@ class IndexRun:
         self._report.purged = self._writer.purge()
         self._report.seconds = self._clock() - self._started
         return self._report
+
+    def _named(self, files: Sequence[FoundFile]) -> list[FoundFile]:
+        """The files whose name can be stored; others are reported, but not listed afterwards."""
+        named = []
+        for one in files:
+            printable = one.path.encode("utf-8", "backslashreplace").decode()
+            if printable == one.path:
+                named.append(one)
+            else:
+                self._fail(printable, "Its name is not valid UTF-8.")
+        return named
 
     def _index(self, files: Sequence[FoundFile]) -> None:
         batch = Batch()

@@ -360,6 +360,8 @@ class Collection:
 
 def _existing(path: str | Path) -> str:
     pattern = absolute_pattern(os.fspath(path))
+    if pattern.encode("utf-8", "ignore").decode() != pattern:
+        raise InvalidRequest("The path is not valid UTF-8.", param="paths")
     if is_glob(pattern):
         if not find_all_files([Source(pattern)]):
             raise InvalidRequest(f"No file fits {pattern}.", param="paths")

@@ -63,5 +63,6 @@ def limit_cpu_time(seconds: int) -> None:
 
 def _readable(root: Path) -> Sequence[str]:
     python = {sys.prefix, sys.base_prefix, sys.exec_prefix, *(one for one in sys.path if one)}
-    python.discard(str(root))  # of a clone, only the package
+    if root.name not in ("site-packages", "dist-packages"):
+        python.discard(str(root))  # a clone, of which the package is enough
     return (*python, str(root / "engine"), *_LIBRARIES, *_MACHINE)

@@ -39,6 +39,7 @@ class _Collector(HTMLParser):
         self._skipping, self._skip_depth = "", 0
         self._pre = 0
         self._space = False
+        self._item = -1
         self._heading: tuple[int, int, list[str]] | None = None
         self._document_title: list[str] | None = None
         self._main, self._main_depth = "", 0
@@ -76,6 +77,7 @@ class _Collector(HTMLParser):
                 builder.mark_break()
             elif tag == "li":
                 builder.add("- ")
+                self._item = len(builder)
         elif tag in ("td", "th"):
             if not builder.at_line_start:
                 builder.add(" | ")
@@ -141,7 +143,8 @@ class _Collector(HTMLParser):
 
     def _paragraph(self) -> None:
         self._end_heading()
-        self._builder.paragraph()
+        if len(self._builder) != self._item:  # the text of an item stands behind its dash
+            self._builder.paragraph()
         self._space = False
 
     def _line(self) -> None:

@@ -15,8 +15,6 @@ _MARKS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _SAMPLE = 1 << 16
-# Spans of these cannot be decoded alone: their meaning depends on what stands before them.
-_STATEFUL = re.compile(r"iso2022|hz|utf_7|utf-7")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _MAX_CONTROL_SHARE = 0.01
@@ -133,14 +131,19 @@ def _guessed(data: bytes) -> DecodedText:
     except (UnicodeDecodeError, LookupError):
         encoding, text = "latin-1", data.decode("latin-1")
     _not_binary(text)
-    if _STATEFUL.search(encoding) or not _round_trips(text, encoding, data):
+    if not _round_trips(text, encoding, data):
         return DecodedText(text, "utf-8", 0, "text")
     return DecodedText(text, encoding, 0, "file")
 
 
 def _round_trips(text: str, encoding: str, data: bytes) -> bool:
-    """Whether each character has its bytes, so that any span can be decoded alone."""
+    """Whether each character has bytes of its own, so that any span can be decoded alone.
+
+    It has not in encodings with shift states (ISO 2022), and where two characters share a code (JIS X 0213).
+    """
     try:
-        return text.encode(encoding) == data
-    except UnicodeEncodeError:
+        codes = {character: character.encode(encoding) for character in set(text)}
+        alone = all(code.decode(encoding) == character for character, code in codes.items())
+    except UnicodeError:
         return False
+    return alone and b"".join(map(codes.__getitem__, text)) == data

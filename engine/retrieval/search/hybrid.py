@@ -22,8 +22,8 @@ CANDIDATES = 20
 """Least number of passages of each ranking that are fused. More lower the quality: the tail of one ranking
 outweighs the head of the other."""
 
-RELEVANCE_WEIGHT = 0.9
-"""Weight of relevance against novelty: moves copies back and changes nothing else that was measured."""
+RELEVANCE_WEIGHT = 0.95
+"""Weight of relevance against novelty: a copy of a better passage moves back by some places."""
 
 
 def search(

@@ -1,6 +1,6 @@
 """Finds chunks by the words of a query, ranked by BM25.
 
-BM25 is computed for every chunk that has one of the words, at about 2 µs each (SQLite 3.40, AMD Zen 5), so
+BM25 is computed for every chunk that has one of the words, at about 2 µs each (SQLite 3.40, Intel Xeon), so
 frequent words would decide what a query costs and next to nothing about its result. Words are taken from the
 rarest on while the chunks that have them are at most `MAX_RANKED`; the rarest is always taken.
 """

@@ -44,7 +44,8 @@ CREATE TABLE document (
     first_slot INTEGER NOT NULL DEFAULT 0,
     chunks INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-CREATE UNIQUE INDEX document_path ON document (collection_id, path) WHERE status IN ('ready', 'failed');
+CREATE UNIQUE INDEX document_found ON document (collection_id, path) WHERE status IN ('ready', 'failed');
+CREATE INDEX document_path ON document (collection_id, path);
 CREATE INDEX document_hash ON document (collection_id, content_hash);
 
 CREATE TABLE attribute (

@@ -122,7 +122,9 @@ class Store:
                 (collection_id, *parameters),
             ).fetchall()
             attributes = _attributes(connection, [row[0] for row in rows])
-        return [replace(DocumentRecord(*row), attributes=attributes.get(row[0], {})) for row in rows]
+        return [
+            replace(DocumentRecord(*row), attributes=attributes.get(row[0], {})) for row in rows
+        ]
 
     def document(self, document_id: int) -> DocumentRecord:
         """A ready document by its id.

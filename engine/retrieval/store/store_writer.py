@@ -143,10 +143,14 @@ class StoreWriter:
 
     def stored_texts(self, collection_id: int, path: str, content_hash: str) -> dict[str, int]:
         """Texts whose vectors are stored for a former version of a file, or for a copy of it: their slots."""
-        ranges = self._connection.execute(
+        select = (
             "SELECT first_chunk, first_slot, chunks FROM document WHERE collection_id = ? "
-            "AND status IN ('ready', 'stale') AND chunks > 0 AND (path = ? OR content_hash = ?)",
-            (collection_id, path, content_hash),
+            "AND status IN ('ready', 'stale') AND chunks > 0 AND "
+        )
+        # Two selections: for one with OR the planner would read the whole collection.
+        ranges = self._connection.execute(
+            f"{select} path = ? UNION {select} content_hash = ?",
+            (collection_id, path, collection_id, content_hash),
         ).fetchall()
         texts: dict[str, int] = {}
         for first_chunk, first_slot, count in ranges:

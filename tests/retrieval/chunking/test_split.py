@@ -7,6 +7,7 @@ from tokenizers import Tokenizer
 
 from engine.retrieval.api.chunk import Chunk
 from engine.retrieval.api.parsed_document import Heading, ParsedDocument
+from engine.retrieval.chunking import token_counter
 from engine.retrieval.chunking.split import split
 from engine.retrieval.chunking.token_counter import TokenCounter
 
@@ -114,6 +115,15 @@ class TestContract:
         texts = ["the fox. " * 60, "quick brown fox " * 30, "the fox. " * 60]
         for text in texts:
             assert split(_document(text), counter) == split(_document(text), bert)
+
+    def test_forgetting_counts_changes_nothing(
+        self, bert: Tokenizer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        texts = [f"the fox {number} over the quick fox. " * 40 for number in range(5)]
+        expected = [split(_document(text), bert) for text in texts]
+        monkeypatch.setattr(token_counter, "_MAX_KEPT_CHARACTERS", 3)
+        counter = TokenCounter(bert)
+        assert [split(_document(text), counter) for text in texts] == expected
 
     def test_a_text_of_several_blocks_has_the_chunks_of_its_parts(self, bert: Tokenizer) -> None:
         line = "the quick brown fox over the fox\n"

@@ -392,3 +392,17 @@ def test_the_text_of_a_document_is_that_of_its_file(collection, folder, library)
     with pytest.raises(UnknownDocument, match="has no document"):
         collection.text(folder / "none.md")
     assert library.purge()  # there is nothing to do
+
+
+def test_a_name_that_is_no_text_is_reported_and_stops_nothing(collection, folder):
+    path = os.path.join(os.fsencode(folder), b"bad\xff.txt")
+    with open(path, "w") as file:
+        file.write("text")
+
+    for report in (collection.add([folder]), collection.refresh()):
+        assert [(one.path, one.reason) for one in report.failed] == [
+            (f"{folder}/bad\\udcff.txt", "Its name is not valid UTF-8.")
+        ]
+    assert files(collection) == ["animals.md", "köche.txt"]
+    with pytest.raises(InvalidRequest, match="not valid UTF-8"):
+        collection.add([os.fsdecode(path)])

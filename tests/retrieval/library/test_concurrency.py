@@ -118,3 +118,33 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
         pytest.raises(RetrievalStoreError, match="file is not a database"),
     ):
         library.collections()
+
+
+def test_another_process_that_closes_the_database_leaves_the_log_to_this_one(
+    tmp_path, collection, folder
+):
+    """Closing a second descriptor of the file would drop this process's locks on it.
+
+    The other process would take itself for the last one, and delete the log that this one writes to.
+    """
+    collection.add([folder])
+    assert collection.search("quokka")  # a connection for reading is open from here on
+    (folder / "animals.md").write_text("An okapi.")
+    collection.refresh()
+    database = tmp_path / "retrieval" / "retrieval.db"
+
+    subprocess.run(
+        [
+            sys.executable, "-c",
+            "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); "
+            "c.execute('SELECT count(*) FROM chunk').fetchone(); c.close()",
+            database,
+        ],
+        check=True,
+    )  # fmt: skip
+
+    assert database.with_name("retrieval.db-wal").exists()
+    (folder / "animals.md").write_text("A dodo.")
+    collection.refresh()
+    assert collection.search("dodo", mode="lexical")
+    assert collection.doctor().damage == []

@@ -147,6 +147,6 @@ NOTEBOOK = (
 HTML = (
     b"<!doctype html><html><head><title> A  page </title><style>p {color: red}</style></head><body>"
     b"<nav>Home</nav><h1>Top<a class='headerlink' href='#top'>\xc2\xb6</a></h1><p>One &amp; <b>two</b>,\n three.</p>"
-    b"<script>alert(1)</script><h2>Sub</h2><ul><li>first<li>second</ul><pre>a\n  b</pre>"
+    b"<script>alert(1)</script><h2>Sub</h2><ul><li><p>first</p><li>second</ul><pre>a\n  b</pre>"
     b"<table><tr><td>x<td>y</tr></table><div hidden>secret</div></body></html>"
 )

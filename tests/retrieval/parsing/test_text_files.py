@@ -3,7 +3,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine.retrieval.api.errors import Unreadable
@@ -54,6 +54,7 @@ class TestEncodings:
 
     @settings(max_examples=300, deadline=None)
     @given(st.binary(max_size=400))
+    @example(b"  \x83\x97\xa1")  # shift_jis_2004, where one code is two characters
     def test_any_bytes_are_decoded_exactly_or_refused(self, data: bytes) -> None:
         try:
             found = decode_text(data)
