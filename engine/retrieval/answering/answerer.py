@@ -273,7 +273,8 @@ def _quoted(
 ) -> Answer:
     """The answer with the closest sentences of the passages behind it, which are quoted and cited."""
     numbers = {source.n: source for source in answer.sources}
-    citations, lines = [], []
+    citations: list[Citation] = []
+    lines: list[str] = []
     for support in judge.closest(query):
         source = numbers[support.n]
         text = source.text[support.start : support.end]
