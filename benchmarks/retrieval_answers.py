@@ -157,7 +157,8 @@ def measure_ranking(
     results = {}
     ways: list[tuple[str, Mode, int, float]] = [
         ("lexical", "lexical", 20, 1.0), ("dense", "dense", 20, 1.0), ("fusion of 64", "hybrid", 64, 1.0),
-        ("fusion of 20", "hybrid", 20, 1.0), ("fusion of 20, MMR 0.95", "hybrid", 20, 0.95),
+        ("fusion of 20", "hybrid", 20, 1.0), ("fusion of 100", "hybrid", 100, 1.0),
+        ("fusion of 20, MMR 0.95", "hybrid", 20, 0.95),
         ("fusion of 20, MMR 0.5", "hybrid", 20, 0.5),
     ]  # fmt: skip
     for name, mode, candidates, weight in ways:
@@ -171,7 +172,7 @@ def measure_ranking(
             )
             for kind, asked in kinds.items()
         }
-    hybrid.CANDIDATES, hybrid.RELEVANCE_WEIGHT = 20, 0.95
+    hybrid.CANDIDATES, hybrid.RELEVANCE_WEIGHT = 100, 0.95
     results["the first 8 by their best sentence"] = {
         kind: _ranking(
             [[fits(one) for one in _by_sentence(collection, query)] for query, fits in asked]

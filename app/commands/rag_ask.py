@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from engine.retrieval.answering.verification import Citation
     from engine.retrieval.api.passage import Passage
 
+__all__ = ["answer_fields", "ask", "rag_app"]
+
 
 @rag_app.command()
 @setting_options("engine", "sampling", "guardrails", "remote")
@@ -31,7 +33,8 @@ def ask(
     name: NameArgument,
     question: Annotated[str, typer.Argument(help="The question; - reads standard input.")],
     k: Annotated[
-        int | None, typer.Option("-k", min=1, max=64, help="The largest number of passages.")
+        int | None,
+        typer.Option("-k", min=1, max=64, help="The largest number of passages; by default 3."),
     ] = None,
     min_evidence: Annotated[
         float | None,
@@ -56,9 +59,9 @@ def ask(
 ) -> None:
     """Answer a question from a collection, with citations.
 
-    Each citation is checked: one whose passage does not support the sentence is dropped and shown as
-    [unsupported]. If the documents do not answer the question, the answer says so. Greedy unless
-    --temperature is given.
+    Each citation is checked: one whose passage does not support the sentence is dropped, and its place is
+    marked as unsupported. If the documents do not answer the question, the answer says so. Greedy
+    unless --temperature is given.
     """
     given = {**(context.obj or {}), **flags}
     refuse_remote_contradictions(given)

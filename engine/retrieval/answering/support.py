@@ -71,6 +71,11 @@ class _Window:
     def text(self) -> str:
         return self.source.text[self.start : self.end]
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether it can be shown alone: it begins with no heading and lies within one paragraph."""
+        return not _HEADING.match(self.text) and "\n\n" not in self.text
+
     def coverage(self, terms: frozenset[str]) -> float:
         return len(terms & self.terms) / max(1, len(terms))
 
@@ -122,7 +127,7 @@ class SupportJudge:
             window
             for windows in self._windows
             for window in sorted(
-                (one for one in windows if not _HEADING.match(one.text)),
+                (one for one in windows if one.is_readable),
                 key=lambda one: -one.coverage(terms),
             )[:_MAX_CLOSE]
         ]
@@ -157,7 +162,7 @@ def _windows(source: Source) -> list[_Window]:
     pairs = [
         (first[0], second[1])
         for first, second in pairwise(spans)
-        if second[1] - first[0] <= _MAX_WINDOW and "\n\n" not in text[first[1] : second[0]]
+        if second[1] - first[0] <= _MAX_WINDOW
     ]
     return [_window(source, *span) for span in spans[:_MAX_WINDOWS] + pairs[:_MAX_WINDOWS]]
 

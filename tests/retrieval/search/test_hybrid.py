@@ -80,3 +80,26 @@ def test_any_text_is_a_query(collection: Collection, query: str):
 def test_an_empty_query_is_refused(collection: Collection, query: str):
     with pytest.raises(InvalidRequest, match="query is empty"):
         collection.search(query)
+
+
+@pytest.mark.parametrize(
+    ("query", "file"),
+    [
+        ("文法", "ja"),
+        ("日本語の文法を教えて", "ja"),
+        ("व्यंजन", "hi"),
+        ("ภาษาไทย", "th"),
+        ("CAFE", "fr"),
+    ],
+)
+def test_words_of_other_scripts_are_found(
+    tmp_path_factory: pytest.TempPathFactory, query: str, file: str
+):
+    files = {
+        "ja.txt": "日本語の文法はとても面白いです。",
+        "hi.txt": "हिन्दी भाषा में स्वर और व्यंजन होते हैं।",
+        "th.txt": "ภาษาไทยไม่มีช่องว่าง",
+        "fr.txt": "Le café est fermé.",
+    }
+    with collection_of(tmp_path_factory.mktemp("scripts"), files) as made:
+        assert names(made, query, mode="lexical") == [file]

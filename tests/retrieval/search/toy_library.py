@@ -1,5 +1,6 @@
 """A library whose vectors are those of words, so that results can be predicted."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from pathlib import Path
 import tokenizers
 
 from engine.api.embeddings import Embeddings
+from engine.retrieval.api.parsed_document import Heading, ParsedDocument
 from engine.retrieval.library.collection import Collection
 from engine.retrieval.library.library import Library
 from tests.retrieval.answering.passages import embed
@@ -33,6 +35,21 @@ class WordEmbedder:
         return made
 
 
+class TextParser:
+    """Reads text files in this process, at once; headings are lines with #."""
+
+    def parse(self, path: Path) -> ParsedDocument:
+        text = path.read_text()
+        headings = [
+            Heading(len(one[1]), one[2], len(text[: one.start()].encode()))
+            for one in re.finditer(r"^(#+) (.+)$", text, re.MULTILINE)
+        ]
+        return ParsedDocument("text/markdown", text, "file", headings=tuple(headings))
+
+    def close(self) -> None:
+        pass
+
+
 @contextmanager
 def collection_of(
     folder: Path, files: Mapping[str, str], name: str = "docs"
@@ -42,7 +59,7 @@ def collection_of(
     documents.mkdir(exist_ok=True)
     for file, text in files.items():
         (documents / file).write_text(text)
-    with Library(folder / "library", WordEmbedder()) as library:
+    with Library(folder / "library", WordEmbedder(), open_parser=TextParser) as library:
         collection = library.create(name)
         collection.add([documents])
         yield collection
