@@ -174,6 +174,7 @@ def _serve(flags: dict[str, Any]) -> int:
         allowed_hosts=settings.allowed_hosts,
         strict_fields=settings.strict_fields,
         max_body_bytes=settings.max_body_bytes,
+        max_upload_bytes=settings.max_upload_bytes,
         drain_seconds=settings.drain_seconds,
         embedder=embedder(settings),
         settings=settings,

@@ -1,11 +1,11 @@
 """`RedactionStore`: the placeholders of conversations in SQLite, readable by the user alone (mode 0600)."""
 
-import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 from agents.guardrails.redaction import RedactionMap
+from engine.files.private_file import create_private_file
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS redaction (
@@ -64,7 +64,7 @@ class RedactionStore:
 
     def _connect(self) -> sqlite3.Connection:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        create_private_file(self._path)
         connection = sqlite3.connect(self._path)
         # The rollback journal is deleted after each transaction; a WAL would keep deleted values.
         connection.execute("PRAGMA secure_delete = ON")

@@ -4,12 +4,12 @@ Write-ahead log with `synchronous = FULL`: a committed entry survives kill -9 an
 tables hold current versions only.
 """
 
-import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 from engine.api.errors import PravahaError
+from engine.files.private_file import create_private_file
 
 SCHEMA_VERSION = 1
 _BUSY_S = 10.0
@@ -59,7 +59,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        create_private_file(path)
         path.chmod(0o600)
         connection = sqlite3.connect(
             path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False

@@ -17,6 +17,7 @@ from typing import Any
 
 from agents.api.errors import InvalidTask
 from agents.api.events import RunEvent, RunState, event_fields, event_from_fields
+from engine.files.private_file import create_private_file
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS run (
@@ -73,7 +74,7 @@ class RunStore:
         """
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        create_private_file(path)
         try:
             self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
             self._db.execute("PRAGMA journal_mode = WAL")

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.api.errors import InvalidRequest
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from agents.guardrails.guardrails import Guardrails
     from agents.service.run_service import RunService
     from app.server.process.server import DrainingServer
+    from app.server.retrieval.service import RetrievalService
     from engine.runtime.engine import AsyncPravahaEngine
 
 
@@ -17,6 +19,7 @@ class _Running(NamedTuple):
     server: "DrainingServer"
     thread: threading.Thread
     url: str
+    retrieval: "RetrievalService | None"
 
 
 class BackgroundServer:
@@ -36,6 +39,7 @@ class BackgroundServer:
         api_key: str | None,
         guardrails: "Callable[[], Guardrails] | None" = None,
         run_service: "RunService | None" = None,
+        retrieval_folder: Path | None = None,
     ) -> None:
         """Nothing is opened before `start`.
 
@@ -45,12 +49,14 @@ class BackgroundServer:
             api_key: the key that clients must send; None for none.
             guardrails: opens those of messages and answers, at each `start`; None checks nothing.
             run_service: the agents that are served; None for none.
+            retrieval_folder: where clients' files and vector stores are kept; None serves none.
         """
         self._open_guardrails = guardrails
         self._engine = engine
         self._port = port
         self._api_key = api_key
         self._run_service = run_service
+        self._retrieval_folder = retrieval_folder
         self._lock = threading.Lock()  # held by `start` and `stop`
         self._running: _Running | None = None
 
@@ -83,11 +89,16 @@ class BackgroundServer:
                 drain_s=0.0,  # who ends it, or quits, does not wait for the answers of others
             )
             guardrails = None if self._open_guardrails is None else self._open_guardrails()
+            listener = listen(config)
+            retrieval = self._start_retrieval()
             app = create_app(
-                self._engine, config, run_service=self._run_service, guardrails=guardrails
+                self._engine,
+                config,
+                run_service=self._run_service,
+                guardrails=guardrails,
+                retrieval=retrieval,
             )
             server = DrainingServer(app)
-            listener = listen(config)
             url = base_url(listener)
             thread = threading.Thread(
                 target=server.run,
@@ -96,7 +107,7 @@ class BackgroundServer:
                 daemon=True,
             )
             thread.start()
-            self._running = _Running(server, thread, url)
+            self._running = _Running(server, thread, url, retrieval)
             return url
 
     def stop(self) -> None:
@@ -109,3 +120,14 @@ class BackgroundServer:
             if running is not None and running.thread.is_alive():
                 running.server.request_exit()
                 running.thread.join()
+            if running is not None and running.retrieval is not None:
+                running.retrieval.close()
+
+    def _start_retrieval(self) -> "RetrievalService | None":
+        from app.server.retrieval.service import RetrievalService
+
+        if self._retrieval_folder is None:
+            return None
+        retrieval = RetrievalService(self._retrieval_folder, self._engine.embedder)
+        retrieval.start()
+        return retrieval

@@ -6,13 +6,19 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from app.server.process.config import DRAIN_S, MAX_BODY_BYTES, ServerConfig
+from app.server.process.config import (
+    DRAIN_S,
+    MAX_BODY_BYTES,
+    MAX_UPLOAD_BYTES,
+    ServerConfig,
+)
 from engine.api.config import EngineConfig
 
 if TYPE_CHECKING:
     from agents.guardrails.guardrails import Guardrails
     from agents.service.run_service import RunService
     from app.server.process.server import DrainingServer
+    from app.server.retrieval.service import RetrievalService
     from app.settings.settings import Settings
     from engine.embedding.embedder import Embedder
     from engine.runtime.engine import AsyncPravahaEngine
@@ -29,6 +35,7 @@ def run_server(
     allowed_hosts: Sequence[str] = (),
     strict_fields: bool = False,
     max_body_bytes: int = MAX_BODY_BYTES,
+    max_upload_bytes: int = MAX_UPLOAD_BYTES,
     drain_seconds: float = DRAIN_S,
     embedder: "Embedder | None" = None,
     settings: "Settings | None" = None,
@@ -45,10 +52,11 @@ def run_server(
         api_key: the key clients must send, or None for none.
         allowed_hosts: further `Host` names to answer to on loopback, for a local proxy.
         strict_fields: refuse unknown request fields.
-        max_body_bytes: largest request body.
+        max_body_bytes: largest request body, but for uploads.
+        max_upload_bytes: largest body of an upload.
         drain_seconds: time that running requests get after the first signal.
         embedder: computes `/v1/embeddings`; None uses the user's installed embedding model.
-        settings: those that agents are opened with; None serves no agents.
+        settings: those that agents are opened with; None serves neither agents nor files.
 
     Raises:
         PravahaError: a public address without a key, a port in use, a model that cannot be opened, or no
@@ -65,6 +73,7 @@ def run_server(
         allowed_hosts=tuple(allowed_hosts),
         strict_fields=strict_fields,
         max_body_bytes=max_body_bytes,
+        max_upload_bytes=max_upload_bytes,
         drain_s=drain_seconds,
         sandbox_layers=None if settings is None or root is None else _sandbox_layers(settings),
     )
@@ -73,21 +82,26 @@ def run_server(
         return serve_engine(engine, config)
     from app.runtime.agents import open_run_service
     from app.runtime.guardrails import open_guardrails, open_judge, open_moderation
+    from app.server.retrieval.service import RetrievalService
     from engine.clients.in_process import InProcessClient
 
     judge = open_judge(settings, InProcessClient(engine))
     service = open_run_service(
         settings, engine, roots=() if root is None else [root], remembers=False
     )
+    retrieval = RetrievalService(settings.vector_stores, engine.embedder)
     try:
+        retrieval.start()
         return serve_engine(
             engine,
             config,
             run_service=service,
+            retrieval=retrieval,
             guardrails=open_guardrails(settings),
             moderation=open_moderation(settings, engine.embedder, judge),
         )
     finally:
+        retrieval.close()
         service.close()
 
 
@@ -120,6 +134,7 @@ def serve_engine(
     run_service: "RunService | None" = None,
     guardrails: "Guardrails | None" = None,
     moderation: "Guardrails | None" = None,
+    retrieval: "RetrievalService | None" = None,
 ) -> int:
     """Start an engine, serve it, shut it down; the exit status. Arguments as `create_app`.
 
@@ -131,7 +146,12 @@ def serve_engine(
 
     listener = listen(config)
     app = create_app(
-        engine, config, run_service=run_service, guardrails=guardrails, moderation=moderation
+        engine,
+        config,
+        run_service=run_service,
+        guardrails=guardrails,
+        moderation=moderation,
+        retrieval=retrieval,
     )
     server = DrainingServer(app)
     announcer = _Announcer(engine, server)

@@ -63,6 +63,7 @@ GROUPS: dict[str, dict[str, type]] = {
         "allowed_hosts": str,
         "strict_fields": bool,
         "max_body_bytes": str,
+        "max_upload_bytes": str,
         "drain_seconds": float,
         "agents_root": str,
     },

@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute
 from agents.guardrails.guardrails import Guardrails
 from agents.guardrails.policy import Policy, moderation_policy
 from agents.service.run_service import RunService
+from app.server.calls.retrieval import on_retrieval_error
 from app.server.middleware.auth import ApiKeyAuth, public_paths
 from app.server.middleware.body_limit import BodyLimit
 from app.server.middleware.disconnect import ClientDisconnected
@@ -17,11 +18,14 @@ from app.server.middleware.envelope import Envelope
 from app.server.middleware.hosts import LoopbackHosts
 from app.server.process.config import ServerConfig
 from app.server.process.context import ServerContext
+from app.server.retrieval.errors import RetrievalError
+from app.server.retrieval.service import RetrievalService
 from app.server.routes import (
     agents,
     chat,
     completions,
     embeddings,
+    files,
     fork,
     health,
     installed_models,
@@ -31,9 +35,11 @@ from app.server.routes import (
     moderations,
     prefixes,
     price,
+    rerank,
     scheduling,
     streams,
     tokenize,
+    vector_stores,
 )
 from app.server.wire import errors
 from engine.runtime.engine import AsyncPravahaEngine
@@ -43,6 +49,9 @@ _ROUTERS = (
     chat.router,
     completions.router,
     embeddings.router,
+    rerank.router,
+    files.router,
+    vector_stores.router,
     moderations.router,
     fork.router,
     streams.router,
@@ -57,6 +66,9 @@ _ROUTERS = (
     introspection.router,
 )
 
+_UPLOADS = frozenset({"/v1/files"})
+"""Paths whose POST bodies are written to disk while they arrive."""
+
 
 def create_app(
     engine: AsyncPravahaEngine,
@@ -65,8 +77,9 @@ def create_app(
     run_service: RunService | None = None,
     guardrails: Guardrails | None = None,
     moderation: Guardrails | None = None,
+    retrieval: RetrievalService | None = None,
 ) -> FastAPI:
-    """The API over one engine, and over agents if there are any. The caller starts and closes both.
+    """The API over one engine, and over agents and files if there are any. The caller starts and closes all.
 
     Args:
         engine: the engine.
@@ -74,6 +87,7 @@ def create_app(
         run_service: runs agents; None serves none.
         guardrails: check messages and answers; None checks nothing.
         moderation: answers `/v1/moderations`; None takes the recognizers with their defaults.
+        retrieval: keeps files and vector stores; None serves none.
     """
     context = ServerContext(
         engine,
@@ -81,6 +95,7 @@ def create_app(
         agents=run_service,
         guardrails=guardrails,
         moderation=moderation or Guardrails(moderation_policy(Policy())),
+        retrieval=retrieval,
     )
     app = FastAPI(
         title="Pravāha",
@@ -95,6 +110,7 @@ def create_app(
     for router in _ROUTERS:
         app.include_router(router)
     errors.install(app)
+    app.add_exception_handler(RetrievalError, on_retrieval_error)
     for gone in (ClientDisconnected, ClientDisconnect):  # after the body, and within it
         app.add_exception_handler(gone, _client_gone)
     return app
@@ -110,7 +126,13 @@ def _middleware(context: ServerContext) -> list[Middleware]:
         public = public_paths(_all_routes())
         layers.append(Middleware(ApiKeyAuth, api_key=config.api_key, public=public))
     layers.append(
-        Middleware(BodyLimit, max_bytes=config.max_body_bytes, timeout_s=config.body_timeout_s)
+        Middleware(
+            BodyLimit,
+            max_bytes=config.max_body_bytes,
+            timeout_s=config.body_timeout_s,
+            uploads=_UPLOADS,
+            max_upload_bytes=config.max_upload_bytes,
+        )
     )
     return layers
 

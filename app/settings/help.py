@@ -49,7 +49,8 @@ HELP = {
     "api_key": "Key that clients of --serve must send; with --attach, the key to send.",
     "allowed_hosts": "Further Host names to accept on loopback, separated by commas.",
     "strict_fields": "Refuse unknown request fields.",
-    "max_body_bytes": "Largest request body, such as 4MiB.",
+    "max_body_bytes": "Largest request body but for uploads, such as 4MiB.",
+    "max_upload_bytes": "Largest file that a client may upload, such as 512MiB.",
     "drain_seconds": "Time that running requests get after the first SIGTERM.",
     "agents_root": "Folder whose files agents may read for clients of --serve; by default none.",
     "guardrails_mode": "Checks of messages and answers: off, check (hidden characters, links with data), or "

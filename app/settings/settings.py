@@ -160,6 +160,7 @@ class Settings(BaseSettings):
     allowed_hosts: Names = ()
     strict_fields: bool = False
     max_body_bytes: ByteSize = Field(4 * MIB, ge=1024, le=2**32)
+    max_upload_bytes: ByteSize = Field(512 * MIB, ge=1024, le=2**40)
     drain_seconds: float = Field(30.0, ge=0, le=86400)
     agents_root: Folder | None = None
 
@@ -247,6 +248,11 @@ class Settings(BaseSettings):
     def redactions(self) -> Path:
         """What the placeholders of conversations stand for."""
         return self.data_dir / "redactions.db"
+
+    @property
+    def vector_stores(self) -> Path:
+        """Files and vector stores of clients of the HTTP API."""
+        return self.data_dir / "retrieval" / "http"
 
     @property
     def artifacts(self) -> Path:

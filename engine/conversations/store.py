@@ -12,7 +12,6 @@ streaming become `stopped` when the next process opens the file.
 """
 
 import logging
-import os
 import sqlite3
 import time
 from collections import deque
@@ -41,6 +40,7 @@ from engine.conversations.node_rows import (
 from engine.conversations.oplog import Assignment
 from engine.conversations.tree import VIEW_FIELDS, Node, SearchHit, TreeSummary
 from engine.conversations.writer import WriterThread
+from engine.files.private_file import create_private_file
 
 log = logging.getLogger(__name__)
 
@@ -610,7 +610,7 @@ def _prepare_and_connect(path: Path) -> sqlite3.Connection:
 def _prepare(path: Path, *, check: bool) -> None:
     """Create folder (0700) and file (0600) if missing, set WAL mode and migrate the schema."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    create_private_file(path)
     path.chmod(0o600)
     connection = connect(path)
     try:

@@ -33,6 +33,8 @@ def new_byte_engine(
     *,
     blocks: int = 512,
     block_size: int = 16,
+    context: int = CONTEXT,
+    parameters: int = 250,
     step_s: float = 0.0,
     force=None,
     gate=None,
@@ -56,11 +58,11 @@ def new_byte_engine(
         executor.watch = watch
     model = SimpleNamespace(
         name="toy",
-        spec=replace(toy_spec(CONTEXT), vocab_size=VOCAB_SIZE),
+        spec=replace(toy_spec(context), vocab_size=VOCAB_SIZE),
         paths=(),
         tokenizer=byte_tokenizer(add_bos=add_bos),
         weight_format="F32",
-        parameters=250,
+        parameters=parameters,
         file_bytes=1000,
         plan_memory=toy_memory,
         generation_defaults=defaults,

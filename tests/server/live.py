@@ -12,6 +12,7 @@ from app.server.app import create_app
 from app.server.process.config import ServerConfig
 from app.server.process.context import ServerContext
 from app.server.process.server import DrainingServer, base_url, listen
+from app.server.retrieval.service import RetrievalService
 
 
 @dataclass
@@ -36,11 +37,17 @@ def live(
     run_service: Any = None,
     guardrails: Guardrails | None = None,
     moderation: Guardrails | None = None,
+    retrieval: RetrievalService | None = None,
     **config: Any,
 ) -> Iterator[Live]:
     settings = ServerConfig(**{"port": 0} | config)
     app = create_app(
-        engine, settings, run_service=run_service, guardrails=guardrails, moderation=moderation
+        engine,
+        settings,
+        run_service=run_service,
+        guardrails=guardrails,
+        moderation=moderation,
+        retrieval=retrieval,
     )
     listener = listen(settings)  # connections queue up here until the thread serves them
     server = DrainingServer(app)

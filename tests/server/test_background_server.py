@@ -121,3 +121,15 @@ def test_the_screens_agents_are_served_too(engine):
     finally:
         server.stop()
     assert [one["id"] for one in listed] == [run]
+
+
+def test_files_of_clients_are_kept_in_its_folder(engine, tmp_path):
+    server = BackgroundServer(engine, port=0, api_key=None, retrieval_folder=tmp_path)
+    ids = []
+    for _ in range(2):  # it lets go of the folder when it stops
+        url = server.start()
+        with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
+            ids.append(client.files.create(file=("a.txt", b"kept"), purpose="assistants").id)
+            assert [one.id for one in client.files.list(order="asc")] == ids
+        server.stop()
+    assert len(list((tmp_path / "files").iterdir())) == 2

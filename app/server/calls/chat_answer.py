@@ -5,6 +5,8 @@ import uuid
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from app.server.calls.chat_sources import ChatSources
+from app.server.calls.cited_choice import CitedChoice
 from app.server.calls.generation import Generation, check_finish
 from app.server.calls.model import LoadedModel
 from app.server.wire.extensions import choice_extras, wants_every_token
@@ -19,11 +21,24 @@ class ChatAnswer:
     """Formats the engine's output; all chunks share id, time, model and fingerprint."""
 
     def __init__(
-        self, body: ChatCompletionRequest, model: LoadedModel, generation: Generation
+        self,
+        body: ChatCompletionRequest,
+        model: LoadedModel,
+        generation: Generation,
+        sources: ChatSources | None = None,
     ) -> None:
+        """Format the answer of one call.
+
+        Args:
+            body: the request body.
+            model: the model.
+            generation: the running choices.
+            sources: the passages that the answer cites; None for a chat without retrieval.
+        """
         self._body = body
         self._model = model
         self._generation = generation
+        self._sources = sources
         self._usage = Usage(generation.prompts, generation.n)
         self._shared = {
             "id": f"chatcmpl-{uuid.uuid4().hex}",
@@ -32,58 +47,92 @@ class ChatAnswer:
             "system_fingerprint": model.fingerprint,
         }
 
-    def response_body(self, outputs: list[RequestOutput]) -> dict[str, Any]:
+    async def response_body(self, outputs: list[RequestOutput]) -> dict[str, Any]:
         """The `chat.completion` object."""
-        guard = self._generation.guard
-        outputs = guard.outputs(outputs)
+        outputs = self._generation.guard.outputs(outputs)
         return self._envelope(
             "chat.completion",
-            choices=[
-                {
-                    "index": index,
-                    "message": {
-                        "role": "assistant",
-                        "content": output.text,
-                        "refusal": None,
-                        "annotations": [],
-                    },
-                    "logprobs": self._logprobs(output),
-                    "finish_reason": output.finish_reason.value,
-                    **choice_extras(self._body, output),
-                    **guard.found(index),
-                }
-                for index, output in enumerate(outputs)
-            ],
+            choices=[await self._choice(index, output) for index, output in enumerate(outputs)],
             usage=self._usage.add_all(outputs).counts(),
             **self._prompt_logprobs(outputs[0]),
+            **self._retrieval(),
         )
+
+    async def _choice(self, index: int, output: RequestOutput) -> dict[str, Any]:
+        text, finish, annotations, extras = output.text, output.finish_reason.value, [], {}
+        if self._sources is not None:
+            cited = self._cited(self._sources)
+            text = await cited.feed(text) + await cited.finish()
+            annotations, extras = cited.annotations(), cited.fields()
+            finish = "stop" if cited.ended else finish
+        return {
+            "index": index,
+            "message": {
+                "role": "assistant",
+                "content": text,
+                "refusal": None,
+                "annotations": annotations,
+            },
+            "logprobs": self._logprobs(output),
+            "finish_reason": finish,
+            **choice_extras(self._body, output),
+            **self._generation.guard.found(index),
+            **extras,
+        }
 
     async def events(self) -> AsyncGenerator[bytes, None]:
         """The stream: role, text and finish of each choice, then usage if requested, then DONE."""
         begun: set[int] = set()
+        cited: dict[int, CitedChoice] = {}
         every_token = self._body.logprobs or wants_every_token(self._body)
-        guard = self._generation.guard
-        async for index, batch in guard.batches(self._generation.choices):
+        guard, choices = self._generation.guard, self._generation.choices
+        async for index, batch in guard.batches(choices):
+            if index in cited and cited[index].ended:
+                continue  # aborted below
             check_finish(batch)
             self._usage.add(index, batch)
             if index not in begun:
+                yield self._first_chunk(index, with_sources=not begun)
                 begun.add(index)
-                yield self._chunk(index, {"role": "assistant", "content": None})
-            # Text can lag behind its tokens: an incomplete character, a possible stop string.
-            if batch.text or (batch.token_ids and every_token):
+                if self._sources is not None:
+                    cited[index] = self._cited(self._sources)
+            text, finish = batch.text, batch.finish_reason and batch.finish_reason.value
+            if index in cited:
+                text = await cited[index].feed(text)
+                if cited[index].ended:
+                    choices.abort_choice(index)
+                    finish = "stop"
+                if finish is not None:
+                    text += await cited[index].finish()
+            # Text can lag behind its tokens: an incomplete character, a possible stop string or citation.
+            if text or (batch.token_ids and every_token):
                 yield self._chunk(
                     index,
-                    {"content": batch.text},
+                    {"content": text},
                     logprobs=self._logprobs(batch),
                     **choice_extras(self._body, batch),
                 )
-            if batch.finish_reason is not None:
-                finish = batch.finish_reason.value
+            if finish is not None:
+                if index in cited:
+                    delta = {"annotations": cited[index].annotations()}
+                    yield self._chunk(index, delta, **cited[index].fields())
                 yield self._chunk(index, {}, finish=finish, **guard.found(index))
         if self._body.include_usage:
             counts = self._usage.counts()
             yield event(self._envelope("chat.completion.chunk", choices=[], usage=counts))
         yield DONE
+
+    def _cited(self, sources: ChatSources) -> CitedChoice:
+        keeps_text = bool(self._body.return_token_ids)  # the text must be that of the ids
+        return CitedChoice(sources, self._model, keeps_text=keeps_text)
+
+    def _first_chunk(self, index: int, *, with_sources: bool) -> bytes:
+        """The role; the first one of the call also says what the model reads."""
+        top = self._retrieval() if with_sources else {}
+        return self._chunk(index, {"role": "assistant", "content": None}, top=top)
+
+    def _retrieval(self) -> dict[str, Any]:
+        return {} if self._sources is None else self._sources.fields()
 
     def _chunk(
         self,
@@ -92,6 +141,7 @@ class ChatAnswer:
         *,
         finish: str | None = None,
         logprobs: dict[str, Any] | None = None,
+        top: dict[str, Any] | None = None,
         **extras: Any,
     ) -> bytes:
         choice = {
@@ -102,7 +152,8 @@ class ChatAnswer:
             **extras,
         }
         no_usage = {"usage": None} if self._body.include_usage else {}
-        return event(self._envelope("chat.completion.chunk", choices=[choice], **no_usage))
+        rest = no_usage | (top or {})
+        return event(self._envelope("chat.completion.chunk", choices=[choice], **rest))
 
     def _envelope(self, kind: str, **rest: Any) -> dict[str, Any]:
         return {**self._shared, "object": kind, **rest}

@@ -15,9 +15,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.server.wire.errors import ApiError, error_response
 
-RouteScope = Literal["public", "infer", "metrics", "control", "agents"]
+RouteScope = Literal["public", "infer", "metrics", "control", "agents", "files", "rag"]
 """`public`: the probes. `infer`: everything that reaches the model. `metrics`: `/metrics`.
-`control`: settings of the engine that affect all requests. `agents`: runs of agents and their approvals."""
+`control`: settings of the engine that affect all requests. `agents`: runs of agents and their approvals.
+`files`: uploaded files. `rag`: vector stores."""
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 _SCOPE_ATTRIBUTE = "route_scope"

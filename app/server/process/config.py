@@ -4,6 +4,7 @@ import ipaddress
 from dataclasses import dataclass
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_UPLOAD_BYTES = 512 * 1024 * 1024
 DRAIN_S = 30.0
 RESUME_S = 30.0
 KEEP_ALIVE_S = 2.0
@@ -19,7 +20,8 @@ class ServerConfig:
         api_key: the bearer key that every route but the probes requires; None requires none.
         allowed_hosts: further names a `Host` header may carry while bound to loopback.
         strict_fields: refuse unknown request fields instead of ignoring and counting them.
-        max_body_bytes: largest request body.
+        max_body_bytes: largest request body, but for uploads.
+        max_upload_bytes: largest body of an upload of a file.
         body_timeout_s: seconds a client may take to send its body.
         max_choices: largest `n`, and the largest number of prompts times `n`.
         keep_alive_s: seconds of silence in a stream before a comment line is sent.
@@ -36,6 +38,7 @@ class ServerConfig:
     allowed_hosts: tuple[str, ...] = ()
     strict_fields: bool = False
     max_body_bytes: int = MAX_BODY_BYTES
+    max_upload_bytes: int = MAX_UPLOAD_BYTES
     body_timeout_s: float = 30.0
     max_choices: int = 64
     keep_alive_s: float = KEEP_ALIVE_S

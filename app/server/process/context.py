@@ -1,5 +1,6 @@
 """State that all routes share: the engine, the settings, the drain and the server's counters."""
 
+import asyncio
 import time
 from dataclasses import dataclass, field
 
@@ -12,7 +13,11 @@ from app.server.process.config import ServerConfig
 from app.server.process.counters import ServerCounters
 from app.server.process.drain import Drain
 from app.server.process.kept_streams import KeptStreams
+from app.server.retrieval.service import RetrievalService
 from engine.runtime.engine import AsyncPravahaEngine
+
+MAX_UPLOADS = 16
+"""Uploads at a time; each holds a file open and up to a mebibyte of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,8 @@ class ServerContext:
         agents: runs agents; None where no agents are served.
         guardrails: check messages and answers; None checks nothing.
         moderation: answers `/v1/moderations`.
+        retrieval: keeps files and vector stores; None where none are served.
+        uploads: taken by each upload of a file.
     """
 
     engine: AsyncPravahaEngine
@@ -34,6 +41,8 @@ class ServerContext:
     agents: RunService | None = None
     guardrails: Guardrails | None = None
     moderation: Guardrails = field(default_factory=Guardrails)
+    retrieval: RetrievalService | None = None
+    uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_UPLOADS))
     created: int = field(default_factory=lambda: int(time.time()))
 
     def __post_init__(self) -> None:

@@ -1,21 +1,27 @@
 """`POST /v1/chat/completions`."""
 
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.server.calls.chat_answer import ChatAnswer
+from app.server.calls.chat_sources import find_sources, with_sources
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.generation import begin, finish
 from app.server.calls.guarding import CallGuard
 from app.server.calls.model import check_length, loaded_model
+from app.server.calls.not_found_answer import NotFoundAnswer
 from app.server.calls.prompts import chat_ids
 from app.server.calls.resumable import stream_response
 from app.server.calls.sampling import chat_sampling
 from app.server.middleware.auth import requires
-from app.server.process.context import server_context
+from app.server.process.context import ServerContext, server_context
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import ChatCompletionRequest
+from engine.retrieval.answering.answerer import DEFAULT_MAX_TOKENS
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -29,16 +35,35 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     model = loaded_model(context, body.model)
     sampling = chat_sampling(body, model.info)
     guard = CallGuard(context, body)
+    messages, sources = body.messages, await find_sources(request, context, body, model)
+    if sources is not None:
+        if not sources.numbered:
+            return await _not_found(context, NotFoundAnswer(body, model, sources), body)
+        messages = with_sources(messages, sources.sources, model)
+        sampling = replace(
+            sampling,
+            grammar=sampling.grammar or sources.grammar,
+            max_tokens=sampling.max_tokens or DEFAULT_MAX_TOKENS,
+        )
     prompt = await chat_ids(
         model,
-        body.messages,
+        messages,
         add_generation_prompt=body.add_generation_prompt is not False,
         admit=guard.admit_value,
     )
     request.state.guardrails = guard.header
     check_length(prompt, model.info, param="messages")
     generation = await begin(request, context, body, [prompt], sampling, guard)
-    answer = ChatAnswer(body, model, generation)
+    answer = ChatAnswer(body, model, generation, sources)
     if body.stream:
         return await stream_response(context, body, answer.events(), generation.resources)
-    return json_response(answer.response_body(await finish(request, context, generation)))
+    outputs = await finish(request, context, generation)
+    return json_response(await answer.response_body(outputs))
+
+
+async def _not_found(
+    context: ServerContext, answer: NotFoundAnswer, body: ChatCompletionRequest
+) -> Response:
+    if body.stream:
+        return await stream_response(context, body, answer.events(), AsyncExitStack())
+    return json_response(answer.response_body())

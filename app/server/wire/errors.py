@@ -135,8 +135,10 @@ def _sentence(error: HTTPException) -> str:
 def _from_validation(errors: Sequence[Mapping[str, Any]]) -> ApiError:
     """Pydantic's first error as a 400 that names the field."""
     first = errors[0]
-    where = [part for part in first["loc"] if part not in ("body", "query", "path")]
-    param = _dotted(where)
+    source, *where = first[
+        "loc"
+    ]  # "body", "query" or "path"; a body may have a field of such a name
+    param = _dotted(where if source in ("body", "query", "path") else first["loc"])
     reason = str(first["msg"]).removeprefix("Value error, ")
     subject = f"`{param}` is not valid" if param else "The request body is not valid"
     return bad_request(f"{subject}: {reason}.", param=param)

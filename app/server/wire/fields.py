@@ -89,12 +89,16 @@ UNSUPPORTED: dict[str, Callable[[Any], bool]] = {
     "length_penalty": _nothing_or(1, 1.0),
     "logits_processors": _empty,
     "lora_path": _nothing,
+    "max_chunks_per_doc": _nothing,  # reranking reads all chunks
+    "max_tokens_per_doc": _nothing,
     "max_output_tokens": _nothing,  # `max_tokens`
     "min_tokens": _nothing_or(0),
     "mirostat": _nothing_or(0),
     "n_predict": _nothing,
     "num_predict": _nothing,  # `max_tokens`
+    "rank_fields": _nothing,
     "regex": _nothing,
+    "retrieval": _nothing,  # chat has it
     "repeat_penalty": _nothing_or(1, 1.0),
     "skip_special_tokens": _nothing_or(True),
     "spaces_between_special_tokens": _nothing_or(True),

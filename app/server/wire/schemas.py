@@ -9,15 +9,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     ValidationInfo,
 )
 
 from agents.runs.approvals import Decision
+from app.server.wire.body import Body
+from app.server.wire.retrieval_schemas import ChatRetrieval
 from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS
 from engine.api.residency import new_pin_id
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
@@ -36,12 +36,6 @@ MAX_LOGPROB_TOKENS = 64
 COMPLETION_DEFAULT_TOKENS = 16
 
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
-
-
-class Body(BaseModel):
-    """Base of all bodies and of the objects in them."""
-
-    model_config = ConfigDict(strict=True, extra="allow", frozen=True, allow_inf_nan=False)
 
 
 def _one_or_many(value: Any) -> Any:
@@ -265,6 +259,7 @@ class ChatCompletionRequest(SamplingFields):
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
     add_generation_prompt: bool | None = None
+    retrieval: ChatRetrieval | None = None
 
 
 Prompt = str | list[int]

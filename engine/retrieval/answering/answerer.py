@@ -18,6 +18,7 @@ from engine.api.snapshot import EngineState, ModelInfo
 from engine.clients.engine_client import EngineClient
 from engine.retrieval.answering.answer import Answer
 from engine.retrieval.answering.citation_grammar import citation_grammar
+from engine.retrieval.answering.closest_quotes import closest_quotes
 from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
@@ -27,8 +28,6 @@ from engine.retrieval.answering.reranking import RERANKED, rerank_by_likelihood
 from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.support import SupportJudge
 from engine.retrieval.answering.verification import (
-    Citation,
-    Quote,
     VerifiedAnswer,
     VerifyingStream,
 )
@@ -47,10 +46,8 @@ SMALL_MODEL = 1_000_000_000
 drifts from the passages in the second."""
 
 NOT_FOUND = "The documents do not answer this."
-NOT_SUPPORTED = "No passage supports this answer. The closest ones say:"
 
 _LOADING_S = 0.05
-_MAX_QUOTES = 2
 
 
 class AskedCollection(Protocol):
@@ -272,23 +269,12 @@ def _quoted(
     answer: Answer, judge: SupportJudge, query: str, on_text: Callable[[str], None]
 ) -> Answer:
     """The answer with the closest sentences of the passages behind it, which are quoted and cited."""
-    numbers = {source.n: source for source in answer.sources}
-    citations: list[Citation] = []
-    lines: list[str] = []
-    for support in judge.closest(query):
-        source = numbers[support.n]
-        text = source.text[support.start : support.end]
-        line = f"“{' '.join(text.split())}”"
-        if len(lines) == _MAX_QUOTES or any(one.startswith(line) for one in lines):
-            continue  # neighbouring chunks overlap
-        citations.append(Citation(source, (Quote.of(source, support, text),)))
-        lines.append(f"{line} [{source.n}]")
-    more = "\n".join([NOT_SUPPORTED, *lines])
-    more = f"\n\n{more}" if answer.text else more
+    closest = closest_quotes(judge, query)
+    more = f"\n\n{closest.text}" if answer.text else closest.text
     on_text(more)
     return replace(
         answer,
         text=answer.text + more,
         outcome="unsupported",
-        citations=tuple(sorted(citations, key=lambda one: one.n)),
+        citations=closest.citations,
     )

@@ -4,11 +4,10 @@
 with zeros (`secure_delete`).
 """
 
-import os
 import sqlite3
-from contextlib import suppress
 from pathlib import Path
 
+from engine.files.private_file import create_private_file
 from engine.retrieval.store.errors import RetrievalStoreError
 from engine.retrieval.store.migrations import check_version, migrate
 
@@ -25,7 +24,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _create(path)
+        create_private_file(path)
         connection = _connect(path, "rw")
     except (OSError, sqlite3.Error) as error:
         raise RetrievalStoreError(f"The database {path} cannot be opened: {error}.") from error
@@ -42,17 +41,6 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _create(path: Path) -> None:
-    """Create the file if it does not exist.
-
-    An existing one is not opened: closing a descriptor of it would drop the locks that connections of this
-    process have on it, and another process could then delete the log in use (SQLite, "How To Corrupt An
-    SQLite Database File", 2.2).
-    """
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:

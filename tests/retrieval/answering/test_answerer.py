@@ -10,11 +10,11 @@ from engine.api.request import FinishReason, Request
 from engine.api.snapshot import EngineSnapshot
 from engine.retrieval.answering.answerer import (
     NOT_FOUND,
-    NOT_SUPPORTED,
     Answerer,
     AnswerOptions,
     ask,
 )
+from engine.retrieval.answering.closest_quotes import NOT_SUPPORTED
 from engine.retrieval.api.passage import Passage
 from engine.retrieval.store.filters import Where
 from tests.fakes.scripted_client import ScriptedClient

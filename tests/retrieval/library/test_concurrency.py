@@ -1,8 +1,10 @@
 """One writer, and readers in other threads and processes."""
 
+import itertools
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -32,25 +34,31 @@ def test_a_reader_sees_whole_documents_while_another_process_writes(library, col
     folder = tmp_path / "many"
     write_documents(folder, "first")
     seen = set()
+    modes = itertools.cycle(("lexical", "lexical", "lexical", "hybrid"))
     with subprocess.Popen(
         [
             sys.executable, "-m", "tests.retrieval.library.index_process",
-            tmp_path / "retrieval", folder, "0.01",
+            tmp_path / "retrieval", folder, "step",
         ],
         cwd=_ROOT,
+        bufsize=0,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as process:  # fmt: skip
+        assert process.stdin is not None
         assert process.stdout is not None
         process.stdout.readline()
         while process.poll() is None:
             ready = {one.path: one for one in collection.documents()}
             seen.add(len(ready))
-            for one in collection.search("number word3 of part 7", k=40):
+            for one in collection.search("number word3 of part 7", k=9, mode=next(modes)):
                 assert Path(one.file).read_bytes()[one.start : one.end].decode() == one.text
             counts = collection.counts
             assert counts.documents >= len(ready)
+            with suppress(BrokenPipeError):
+                process.stdin.write(b"\n")
         assert process.returncode == 0
-    assert max(seen) == 63
+    assert len(collection.documents()) == 63
     assert len(seen) > 2  # it was read in the middle, too
 
 

@@ -1,0 +1,225 @@
+"""`ChatSources`: the passages that a chat's answer is to cite, by the field `retrieval`.
+
+The passages stand before the last question, numbered and marked as quoted data. The grammar of the answer
+allows only numbers that exist; a citation that its passage does not support is replaced in the text, also
+while it is streamed (`engine.retrieval.answering.verification`).
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from starlette.requests import Request
+
+from app.server.calls.model import LoadedModel, off_loop
+from app.server.calls.prompts import chat_size, template_messages
+from app.server.calls.retrieval import retrieval_service
+from app.server.calls.searching import search
+from app.server.process.context import ServerContext
+from app.server.retrieval.service import RetrievalService
+from app.server.retrieval.store_search import Found
+from app.server.wire.errors import bad_request
+from app.server.wire.schemas import ChatCompletionRequest, Message, TextPart
+from engine.api.grammar import Grammar
+from engine.retrieval.answering.answerer import (
+    DEFAULT_K,
+    DEFAULT_MAX_TOKENS,
+    MAX_PASSAGE_TOKENS,
+    SMALL_MODEL,
+)
+from engine.retrieval.answering.citation_grammar import citation_grammar
+from engine.retrieval.answering.closest_quotes import ClosestQuotes, closest_quotes
+from engine.retrieval.answering.evidence import MIN_EVIDENCE
+from engine.retrieval.answering.fitting import fit_sources, in_cached_order
+from engine.retrieval.answering.follow_up import standalone_query
+from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, passage_block
+from engine.retrieval.answering.source import Source
+from engine.retrieval.answering.support import SupportJudge
+from engine.retrieval.answering.verification import VerifyingStream
+from engine.retrieval.api.errors import UnknownCollection, UnknownDocument
+from engine.retrieval.api.passage import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedSource:
+    """What the model reads under a number, and the passage that was found."""
+
+    source: Source
+    found: Found
+
+
+class ChatSources:
+    """The numbered passages of one call; none if nothing found is near enough to the question."""
+
+    def __init__(
+        self, query: str, numbered: Sequence[NumberedSource], service: RetrievalService
+    ) -> None:
+        """Nothing is computed yet.
+
+        Args:
+            query: what was searched for.
+            numbered: the passages in the order of their numbers, which begin at 1.
+            service: embeds claims and passages.
+        """
+        self._query = query
+        self.numbered = tuple(numbered)
+        self._judge = SupportJudge(self.sources, service.embed)
+
+    @property
+    def sources(self) -> list[Source]:
+        """What the model reads, in the order of the numbers."""
+        return [one.source for one in self.numbered]
+
+    @property
+    def grammar(self) -> Grammar:
+        """Answers that cite existing numbers only."""
+        return citation_grammar(len(self.numbered))
+
+    def verifying(self, model: LoadedModel) -> VerifyingStream:
+        """Checks one choice; those of a call are for one thread at a time."""
+        return VerifyingStream(self._judge, one_paragraph=is_small(model))
+
+    def closest(self) -> ClosestQuotes:
+        """What is shown behind a choice that no passage supports; for the thread that checks it."""
+        return closest_quotes(self._judge, self._query)
+
+    def fields(self) -> dict[str, Any]:
+        """The member `retrieval` of the response: what was searched for and what the model reads."""
+        passages = [
+            {**place(one), "score": one.found.similarity, "text": one.source.text}
+            for one in self.numbered
+        ]
+        return {"retrieval": {"query": self._query, "passages": passages}}
+
+
+async def find_sources(
+    request: Request, context: ServerContext, body: ChatCompletionRequest, model: LoadedModel
+) -> ChatSources | None:
+    """Search for the passages that a chat asks for, as many as its context has room for.
+
+    Returns:
+        None for a chat without the field `retrieval`.
+
+    Raises:
+        ApiError: 400 for a chat that does not end with a question, or has no room for a passage; else as
+            `search`.
+        RetrievalError: as `search`.
+    """
+    wanted = body.retrieval
+    if wanted is None:
+        return None
+    service = retrieval_service(context)
+    question = body.messages[-1]
+    if question.role != "user" or not question.text.strip():
+        raise bad_request(
+            "With `retrieval` the last message must be a text of the user.", param="messages"
+        )
+    query = wanted.query
+    if query is None:
+        asked = question.text.strip()
+        if wanted.rewrite_query is not False:
+            asked = standalone_query(asked, template_messages(body.messages[:-1]))
+        query = await asyncio.to_thread(service.shortened, asked)
+    found = await search(
+        request,
+        context,
+        wanted.vector_store_ids,
+        [query],
+        wanted,
+        default_results=DEFAULT_K,
+    )
+    if max((one.similarity for one in found), default=0.0) < MIN_EVIDENCE:
+        return ChatSources(query, (), service)
+    fitting = await _fitting(service, body, model, found, wanted.previous_chunk_ids or ())
+    if not fitting:
+        raise bad_request(
+            "The context has no room for a passage beside the messages.",
+            param="messages",
+            code="context_length_exceeded",
+        )
+    return ChatSources(query, fitting, service)
+
+
+def with_sources(
+    messages: Sequence[Message], sources: Sequence[Source], model: LoadedModel
+) -> list[Message]:
+    """A conversation with the instruction to cite, and the passages before the last question."""
+    text = SHORT_INSTRUCTION if is_small(model) else INSTRUCTION
+    *earlier, question = messages
+    asked = _with_text(question, f"{passage_block(sources)}\n\nQuestion: {question.text.strip()}")
+    first = earlier[0] if earlier else None
+    if first is not None and first.role in ("system", "developer"):
+        instructed = _with_text(first, f"{first.text}\n\n{text}")
+        return [instructed, *earlier[1:], asked]
+    instruction = Message(role="system", content=[TextPart(type="text", text=text)])
+    return [instruction, *earlier, asked]
+
+
+def is_small(model: LoadedModel) -> bool:
+    """Whether a model is asked briefly and reads passages without the sections around them."""
+    return model.info.parameters < SMALL_MODEL
+
+
+def place(numbered: NumberedSource) -> dict[str, Any]:
+    """Where what the model reads under a number is from."""
+    source, found = numbered.source, numbered.found
+    passage = found.passage
+    return {
+        "n": source.n,
+        "file_id": found.file.id,
+        "filename": found.file.filename,
+        "vector_store_id": found.store_id,
+        "chunk_id": passage.chunk_id,
+        "start": source.start,
+        "end": source.end,
+        "spans_of": passage.spans_of,
+        "page": passage.page,
+        "line": passage.line,
+        "heading_path": list(passage.heading_path),
+    }
+
+
+async def _fitting(
+    service: RetrievalService,
+    body: ChatCompletionRequest,
+    model: LoadedModel,
+    found: Sequence[Found],
+    previous: Sequence[int],
+) -> list[NumberedSource]:
+    """The best passages, or the sections around them, as many as there is room for."""
+    messages = with_sources(body.messages, (), model)
+    limit = body.max_completion_tokens or body.max_tokens or DEFAULT_MAX_TOKENS
+    answer = min(limit, model.info.context_length // 4)
+    by_chunk = {one.passage.chunk_id: one for one in found}
+    passages = in_cached_order(
+        # Under the names that the files have for clients.
+        [replace(one.passage, file=one.file.filename) for one in found],
+        previous,
+    )
+
+    def section(passage: Passage) -> str:
+        one = by_chunk[passage.chunk_id]
+        try:
+            return service.open().collections.section(one.store_id, one.passage)
+        except (UnknownCollection, UnknownDocument):
+            return passage.text  # it has just been deleted
+
+    def choose() -> list[NumberedSource]:
+        tokenizer = model.tokenizer
+        frame = tokenizer.encode_chat(template_messages(messages), add_generation_prompt=True)
+        room = model.info.context_length - answer - len(frame)
+        sources = fit_sources(
+            passages,
+            lambda text: len(tokenizer.encode(text)),
+            budget=min(room, MAX_PASSAGE_TOKENS),
+            section=None if is_small(model) else section,
+        )
+        return [NumberedSource(one, by_chunk[one.passage.chunk_id]) for one in sources]
+
+    size = chat_size(messages) + sum(len(one.text) for one in passages)
+    return await off_loop(size, choose)
+
+
+def _with_text(message: Message, text: str) -> Message:
+    return message.model_copy(update={"content": [TextPart(type="text", text=text)]})

@@ -1,0 +1,1 @@
+"""Files and vector stores of the HTTP API: what they are, where they are kept, who indexes them."""

@@ -1,0 +1,128 @@
+"""Searches vector stores: one or several, with one query or several, fused by rank."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from app.server.retrieval.records import AttributeValue, UploadedFile
+from app.server.retrieval.service import RetrievalService
+from app.server.wire.retrieval_schemas import FILE_KEY
+from engine.api.errors import InvalidRequest
+from engine.retrieval.api.passage import Passage
+from engine.retrieval.search.fusion import reciprocal_rank_fusion
+
+_MAX_DEPTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A passage that was found.
+
+    Attributes:
+        store_id: the vector store.
+        file: the file that it is from.
+        passage: the passage; its `file` is a path of this machine, which no client is told.
+        similarity: cosine of passage and query, from 0 to 1.
+        attributes: those of the file in this vector store.
+    """
+
+    store_id: str
+    file: UploadedFile
+    passage: Passage
+    similarity: float
+    attributes: dict[str, AttributeValue]
+
+
+def search_stores(
+    service: RetrievalService,
+    store_ids: Sequence[str],
+    queries: Sequence[str],
+    *,
+    k: int,
+    where: Mapping[str, Any] | None = None,
+    min_similarity: float = 0.0,
+) -> list[Found]:
+    """The passages that fit best, best first; at most `k`. Blocks.
+
+    Raises:
+        NoSuchObject: there is no such vector store.
+        StoreExpired: one has expired.
+        EmbeddingModelMissing: the embedding model is not installed.
+        InvalidRequest: the filter is malformed.
+        PravahaError: the library or the embedding model cannot be used.
+    """
+    service.require_embedder()
+    parts = service.open()
+    for store_id in store_ids:
+        parts.catalogue.touch_store(store_id)
+    condition = None if where is None else _by_path(where, service)
+    stores: dict[int, str] = {}
+    passages: dict[int, Passage] = {}
+    similarities: dict[int, float] = {}
+    rankings: list[list[int]] = []
+    for query in queries:
+        for store_id in store_ids:
+            result = parts.collections.search(store_id, query, k=k, where=condition)
+            rankings.append([one.chunk_id for one in result])
+            for one in result:
+                stores[one.chunk_id] = store_id
+                passages[one.chunk_id] = one
+                best = max(one.dense or 0.0, similarities.get(one.chunk_id, 0.0))
+                similarities[one.chunk_id] = min(1.0, best)
+    ranked = rankings[0] if len(rankings) == 1 else _fused(rankings)
+    files = {
+        store_id: parts.catalogue.searchable_files(
+            store_id, [_file_id(passages[one]) for one in ranked if stores[one] == store_id]
+        )
+        for store_id in store_ids
+    }
+    return [
+        Found(stores[one], found.file, passages[one], similarities[one], found.attributes)
+        for one in ranked
+        if similarities[one] >= min_similarity
+        and (found := files[stores[one]].get(_file_id(passages[one]))) is not None
+    ][:k]
+
+
+def _fused(rankings: list[list[int]]) -> list[int]:
+    return [chunk_id for chunk_id, _ in reciprocal_rank_fusion(rankings)]
+
+
+def _file_id(passage: Passage) -> str:
+    return PurePath(passage.file).name.partition(".")[0]
+
+
+def _by_path(where: Mapping[str, Any], service: RetrievalService, depth: int = 0) -> dict[str, Any]:
+    """A filter with the paths of files in place of their ids.
+
+    Raises:
+        InvalidRequest: it is nested too deep, or compares a file with something else than an id.
+    """
+    if depth > _MAX_DEPTH:
+        raise InvalidRequest(f"The filter is nested more than {_MAX_DEPTH} deep.", param="filters")
+    given = dict(where)
+    parts = given.get("filters")
+    if isinstance(parts, list):
+        given["filters"] = [
+            _by_path(one, service, depth + 1) if isinstance(one, dict) else one for one in parts
+        ]
+    if given.get("key") == FILE_KEY:
+        if given.get("type") not in ("eq", "ne", "in", "nin"):
+            raise InvalidRequest(
+                "A file can only be compared by eq, ne, in and nin.", param="filters"
+            )
+        value = given.get("value")
+        given["value"] = (
+            [_path(one, service) for one in value]
+            if isinstance(value, list)
+            else _path(value, service)
+        )
+    return given
+
+
+def _path(value: object, service: RetrievalService) -> str:
+    if not isinstance(value, str):
+        raise InvalidRequest("A file is compared with the id of a file.", param="filters")
+    parts = service.open()
+    return str(parts.folder.path(parts.catalogue.file(value)))

@@ -1,0 +1,39 @@
+"""`closest_quotes`: what is shown behind an answer that no passage supports."""
+
+from dataclasses import dataclass
+
+from engine.retrieval.answering.support import SupportJudge
+from engine.retrieval.answering.verification import Citation, Quote
+
+NOT_SUPPORTED = "No passage supports this answer. The closest ones say:"
+_MAX_QUOTES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ClosestQuotes:
+    """The closest sentences of the passages.
+
+    Attributes:
+        text: a remark and the sentences, quoted and cited.
+        citations: their sources, by number.
+    """
+
+    text: str
+    citations: tuple[Citation, ...]
+
+
+def closest_quotes(judge: SupportJudge, query: str) -> ClosestQuotes:
+    """The sentences of the judge's sources that are closest to what was searched for."""
+    numbers = {source.n: source for source in judge.sources}
+    citations: list[Citation] = []
+    lines: list[str] = []
+    for support in judge.closest(query):
+        source = numbers[support.n]
+        text = source.text[support.start : support.end]
+        line = f"“{' '.join(text.split())}”"
+        if len(lines) == _MAX_QUOTES or any(one.startswith(line) for one in lines):
+            continue  # neighbouring chunks overlap
+        citations.append(Citation(source, (Quote.of(source, support, text),)))
+        lines.append(f"{line} [{source.n}]")
+    ordered = tuple(sorted(citations, key=lambda one: one.n))
+    return ClosestQuotes("\n".join([NOT_SUPPORTED, *lines]), ordered)
