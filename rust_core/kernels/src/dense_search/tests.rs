@@ -55,6 +55,9 @@ proptest! {
         on_both_sides(|| for row_type in RowType::ALL {
             let layout = RowLayout::new(row_type, dimensions).unwrap();
             let (stored, held) = store(layout, &vectors);
+            // Rows of codes are multiplied with integers that are within half of a 32,639th of the query's largest value.
+            let rounding = if row_type == RowType::Int8 { dimensions as f64 / 65_278.0 } else { 0.0 };
+            let tolerance = 5e-5 + rounding;
             for level in levels() {
                 let (slots, scores) = find(layout, &stored, &questions, allowed, (k, 1, level));
                 for (query, (slots, scores)) in slots.chunks(k).zip(scores.chunks(k)).enumerate() {
@@ -69,8 +72,8 @@ proptest! {
                             continue;
                         };
                         assert!(allowed.has(slot as usize));
-                        assert!((f64::from(score) - exact(slot as usize)).abs() < 2e-4, "{level:?} {row_type:?}");
-                        assert!((f64::from(score) - expected).abs() < 2e-4, "{level:?} {row_type:?} {score} {expected}");
+                        assert!((f64::from(score) - exact(slot as usize)).abs() < tolerance, "{level:?} {row_type:?}");
+                        assert!((f64::from(score) - expected).abs() < 2.0 * tolerance, "{level:?} {row_type:?} {score} {expected}");
                     }
                     let mut found: Vec<i64> = slots.iter().copied().filter(|&slot| slot >= 0).collect();
                     found.sort_unstable();
