@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.machine import say
-from benchmarks.retrieval_peers import OURS, Peers, RetrievalProcess
+from benchmarks.retrieval_peers import OURS, Peers, Recipe, RetrievalProcess
 from benchmarks.search_quality import Place
 
 
@@ -41,14 +41,16 @@ class IndexedTexts:
         return [json.loads(line) for line in self.texts.read_text().splitlines()]
 
 
-def ours(peers: Peers) -> RetrievalProcess:
+def ours(peers: Peers, recipe: Recipe = OURS) -> RetrievalProcess:
     """Our own process, which cannot be skipped."""
-    process = peers.started(OURS)
+    process = peers.started(recipe)
     assert process is not None
     return process
 
 
-def index_files(peers: Peers, files: Sequence[Path], work: Path, name: str) -> IndexedTexts:
+def index_files(
+    peers: Peers, files: Sequence[Path], work: Path, name: str, recipe: Recipe = OURS
+) -> IndexedTexts:
     """Index files as a collection of their own, replacing the one before.
 
     Args:
@@ -57,10 +59,11 @@ def index_files(peers: Peers, files: Sequence[Path], work: Path, name: str) -> I
     """
     say(f"indexing {len(files)} files: {name}")
     folder, texts, places = (work / f"{name}{end}" for end in ("", ".texts", ".places"))
-    answer = ours(peers).call(
+    process = ours(peers, recipe)
+    answer = process.call(
         "pipeline", files=[str(file) for file in files], folder=str(folder), settings="default"
     )
-    written = ours(peers).call("chunks", folder=str(folder), texts=str(texts), places=str(places))
+    written = process.call("chunks", folder=str(folder), texts=str(texts), places=str(places))
     return IndexedTexts(
         texts,
         tuple(Place(*json.loads(line)) for line in places.read_text().splitlines()),
@@ -71,12 +74,12 @@ def index_files(peers: Peers, files: Sequence[Path], work: Path, name: str) -> I
     )
 
 
-def remembering(peers: Peers, work: Path) -> None:
+def remembering(peers: Peers, work: Path, recipe: Recipe = OURS) -> None:
     """Let our process keep vectors in a file between runs, for stages that measure no time.
 
     `embed_again` ends it.
     """
-    ours(peers).call("remember", path=str(work / "remembered.npz"))
+    ours(peers, recipe).call("remember", path=str(work / f"remembered-{recipe[1]}.npz"))
 
 
 def reference_vectors(peers: Peers, texts: Path, work: Path) -> Path:

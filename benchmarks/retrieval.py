@@ -64,13 +64,13 @@ class Sizes:
 
     python_bytes: int = 900_000
     linux_bytes: int = 350_000
-    per_kind: int = 150
+    per_kind: int = 100
     embedded: int = 256
     indexed_bytes: int = 250_000
     page_bytes: int = 300_000
     chunks: int = 100_000
     queries: int = 200
-    asked: int = 60
+    asked: int = 20
 
 
 QUICK = Sizes(400_000, 200_000, 30, 64, 60_000, 60_000, 5_000, 40, 10)

@@ -35,6 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from app.runtime.opening import open_client, wait_loaded
 from app.settings.sources import load_settings
+from benchmarks.machine import write_result
 from engine.embedding.embedder import Embedder, installed_encoder
 from engine.retrieval.answering.answerer import Answerer, AnswerOptions
 from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence
@@ -80,7 +81,7 @@ def main() -> None:
         }
     print(json.dumps(results, indent=2))
     if arguments.json:
-        arguments.json.write_text(json.dumps(results, indent=2) + "\n")
+        write_result(arguments.json, results)
 
 
 def int8_embedder() -> Embedder:
@@ -95,7 +96,8 @@ def collection_of(docs: Path, work: Path, questions: dict[str, Any]) -> Iterator
     texts = work / "documents"
     if not texts.exists():
         faq = copy_documents(docs, texts, questions)
-        (work / "faq.json").write_text(json.dumps(faq))
+        questions_of_faq = work / "faq.json"
+        questions_of_faq.write_text(json.dumps(faq))
     with (
         closing(int8_embedder()) as encoder,
         Library(work / "library", encoder) as library,
@@ -157,7 +159,8 @@ def measure_ranking(
     results = {}
     ways: list[tuple[str, Mode, int, float]] = [
         ("lexical", "lexical", 20, 1.0), ("dense", "dense", 20, 1.0), ("fusion of 64", "hybrid", 64, 1.0),
-        ("fusion of 20", "hybrid", 20, 1.0), ("fusion of 20, MMR 0.95", "hybrid", 20, 0.95),
+        ("fusion of 20", "hybrid", 20, 1.0), ("fusion of 100", "hybrid", 100, 1.0),
+        ("fusion of 20, MMR 0.95", "hybrid", 20, 0.95),
         ("fusion of 20, MMR 0.5", "hybrid", 20, 0.5),
     ]  # fmt: skip
     for name, mode, candidates, weight in ways:
@@ -171,7 +174,7 @@ def measure_ranking(
             )
             for kind, asked in kinds.items()
         }
-    hybrid.CANDIDATES, hybrid.RELEVANCE_WEIGHT = 20, 0.95
+    hybrid.CANDIDATES, hybrid.RELEVANCE_WEIGHT = 100, 0.95
     results["the first 8 by their best sentence"] = {
         kind: _ranking(
             [[fits(one) for one in _by_sentence(collection, query)] for query, fits in asked]

@@ -16,10 +16,17 @@ from benchmarks.indexed_texts import (
 )
 from benchmarks.known_items import KINDS, KnownItem, known_items
 from benchmarks.machine import say
-from benchmarks.retrieval_peers import SEARCHING, Peers, RetrievalProcess
+from benchmarks.retrieval_peers import OURS_INT8, SEARCHING, Peers, RetrievalProcess
 from benchmarks.search_quality import DEPTH, difference, figures, rank_of
 
 Ranks = list[int | None]
+OUR_PAIRS = (
+    ("Pravāha, hybrid", "Pravāha, dense"),
+    ("Pravāha, hybrid", "Pravāha, lexical"),
+    ("Pravāha int8, hybrid", "Pravāha, hybrid"),
+    ("Pravāha int8, dense", "Pravāha, dense"),
+)
+"""What each part adds, and what int8 costs."""
 
 
 def measure_quality(
@@ -39,7 +46,9 @@ def measure_quality(
     indexed = index_files(peers, files, work, "quality")
     ours(peers).call("embed_again")
     say(f"{indexed.chunks} chunks, {len(items)} queries")
-    ranks = _our_ranks(peers, items, indexed) | _peer_ranks(peers, items, indexed, work)
+    ranks = _ranks(ours(peers), items, indexed)
+    ranks |= _int8_ranks(peers, items, files, work)
+    ranks |= _peer_ranks(peers, items, indexed, work)
     write_ranks(work / "quality.ranks", items, ranks)
     return {
         "files": len(files),
@@ -63,7 +72,7 @@ def write_ranks(path: Path, items: Sequence[KnownItem], ranks: Mapping[str, Rank
 
 
 def compared(ranks: Mapping[str, Ranks]) -> dict[str, Any]:
-    """Each of our modes less the best peer by nDCG@10, and less our modes with fewer parts."""
+    """Each of our modes less the best peer by nDCG@10, and less our own in other modes and precisions."""
     theirs = {name: found for name, found in ranks.items() if not name.startswith("Pravāha")}
     mine = {name: found for name, found in ranks.items() if name.startswith("Pravāha")}
     result: dict[str, Any] = {}
@@ -72,14 +81,20 @@ def compared(ranks: Mapping[str, Ranks]) -> dict[str, Any]:
         result["best peer"] = best
         for name, found in mine.items():
             result[f"{name} less {best}"] = difference(found, theirs[best])
-    names = list(mine)
-    for more, less in zip(names[1:], names, strict=False):
-        result[f"{more} less {less}"] = difference(mine[more], mine[less])
+    for more, less in OUR_PAIRS:
+        if more in mine and less in mine:
+            result[f"{more} less {less}"] = difference(mine[more], mine[less])
     return result
 
 
-def _our_ranks(peers: Peers, items: Sequence[KnownItem], indexed: IndexedTexts) -> dict[str, Ranks]:
-    process = ours(peers)
+def _int8_ranks(
+    peers: Peers, items: Sequence[KnownItem], files: Sequence[Path], work: Path
+) -> dict[str, Ranks]:
+    """Ours with vectors computed in int8, as `pravaha rag add` does."""
+    remembering(peers, work, OURS_INT8)
+    indexed = index_files(peers, files, work, "quality-int8", OURS_INT8)
+    process = ours(peers, OURS_INT8)
+    process.call("embed_again")
     return _ranks(process, items, indexed)
 
 

@@ -53,6 +53,30 @@ def latency_tables(latency: Mapping[str, Any]) -> list[Table]:
     return [table]
 
 
+def answer_tables(answers: Mapping[str, Any]) -> list[Table]:
+    """What was cited, what was declined, and the time to the first token."""
+    cited = _table("Citations", "", "")
+    for name, value in answers["citations"].items():
+        cited.add_row(name, _number(value))
+    checked = answers["check of labelled sentences"]
+    for change, value in checked["kept"].items():
+        cited.add_row(f"labelled sentences kept, changed: {change}", _number(value))
+    table = _table("Outcomes", "", "questions", "answered", "unsupported", "not found")
+    for name, found in answers["outcomes"].items():
+        shares = (found.get(key, 0.0) for key in ("answered", "unsupported", "not_found"))
+        table.add_row(name, str(answers["questions"][name]), *map(_number, shares))
+    first = _table("First token, ms", "", "p50", "p95", "prompt tokens", "cached")
+    for name, found in answers["first token"].items():
+        first.add_row(name, *map(_number, found.values()))
+    return [cited, table, first]
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3f}" if value <= 1 else f"{value:.0f}"
+
+
 def _ratio_table(ratios: Mapping[str, Mapping[str, float]]) -> Table:
     table = _table("Ratios of the best runs", "", "time", "CPU time")
     for name, ratio in ratios.items():
@@ -76,4 +100,5 @@ BUILDERS = {
     "embedding": rate_tables,
     "indexing": rate_tables,
     "latency": latency_tables,
+    "answers": answer_tables,
 }

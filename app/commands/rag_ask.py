@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from engine.retrieval.answering.verification import Citation
     from engine.retrieval.api.passage import Passage
 
+__all__ = ["answer_fields", "ask", "rag_app"]
+
 
 @rag_app.command()
 @setting_options("engine", "sampling", "guardrails", "remote")

@@ -6,7 +6,7 @@ The context managers close what they opened in reverse order, also after an exce
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,7 +99,7 @@ def open_sources(
 
     Args:
         settings: the settings.
-        engine: its embedding model is used; None, as for a server's engine, opens one here.
+        engine: its embedding model embeds questions; None, as for a server's engine, opens one here.
     """
     from app.runtime.source_library import SourceLibrary
     from engine.models.demo import MINILM
@@ -111,12 +111,11 @@ def open_sources(
         )
 
     with ExitStack() as stack:
-        if engine is None:
-            encoder = embedder(settings)
-            stack.callback(encoder.close)
-        else:
-            encoder = engine.embedder
-        library = SourceLibrary(settings.retrieval, encoder, install=install)
+        indexer = stack.enter_context(closing(embedder(settings, precision="int8")))
+        encoder = (
+            stack.enter_context(closing(embedder(settings))) if engine is None else engine.embedder
+        )
+        library = SourceLibrary(settings.retrieval, encoder, indexer, install=install)
         stack.callback(library.close)
         yield library
 

@@ -58,7 +58,8 @@ class SourceLibrary:
 
     Args:
         directory: where they are; created with the first one.
-        embedder: embeds documents and questions; the caller closes it, after this.
+        embedder: embeds questions; the caller closes it, after this.
+        indexer: embeds documents, so that a question does not wait for a batch of them; the caller closes it.
         install: fetches the embedding model, calling its argument with the bytes that are there and all.
     """
 
@@ -66,14 +67,15 @@ class SourceLibrary:
         self,
         directory: Path,
         embedder: "Embedder",
+        indexer: "Embedder",
         *,
         install: Callable[[Callable[[int, int], None]], None],
     ) -> None:
         self._directory = directory
-        self._embedder = embedder
+        self._embedder, self._indexer = embedder, indexer
         self._install = install
-        self._lock = threading.Lock()  # guards `_library`
-        self._library: Library | None = None
+        self._library: Library | None = None  # of the thread that searches
+        self._written: Library | None = None  # of the thread that indexes
         self._tokenizer: Tokenizer | None = None
         self._searching = ThreadPoolExecutor(1, thread_name_prefix="pravaha-sources")
         self._indexing = ThreadPoolExecutor(1, thread_name_prefix="pravaha-index")
@@ -173,9 +175,10 @@ class SourceLibrary:
         self.cancel()
         for pool in (self._searching, self._indexing):
             pool.shutdown(wait=True, cancel_futures=True)
-        if self._library is not None:
-            self._library.close()
-            self._library = None
+        for library in (self._library, self._written):
+            if library is not None:
+                library.close()
+        self._library = self._written = None
 
     # Threads.
 
@@ -209,12 +212,20 @@ class SourceLibrary:
     # On the threads.
 
     def _opened(self) -> "Library":
+        """The library to read, on the thread that searches."""
         from engine.retrieval.library.library import Library
 
-        with self._lock:
-            if self._library is None:
-                self._library = Library(self._directory, self._embedder)
-            return self._library
+        if self._library is None:
+            self._library = Library(self._directory, self._embedder)
+        return self._library
+
+    def _opened_to_write(self) -> "Library":
+        """The library to change, on the thread that indexes."""
+        from engine.retrieval.library.library import Library
+
+        if self._written is None:
+            self._written = Library(self._directory, self._indexer)
+        return self._written
 
     def _list(self) -> tuple[CollectionView, ...]:
         if not self._directory.exists():
@@ -231,10 +242,10 @@ class SourceLibrary:
         return self.collections
 
     def _create(self, name: str) -> None:
-        self._opened().create(name)
+        self._opened_to_write().create(name)
 
     def _add(self, name: str, paths: Sequence[str]) -> "AddReport":
-        collection = self._opened().open(name)
+        collection = self._opened_to_write().open(name)
         self._show(IndexJob(name, "adding"))
 
         def progress(now: "IndexProgress") -> None:
@@ -254,7 +265,7 @@ class SourceLibrary:
         return collection.add(paths, progress=progress, cancelled=self._stopping.is_set)
 
     def _remove(self, name: str, path: str | None) -> int:
-        library = self._opened()
+        library = self._opened_to_write()
         self._show(IndexJob(name, "removing"))
         collection = library.open(name)
         if path is not None:

@@ -1,5 +1,6 @@
 """`/sources`: its argument, and `@NAME`, which attaches a collection of documents to the branch."""
 
+import os
 import re
 import shlex
 from collections.abc import Collection, Iterable
@@ -53,7 +54,8 @@ def read_sources(argument: str) -> SourcesCall:
         raise InvalidRequest(USAGE)
     if action == "show" and not rest[0].isdecimal():
         raise InvalidRequest("/sources show takes the number of a citation of the last answer.")
-    return SourcesCall(action, rest[0] if rest else "", tuple(rest[1:]))  # type: ignore[arg-type]
+    paths = tuple(os.path.expanduser(one) for one in rest[1:])
+    return SourcesCall(action, rest[0] if rest else "", paths)  # type: ignore[arg-type]
 
 
 def mentioned(text: str, names: Collection[str]) -> tuple[str, ...]:

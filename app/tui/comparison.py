@@ -118,8 +118,11 @@ def _parting(
 
 
 def _token_parting(session: TreeSession, slices: Sequence[Sequence[str]]) -> Parting | None:
-    """By token id, if every column is one answer with tokens of the loaded model; else None."""
-    if any(len(ids) > 1 for ids in slices):
+    """By token id, if every column is one answer with tokens of the loaded model; else None.
+
+    None, too, if an answer is shown with other citations than its tokens have.
+    """
+    if any(len(ids) > 1 or session.view(ids[0]).checked_text is not None for ids in slices):
         return None
     try:
         answers = [session.branches.tokens(ids[0]) for ids in slices]

@@ -107,6 +107,10 @@ class PravahaCommands(Provider):
             text = f"{one['kind'].capitalize()}: {safe_line(one['name'])}"
             write = partial(_write_command, app, f"/agents {one['name']} ")
             yield Entry(text, safe_line(one["description"]), write, at_once=False)
+        for name in app.sources.names:
+            verb = "Detach" if name in app.session.sources else "Attach"
+            toggle = partial(app.run_action, f"perform('sources','toggle',{name!r})")
+            yield Entry(f"{verb}: {name}", "collection of documents", toggle)
         for tree in app.listing.found[:MAX_CONVERSATIONS]:
             yield Entry(
                 f"Open: {safe_line(tree.title)}", "conversation", partial(app.open_chat, tree.id)

@@ -57,7 +57,7 @@ def test_each_action_has_a_name_and_a_description():
 
 
 def test_a_key_map_is_taken_as_it_is_when_nothing_is_wrong_with_it():
-    given = {"quit": "ctrl+x, f12", "kv.zoom_in": "z", "pane.kv": "f12,9", "msg.next": "tilde"}
+    given = {"quit": "ctrl+x, f12", "kv.zoom_in": "z", "pane.kv": "ctrl+y,9", "msg.next": "tilde"}
     good, problems = read_keymap(given)
     assert problems == []
     assert good == given | {"quit": "ctrl+x,f12"}

@@ -7,6 +7,7 @@ import itertools
 from types import SimpleNamespace
 
 import pytest
+from textual.widgets import Input
 
 from app.runtime.source_views import CollectionView, DocumentView, IndexJob
 from app.runtime.stored_passages import StoredCitation, dump_citations
@@ -86,10 +87,15 @@ def compare(tmp_path, snap_compare):
             if do:
                 await do(ui)
             await ui.until(lambda: not app.listing.busy, "the list of conversations")
-            await app.frame_clock.tick_once()
-            await pilot.pause()
-            await app.frame_clock.tick_once()
-            await pilot.pause()
+            for field in app.screen.query(Input):
+                field.cursor_blink = False
+            before_tick = None
+            while before_tick != (drawn := ui.text):
+                before_tick = drawn
+                for _ in range(2):
+                    app.draw_all()
+                    await app.frame_clock.tick_once()
+                    await pilot.pause()
 
         return snap_compare(app, terminal_size=size, run_before=before)
 

@@ -4,7 +4,6 @@ from app.runtime.source_views import CollectionView, DocumentView, IndexJob
 from app.runtime.stored_passages import StoredCitation, dump_citations
 from app.tui.widgets.sources_passage import PassageScreen
 from engine.conversations.passage_source import CheckedAnswer
-from tests.fakes.fake_client import FakeClient
 from tests.fakes.fake_sources import FakeSources, Report, passage
 
 DOCS = CollectionView("docs", 12, 340, 1)
@@ -35,6 +34,8 @@ async def test_a_collection_is_created_and_filled_while_the_chat_goes_on(screen)
     async with screen("The answer.", sources=sources) as ui:
         await ui.ask("/sources create docs")
         await ui.shown("docs is empty: /sources add docs PATH fills it.")
+        await ui.ask("/sources stop")
+        assert ui.toasts[-1] == "Nothing is being added."
         await ui.ask('/sources add docs "my notes" b.md')
         assert sources.adding[0][:2] == ("docs", ("my notes", "b.md"))
         sources.progress(IndexJob("docs", "adding", 3, 40, chunks=120))
@@ -42,21 +43,11 @@ async def test_a_collection_is_created_and_filled_while_the_chat_goes_on(screen)
         await ui.ask("hello")
         await ui.answered()
         await ui.shown("The answer.", "f6 adding 3/40")
+        await ui.ask("/sources stop")
+        assert sources.cancelled
         sources.added(Report(added=39, failed=["x"]))
         await ui.gone("adding 3/40")
         assert ui.toasts[-1].startswith("39 documents added to docs, 1 cannot be read")
-
-
-async def test_adding_is_stopped_by_a_command(screen):
-    sources = library()
-    async with screen(sources=sources) as ui:
-        await ui.ask("/sources stop")
-        assert "Nothing is being added." in ui.toasts
-        await ui.ask("/sources add docs x")
-        await ui.ask("/sources stop")
-        assert sources.cancelled
-        sources.added(Report(added=1, cancelled=True))
-        await ui.until(lambda: any("goes on from there" in one for one in ui.toasts))
 
 
 async def test_without_the_embedding_model_adding_offers_to_download_it(screen):
@@ -118,6 +109,15 @@ async def test_a_name_after_an_at_sign_attaches_the_collection_and_completes(scr
         await ui.shown("1 passage from docs")
 
 
+async def test_the_palette_attaches_a_collection(screen):
+    async with screen(sources=library()) as ui:
+        await ui.press("ctrl+p")
+        await ui.type("Attach: notes")
+        await ui.shown("collection of documents")
+        await ui.press("enter")
+        await ui.until(lambda: ui.session.sources == ("notes",), "the attachment")
+
+
 async def test_a_name_alone_attaches_and_sends_nothing(screen):
     async with screen(sources=library()) as ui:
         await ui.ask("@docs @notes")
@@ -144,16 +144,11 @@ async def test_a_fork_keeps_its_sources(screen):
         assert [names for names, _ in sources.searched] == [("docs",), ("docs",)]
 
 
-async def test_nothing_found_is_said(screen):
-    async with screen("I do not know.", sources=library()) as ui:
-        await ask_docs(ui)
-        await ui.shown("nothing was found in the attached documents")
-
-
 # Citations.
 
 
-async def test_a_key_opens_the_cited_passages_with_the_words_lit(screen):
+async def test_a_key_opens_the_cited_passages_with_the_words_lit(screen, monkeypatch):
+    copied = []
     words = (BOLTS.start, BOLTS.start + len("Each bolt takes 12 newton metres."))
     checked = CheckedAnswer(
         "12 Nm [1]. Brass [2].",
@@ -165,18 +160,21 @@ async def test_a_key_opens_the_cited_passages_with_the_words_lit(screen):
     async with screen("12 Nm [1]. Brass [2].", sources=sources) as ui:
         await ask_docs(ui)
         await ui.shown("[1] guide.md:10  Install > Linux", "[2] nuts.md:20")
+        monkeypatch.setattr(ui.app, "copy_text", copied.append)
         await ui.press("shift+tab", "C")
         await ui.shown("Each bolt takes 12 newton metres.", "Before it.", "After it.", "1 of 2")
         assert sources.opened[0] == (sources.opened[0][0], words)
         await ui.press("n")
         await ui.shown("Nuts are made of brass.", "2 of 2")
+        await ui.press("y")
+        assert copied == [f"{NUTS.text}\n\n(/docs/nuts.md:20)"]
         await ui.press("n")
         await ui.shown("1 of 2")
         await ui.press("escape")
         assert not isinstance(ui.app.screen, PassageScreen)
 
 
-async def test_a_click_on_a_citation_opens_its_passage(screen):
+async def test_a_click_on_a_citation_or_on_the_row_below_opens_the_passage(screen):
     sources = library([BOLTS, NUTS])
     async with screen("Twelve [2].", sources=sources) as ui:
         await ask_docs(ui)
@@ -184,16 +182,12 @@ async def test_a_click_on_a_citation_opens_its_passage(screen):
         y = next(at for at, row in enumerate(rows) if "Twelve [2]" in row)
         await ui.pilot.click(offset=(rows[y].index("[2]") + 1, y))
         await ui.shown("Nuts are made of brass.", "nuts.md")
-
-
-async def test_a_click_on_the_row_below_opens_it_too(screen):
-    async with screen("Twelve [1].", sources=library([BOLTS])) as ui:
-        await ask_docs(ui)
-        await ui.shown("guide.md:10")
+        await ui.press("escape")
+        await ui.shown("[2] nuts.md:20")
         rows = ui.text.split("\n")
-        y = next(at for at, row in enumerate(rows) if "guide.md:10" in row)
-        await ui.pilot.click(offset=(rows[y].index("guide.md"), y))
-        await ui.shown("Each bolt takes 12 newton metres.")
+        y = next(at for at, row in enumerate(rows) if "nuts.md:20" in row)
+        await ui.pilot.click(offset=(rows[y].index("nuts.md"), y))
+        await ui.shown("Nuts are made of brass.", "from docs")
 
 
 async def test_a_citation_without_support_is_dropped_visibly(screen, tmp_path):
@@ -219,31 +213,16 @@ async def test_a_citation_that_the_check_adds_is_shown_and_opens(screen):
 
 
 async def test_numbers_that_are_no_citation_are_no_links(screen):
-    async with screen(
-        "See [7] and `a[1]` and [1](https://example.org).", sources=library([BOLTS])
-    ) as ui:
+    text = "See [7] and `a[1]` and [1](https://example.org)."
+    async with screen(text, "See [1].", sources=library([BOLTS])) as ui:
         await ask_docs(ui)
         await ui.press("shift+tab", "C")
         await ui.until(lambda: "The answer cites no passage." in ui.toasts)
-
-
-async def test_an_answer_without_passages_has_no_links(screen):
-    async with screen("See [1].", sources=library()) as ui:
-        await ui.ask("hello")
-        await ui.answered()
+        await ask_docs(ui, "and now?")  # nothing is found
+        await ui.shown("nothing was found in the attached documents")
+        ui.app.clear_notifications()
         await ui.press("shift+tab", "C")
         await ui.until(lambda: "The answer cites no passage." in ui.toasts)
-
-
-async def test_a_passage_is_copied_with_its_place(screen, monkeypatch):
-    copied = []
-    async with screen("Twelve [1].", sources=library([BOLTS])) as ui:
-        await ask_docs(ui)
-        monkeypatch.setattr(ui.app, "copy_text", copied.append)
-        await ui.ask("/sources show 1")
-        await ui.shown("Each bolt")
-        await ui.press("y")
-        assert copied == [f"{BOLTS.text}\n\n(/docs/guide.md:10)"]
 
 
 async def test_control_sequences_of_a_document_never_reach_the_terminal(screen):
@@ -279,38 +258,6 @@ async def test_the_pane_lists_collections_documents_and_the_passages_of_the_last
         assert ui.session.sources == ("docs", "notes")
         await ui.press("j", "j", "enter")
         await ui.shown("Nuts are made of brass.")
-
-
-async def test_what_of_the_passages_is_in_the_prefix_cache_is_shown(screen):
-    client = FakeClient("Twelve [1].")
-    async with screen(client=client, sources=library([BOLTS, NUTS]), size=(160, 40)) as ui:
-        await ask_docs(ui)
-        end = len(client.requests[0].prompt_ids)
-        for tokens, words in (
-            (end, ("  cached", "  cached")),
-            (80, ("  cached", "partly")),
-            (0, ("not cached", "not cached")),
-        ):
-            client.resident = tokens
-            await ui.press("f6")
-            ui.app.draw_all()
-            await ui.settled()
-            rows = [
-                one for one in ui.text.split("\n") if "guide.md:10" in one or "nuts.md:20" in one
-            ]
-            assert [word in row for word, row in zip(words, rows, strict=True)] == [True, True], (
-                tokens
-            )
-            await ui.press("f2")
-
-
-async def test_an_attached_collection_that_was_deleted_is_named(screen):
-    sources = library()
-    async with screen(sources=sources, size=(160, 40)) as ui:
-        await ui.ask("/sources attach docs")
-        sources.collections = (NOTES,)
-        await ui.press("f6")
-        await ui.shown("docs is attached but no longer exists: space detaches it")
 
 
 async def test_a_replay_has_no_collections(screen):

@@ -26,6 +26,7 @@ from app.tui.view.spans import Line
 from app.tui.widgets.confirm import ConfirmScreen
 from app.tui.widgets.sources_passage import PassageScreen, ShownPassage
 from engine.api.errors import InvalidRequest, PravahaError
+from engine.conversations.passage_source import FoundPassages
 from engine.conversations.tree import NodeKind, NodeView
 
 if TYPE_CHECKING:
@@ -214,6 +215,12 @@ class SourceActions:
 
     # The pane.
 
+    def refresh(self) -> None:
+        """See `ReadsSources`."""
+        self._documents.clear()
+        if self._library is not None:
+            self._collections = self._library.refresh()
+
     def read(self, unfolded: frozenset[str]) -> SourcesState:
         """See `ReadsSources`."""
         library = self._library
@@ -251,18 +258,17 @@ class SourceActions:
 
     def _last_passages(self) -> tuple[NodeView | None, Sequence[StoredPassage]]:
         """The selected answer, else the last one, and the passages that it was given."""
-        session = self._app.session
         answer = self._answer()
         if answer is None:
             return None, ()
-        found = session.passages_of(answer.id)
+        found = self._found(answer.id)
         return answer, () if found is None else load_passages(found.passages)
 
     def _prefixes(self, passages: Sequence[StoredPassage]) -> Mapping[int, Prefix]:
         answer = self._answer()
         if not passages or answer is None or answer.parent_id is None:
             return {}
-        found = self._app.session.passages_of(answer.id)
+        found = self._found(answer.id)
         if found is None:
             return {}
         return self._residency.prefixes(answer.parent_id, found.context, passages)
@@ -270,9 +276,11 @@ class SourceActions:
     def _answer(self) -> NodeView | None:
         session = self._app.session
         selected = self._app.selected_node
+        if selected is not None and selected in session.tree:
+            view = session.view(selected)
+            if view.kind is NodeKind.ASSISTANT:
+                return view
         path = session.path()
-        if selected is not None and (view := session.view(selected)).kind is NodeKind.ASSISTANT:
-            return view
         return next((one for one in reversed(path) if one.kind is NodeKind.ASSISTANT), None)
 
     # Messages.
@@ -281,7 +289,7 @@ class SourceActions:
         """The rows below a message: how many passages were found for it, or what it cites."""
         if node.n_passages is None:
             return []
-        found = self._app.session.passages_of(node.id)
+        found = self._found(node.id)
         passages = () if found is None else load_passages(found.passages)
         glyphs = self._app.glyphs
         if node.kind is NodeKind.USER:
@@ -313,7 +321,7 @@ class SourceActions:
         """
         node_id, _, number = citation.rpartition("/")
         answer = self._app.session.view(node_id)
-        found = self._app.session.passages_of(node_id)
+        found = self._found(node_id)
         passages = () if found is None else load_passages(found.passages)
         self._open(answer, passages, cited_numbers(answer.text, len(passages)), int(number))
 
@@ -378,10 +386,16 @@ class SourceActions:
         return self._library
 
     async def _known(self) -> tuple[str, ...]:
-        library = self._required()
-        if library.collections is None:
-            await asyncio.wrap_future(library.refresh())
-        return self.names
+        """The names of the collections now; another process may have added one."""
+        found = await asyncio.wrap_future(self._required().refresh())
+        return tuple(one.name for one in found)
+
+    def _found(self, node_id: str) -> FoundPassages | None:
+        """The passages of a message or answer; None if none were sought, or they cannot be read now."""
+        try:
+            return self._app.session.passages_of(node_id)
+        except PravahaError:
+            return None
 
     def _work(self, work: Coroutine[object, object, None]) -> None:
         """Run on the event loop without waiting; an error is a notification."""

@@ -174,8 +174,8 @@ def _collections(
         facts = f" {one.documents:>9} {compact(one.chunks):>9}"
         failed = Span(f" {one.failed or '':>11}", "$error")
         words = Span("  attached", "$success") if attached else Span("")
-        name = Span(f"{one.name:<{_NAME_CELLS}}", "bold")
-        rows.append((RowId("collection", one.name), (glyph, name, Span(facts), failed, words)))
+        label = Span(f"{one.name:<{_NAME_CELLS}}", "bold")
+        rows.append((RowId("collection", one.name), (glyph, label, Span(facts), failed, words)))
         if one.name in state.documents:
             rows += _documents(one.name, state.documents[one.name], glyphs)
     for name in state.attached:

@@ -17,6 +17,7 @@ class Lines(CachedStrips, Static):
         # Clickable spans have their own colours, which Textual would replace by the link colour.
         self.auto_links = False
         self._shown: tuple[Line, ...] = ()
+        self._laid_out_again = False
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -27,10 +28,21 @@ class Lines(CachedStrips, Static):
         """Show these rows; only a change of their number, or a row that wraps, causes a layout."""
         new = tuple(lines)
         if new == self._shown:
+            self._lay_out_if_cut_off()
             return
+        self._laid_out_again = False
         resized = len(new) != len(self._shown) or self._wraps(new) or self._wraps(self._shown)
         self._shown = new
         self.update(to_content(new), layout=resized)
+
+    def _lay_out_if_cut_off(self) -> None:
+        # Lines that come before the first layout is complete are sometimes left out of it.
+        height = self.styles.height
+        if self._laid_out_again or height is None or not height.is_auto:
+            return
+        if 0 < self.content_size.height < len(self._shown):
+            self._laid_out_again = True
+            self.refresh(layout=True)
 
     def _wraps(self, lines: tuple[Line, ...]) -> bool:
         """Whether a row takes more than one row of the screen."""

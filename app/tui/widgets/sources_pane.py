@@ -17,7 +17,11 @@ from app.tui.widgets.needs_drawing import DrawnOnTicks, NeedsDrawing
 
 
 class ReadsSources(Protocol):
-    """Returns what the pane shows; begins to read what is missing, and wakes the clock when it is there."""
+    """Where the pane reads what it shows; what is not there yet is read in the background."""
+
+    def refresh(self) -> None:
+        """Read the collections and documents anew: another process may have changed them."""
+        ...
 
     def read(self, unfolded: frozenset[str]) -> SourcesState:
         """The present state, with the documents of the unfolded collections."""
@@ -61,6 +65,11 @@ class SourcesPane(DrawnOnTicks, VerticalScroll, can_focus=True):
     def compose(self) -> ComposeResult:
         """One widget of lines."""
         yield Lines(id="source-lines")
+
+    def on_show(self) -> None:
+        """Read anew, and request a tick."""
+        self._reader.refresh()
+        super().on_show()
 
     def show(self, frame: Frame) -> bool:
         """Draw what changed."""

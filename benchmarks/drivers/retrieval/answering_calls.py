@@ -26,7 +26,7 @@ class AnsweringModel:
     @classmethod
     def loaded(cls, model: Path, threads: int) -> "AnsweringModel":
         """Load the model and wait for it."""
-        engine = AsyncPravahaEngine(EngineConfig(model=model, threads=threads))
+        engine = AsyncPravahaEngine(EngineConfig(model=model, name="demo", threads=threads))
         engine.start()
         engine.wait_ready(None)
         return cls(engine, Answerer(InProcessClient(engine)))

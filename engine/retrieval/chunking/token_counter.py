@@ -40,13 +40,13 @@ class CountedPieces:
     """A text in pieces.
 
     Attributes:
-        starts: int64[pieces + 1], character offset of each piece; the last is the text's length.
-        before: int64[pieces + 1], number of tokens before each piece; the last is the text's.
+        starts: int32[pieces + 1], character offset of each piece; the last is the text's length.
+        before: int32[pieces + 1], number of tokens before each piece; the last is the text's.
         forced: indices of pieces that begin inside a word, where counts do not add up: a chunk ends there.
     """
 
-    starts: NDArray[np.int64]
-    before: NDArray[np.int64]
+    starts: NDArray[np.int32]
+    before: NDArray[np.int32]
     forced: Sequence[int]
 
 
@@ -98,8 +98,8 @@ class TokenCounter:
         """
         added = any(one in text for one in self._added)
         pattern = self._pattern_with_added if added else self._pattern
-        lengths: list[NDArray[np.int64]] = []
-        counts: list[NDArray[np.int64]] = []
+        lengths: list[NDArray[np.int32]] = []
+        counts: list[NDArray[np.int32]] = []
         forced: list[int] = []
         total = 0
         for begin, end in _blocks(text):
@@ -117,7 +117,7 @@ class TokenCounter:
             total += len(found)
         return CountedPieces(_cumulated(lengths), _cumulated(counts), forced)
 
-    def _measure(self, pieces: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _measure(self, pieces: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Characters and tokens of each piece."""
         if self._kept_characters > _MAX_KEPT_CHARACTERS:
             self._counts, self._kept_characters = {}, 0
@@ -127,8 +127,8 @@ class TokenCounter:
             known.update(zip(missing, self.count(missing), strict=True))
             self._kept_characters += sum(map(len, missing))
         return (
-            np.fromiter(map(len, pieces), np.int64, len(pieces)),
-            np.fromiter(map(known.__getitem__, pieces), np.int64, len(pieces)),
+            np.fromiter(map(len, pieces), np.int32, len(pieces)),
+            np.fromiter(map(known.__getitem__, pieces), np.int32, len(pieces)),
         )
 
     def _divide(
@@ -148,14 +148,28 @@ class TokenCounter:
         return divided + pieces[done:], inside
 
     def _windows(self, piece: str, max_tokens: int, max_characters: int) -> list[str]:
-        """A piece in halves of halves, until each is within both limits."""
-        if len(piece) == 1 or (
-            len(piece) <= max_characters and self.count([piece])[0] <= max_tokens
-        ):
-            return [piece]
-        middle = len(piece) // 2
-        first = self._windows(piece[:middle], max_tokens, max_characters)
-        return first + self._windows(piece[middle:], max_tokens, max_characters)
+        """A piece cut at equal distances, and windows with too many tokens in halves of halves."""
+        windows = [
+            piece[start : start + max_characters] for start in range(0, len(piece), max_characters)
+        ]
+        while True:
+            # All at once: a call of the tokenizer costs more than a short text.
+            fits = [
+                count <= max_tokens or len(window) == 1
+                for window, count in zip(windows, self.count(windows), strict=True)
+            ]
+            if all(fits):
+                return windows
+            windows = [
+                part
+                for window, fit in zip(windows, fits, strict=True)
+                for part in ((window,) if fit else _halves(window))
+            ]
+
+
+def _halves(text: str) -> tuple[str, str]:
+    middle = len(text) // 2
+    return text[:middle], text[middle:]
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
@@ -170,9 +184,9 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
         begin = end
 
 
-def _cumulated(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _cumulated(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
     """The sums before each element, and the sum of all."""
-    sums = np.zeros(sum(map(len, parts)) + 1, np.int64)
+    sums = np.zeros(sum(map(len, parts)) + 1, np.int32)
     if parts:
         np.cumsum(np.concatenate(parts), out=sums[1:])
     return sums

@@ -150,7 +150,12 @@ class IndexRun:
     def _pieces(self, files: Sequence[FoundFile]) -> Iterator[Piece]:
         counter = TokenCounter(self._embedder.tokenizer())
         for prepared in prepare_files(
-            files, self._hashes, self._parser, counter, threads=PARSER_PROCESSES
+            files,
+            self._hashes,
+            self._parser,
+            counter,
+            threads=PARSER_PROCESSES,
+            cancelled=self._cancelled,
         ):
             slots = self._take_over(prepared)
             at = 0

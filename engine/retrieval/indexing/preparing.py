@@ -1,9 +1,10 @@
 """Reads files: hash, text and chunks. Several at a time, handed on in their order."""
 
 import hashlib
+import os
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +21,7 @@ from engine.retrieval.store.new_document import NewDocument
 _BLOCK = 1 << 20
 _FILES_AHEAD = 64
 _BYTES_AHEAD = 32 << 20
+_POLL_S = 0.1
 
 
 class Parser(Protocol):
@@ -60,6 +62,7 @@ def prepare_files(
     counter: TokenCounter,
     *,
     threads: int,
+    cancelled: Callable[[], bool],
 ) -> Iterator[Prepared]:
     """Read files on other threads, some ahead of the caller; in their order.
 
@@ -69,6 +72,7 @@ def prepare_files(
         parser: reads their text.
         counter: counts tokens as the embedding model does.
         threads: how many files are read at a time.
+        cancelled: asked while the next file is waited for; ends the iteration.
     """
     todo = iter(files)
     ahead: deque[tuple[FoundFile, Future[Prepared]]] = deque()
@@ -87,9 +91,14 @@ def prepare_files(
                 return
             file, future = ahead.popleft()
             ahead_bytes -= file.size
+            while not future.done():
+                wait([future], timeout=_POLL_S)
+                if cancelled():
+                    return
             yield future.result()
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        # A caller that stops early does not wait for the files that are being read.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def prepare(
@@ -124,7 +133,9 @@ def content_hash(path: str) -> str:
         OSError: it cannot be read.
     """
     digest = hashlib.blake2b(digest_size=20)
-    with open(path, "rb", buffering=0) as file:
+    # A file that a pipe has replaced since it was found is not waited for.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb", buffering=0) as file:
         while block := file.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()

@@ -107,8 +107,14 @@ class ParserPool:
 
     def _extract(self, kind: str, data: bytes) -> Extracted:
         try:
-            with self._worker() as worker:
-                return worker.extract(kind, data)
+            try:
+                with self._worker() as worker:
+                    return worker.extract(kind, data)
+            except (
+                WorkerDied
+            ):  # perhaps it was not the file's fault: the system may be short of memory
+                with self._worker() as worker:
+                    return worker.extract(kind, data)
         except WorkerDied as error:
             raise Unreadable(f"Its parser did not survive it: {error}.") from error
         except OSError as error:

@@ -2,6 +2,7 @@
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -135,13 +136,18 @@ class ParserWorker:
             return request[:0]  # its end is seen where the answer is read
 
     def _how_it_ended(self) -> str:
+        """For `WorkerDied`.
+
+        Raises:
+            Unreadable: the file used the time that it may, so that another attempt would end in the same way.
+        """
         try:
             status = self._process.wait(_STOP_S)
         except subprocess.TimeoutExpired:
             self.stop()
             return "it closed its output"
-        if status == -24:  # SIGXCPU
-            return "it used more processor time than it may"
+        if status == -signal.SIGXCPU:
+            raise Unreadable("Its parser used more processor time than it may.")
         return (
             f"it was killed by signal {-status}" if status < 0 else f"it ended with status {status}"
         )

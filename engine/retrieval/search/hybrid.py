@@ -1,4 +1,4 @@
-"""Searches a collection: by words, by meaning, or both, joined by reciprocal rank fusion.
+"""Searches a collection: by words, by meaning, or both, joined by a weighted sum.
 
 Filters are applied before anything is scored. Passages that repeat a better one are moved back by maximal
 marginal relevance. docs/retrieval.md has what each part adds.
@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from engine.api.errors import InvalidRequest
 from engine.retrieval.api.passage import Mode, Passage
 from engine.retrieval.search.diversity import select_diverse
-from engine.retrieval.search.fusion import reciprocal_rank_fusion
+from engine.retrieval.search.fusion import weighted_sum
 from engine.retrieval.store.collection_index import CollectionIndex
 from engine.retrieval.store.filters import Where
 from engine.retrieval.store.slots import Slots
 
-CANDIDATES = 20
-"""Least number of passages of each ranking that are fused. More lower the quality: the tail of one ranking
-outweighs the head of the other."""
+CANDIDATES = 100
+"""Least number of passages of each ranking that are joined."""
 
 RELEVANCE_WEIGHT = 0.95
 """Weight of relevance against novelty: a copy of a better passage moves back by some places."""
@@ -44,18 +43,21 @@ def search(
     if not query.strip():
         raise InvalidRequest("The query is empty.", param="query")
     wanted = max(k, CANDIDATES)
-    lexical = dict(index.lexical(query, wanted, where)) if mode != "dense" else {}
     vectors = _QueryVectors(index, query, where)
-    dense = vectors.nearest(wanted) if mode != "lexical" else {}
-    ranked = _ranked(mode, lexical, dense)
+    lexical: dict[int, float] = {}
+    dense: dict[int, float] = {}
+    if mode == "dense":
+        ranked = dense = vectors.nearest(wanted)
+    elif mode == "lexical":
+        ranked = lexical = dict(index.lexical(query, wanted, where))
+    else:
+        matches = index.lexical_matches(query, wanted, where)
+        lexical = dict(matches.scores)
+        dense, embedded = vectors.read([*lexical, *(vectors.nearest(wanted).keys() - lexical)])
+        fused = dict(weighted_sum(lexical, matches.ideal, dense))
+        rows = {one: row for row, one in enumerate(dense)}
+        ranked = _diverse(fused, embedded[[rows[one] for one in fused]], k) if fused else lexical
     chunk_ids = list(ranked)
-    if mode == "hybrid":
-        cosines, embedded = vectors.read(chunk_ids)
-        dense = {**cosines, **dense}
-        if len(cosines) == len(chunk_ids):  # a chunk that was just deleted has none
-            relevance = np.fromiter(ranked.values(), np.float32, len(ranked))
-            order = select_diverse(relevance, embedded, k, weight=RELEVANCE_WEIGHT)
-            chunk_ids = [chunk_ids[at] for at in order]
     passages = index.passages(chunk_ids[:k])
     return [
         replace(
@@ -69,11 +71,12 @@ def search(
     ]
 
 
-def _ranked(mode: Mode, lexical: dict[int, float], dense: dict[int, float]) -> dict[int, float]:
-    """Chunk ids, best first, and what they are ordered by."""
-    if mode == "hybrid":
-        return dict(reciprocal_rank_fusion([list(lexical), list(dense)]))
-    return lexical if mode == "lexical" else dense
+def _diverse(scores: dict[int, float], embedded: NDArray[np.float32], k: int) -> dict[int, float]:
+    """The best `k` of the scores, copies of a better passage moved back."""
+    chunk_ids = list(scores)
+    relevance = np.fromiter(scores.values(), np.float32, len(scores))
+    order = select_diverse(relevance, embedded, k, weight=RELEVANCE_WEIGHT)
+    return {chunk_ids[at]: scores[chunk_ids[at]] for at in order}
 
 
 class _QueryVectors:

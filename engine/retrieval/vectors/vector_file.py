@@ -135,7 +135,7 @@ class VectorFile:
         """
         first = self.rows
         rows = self._encode(vectors)
-        _write_all(self._descriptor, rows, self._offset(first))
+        _write_all(self._descriptor, rows.data, self._offset(first))
         slots = range(first, first + len(rows) // self._row_bytes)
         self._set_rows(slots.stop)
         return slots
@@ -308,7 +308,7 @@ def _bits(allowed: NDArray[np.bool_] | NDArray[np.uint8] | None) -> NDArray[np.u
     )
 
 
-def _write_all(descriptor: int, data: bytes | NDArray[np.uint8], offset: int) -> None:
+def _write_all(descriptor: int, data: bytes | memoryview, offset: int) -> None:
     """`os.pwrite` until everything is written: one call may write less."""
     rest = memoryview(data)
     while rest:

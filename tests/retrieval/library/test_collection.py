@@ -11,6 +11,7 @@ from engine.api.errors import InvalidRequest, ModelError
 from engine.retrieval.api.errors import UnknownCollection, UnknownDocument
 from engine.retrieval.indexing import batches
 from engine.retrieval.library.library import Library
+from engine.retrieval.parsing.parser_pool import ParserPool
 from tests.fakes.word_embedder import WordEmbedder
 
 
@@ -406,3 +407,24 @@ def test_a_name_that_is_no_text_is_reported_and_stops_nothing(collection, folder
     assert files(collection) == ["animals.md", "köche.txt"]
     with pytest.raises(InvalidRequest, match="not valid UTF-8"):
         collection.add([os.fsdecode(path)])
+
+
+def test_a_cancelled_run_does_not_wait_for_a_slow_parser(library, folder):
+    release, entered = threading.Event(), threading.Event()
+
+    class Slow:
+        def parse(self, path):
+            entered.set()
+            release.wait()
+            return ParserPool().parse(path)
+
+        def close(self):
+            pass
+
+    library._open_parser = Slow
+    collection = library.create("slow")
+    try:
+        report = collection.add([folder], cancelled=entered.is_set)
+        assert report.cancelled
+    finally:
+        release.set()

@@ -2,6 +2,7 @@ import gzip
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -162,6 +163,24 @@ class TestProcesses:
         while Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
             pass
         assert own_pool.parse_bytes("a.html", _PAGE).text.strip() == "hello"
+
+    def test_a_file_whose_process_is_killed_is_read_by_another(self, own_pool: ParserPool) -> None:
+        before = _children()
+        killed: list[int] = []
+
+        def kill() -> None:
+            while not killed:
+                time.sleep(0.002)
+                for child in _children() - before:
+                    os.kill(child, 9)
+                    killed.append(child)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        document = own_pool.parse_bytes("a.html", _PAGE)
+        killer.join()
+        assert document.text.strip() == "hello"
+        assert len(killed) == 1
 
     def test_threads_share_them(self) -> None:
         pool = ParserPool(max_processes=2)

@@ -36,8 +36,8 @@ const GROUP_TOKENS: usize = 128;
 const NICENESS: i32 = 5;
 
 /// Niceness added to the workers of a large call: embedding a corpus is background work. With 5, the workers would take a
-/// quarter of each core from running generations.
-const BULK_NICENESS: i32 = 19;
+/// quarter of each core from running generations; with 15 it is 3 %, or a tenth where the executor itself has niceness 5.
+const BULK_NICENESS: i32 = 15;
 
 /// Groups above which a call is large.
 const BULK_GROUPS: usize = 8;

@@ -26,9 +26,17 @@ def embedder():
     embedder.close()
 
 
+@pytest.fixture(scope="module")
+def indexer():
+    path = ModelStore().add(MINILM.name).path
+    indexer = Embedder(lambda: path, precision="int8")
+    yield indexer
+    indexer.close()
+
+
 @pytest.fixture
-def library(tmp_path, embedder):
-    library = SourceLibrary(tmp_path / "retrieval", embedder, install=lambda report: None)
+def library(tmp_path, embedder, indexer):
+    library = SourceLibrary(tmp_path / "retrieval", embedder, indexer, install=lambda report: None)
     yield library
     library.close()
 
@@ -195,7 +203,7 @@ def test_without_the_embedding_model_the_sentence_says_how_to_install_it(tmp_pat
     embedder = Embedder(missing)
     fetched = []
     library = SourceLibrary(
-        tmp_path / "r", embedder, install=lambda report: fetched.append(report(1, 2))
+        tmp_path / "r", embedder, embedder, install=lambda report: fetched.append(report(1, 2))
     )
     assert not library.has_model
     library.create("papers").result()

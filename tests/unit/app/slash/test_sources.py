@@ -33,6 +33,11 @@ def test_a_call_is_read(argument, call):
     assert read_sources(argument) == call
 
 
+def test_the_home_folder_is_meant_by_a_tilde(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert read_sources("add docs ~/papers").paths == ("/home/ada/papers",)
+
+
 @pytest.mark.parametrize(
     ("argument", "sentence"),
     [
