@@ -35,6 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from app.runtime.opening import open_client, wait_loaded
 from app.settings.sources import load_settings
+from benchmarks.machine import write_result
 from engine.embedding.embedder import Embedder, installed_encoder
 from engine.retrieval.answering.answerer import Answerer, AnswerOptions
 from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence
@@ -80,7 +81,7 @@ def main() -> None:
         }
     print(json.dumps(results, indent=2))
     if arguments.json:
-        arguments.json.write_text(json.dumps(results, indent=2) + "\n")
+        write_result(arguments.json, results)
 
 
 def int8_embedder() -> Embedder:
@@ -95,7 +96,8 @@ def collection_of(docs: Path, work: Path, questions: dict[str, Any]) -> Iterator
     texts = work / "documents"
     if not texts.exists():
         faq = copy_documents(docs, texts, questions)
-        (work / "faq.json").write_text(json.dumps(faq))
+        questions_of_faq = work / "faq.json"
+        questions_of_faq.write_text(json.dumps(faq))
     with (
         closing(int8_embedder()) as encoder,
         Library(work / "library", encoder) as library,

@@ -308,7 +308,7 @@ class SourceLibrary:
         self, names: Sequence[str], query: str, room: int | None, *, small: bool
     ) -> FoundPassages:
         from engine.retrieval.answering.answerer import DEFAULT_K, MAX_PASSAGE_TOKENS
-        from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence
+        from engine.retrieval.answering.evidence import is_answerable
         from engine.retrieval.answering.fitting import fit_sources
 
         library = self._opened()
@@ -326,7 +326,7 @@ class SourceLibrary:
             origin |= {one.chunk_id: collection for one in results}
         # Scores of different collections cannot be compared: the best of each come first.
         found.sort(key=lambda one: one.rank)
-        if evidence(found) < MIN_EVIDENCE:
+        if not is_answerable(query, found, self._embed):
             return FoundPassages(_NOTHING, dump_passages(()), 0)
         budget = MAX_PASSAGE_TOKENS if room is None else min(room, MAX_PASSAGE_TOKENS)
         sources = fit_sources(

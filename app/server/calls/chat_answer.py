@@ -9,6 +9,7 @@ from app.server.calls.chat_sources import ChatSources
 from app.server.calls.cited_choice import CitedChoice
 from app.server.calls.generation import Generation, check_finish
 from app.server.calls.model import LoadedModel
+from app.server.calls.structured import grammar_of
 from app.server.wire.extensions import choice_extras, wants_every_token
 from app.server.wire.logprobs import chat_logprobs, vllm_prompt_logprobs
 from app.server.wire.schemas import ChatCompletionRequest
@@ -123,7 +124,8 @@ class ChatAnswer:
         yield DONE
 
     def _cited(self, sources: ChatSources) -> CitedChoice:
-        keeps_text = bool(self._body.return_token_ids)  # the text must be that of the ids
+        # The text must be that of the ids, or match the grammar that the request has given.
+        keeps_text = bool(self._body.return_token_ids) or grammar_of(self._body) is not None
         return CitedChoice(sources, self._model, keeps_text=keeps_text)
 
     def _first_chunk(self, index: int, *, with_sources: bool) -> bytes:

@@ -30,7 +30,7 @@ from engine.retrieval.answering.answerer import (
 )
 from engine.retrieval.answering.citation_grammar import citation_grammar
 from engine.retrieval.answering.closest_quotes import ClosestQuotes, closest_quotes
-from engine.retrieval.answering.evidence import MIN_EVIDENCE
+from engine.retrieval.answering.evidence import is_answerable
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
 from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, passage_block
@@ -78,11 +78,12 @@ class ChatSources:
 
     def verifying(self, model: LoadedModel) -> VerifyingStream:
         """Checks one choice; those of a call are for one thread at a time."""
-        return VerifyingStream(self._judge, one_paragraph=is_small(model))
+        small = is_small(model)
+        return VerifyingStream(self._judge, one_paragraph=small, supported_only=small)
 
-    def closest(self) -> ClosestQuotes:
-        """What is shown behind a choice that no passage supports; for the thread that checks it."""
-        return closest_quotes(self._judge, self._query)
+    def closest(self, *, behind_answer: bool) -> ClosestQuotes:
+        """What is shown with a choice that no passage supports; for the thread that checks it."""
+        return closest_quotes(self._judge, self._query, behind_answer=behind_answer)
 
     def fields(self) -> dict[str, Any]:
         """The member `retrieval` of the response: what was searched for and what the model reads."""
@@ -129,7 +130,8 @@ async def find_sources(
         wanted,
         default_results=DEFAULT_K,
     )
-    if max((one.similarity for one in found), default=0.0) < MIN_EVIDENCE:
+    passages = [one.passage for one in found]
+    if not await asyncio.to_thread(is_answerable, query, passages, service.embed):
         return ChatSources(query, (), service)
     fitting = await _fitting(service, body, model, found, wanted.previous_chunk_ids or ())
     if not fitting:

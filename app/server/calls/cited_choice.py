@@ -44,9 +44,10 @@ class CitedChoice:
         self._send(rest)
         if self._stream.answer().is_supported:
             return rest
-        closest = await asyncio.to_thread(self._sources.closest)
+        answered = bool("".join(self._shown).strip())
+        closest = await asyncio.to_thread(self._sources.closest, behind_answer=answered)
         self._closest = {one.n: one.quotes for one in closest.citations}
-        gap = "\n\n" if "".join(self._shown).strip() else ""
+        gap = "\n\n" if answered else ""
         return rest + self._send(gap + closest.text)
 
     def annotations(self) -> list[dict[str, Any]]:

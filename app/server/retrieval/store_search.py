@@ -10,8 +10,9 @@ from app.server.retrieval.service import RetrievalService
 from app.server.wire.retrieval_schemas import FILE_KEY
 from engine.api.errors import InvalidRequest
 from engine.retrieval.api.passage import Passage
-from engine.retrieval.search.fusion import reciprocal_rank_fusion
 
+RANK_CONSTANT = 60
+"""Of reciprocal rank fusion: higher values bring the ranks nearer to each other."""
 _MAX_DEPTH = 16
 
 
@@ -86,7 +87,12 @@ def search_stores(
 
 
 def _fused(rankings: list[list[int]]) -> list[int]:
-    return [chunk_id for chunk_id, _ in reciprocal_rank_fusion(rankings)]
+    """Reciprocal rank fusion: scores of different queries are not comparable, ranks are."""
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, chunk_id in enumerate(ranking, start=1):
+            scores[chunk_id] = scores.get(chunk_id, 0.0) + 1 / (RANK_CONSTANT + rank)
+    return sorted(scores, key=lambda one: -scores[one])
 
 
 def _file_id(passage: Passage) -> str:

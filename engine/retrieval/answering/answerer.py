@@ -19,7 +19,7 @@ from engine.clients.engine_client import EngineClient
 from engine.retrieval.answering.answer import Answer
 from engine.retrieval.answering.citation_grammar import citation_grammar
 from engine.retrieval.answering.closest_quotes import closest_quotes
-from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence
+from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence, is_answerable
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
 from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, answer_messages
@@ -127,7 +127,7 @@ class Answerer:
             question, query, NOT_FOUND, "not_found",
             passages=tuple(passages), evidence=evidence(passages), search_s=time.monotonic() - began,
         )  # fmt: skip
-        if found.evidence < options.min_evidence or not passages:
+        if not is_answerable(query, passages, collection.embed, min_evidence=options.min_evidence):
             on_text(NOT_FOUND)
             return found
         model = self._model()
@@ -138,7 +138,8 @@ class Answerer:
             collection, question, in_cached_order(passages, previous), history, options, model
         )
         judge = SupportJudge(sources, collection.embed)
-        stream = VerifyingStream(judge, one_paragraph=model.parameters < SMALL_MODEL)
+        small = model.parameters < SMALL_MODEL
+        stream = VerifyingStream(judge, one_paragraph=small, supported_only=small)
         run = _Run(stream, on_text)
         request_id = self._client.submit(Request(prompt, _sampling(options, len(sources))))
         for batch in self._reader.read(request_id):
@@ -269,7 +270,7 @@ def _quoted(
     answer: Answer, judge: SupportJudge, query: str, on_text: Callable[[str], None]
 ) -> Answer:
     """The answer with the closest sentences of the passages behind it, which are quoted and cited."""
-    closest = closest_quotes(judge, query)
+    closest = closest_quotes(judge, query, behind_answer=bool(answer.text))
     more = f"\n\n{closest.text}" if answer.text else closest.text
     on_text(more)
     return replace(

@@ -1,4 +1,4 @@
-"""`closest_quotes`: what is shown behind an answer that no passage supports."""
+"""`closest_quotes`: what is shown behind, or in place of, an answer that no passage supports."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,8 @@ from engine.retrieval.answering.support import SupportJudge
 from engine.retrieval.answering.verification import Citation, Quote
 
 NOT_SUPPORTED = "No passage supports this answer. The closest ones say:"
+ONLY_QUOTES = "The closest passages say:"
+"""In place of an answer of a small model, which is not shown where no passage supports it."""
 _MAX_QUOTES = 2
 
 
@@ -22,8 +24,14 @@ class ClosestQuotes:
     citations: tuple[Citation, ...]
 
 
-def closest_quotes(judge: SupportJudge, query: str) -> ClosestQuotes:
-    """The sentences of the judge's sources that are closest to what was searched for."""
+def closest_quotes(judge: SupportJudge, query: str, *, behind_answer: bool) -> ClosestQuotes:
+    """The sentences of the judge's sources that are closest to what was searched for.
+
+    Args:
+        judge: has the sources.
+        query: what was searched for.
+        behind_answer: whether an answer that nothing supports was shown before.
+    """
     numbers = {source.n: source for source in judge.sources}
     citations: list[Citation] = []
     lines: list[str] = []
@@ -36,4 +44,5 @@ def closest_quotes(judge: SupportJudge, query: str) -> ClosestQuotes:
         citations.append(Citation(source, (Quote.of(source, support, text),)))
         lines.append(f"{line} [{source.n}]")
     ordered = tuple(sorted(citations, key=lambda one: one.n))
-    return ClosestQuotes("\n".join([NOT_SUPPORTED, *lines]), ordered)
+    remark = NOT_SUPPORTED if behind_answer else ONLY_QUOTES
+    return ClosestQuotes("\n".join([remark, *lines]), ordered)

@@ -2,15 +2,27 @@
 
 The evidence is the highest cosine between the question and a found passage. Models, above all small ones,
 answer from whatever they are given, so too little evidence ends in "not in the documents" without asking one.
+
+A passage about several subjects is close to a question about none of them, so where the passages are not
+close enough, their sentences are compared.
 """
 
 from collections.abc import Sequence
 
+from engine.retrieval.answering.sentences import sentences
+from engine.retrieval.answering.support import Embed
 from engine.retrieval.api.passage import Passage
 
 MIN_EVIDENCE = 0.44
 """Below it the documents are taken not to answer (docs/retrieval.md has the error rates). The scale is that
 of all-MiniLM-L6-v2; questions in scripts that it was not trained on score high whatever is asked."""
+
+MIN_SENTENCE_EVIDENCE = 0.5
+"""The same for the cosine of a single sentence: one that merely resembles a question scores higher than a
+passage that does."""
+
+_MIN_CHARACTERS = 12
+_MAX_SENTENCES = 64
 
 
 def evidence(passages: Sequence[Passage]) -> float:
@@ -19,3 +31,32 @@ def evidence(passages: Sequence[Passage]) -> float:
     if cosines:
         return max(cosines)
     return 1.0 if passages else -1.0
+
+
+def is_answerable(
+    query: str,
+    passages: Sequence[Passage],
+    embed: Embed,
+    *,
+    min_evidence: float = MIN_EVIDENCE,
+) -> bool:
+    """Whether the passages, or one of their sentences, are close enough to what was searched for.
+
+    Args:
+        query: what was searched for.
+        passages: what was found, best first.
+        embed: computes vectors of texts; used only if no passage is close enough.
+        min_evidence: the least cosine of a passage.
+    """
+    if evidence(passages) >= min_evidence:
+        return bool(passages)
+    found = [
+        one
+        for passage in passages
+        for one in sentences(passage.text)
+        if len(one) >= _MIN_CHARACTERS
+    ][:_MAX_SENTENCES]
+    if not found:
+        return False
+    vectors = embed([query, *found])
+    return float((vectors[1:] @ vectors[0]).max()) >= max(MIN_SENTENCE_EVIDENCE, min_evidence)

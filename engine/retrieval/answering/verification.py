@@ -3,7 +3,8 @@
 What comes out cites only passages that exist and that support the sentence (`support`):
   - a citation without support, or of a number that does not exist, is replaced by `UNSUPPORTED`;
   - a sentence without a citation gets that of the source that supports it best, if there is one;
-  - a sentence that was said before is left out, because small models repeat themselves.
+  - a sentence that was said before is left out, because small models repeat themselves;
+  - of a small model, a sentence that no source supports is left out.
 """
 
 import re
@@ -137,15 +138,18 @@ class VerifyingStream:
             sentence twice or, if it is limited to one paragraph, that paragraph is complete.
     """
 
-    def __init__(self, judge: SupportJudge, *, one_paragraph: bool = False) -> None:
+    def __init__(
+        self, judge: SupportJudge, *, one_paragraph: bool = False, supported_only: bool = False
+    ) -> None:
         """Check an answer.
 
         Args:
             judge: has the sources.
             one_paragraph: leave out what follows the first paragraph with a sentence that can be checked.
+            supported_only: pass on complete sentences only, and only those that a source supports.
         """
         self.ended = False
-        self._one_paragraph = one_paragraph
+        self._one_paragraph, self._supported_only = one_paragraph, supported_only
         self._judge = judge
         self._numbers = {source.n: source for source in judge.sources}
         self._raw = ""
@@ -189,6 +193,8 @@ class VerifyingStream:
 
     def _begin(self, claim: Claim) -> str:
         """The part of an incomplete claim that no citation and no repetition can change."""
+        if self._supported_only:
+            return ""
         start = max(claim.start, self._shown)
         text = self._raw[claim.start : claim.end]
         if self._is_over(claim) or any(one.startswith(_key(text)) for one in self._said):
@@ -218,12 +224,16 @@ class VerifyingStream:
         self._done = claim.end
         if claim.is_code:
             self._shown = claim.end
-            return gap + self._raw[begun : claim.end]
+            return "" if self._supported_only else gap + self._raw[begun : claim.end]
         if self._judge.is_checkable(claim.text):
             self._said.add(key)
         text = gap + self._cited(claim, begun)
         self._shown = claim.end
-        return text
+        if not self._supported_only:
+            return text
+        if not self._sentences[-1].supported:
+            return ""
+        return text if any(self._pieces) else text.lstrip()
 
     def _cited(self, claim: Claim, begun: int) -> str:
         """The rest of a complete claim from offset `begun` on, with the citations that hold."""
