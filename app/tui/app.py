@@ -596,6 +596,8 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     def on_descendant_focus(self) -> None:
         """Redraw: the mode in the status bar depends on the focus. The list is over the chat only with it."""
+        if not self.screen_stack:  # the app has ended meanwhile
+            return
         main = self.screen_stack[0]
         if main.focused is not None and not main.query_one("#left").has_focus_within:
             main.remove_class("-list")

@@ -91,7 +91,8 @@ def test_a_supported_citation_names_its_file_and_place(served):
     assert cited["start"] <= quote["start"] < quote["end"] <= cited["end"]
 
 
-def test_a_citation_without_support_is_taken_out_and_reported(served):
+def test_a_citation_without_support_is_taken_out_and_reported(served, monkeypatch):
+    monkeypatch.setattr(chat_sources, "SMALL_MODEL", 0)
     (choice,) = chat(served).choices
     assert "seven gardens every winter [unsupported]" in choice.message.content
     assert choice.retrieval["supported"] is True
@@ -100,7 +101,15 @@ def test_a_citation_without_support_is_taken_out_and_reported(served):
     assert "apples" in dropped["sentence"]
 
 
-def test_an_unsupported_answer_is_followed_by_the_closest_sentences(tmp_path):
+def test_of_a_small_model_only_supported_sentences_are_sent(served):
+    (choice,) = chat(served).choices
+    assert choice.message.content == (
+        "The grey heron stands in shallow water near the river bank at dawn [1]."
+    )
+
+
+def test_an_unsupported_answer_is_followed_by_the_closest_sentences(tmp_path, monkeypatch):
+    monkeypatch.setattr(chat_sources, "SMALL_MODEL", 0)
     said = "Penguins buy seven red bicycles in Oslo."
     with answering(tmp_path, said) as served:
         (choice,) = chat(served).choices

@@ -14,7 +14,7 @@ from engine.retrieval.answering.answerer import (
     AnswerOptions,
     ask,
 )
-from engine.retrieval.answering.closest_quotes import NOT_SUPPORTED
+from engine.retrieval.answering.closest_quotes import NOT_SUPPORTED, ONLY_QUOTES
 from engine.retrieval.api.passage import Passage
 from engine.retrieval.store.filters import Where
 from tests.fakes.scripted_client import ScriptedClient
@@ -106,7 +106,7 @@ def test_an_empty_collection_does_not_answer():
 
 
 def test_an_unsupported_answer_says_so_and_quotes_the_passages():
-    client = ScriptedClient(["Bread is baked from flour and water [2]."])
+    client = Sized(8_000_000_000, ["Bread is baked from flour and water [2]."])
     answer = ask(Documents(PORT, QUEUE), "Which port does the server use?", client)
     assert answer.outcome == "unsupported"
     assert answer.text == (
@@ -115,6 +115,32 @@ def test_an_unsupported_answer_says_so_and_quotes_the_passages():
         "“A queue blocks when it is full.” [2]"
     )
     assert [one.n for one in answer.citations] == [1, 2]
+
+
+def test_of_a_small_model_only_supported_sentences_are_shown():
+    said = "Bread is baked from flour. The server listens on port 8000 [1]. Bread is good."
+    shown: list[str] = []
+    answer = ask(Documents(PORT), "Which port?", Sized(135_000_000, [said]), on_text=shown.append)
+    assert answer.text == "The server listens on port 8000 [1]."
+    assert "".join(shown) == answer.text
+    assert answer.outcome == "answered"
+
+
+def test_an_unsupported_answer_of_a_small_model_is_not_shown():
+    client = Sized(135_000_000, ["Bread is baked from flour and water [1]."])
+    answer = ask(Documents(PORT), "Which port does the server use?", client)
+    assert answer.text == f"{ONLY_QUOTES}\n“The server listens on port 8000 by default.” [1]"
+    assert (answer.outcome, [one.n for one in answer.citations]) == ("unsupported", [1])
+
+
+def test_a_sentence_about_the_question_is_evidence_enough():
+    mixed = passage(
+        "Tea is served at four. The server listens on port 8000. Dogs stay outside.", dense=0.2
+    )
+    client = ScriptedClient(["The server listens on port 8000 [1]."])
+    assert ask(Documents(mixed), "Which port does the server listen on?", client).citations
+    unrelated = ask(Documents(mixed), "Who won the cup of nations?", client)
+    assert unrelated.outcome == "not_found"
 
 
 def test_overlapping_passages_are_quoted_once():
@@ -180,12 +206,12 @@ def test_a_context_without_room_is_refused():
 
 
 def test_a_cancelled_answer_keeps_its_text():
-    class Endless(ScriptedClient):
+    class Endless(Sized):
         def _answer(self, request: Request) -> None:
             self._deliver(request, "The server listens on", None)  # type: ignore[arg-type]
 
     shown: list[str] = []
-    answer = Answerer(Endless()).ask(
+    answer = Answerer(Endless(8_000_000_000, [])).ask(
         Documents(PORT), "Which port?", on_text=shown.append, cancelled=lambda: bool(shown)
     )
     assert answer.text.startswith("The server listens on")
