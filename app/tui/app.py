@@ -72,6 +72,7 @@ from app.tui.panes import CHAT, PANES
 from app.tui.presenter import Presenter
 from app.tui.slash_actions import SlashActions
 from app.tui.surviving_app import SurvivingApp
+from app.tui.textual_workarounds.all_arguments import takes_all_arguments
 from app.tui.textual_workarounds.continued import repaint_when_continued
 from app.tui.textual_workarounds.freed_lines import free_lines_of_removed_widgets
 from app.tui.textual_workarounds.mouse_driver import MouseDriver
@@ -768,6 +769,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             token_cursor=self.tokens.cursor is not None,
         )
 
+    @takes_all_arguments
     async def action_perform(self, group: str, name: str, *arguments: str | int) -> None:
         """Call a method of a group of actions; shows an error that it raises as a notification."""
         method = getattr(self._actions[group], name)
@@ -779,6 +781,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
         await self.guarded(call())
 
+    @takes_all_arguments
     def action_perform_later(self, group: str, name: str, *arguments: str | int) -> None:
         """As `perform`, for a click on a message, which the action may remove.
 

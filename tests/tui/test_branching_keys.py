@@ -107,6 +107,14 @@ async def test_r_regenerates_the_selected_answer(screen):
         await ui.shown("◀ 2/2 ▶")
 
 
+async def test_an_arrow_of_a_message_opens_its_sibling_and_not_that_of_the_selected_one(screen):
+    async with screen(prepare=forked) as ui:
+        await ui.press("shift+tab", "g")  # the first message, which has no sibling
+        five = ui.session.path()[2]
+        await ui.app.run_action(f"app.perform_later('go','sibling',-1,{five.id!r})")
+        await ui.until(lambda: texts(ui) == ["one", "two", "three", "four"], "the sibling")
+
+
 async def test_big_r_asks_for_a_temperature(screen):
     async with screen("again", prepare=two_turns) as ui:
         await ui.press("shift+tab", "R")

@@ -2,6 +2,9 @@
 
 Some of it overrides private methods of Textual: check each file before another version is pinned.
 
+`all_arguments`
+    An action with `*arguments` gets the first of them only.
+    Remove it when `_callback.invoke` passes all of them.
 `partial_compositor`
     Textual renders all rows of every visible widget when one row changed.
     Remove it when a partial update renders only the rows of its dirty regions.
