@@ -1,6 +1,7 @@
 """Actions with `*arguments` get all of them.
 
-Textual 8.2.8 passes an action as many arguments as its signature has parameters, and counts `*arguments` as one.
+Textual 8.2.8 passes an action as many arguments as its signature has parameters, and counts `*arguments`
+as one.
 """
 
 from collections.abc import Callable
