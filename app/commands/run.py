@@ -244,8 +244,8 @@ def _stream(
     Raises:
         BrokenPipeError: the reader of the output has exited; the request was cancelled.
     """
-    from app.runtime.batch_reader import BatchReader
     from app.text.safe_text import SafeStream
+    from engine.clients.batch_reader import BatchReader
     from engine.text.repetition import RepetitionDetector
 
     detector = RepetitionDetector() if stop_repetition else None

@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from app.runtime.batch_reader import BatchReader
 from engine.api.errors import EngineUnavailable, InvalidRequest
 from engine.api.request import FinishReason, PromptLogprobs, Request, SamplingParams
+from engine.clients.batch_reader import BatchReader
 from engine.clients.engine_client import EngineClient
 
 

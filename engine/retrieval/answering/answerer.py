@@ -15,6 +15,7 @@ from engine.api.chat import ChatMessage
 from engine.api.errors import EngineUnavailable, InvalidRequest
 from engine.api.request import FinishReason, Request, SamplingParams, TokenBatch
 from engine.api.snapshot import EngineState, ModelInfo
+from engine.clients.batch_reader import BatchReader
 from engine.clients.engine_client import EngineClient
 from engine.retrieval.answering.answer import Answer
 from engine.retrieval.answering.citation_grammar import citation_grammar
@@ -23,7 +24,6 @@ from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence, is_answe
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
 from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, answer_messages
-from engine.retrieval.answering.request_reader import RequestReader
 from engine.retrieval.answering.reranking import RERANKED, rerank_by_likelihood
 from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.support import SupportJudge
@@ -91,7 +91,7 @@ class Answerer:
     def __init__(self, client: EngineClient) -> None:
         """Register with `client` for wake-ups, which cannot be undone: keep the answerer."""
         self._client = client
-        self._reader = RequestReader(client)
+        self._reader = BatchReader(client)
 
     def ask(
         self,

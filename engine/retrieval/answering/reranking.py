@@ -11,9 +11,9 @@ model it is worse than no reranking (docs/retrieval.md).
 from collections.abc import Sequence
 
 from engine.api.request import FinishReason, Request, SamplingParams
+from engine.clients.batch_reader import BatchReader
 from engine.clients.engine_client import EngineClient
 from engine.retrieval.answering.passage_text import quoted_text
-from engine.retrieval.answering.request_reader import RequestReader
 from engine.retrieval.api.passage import Passage
 from engine.text.chat_encoding import ChatEncoder
 
@@ -30,7 +30,7 @@ _UNLIKELY = -20.0
 
 def rerank_by_likelihood(
     client: EngineClient,
-    reader: RequestReader,
+    reader: BatchReader,
     encoder: ChatEncoder,
     question: str,
     passages: Sequence[Passage],
@@ -65,7 +65,7 @@ def _prompt(encoder: ChatEncoder, passage: Passage) -> list[int]:
     return encoder.encode_chat([{"role": "user", "content": text}])
 
 
-def _likelihood(reader: RequestReader, request_id: str, tokens: int) -> float:
+def _likelihood(reader: BatchReader, request_id: str, tokens: int) -> float:
     """Mean log-probability of the last `tokens` prompt tokens."""
     found: tuple[float, ...] = ()
     for batch in reader.read(request_id):

@@ -25,7 +25,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         create_private_file(path)
-        connection = _connect(path, "rw")
+        connection = _connect(path)
     except (OSError, sqlite3.Error) as error:
         raise RetrievalStoreError(f"The database {path} cannot be opened: {error}.") from error
     try:
@@ -50,9 +50,8 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         RetrievalStoreError: it cannot be opened, or was written by a newer version.
     """
     try:
-        connection = _connect(
-            path, "rw"
-        )  # a read-only one could not open a database that needs recovery
+        # A read-only connection could not open a database that needs recovery.
+        connection = _connect(path)
     except sqlite3.Error as error:
         raise RetrievalStoreError(f"The database {path} cannot be opened: {error}.") from error
     try:
@@ -65,8 +64,8 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    uri = f"{path.absolute().as_uri()}?mode={mode}"
+def _connect(path: Path) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(
         uri, uri=True, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False
     )

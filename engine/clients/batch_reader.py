@@ -1,4 +1,4 @@
-"""`RequestReader`: waits for the batches of a request without polling."""
+"""`BatchReader`: blocks until the next token batch of a request arrives, without polling."""
 
 import threading
 from collections.abc import Iterator
@@ -7,14 +7,14 @@ from engine.api.request import TokenBatch
 from engine.clients.engine_client import EngineClient
 
 _WAKE_S = 0.5
-"""Longest time between two looks at the mailbox, in case a wake-up is missed."""
+"""Maximum time between two looks at the mailbox, in case a wake-up is missed."""
 
 
-class RequestReader:
+class BatchReader:
     """Reads requests of one client until they finish, one at a time."""
 
     def __init__(self, client: EngineClient) -> None:
-        """Register with `client` for wake-ups, which cannot be undone: keep the reader."""
+        """Register with `client` for wake-ups. They cannot be unregistered, so reuse the reader."""
         self._client = client
         self._wake = threading.Event()
         client.on_wake(self._wake.set)
