@@ -38,7 +38,7 @@ from app.settings.sources import load_settings
 from benchmarks.machine import write_result
 from engine.embedding.embedder import Embedder, installed_encoder
 from engine.retrieval.answering.answerer import Answerer, AnswerOptions
-from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence
+from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence, is_answerable
 from engine.retrieval.answering.follow_up import standalone_query
 from engine.retrieval.answering.sentences import sentences
 from engine.retrieval.answering.source import number_passages
@@ -323,6 +323,17 @@ def measure_evidence(
                 kind: round(float((values < threshold).mean()), 3) for kind, values in found.items()
             }
             for threshold in sorted({0.35, 0.40, MIN_EVIDENCE, 0.50, round(best, 2)})
+        },
+        "refused as shipped": {
+            kind: round(
+                sum(
+                    not is_answerable(one, collection.search(one, k=3), collection.embed)
+                    for one in asked
+                )
+                / len(asked),
+                3,
+            )
+            for kind, asked in kinds.items()
         },
         "chosen on one half": round(best, 2),
         "other half": {

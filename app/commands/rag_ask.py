@@ -41,8 +41,8 @@ def ask(
         typer.Option(
             min=-1.0,
             max=1.0,
-            help="Cosine between question and passage below which the documents are taken not to answer; "
-            "-1 asks the model always.",
+            help="Cosine between question and passage below which the documents are taken not to answer, "
+            "unless a single sentence is close; -1 asks the model always.",
         ),
     ] = None,
     rerank: Annotated[

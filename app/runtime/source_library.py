@@ -26,7 +26,6 @@ from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.api.grammar import Grammar
 from engine.api.snapshot import ModelInfo
 from engine.conversations.passage_source import CheckedAnswer, FoundPassages
-from engine.conversations.submission import SMALL_MODEL_PARAMETERS
 from engine.retrieval.api.errors import UnknownCollection
 
 if TYPE_CHECKING:
@@ -48,8 +47,6 @@ NOT_FOUND = "The attached documents do not answer this."
 _NOTHING = "Nothing was found about this in the attached documents; say so.\n\nQuestion: "
 _TOKENS_PER_TOKEN = 1.3
 """Tokens of a generating model per token of the embedding model, an estimate that is rarely exceeded."""
-_LONGEST_TEXT = 256
-"""Tokens at which the embedding model cuts a text that is compared."""
 _MENTION = re.compile(r"(?<!\S)@([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?!\S)")
 
 
@@ -153,7 +150,7 @@ class SourceLibrary:
     ) -> "Future[FoundPassages]":
         """See `PassageSource.find`."""
         chosen, before = tuple(names), tuple(earlier)
-        small = model is not None and model.parameters < SMALL_MODEL_PARAMETERS
+        small = model is not None and model.is_small
         return self._search_thread(
             lambda: self._find(chosen, query_of(question, before), room, small=small)
         )
@@ -363,7 +360,9 @@ class SourceLibrary:
         return CheckedAnswer(verified.text, dump_citations(citations))
 
     def _embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        return self._embedder.submit(texts, truncate=_LONGEST_TEXT).result().vectors
+        from engine.embedding.text_encoder import TRAINED_TOKENS
+
+        return self._embedder.submit(texts, truncate=TRAINED_TOKENS).result().vectors
 
 
 def query_of(question: str, earlier: Sequence[str]) -> str:

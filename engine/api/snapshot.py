@@ -39,6 +39,11 @@ class BlockState(IntEnum):
     SWAPPED = 3
 
 
+SMALL_MODEL_PARAMETERS = 1_000_000_000
+"""Parameters below which a model may not end an answer by itself, and drifts from the passages that it was
+given in its second paragraph."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
     """The loaded model, as shown to people and returned by `/v1/models`."""
@@ -55,6 +60,11 @@ class ModelInfo:
     dispatch: str
     threads: int
     generation_defaults: GenerationDefaults = field(default_factory=GenerationDefaults)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it has fewer than `SMALL_MODEL_PARAMETERS` parameters."""
+        return self.parameters < SMALL_MODEL_PARAMETERS
 
 
 @dataclass(frozen=True, slots=True)

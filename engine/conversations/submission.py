@@ -18,7 +18,6 @@ from engine.conversations.errors import ContextFull, MessageTooLong
 from engine.conversations.prompt_builder import PromptBuilder
 from engine.conversations.tree import Node, NodeKind
 
-SMALL_MODEL_PARAMETERS = 1_000_000_000
 SMALL_MODEL_MAX_TOKENS = 1024
 _PARAGRAPH = "\n\n"
 WARM_PRIORITY = MAX_PRIORITY - 1
@@ -27,7 +26,7 @@ WARM_PRIORITY = MAX_PRIORITY - 1
 
 def default_max_tokens(model: ModelInfo) -> int | None:
     """The length limit of answers that have none: small models may not end by themselves."""
-    return SMALL_MODEL_MAX_TOKENS if model.parameters < SMALL_MODEL_PARAMETERS else None
+    return SMALL_MODEL_MAX_TOKENS if model.is_small else None
 
 
 def _for_model(choice: SamplingChoice, model: ModelInfo | None) -> SamplingParams:
@@ -56,7 +55,7 @@ def _faithful(
     plain = SamplingParams(temperature=0.0)
     left = [name for name in DEFAULTED_PARAMETERS if name not in choice.chosen]
     sampling = replace(sampling, **{name: getattr(plain, name) for name in left})
-    if model is not None and model.parameters < SMALL_MODEL_PARAMETERS and not sampling.stop:
+    if model is not None and model.is_small and not sampling.stop:
         sampling = replace(sampling, stop=(_PARAGRAPH,))
     return sampling
 

@@ -7,6 +7,7 @@ import openai
 import pytest
 
 from app.server.calls import chat_sources
+from engine.api import snapshot
 from engine.retrieval.answering.fitting import fit_sources
 from tests.fakes.gated_embedder import GatedEmbedder
 from tests.server.files_server import files_server
@@ -92,7 +93,7 @@ def test_a_supported_citation_names_its_file_and_place(served):
 
 
 def test_a_citation_without_support_is_taken_out_and_reported(served, monkeypatch):
-    monkeypatch.setattr(chat_sources, "SMALL_MODEL", 0)
+    monkeypatch.setattr(snapshot, "SMALL_MODEL_PARAMETERS", 0)
     (choice,) = chat(served).choices
     assert "seven gardens every winter [unsupported]" in choice.message.content
     assert choice.retrieval["supported"] is True
@@ -109,7 +110,7 @@ def test_of_a_small_model_only_supported_sentences_are_sent(served):
 
 
 def test_an_unsupported_answer_is_followed_by_the_closest_sentences(tmp_path, monkeypatch):
-    monkeypatch.setattr(chat_sources, "SMALL_MODEL", 0)
+    monkeypatch.setattr(snapshot, "SMALL_MODEL_PARAMETERS", 0)
     said = "Penguins buy seven red bicycles in Oslo."
     with answering(tmp_path, said) as served:
         (choice,) = chat(served).choices

@@ -26,7 +26,6 @@ from engine.retrieval.answering.answerer import (
     DEFAULT_K,
     DEFAULT_MAX_TOKENS,
     MAX_PASSAGE_TOKENS,
-    SMALL_MODEL,
 )
 from engine.retrieval.answering.citation_grammar import citation_grammar
 from engine.retrieval.answering.closest_quotes import ClosestQuotes, closest_quotes
@@ -78,7 +77,7 @@ class ChatSources:
 
     def verifying(self, model: LoadedModel) -> VerifyingStream:
         """Checks one choice; those of a call are for one thread at a time."""
-        small = is_small(model)
+        small = model.info.is_small
         return VerifyingStream(self._judge, one_paragraph=small, supported_only=small)
 
     def closest(self, *, behind_answer: bool) -> ClosestQuotes:
@@ -147,7 +146,7 @@ def with_sources(
     messages: Sequence[Message], sources: Sequence[Source], model: LoadedModel
 ) -> list[Message]:
     """A conversation with the instruction to cite, and the passages before the last question."""
-    text = SHORT_INSTRUCTION if is_small(model) else INSTRUCTION
+    text = SHORT_INSTRUCTION if model.info.is_small else INSTRUCTION
     *earlier, question = messages
     asked = _with_text(question, f"{passage_block(sources)}\n\nQuestion: {question.text.strip()}")
     first = earlier[0] if earlier else None
@@ -156,11 +155,6 @@ def with_sources(
         return [instructed, *earlier[1:], asked]
     instruction = Message(role="system", content=[TextPart(type="text", text=text)])
     return [instruction, *earlier, asked]
-
-
-def is_small(model: LoadedModel) -> bool:
-    """Whether a model is asked briefly and reads passages without the sections around them."""
-    return model.info.parameters < SMALL_MODEL
 
 
 def place(numbered: NumberedSource) -> dict[str, Any]:
@@ -215,7 +209,7 @@ async def _fitting(
             passages,
             lambda text: len(tokenizer.encode(text)),
             budget=min(room, MAX_PASSAGE_TOKENS),
-            section=None if is_small(model) else section,
+            section=None if model.info.is_small else section,
         )
         return [NumberedSource(one, by_chunk[one.passage.chunk_id]) for one in sources]
 

@@ -41,10 +41,6 @@ DEFAULT_MAX_TOKENS = 256
 MAX_PASSAGE_TOKENS = 2048
 """Prompt tokens spent on passages where the context has room for more."""
 
-SMALL_MODEL = 1_000_000_000
-"""Parameters below which a model is asked for one sentence and read up to the end of its first paragraph: it
-drifts from the passages in the second."""
-
 NOT_FOUND = "The documents do not answer this."
 
 _LOADING_S = 0.05
@@ -71,7 +67,8 @@ class AnswerOptions:
         k: number of passages to find.
         where: only passages of documents that this filter matches.
         sampling: sampling parameters; `max_tokens` None takes `DEFAULT_MAX_TOKENS`. A grammar is replaced.
-        min_evidence: cosine below which the model is not asked; -1 asks it always.
+        min_evidence: cosine of a passage below which the model is not asked, unless a single sentence is
+            close enough (`is_answerable`); -1 asks it always.
         sections: whether sections are read in place of passages where they fit; None leaves that to the
             size of the model, since small ones answer worse from longer texts.
         rerank: whether the model orders the passages before it reads the best `k` (`reranking`).
@@ -138,8 +135,7 @@ class Answerer:
             collection, question, in_cached_order(passages, previous), history, options, model
         )
         judge = SupportJudge(sources, collection.embed)
-        small = model.parameters < SMALL_MODEL
-        stream = VerifyingStream(judge, one_paragraph=small, supported_only=small)
+        stream = VerifyingStream(judge, one_paragraph=model.is_small, supported_only=model.is_small)
         run = _Run(stream, on_text)
         request_id = self._client.submit(Request(prompt, _sampling(options, len(sources))))
         for batch in self._reader.read(request_id):
@@ -183,9 +179,8 @@ class Answerer:
         model: ModelInfo,
     ) -> tuple[list[Source], tuple[int, ...]]:
         """What the model reads, and the prompt with it."""
-        small = model.parameters < SMALL_MODEL
-        instruction = SHORT_INSTRUCTION if small else INSTRUCTION
-        sections = not small if options.sections is None else options.sections
+        instruction = SHORT_INSTRUCTION if model.is_small else INSTRUCTION
+        sections = not model.is_small if options.sections is None else options.sections
         encoder = self._encoder()
 
         def messages_of(sources: Sequence[Source]) -> list[ChatMessage]:

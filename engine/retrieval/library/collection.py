@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.api.errors import InvalidRequest, ModelError
+from engine.embedding.text_encoder import TRAINED_TOKENS
 from engine.retrieval.api.errors import UnknownDocument
 from engine.retrieval.api.passage import AttributeValue, Mode, Passage
 from engine.retrieval.indexing.collection_writer import CollectionWriter
@@ -34,9 +35,6 @@ from engine.retrieval.store.filters import Where
 from engine.retrieval.store.records import CollectionRecord, Counts, DocumentRecord, Source
 from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import check_attributes
-
-MAX_QUERY_TOKENS = 256
-"""Length of the texts that the embedding model takes, in its tokens; longer queries are cut."""
 
 
 class Collection:
@@ -355,7 +353,7 @@ class Collection:
             ModelError: the embedding model is not installed, or another one than the collection's.
         """
         self._check_model()
-        return self._embedder.submit(texts, truncate=MAX_QUERY_TOKENS).result().vectors
+        return self._embedder.submit(texts, truncate=TRAINED_TOKENS).result().vectors
 
 
 def _existing(path: str | Path) -> str:
