@@ -12,6 +12,7 @@ from collections.abc import Iterator
 _END = re.compile(
     r"[.!?]+[\"'”’)\]*_`]*(?=\s)"  # before white space; what follows decides in `_ends_sentence`
     r"|[。！？।॥]+[」』”’）]*"
+    r"|(?m:^#{1,6}[ \t][^\n]*)"  # a heading, which is no part of the sentence below it
     r"|\n(?=[ \t]*(?:\n|[-*+•#|>]|\d{1,3}[.)]\s|```))"
 )
 _ABBREVIATION = re.compile(

@@ -86,3 +86,10 @@ def test_only_what_shares_words_is_embedded_and_once():
 def test_no_sources_support_nothing():
     assert SupportJudge([], embed).supports("The port is 8000.") == []
     assert SupportJudge([], embed).closest("port") == []
+
+
+def test_the_first_sentence_below_a_heading_can_be_quoted():
+    text = "# Garden\n\n## Tools\nThe shed key hangs behind the tank. Return the barrow clean."
+    judge = SupportJudge(number_passages([passage(text)]), embed)
+    (closest,) = judge.closest("Where does the shed key hang behind?")
+    assert text[closest.start : closest.end].startswith("The shed key hangs behind the tank.")
