@@ -1,0 +1,45 @@
+"""`Image`: a picture of a message, encoded, and `PlacedImage`: its place in a prompt."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from typing import Literal
+
+MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+"""The types of pictures that a chat takes, which are those of the OpenAI API."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """A picture as it came: not decoded, so that only the process that computes with it decodes it.
+
+    Attributes:
+        data: the bytes of the file.
+        media_type: its type, by its content.
+        width, height: pixels, of its header.
+    """
+
+    data: bytes = field(repr=False)
+    media_type: MediaType
+    width: int
+    height: int
+
+    @cached_property
+    def digest(self) -> bytes:
+        """32 bytes, BLAKE2b of `data`: equal pictures have equal KV."""
+        return blake2b(self.data, digest_size=32).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedImage:
+    """A picture and its tokens in a prompt.
+
+    Attributes:
+        image: the picture.
+        start: position of its first token in the prompt.
+        tokens: how many tokens it takes, all of which have the id of the model's image token.
+    """
+
+    image: Image
+    start: int
+    tokens: int
