@@ -2,7 +2,7 @@
 //!
 //! One register holds a quad of inputs of all 16 columns, so `vpdpbusd` with four broadcast activation
 //! bytes advances all columns by four inputs. Codes are its unsigned operand, so signed activations
-//! need no offset. A record's eight code registers are decoded once and reused by every row of the
+//! need no offset. A group's eight code registers are decoded once and reused by every row of the
 //! block. The cache lines of the next panels are prefetched evenly over all blocks of rows, because the line fill buffers
 //! hold little more than a dozen lines.
 //!
@@ -16,12 +16,11 @@ mod weights;
 
 use std::arch::x86_64::*;
 
-pub(super) use self::weights::ExpandedPanels;
-use self::weights::{Bytes, ExpandedNibbles, Format, Nibbles, Weights, opaque};
+use self::weights::{Blocked, Bytes, Expanded, Format, Nibbles, Paired, Weights, opaque};
+pub(super) use self::weights::{ExpandedPanels, MAX_EXPANDED_LINES};
+use super::PanelGemm;
 use super::outliers::finish_tile;
-use super::{PanelGemm, by_layout};
 use crate::activation_quant::{ScaleMode, TILE_ROWS};
-use crate::pack::PanelKind;
 use crate::pack::layout::{GROUP, QuantLayout};
 use crate::simd::{Avx512, prefetch_for_writing, prefetch_line};
 
@@ -36,6 +35,9 @@ const DUAL_PANEL_ROWS: usize = 6;
 
 /// Smallest row count for which panels of 4-bit codes are expanded to bytes first.
 const EXPAND_ROWS: usize = 24;
+
+/// The same for K-quants, which are slower to unpack.
+const EXPAND_BLOCKED_ROWS: usize = SINGLE_PANEL_ROWS + 1;
 
 /// Four activation bytes, in every lane.
 ///
@@ -191,14 +193,15 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
 /// All rows, in blocks sized for the 32 registers: two per row and panel.
 ///
 /// # Safety
-/// As [`super::Gemm::panels`]; `weights` are those of the panels; all `gemms` have the same rows.
+/// As [`super::Gemm::panels`]; `weights` are those of the panels, which have layout `layout`; all `gemms` have the same rows.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn blocks<W: Weights, const PANELS: usize>(
+    layout: QuantLayout,
     weights: [W; PANELS],
     mut gemms: [PanelGemm; PANELS],
 ) {
     let groups = gemms[0].groups();
-    let bytes = PANELS * PanelKind::Quant(W::Format::LAYOUT).panel_bytes(gemms[0].panel.inputs);
+    let bytes = PANELS * layout.block_offset(groups);
     let mut line = gemms[0].panel.next;
     let last = line.wrapping_add(bytes);
     let mut left = gemms[0].rows;
@@ -252,7 +255,7 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
     }
 }
 
-/// Panels of 4-bit codes.
+/// Panels of 4-bit codes with stored pairs.
 ///
 /// # Safety
 /// As [`super::Gemm::panels`].
@@ -262,33 +265,84 @@ unsafe fn nibbles<const PANELS: usize>(
     scale_mode: ScaleMode,
     scratch: &mut ExpandedPanels,
 ) {
-    let weights = gemms.map(|gemm| Nibbles::new(gemm.panel));
-    let (rows, groups) = (gemms[0].rows, gemms[0].groups());
+    let (layout, weights) = (
+        QuantLayout::PAIRED,
+        gemms.map(|gemm| Nibbles::new(gemm.panel)),
+    );
     // SAFETY: the caller's promise.
     unsafe {
-        if rows < EXPAND_ROWS {
-            blocks(weights, gemms);
-        } else if scratch.separate_add_pipes && scale_mode == ScaleMode::PowerOfTwo {
-            let expanded = std::array::from_fn(|at| weights[at].expand(groups, scratch, at));
-            blocks::<ExpandedNibbles<true>, PANELS>(expanded, gemms);
+        if gemms[0].rows < EXPAND_ROWS {
+            blocks(layout, weights, gemms);
         } else {
-            let expanded = std::array::from_fn(|at| weights[at].expand(groups, scratch, at));
-            blocks::<ExpandedNibbles<false>, PANELS>(expanded, gemms);
+            expanded_pairs(layout, weights, gemms, scale_mode, scratch);
         }
     }
 }
 
-/// Panels of 8-bit codes.
+/// Panels of 4-bit codes, expanded first.
 ///
 /// # Safety
-/// As [`super::Gemm::panels`].
+/// As [`super::Gemm::panels`]; `weights` are those of the panels, which have layout `layout`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn bytes<const PANELS: usize, const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32>(
+unsafe fn expanded_pairs<W: Weights<Format = Paired<false>>, const PANELS: usize>(
+    layout: QuantLayout,
+    weights: [W; PANELS],
     gemms: [PanelGemm; PANELS],
+    scale_mode: ScaleMode,
+    scratch: &mut ExpandedPanels,
 ) {
-    let weights = gemms.map(|gemm| Bytes::<SPLIT, HALF, ZERO_POINT>::new(gemm.panel));
     // SAFETY: the caller's promise.
-    unsafe { blocks(weights, gemms) }
+    unsafe {
+        if scratch.separate_add_pipes && scale_mode == ScaleMode::PowerOfTwo {
+            expanded::<Paired<true>, W, PANELS>(layout, weights, gemms, scratch);
+        } else {
+            expanded::<Paired<false>, W, PANELS>(layout, weights, gemms, scratch);
+        }
+    }
+}
+
+/// Panels expanded to bytes first.
+///
+/// # Safety
+/// As [`expanded_pairs`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
+unsafe fn expanded<F, W, const PANELS: usize>(
+    layout: QuantLayout,
+    weights: [W; PANELS],
+    gemms: [PanelGemm; PANELS],
+    scratch: &mut ExpandedPanels,
+) where
+    F: Format,
+    W: Weights<Format: Format<Scales = F::Scales>>,
+{
+    let groups = gemms[0].groups();
+    // SAFETY: the caller's promise.
+    unsafe {
+        let expanded =
+            std::array::from_fn(|at| Expanded::<F>::new(weights[at], groups, scratch, at));
+        blocks(layout, expanded, gemms);
+    }
+}
+
+/// Panels of a K-quant.
+///
+/// # Safety
+/// As [`expanded_pairs`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
+unsafe fn blocked<W: Weights, const PANELS: usize>(
+    layout: QuantLayout,
+    weights: [W; PANELS],
+    gemms: [PanelGemm; PANELS],
+    scratch: &mut ExpandedPanels,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if gemms[0].rows < EXPAND_BLOCKED_ROWS {
+            blocks(layout, weights, gemms);
+        } else {
+            expanded::<W::Format, W, PANELS>(layout, weights, gemms, scratch);
+        }
+    }
 }
 
 /// Multiply with one or two panels of the same matrix.
@@ -303,14 +357,26 @@ pub(super) unsafe fn multiply<const PANELS: usize>(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        macro_rules! run {
-            () => {
-                nibbles(gemms, scale_mode, scratch)
-            };
-            ($split:literal, $half:literal, $zero:literal) => {
-                bytes::<PANELS, $split, $half, $zero>(gemms)
-            };
+        match layout {
+            QuantLayout::PAIRED => nibbles(gemms, scale_mode, scratch),
+            QuantLayout::Q8_0 => blocks(layout, gemms.map(|gemm| Bytes::new(gemm.panel)), gemms),
+            QuantLayout::Q4_K => {
+                let weights = gemms.map(|gemm| Blocked::<4>::new(gemm.panel));
+                if gemms[0].rows < EXPAND_BLOCKED_ROWS {
+                    blocks(layout, weights, gemms);
+                } else {
+                    expanded_pairs(layout, weights, gemms, scale_mode, scratch);
+                }
+            }
+            QuantLayout::Q5_K => {
+                let weights = gemms.map(|gemm| Blocked::<5>::new(gemm.panel));
+                blocked(layout, weights, gemms, scratch);
+            }
+            QuantLayout::Q6_K => {
+                let weights = gemms.map(|gemm| Blocked::<6>::new(gemm.panel));
+                blocked(layout, weights, gemms, scratch);
+            }
+            other => unreachable!("no format has panels of {other:?}"),
         }
-        by_layout!(layout, run)
     }
 }

@@ -1,6 +1,6 @@
 //! The affine view: `weight = scale * code + min` with unsigned codes, for every quantised format.
 //!
-//! Weights are packed from this view, so the kernels support two code widths instead of six block layouts.
+//! Weights are packed from this view, so the kernels support four code widths, whatever the order of the file's bits.
 
 use super::{DType, q4_0, q4_1, q4_k, q5_k, q6_k, q8_0};
 
@@ -26,14 +26,16 @@ pub fn group_size(dtype: DType) -> usize {
     }
 }
 
-/// Width of the unpacked codes of `dtype` in bits: 4 or 8. Q5_K and Q6_K codes stay below 32 and 64.
+/// Width of the unpacked codes of `dtype` in bits: 4, 5, 6 or 8.
 ///
 /// # Panics
 /// If `dtype` is not quantised.
 pub fn code_bits(dtype: DType) -> u32 {
     match dtype {
         DType::Q4_0 | DType::Q4_1 | DType::Q4K => 4,
-        DType::Q8_0 | DType::Q5K | DType::Q6K => 8,
+        DType::Q5K => 5,
+        DType::Q6K => 6,
+        DType::Q8_0 => 8,
         DType::F32 | DType::F16 | DType::BF16 => panic!("{} has no codes", dtype.name()),
     }
 }

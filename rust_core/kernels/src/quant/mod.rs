@@ -8,6 +8,7 @@
 //! `weight = scale * code + min` with unsigned codes.
 
 mod affine;
+mod block_scales;
 mod blocks;
 mod dtype;
 mod float;
@@ -20,6 +21,7 @@ mod q8_0;
 mod six_bit_scales;
 
 pub use affine::{code_bits, group_size, unpack_row_affine};
+pub use block_scales::{BlockScales, block_scales};
 pub use dtype::DType;
 
 /// Decodes one row (or any run of whole blocks) to f32.
