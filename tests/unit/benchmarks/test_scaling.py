@@ -6,13 +6,13 @@ import pytest
 
 from benchmarks.accuracy import rewrite
 from benchmarks.scaling import AGENTS, PREFIX_TOKENS, agents, lowest_ratios, throughput, turns
-from benchmarks.synthetic_models import SHAPES, SPREAD, QwenShape, q4_0, q4_1, q8_0, synthetic_model
+from benchmarks.synthetic_models import SHAPES, SPREAD, Shape, q4_0, q4_1, q8_0, synthetic_model
 from engine.executors.open_model import open_model
 from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.parity.loading import load_stepper
 from tests.parity.stepper import Run
 
-TINY = QwenShape("tiny", hidden=64, layers=2, heads=4, kv_heads=2, feed_forward=96, vocabulary=300)
+TINY = Shape("tiny", hidden=64, layers=2, heads=4, kv_heads=2, feed_forward=96, vocabulary=300)
 
 
 @pytest.fixture

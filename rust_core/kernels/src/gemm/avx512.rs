@@ -9,7 +9,7 @@
 //! Per row, a group of 4-bit codes costs eight dot products, one `vpmaddwd` with the scale-offset pairs
 //! ([`crate::pack::pairs`]), a conversion, and a multiply-add with the activation scale. The multiply-add is replaced by an
 //! exponent addition and a float addition where scales are powers of two and additions have separate pipes. Above
-//! [`SINGLE_PANEL_ROWS`] rows, two panels are processed together: each broadcast activation is used twice, so two loads per
+//! [`single_panel_rows`], two panels are processed together: each broadcast activation is used twice, so two loads per
 //! cycle keep up with two dot products.
 
 mod weights;
@@ -21,14 +21,25 @@ pub(super) use self::weights::{ExpandedPanels, MAX_EXPANDED_LINES};
 use super::PanelGemm;
 use super::outliers::finish_tile;
 use crate::activation_quant::{ScaleMode, TILE_ROWS};
-use crate::pack::layout::{GROUP, QuantLayout};
+use crate::pack::layout::{GROUP, QuantLayout, Scales};
 use crate::simd::{Avx512, prefetch_for_writing, prefetch_line};
 
 /// Dot products of four inputs in a group.
 const QUADS: usize = GROUP / 4;
 
-/// Largest row count for which panels are processed one at a time, and the rows of the largest block of a single panel.
-pub(super) const SINGLE_PANEL_ROWS: usize = 8;
+/// Rows of the largest block of a single panel.
+const SINGLE_PANEL_ROWS: usize = 8;
+
+/// Largest row count for which panels of the layout are processed one at a time.
+///
+/// Two blocks of eight rows unpack a group of a K-quant twice. Two panels at a time have blocks of six rows and unpack it three
+/// times, or once if the panels are expanded; expanding pays with more rows only.
+pub(super) const fn single_panel_rows(layout: QuantLayout) -> usize {
+    match layout.scales {
+        Scales::Blocked => 2 * SINGLE_PANEL_ROWS,
+        Scales::Half | Scales::Pairs => SINGLE_PANEL_ROWS,
+    }
+}
 
 /// Rows of the largest block when two panels are processed together.
 const DUAL_PANEL_ROWS: usize = 6;
@@ -36,8 +47,8 @@ const DUAL_PANEL_ROWS: usize = 6;
 /// Smallest row count for which panels of 4-bit codes are expanded to bytes first.
 const EXPAND_ROWS: usize = 24;
 
-/// The same for K-quants, which are slower to unpack.
-const EXPAND_BLOCKED_ROWS: usize = SINGLE_PANEL_ROWS + 1;
+/// The same for K-quants, which are slower to unpack: wherever two panels are processed together.
+const EXPAND_BLOCKED_ROWS: usize = single_panel_rows(QuantLayout::Q4_K) + 1;
 
 /// Four activation bytes, in every lane.
 ///
@@ -106,44 +117,46 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
             prefetch.issue();
             let tile = |row: usize| &*here[(FIRST + row) / TILE_ROWS];
             let lane = |row: usize| (FIRST + row) % TILE_ROWS;
-            // Exact dot products over the group's first half of inputs (or the whole group), and over its second half.
-            let mut dots = [[_mm512_setzero_si512(); ROWS]; PANELS];
-            let mut high_dots = dots;
-            for row in 0..ROWS {
-                let [low, high] = W::Format::initial_sums(tile(row), lane(row));
-                for panel in 0..PANELS {
-                    (dots[panel][row], high_dots[panel][row]) = (low, high);
-                }
-            }
-            for q in 0..QUADS {
-                let dots = if W::Format::SPLIT && q >= QUADS / 2 {
-                    &mut high_dots
-                } else {
-                    &mut dots
-                };
-                let mut codes = [_mm512_setzero_si512(); PANELS];
-                for panel in 0..PANELS {
-                    codes[panel] = weights[panel].codes(q);
-                }
-                for row in 0..ROWS {
-                    let x = quad(tile(row).codes[lane(row)].as_ptr(), q);
-                    for panel in 0..PANELS {
-                        let dot = &mut dots[panel][row];
-                        *dot = _mm512_dpbusd_epi32(*dot, codes[panel], x);
-                    }
-                }
-            }
-            for panel in 0..PANELS {
-                for part in 0..if W::Format::SPLIT { 2 } else { 1 } {
-                    let scales = weights[panel].scales(part);
-                    let dots = if part == 0 { &dots } else { &high_dots };
+            // Parts one after the other, so that the dot products of one part alone are in registers: those of both halves
+            // and the sums would not fit. A macro, because an unrolled loop makes every `quad` a constant.
+            macro_rules! accumulate {
+                ($part:literal of $parts:literal) => {{
+                    let mut dots = [[_mm512_setzero_si512(); ROWS]; PANELS];
                     for row in 0..ROWS {
-                        let (tile, lane) = (tile(row), lane(row));
-                        let value = W::Format::value(dots[panel][row], scales, tile, lane);
-                        let sum = &mut sums[panel][row];
-                        *sum = W::Format::add(*sum, value, tile, lane);
+                        let start = W::Format::initial_sum(tile(row), lane(row), $part);
+                        for panel in 0..PANELS {
+                            dots[panel][row] = start;
+                        }
                     }
-                }
+                    for q in $part * QUADS / $parts..($part + 1) * QUADS / $parts {
+                        let mut codes = [_mm512_setzero_si512(); PANELS];
+                        for panel in 0..PANELS {
+                            codes[panel] = weights[panel].codes(q);
+                        }
+                        for row in 0..ROWS {
+                            let x = quad(tile(row).codes[lane(row)].as_ptr(), q);
+                            for panel in 0..PANELS {
+                                let dot = &mut dots[panel][row];
+                                *dot = _mm512_dpbusd_epi32(*dot, codes[panel], x);
+                            }
+                        }
+                    }
+                    for panel in 0..PANELS {
+                        let scales = weights[panel].scales($part);
+                        for row in 0..ROWS {
+                            let (tile, lane) = (tile(row), lane(row));
+                            let value = W::Format::value(dots[panel][row], scales, tile, lane);
+                            let sum = &mut sums[panel][row];
+                            *sum = W::Format::add(*sum, value, tile, lane);
+                        }
+                    }
+                }};
+            }
+            if W::Format::SPLIT {
+                accumulate!(0 of 2);
+                accumulate!(1 of 2);
+            } else {
+                accumulate!(0 of 1);
             }
             for panel in 0..PANELS {
                 weights[panel] = weights[panel].next();

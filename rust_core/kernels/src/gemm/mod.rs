@@ -182,7 +182,10 @@ impl Panel {
 /// Number of panels that the level's kernel computes at once for this kind of weights.
 fn panels_at_once(level: Level, kind: PanelKind, rows: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if level == Level::Avx512 && kind.is_quantized() && rows > avx512::SINGLE_PANEL_ROWS {
+    if level == Level::Avx512
+        && let PanelKind::Quant(layout) = kind
+        && rows > avx512::single_panel_rows(layout)
+    {
         return 2;
     }
     let wide = matches!(level, Level::Avx512 | Level::Amx);

@@ -43,12 +43,12 @@ pub(super) trait Format {
         // SAFETY: the caller's promise.
         unsafe { _mm512_fmadd_ps(value, _mm512_set1_ps(tile.scales[lane]), sum) }
     }
-    /// Initial accumulators of a row's dot products with a group, or with each of its halves.
+    /// Initial accumulator of a row's dot products with a group, or with half `part` of it.
     ///
     /// # Safety
     /// The trait's.
-    unsafe fn initial_sums(tile: &TileGroup, lane: usize) -> [__m512i; 2];
-    /// Dequantise a row's dot products with a group's codes.
+    unsafe fn initial_sum(tile: &TileGroup, lane: usize, part: usize) -> __m512i;
+    /// Dequantise a row's dot products with a group's codes, or with those of half of it.
     ///
     /// # Safety
     /// The trait's.
@@ -139,9 +139,9 @@ impl<const POWERS: bool> Format for Paired<POWERS> {
     }
 
     #[inline(always)]
-    unsafe fn initial_sums(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
+    unsafe fn initial_sum(tile: &TileGroup, lane: usize, _: usize) -> __m512i {
         // SAFETY: the caller's promise.
-        unsafe { [_mm512_set1_epi32(tile.initial_sums[lane]); 2] }
+        unsafe { _mm512_set1_epi32(tile.initial_sums[lane]) }
     }
 
     #[inline(always)]
@@ -495,19 +495,22 @@ impl<const SPLIT: bool, const ZERO_POINT: i32> Format for Floats<SPLIT, ZERO_POI
 
     /// Minus the zero point times the sum of the activation codes.
     #[inline(always)]
-    unsafe fn initial_sums(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
+    unsafe fn initial_sum(tile: &TileGroup, lane: usize, part: usize) -> __m512i {
         // SAFETY: the caller's promise.
         unsafe {
             if ZERO_POINT == 0 {
-                return [_mm512_setzero_si512(); 2];
+                return _mm512_setzero_si512();
+            }
+            if SPLIT && part == 0 {
+                return low_half_times(tile.low_sums[lane], -ZERO_POINT);
             }
             // The low half of an initial sum is the code sum times -8.
             let all = low_half_times(tile.initial_sums[lane], ZERO_POINT / pairs::ZERO_POINT);
-            if !SPLIT {
-                return [all; 2];
+            if SPLIT {
+                _mm512_sub_epi32(all, low_half_times(tile.low_sums[lane], -ZERO_POINT))
+            } else {
+                all
             }
-            let low = low_half_times(tile.low_sums[lane], -ZERO_POINT);
-            [low, _mm512_sub_epi32(all, low)]
         }
     }
 
