@@ -127,11 +127,11 @@ pub(super) fn unpack(panel: &[u8], layout: QuantLayout, column: usize, weights: 
                 }
             }
             Offset::ZeroPoint(zero) => {
-                for part in 0..GROUP / layout.group {
-                    let scale = group.scale(part, column);
-                    for input in part * layout.group..(part + 1) * layout.group {
-                        weights[input] = scale * (i32::from(code(input)) - zero) as f32;
-                    }
+                let last_part = GROUP / layout.group - 1;
+                let scales = [0, last_part].map(|part| group.scale(part, column));
+                for (input, weight) in weights.iter_mut().enumerate() {
+                    let scale = scales[input / layout.group];
+                    *weight = scale * (i32::from(code(input)) - zero) as f32;
                 }
             }
             Offset::Min => {
