@@ -19,10 +19,13 @@ use crate::pack::{PackedMatrix, QuantLayout};
 use crate::quant::DType;
 use crate::simd::Fused;
 
-const QUANTISED: [DType; 6] = [
+const QUANTISED: [DType; 9] = [
     DType::Q4_0,
     DType::Q4_1,
     DType::Q8_0,
+    DType::Q5_0,
+    DType::IQ4NL,
+    DType::Q3K,
     DType::Q4K,
     DType::Q5K,
     DType::Q6K,

@@ -185,10 +185,10 @@ impl PanelKind {
             DType::F16 => Self::F16,
             DType::BF16 => Self::Bf16,
             DType::Q4_0 | DType::Q4_1 => Self::Quant(QuantLayout::PAIRED),
-            DType::Q8_0 => Self::Quant(QuantLayout::Q8_0),
+            DType::Q8_0 | DType::Q5_0 | DType::IQ4NL => Self::Quant(QuantLayout::Q8_0),
             DType::Q4K => Self::Quant(QuantLayout::Q4_K),
             DType::Q5K => Self::Quant(QuantLayout::Q5_K),
-            DType::Q6K => Self::Quant(QuantLayout::Q6_K),
+            DType::Q3K | DType::Q6K => Self::Quant(QuantLayout::Q6_K),
         }
     }
 

@@ -215,8 +215,11 @@ pub(crate) mod tests {
                         bytes.truncate(start);
                         bytes.extend(half::bf16::from_f32(random.unit()).to_le_bytes());
                     }
+                    DType::Q3K => half_at(&mut bytes, 108, small),
                     DType::Q6K => half_at(&mut bytes, 208, small),
-                    DType::Q8_0 | DType::Q4_0 => half_at(&mut bytes, 0, small),
+                    DType::Q8_0 | DType::Q4_0 | DType::Q5_0 | DType::IQ4NL => {
+                        half_at(&mut bytes, 0, small)
+                    }
                     DType::Q4_1 | DType::Q4K | DType::Q5K => {
                         half_at(&mut bytes, 0, small);
                         half_at(&mut bytes, 2, small * random.unit());

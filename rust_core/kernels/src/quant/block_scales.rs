@@ -2,7 +2,7 @@
 
 use half::f16;
 
-use super::{DType, six_bit_scales};
+use super::{DType, q3_k, six_bit_scales};
 
 /// Scales and minima of a block: group `g` has scale `scale_factor * scales[g]` and minimum `-min_factor * mins[g]`.
 ///
@@ -48,6 +48,12 @@ pub fn block_scales(dtype: DType, block: &[u8]) -> BlockScales {
                 mins,
             }
         }
+        DType::Q3K => BlockScales {
+            scale_factor: factor(108),
+            min_factor: f16::ZERO,
+            scales: std::array::from_fn(|group| q3_k::scale(block, group)),
+            mins,
+        },
         _ => panic!("{} has no blocks of scales", dtype.name()),
     }
 }
