@@ -13,19 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from app.runtime.opened_passage import Section, open_passage
+from app.runtime.passage_blocks import shared_contexts
+from app.runtime.running_check import RunningCheck
 from app.runtime.source_views import CollectionView, DocumentView, IndexJob, OpenedPassage
-from app.runtime.stored_passages import (
-    StoredCitation,
-    StoredPassage,
-    dump_citations,
-    dump_passages,
-    load_passages,
-)
+from app.runtime.stored_passages import StoredPassage, dump_passages, load_passages
 from engine.api.chat import ChatMessage
 from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.api.grammar import Grammar
 from engine.api.snapshot import ModelInfo
-from engine.conversations.passage_source import CheckedAnswer, FoundPassages
+from engine.conversations.passage_source import FoundPassages
 from engine.retrieval.api.errors import UnknownCollection
 
 if TYPE_CHECKING:
@@ -34,6 +30,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from engine.embedding.embedder import Embedder
+    from engine.retrieval.answering.cited_text import CitedText
     from engine.retrieval.answering.source import Source
     from engine.retrieval.api.passage import Passage
     from engine.retrieval.indexing.report import AddReport, IndexProgress
@@ -163,9 +160,31 @@ class SourceLibrary:
 
         return citation_grammar(found.count)
 
-    def check(self, answer: str, found: FoundPassages) -> "Future[CheckedAnswer]":
-        """See `PassageSource.check`."""
-        return self._search_thread(lambda: self._check(answer, load_passages(found.passages)))
+    def begin_check(
+        self,
+        found: FoundPassages,
+        question: str,
+        *,
+        earlier: Sequence[str],
+        model: ModelInfo | None,
+    ) -> RunningCheck:
+        """See `PassageSource.begin_check`."""
+        before = tuple(earlier)
+        small = model is not None and model.is_small
+
+        def begin() -> "CitedText":
+            from engine.retrieval.answering.cited_text import CitedText
+            from engine.retrieval.answering.support import SupportJudge
+
+            sources = [_source(one) for one in load_passages(found.passages)]
+            judge = SupportJudge(sources, self._embed)
+            return CitedText(judge, query_of(question, before), small_model=small)
+
+        return RunningCheck(begin, self._search_thread)
+
+    def contexts(self, given: Sequence[FoundPassages]) -> list[str]:
+        """See `PassageSource.contexts`."""
+        return shared_contexts(given)
 
     def close(self) -> None:
         """End what is being added, and wait for it. Idempotent."""
@@ -340,24 +359,6 @@ class SourceLibrary:
         if self._tokenizer is None:
             self._tokenizer = self._embedder.tokenizer()
         return int(len(self._tokenizer.encode(text).ids) * _TOKENS_PER_TOKEN)
-
-    def _check(self, answer: str, passages: Sequence[StoredPassage]) -> CheckedAnswer:
-        from engine.retrieval.answering.verification import verify
-
-        by_number = {one.n: one for one in passages}
-        verified = verify(answer, [_source(one) for one in passages], self._embed)
-        citations = [
-            StoredCitation(
-                citation.n,
-                True,
-                by_number[citation.n].start if quote.start is None else quote.start,
-                by_number[citation.n].end if quote.end is None else quote.end,
-            )
-            for citation in verified.citations
-            for quote in citation.quotes
-        ]
-        citations += [StoredCitation(one.n, False, 0, 0) for one in verified.dropped]
-        return CheckedAnswer(verified.text, dump_citations(citations))
 
     def _embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         from engine.embedding.text_encoder import TRAINED_TOKENS

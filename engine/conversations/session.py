@@ -404,11 +404,6 @@ class TreeSession:
         return self._current.answer is not None
 
     @property
-    def checking(self) -> bool:
-        """Whether the citations of an answer are being checked; `pump` has the result."""
-        return self._answering.checking
-
-    @property
     def stopped_for_repetition(self) -> bool:
         """Whether the open path ends with an answer that was stopped because it repeated itself."""
         nodes = self._current.nodes

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
+from app.runtime.passage_blocks import shared_contexts
 from app.runtime.source_views import CollectionView, DocumentView, IndexJob, OpenedPassage, Piece
 from app.runtime.stored_passages import (
     StoredCitation,
@@ -16,6 +17,7 @@ from app.runtime.stored_passages import (
 from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar
 from engine.conversations.passage_source import CheckedAnswer, FoundPassages
+from tests.fakes.fake_passages import FakeCheck
 
 
 @dataclass
@@ -145,15 +147,21 @@ class FakeSources:
         passages = self.found.popleft() if self.found else ()
         context, stored = "", []
         for one in passages:
-            context += f"[{one.n}] {one.text}\n"
+            context += f"[{one.n}] {one.title}\n> {one.text}"
             stored.append(replace(one, prompt_end=len(context)))
+            context += "\n"
         return done(FoundPassages(f"{context}\n", dump_passages(stored), len(stored)))
 
     def grammar(self, found: FoundPassages) -> Grammar | None:
         return None
 
-    def check(self, answer: str, found: FoundPassages) -> Future:
-        kept = [StoredCitation(int(n), True, 0, 0) for n in re.findall(r"\[(\d)\]", answer)]
-        return done(
-            self.checks.popleft() if self.checks else CheckedAnswer(answer, dump_citations(kept))
-        )
+    def begin_check(self, found, question, *, earlier, model) -> FakeCheck:
+        return FakeCheck(lambda text: self.checks.popleft() if self.checks else _supported(text))
+
+    def contexts(self, given: Sequence[FoundPassages]) -> list[str]:
+        return shared_contexts(given)
+
+
+def _supported(answer: str) -> CheckedAnswer:
+    kept = [StoredCitation(int(n), True, 0, 0) for n in re.findall(r"\[(\d)\]", answer)]
+    return CheckedAnswer(answer, dump_citations(kept))

@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import wait
+from dataclasses import replace
 
 import pytest
 
@@ -131,18 +132,77 @@ def test_a_follow_up_is_searched_for_together_with_what_it_refers_to():
     assert query_of("@docs", []) == "@docs"
 
 
-def test_citations_are_checked_against_the_passages(library, folder):
+def check(library, found, *pieces, small=False):
+    """The check of an answer in pieces, each fed when the one before was checked; what each showed."""
+    model = replace(MODEL, parameters=135_000_000 if small else 7_000_000_000)
+    running = library.begin_check(found, "How high is the lighthouse?", earlier=(), model=model)
+    shown = []
+    for piece in pieces:
+        running.feed(piece)
+        library.refresh().result()  # behind the check, on its thread
+        shown.append(running.take())
+    running.finish()
+    running.wait(60)
+    assert running.done
+    return running.result, [*shown, running.take()]
+
+
+def test_citations_are_checked_sentence_by_sentence_while_the_answer_arrives(library, folder):
     fill(library, "papers", folder)
     found = find(library, "How high is the lighthouse of Velmora?", "papers")
     by_file = {one.file.rpartition("/")[2]: one for one in load_passages(found.passages)}
     harbour, bridge = by_file["harbour.md"], by_file["bridge.md"]
-    right = f"The lighthouse of Velmora is 43 metres high. [{harbour.n}]"
-    checked = library.check(f"{right} It is made of gold bricks. [{bridge.n}]", found).result()
-    assert checked.text == f"{right} It is made of gold bricks. [unsupported]"
+    sentence = "The lighthouse of Velmora is 43 metres high."
+    checked, shown = check(
+        library, found, f"{sentence} [{bridge.n}", f"][{harbour.n}] It is made", " of gold bricks."
+    )
+    assert shown[0] == sentence  # a citation is shown when it was checked
+    assert shown[1] == f" [unsupported][{harbour.n}] It is made"
+    assert "".join(shown) == checked.text
+    assert checked.text == f"{sentence} [unsupported][{harbour.n}] It is made of gold bricks."
     (kept,) = [one for one in load_citations(checked.citations) if one.supported]
     words = HARBOUR.encode()[kept.start : kept.end].decode()
-    assert (kept.n, words) == (harbour.n, "The lighthouse of Velmora is 43 metres high.")
+    assert (kept.n, words) == (harbour.n, sentence)
     assert StoredCitation(bridge.n, False, 0, 0) in load_citations(checked.citations)
+
+
+def test_of_a_small_model_only_supported_sentences_are_shown_else_the_closest_ones(library, folder):
+    fill(library, "papers", folder)
+    found = find(library, "How high is the lighthouse of Velmora?", "papers")
+    right = "The lighthouse of Velmora is 43 metres high."
+    checked, _ = check(library, found, f"It is made of gold bricks. {right}", small=True)
+    assert checked.text.startswith(right)
+    assert "gold" not in checked.text
+    checked, _ = check(library, found, "It is made of gold bricks.", small=True)
+    assert "gold" not in checked.text
+    assert right in checked.text
+    assert any(one.supported for one in load_citations(checked.citations))
+
+
+def test_a_check_that_the_library_does_not_finish_ends_without_a_result(library, folder):
+    fill(library, "papers", folder)
+    found = find(library, "How high is the lighthouse of Velmora?", "papers")
+    running = library.begin_check(found, "x", earlier=(), model=None)
+    library.close()
+    running.feed("text")
+    assert running.done
+    assert running.result is None
+
+
+def test_a_passage_that_an_earlier_message_has_is_referred_to(library, tmp_path):
+    long = "The lighthouse of Velmora is 43 metres high. " + "Its keeper lights the lamp. " * 12
+    (tmp_path / "tower.md").write_text(f"{long}\n")
+    fill(library, "papers", tmp_path / "tower.md")
+    first = find(library, "How high is the lighthouse of Velmora?", "papers")
+    second = find(library, "Who lights the lamp?", "papers")
+    contexts = library.contexts([first, second])
+    assert contexts[0] == first.context
+    assert (
+        "[1] tower.md, quoted above:\n> The lighthouse of Velmora is 43 metres high." in contexts[1]
+    )
+    assert len(contexts[1]) < len(second.context) - 200
+    assert contexts[1].endswith("\n\nQuestion: ")
+    assert library.contexts([second]) == [second.context]
 
 
 def test_a_citation_opens_its_passage_in_the_document(library, folder):
