@@ -252,3 +252,4 @@ class PlainChat:
         notice = self.session.take_notice()
         if notice is not None:
             self.say(f"Note: {safe_text(notice)}")
+        self.sources.say_news()

@@ -64,6 +64,9 @@ class FakeSources:
         found: the passages of the next searches, in order; without any nothing is found.
         checks: results of the next checks; an answer beyond them is left as it is.
         adding: (name, paths, future) of each call of `add`.
+        options: the exclusions and attributes of the last call of `add`.
+        watching: by name, what is called with the reports of a watched collection.
+        updates: reports of the next calls of `update`.
         searched: (names, question) of each search.
         opened: the passages that were opened, with the cited span.
     """
@@ -74,6 +77,9 @@ class FakeSources:
         self.found: deque[Sequence[StoredPassage]] = deque()
         self.checks: deque[CheckedAnswer] = deque()
         self.adding: list[tuple[str, tuple[str, ...], Future]] = []
+        self.options: tuple[tuple[str, ...], dict] = ((), {})
+        self.watching: dict[str, Callable] = {}
+        self.updates: deque[Report] = deque()
         self.searched: list[tuple[tuple[str, ...], str]] = []
         self.opened: list[tuple[StoredPassage, tuple[int, int] | None]] = []
         self.job: IndexJob | None = None
@@ -109,7 +115,8 @@ class FakeSources:
         self.collections = (*(self.collections or ()), CollectionView(name, 0, 0, 0))
         return done()
 
-    def add(self, name: str, paths: Sequence[str]) -> Future:
+    def add(self, name: str, paths: Sequence[str], *, exclude=(), attributes=None) -> Future:
+        self.options = tuple(exclude), dict(attributes or {})
         future: Future = Future()
         self.adding.append((name, tuple(paths), future))
         self.progress(IndexJob(name, "adding"))
@@ -119,6 +126,28 @@ class FakeSources:
         if path is None:
             self.collections = tuple(one for one in self.collections or () if one.name != name)
         return done(3)
+
+    def update(self, name: str) -> Future:
+        return done(self.updates.popleft() if self.updates else Report())
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        return tuple(sorted(self.watching))
+
+    def watch(self, name: str, on_report: Callable) -> Future:
+        if name in self.watching:
+            return failed(f"{name} is watched already.")
+        self.watching[name] = on_report
+        return done()
+
+    def unwatch(self, name: str) -> bool:
+        on_report = self.watching.pop(name, None)
+        if on_report is not None:
+            on_report(None, "")
+        return on_report is not None
+
+    def count(self, attachment) -> Future:
+        return done(next(one.documents for one in self.collections if one.name == attachment.name))
 
     def fetch_model(self) -> Future:
         self.has_model = self.fetched = True

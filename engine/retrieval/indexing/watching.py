@@ -17,15 +17,14 @@ _WAKE_MS = 1000
 def watch_changes(sources: Sequence[Source], stop: threading.Event) -> Iterator[frozenset[str]]:
     """Absolute paths that were changed, in groups, until `stop` is set.
 
-    An empty group is given once at the beginning, when changes are noticed from then on, and about every
-    second without changes, so that the caller can do what it had to put off.
+    An empty group is given about every second without changes, so that the caller can do what it had to put
+    off. With the first group, whatever it holds, everything that changes from then on is noticed.
 
     Args:
         sources: where to look; folders that do not exist are left out.
         stop: ends the iteration within a second.
     """
     folders = sorted({watched_folder(one.pattern) for one in sources})
-    yield frozenset()
     for changes in watchfiles.watch(
         *folders,
         watch_filter=None,  # the sources decide which files count

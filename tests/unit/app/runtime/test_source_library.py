@@ -1,12 +1,21 @@
 """`SourceLibrary` over real collections and the real embedding model."""
 
 import json
+import queue
+import threading
 from concurrent.futures import wait
 from dataclasses import replace
 
 import pytest
 
-from app.runtime.source_library import NOT_FOUND, SourceLibrary, build_added, query_of
+from app.runtime.attachment import Attachment
+from app.runtime.source_library import (
+    NOT_FOUND,
+    SourceLibrary,
+    build_added,
+    build_updated,
+    query_of,
+)
 from app.runtime.stored_passages import StoredCitation, load_citations, load_passages
 from engine.api.errors import EngineUnavailable, InvalidRequest, ModelNotFound
 from engine.embedding.embedder import Embedder
@@ -273,6 +282,71 @@ def test_without_the_embedding_model_the_sentence_says_how_to_install_it(tmp_pat
     assert fetched == [None]
     library.close()
     embedder.close()
+
+
+def test_attributes_and_exclusions_of_what_is_added_and_conditions_of_what_is_searched(
+    library, folder
+):
+    library.create("papers").result()
+    add = library.add("papers", [str(folder)], exclude=["harbour*"], attributes={"year": 1904})
+    assert add.result().added == 1
+    assert [one.attributes for one in library.documents("papers").result()] == ["year=1904"]
+    library.add("papers", [str(folder / "harbour.md")], attributes={"year": 1871}).result()
+    both = find(library, "the lighthouse of Velmora", "papers")
+    early = find(library, "the lighthouse of Velmora", "papers year<1900")
+    assert (both.count, early.count) == (2, 1)
+    assert load_passages(early.passages)[0].collection == "papers"
+    assert library.count(Attachment.of("papers year<1900")).result() == 1
+    assert library.count(Attachment.of(f"papers file={folder / 'bridge.md'}")).result() == 1
+    with pytest.raises(InvalidRequest, match="'year' is no condition"):
+        library.count(Attachment("papers", ("year",))).result()
+
+
+def test_a_watched_collection_reads_what_changes_until_that_is_ended(library, folder):
+    fill(library, "papers", folder)
+    told = queue.Queue()
+    library.watch("papers", lambda report, reason: told.put((report, reason))).result()
+    assert library.watched == ("papers",)
+    with pytest.raises(InvalidRequest, match="papers is watched already"):
+        library.watch("papers", print).result()
+    (folder / "mill.md").write_text("The mill of Tarn grinds barley.\n")
+    report, _ = told.get(timeout=60)
+    assert report.added == 1
+    assert find(library, "What does the mill of Tarn grind?", "papers").count
+    assert library.unwatch("papers")
+    assert not library.unwatch("papers")
+    assert told.get(timeout=60) == (None, "")
+    assert library.watched == ()
+
+
+def test_what_cannot_be_watched_is_a_sentence_and_a_collection_that_goes_ends_it(library, folder):
+    library.create("papers").result()
+    with pytest.raises(InvalidRequest, match="papers is empty"):
+        library.watch("papers", print).result()
+    library.add("papers", [str(folder)]).result()
+    told = queue.Queue()
+    library.watch("papers", lambda report, reason: told.put(report)).result()
+    library.remove("papers").result()
+    assert told.get(timeout=60) is None
+    assert library.watched == ()
+
+
+def test_closing_ends_watching(library, folder):
+    fill(library, "papers", folder)
+    told = queue.Queue()
+    library.watch("papers", lambda report, reason: told.put((report, reason))).result()
+    library.close()
+    assert told.get_nowait() == (None, "")
+    assert all("pravaha-watch" not in one.name for one in threading.enumerate())
+
+
+def test_an_update_reads_what_has_changed(library, folder):
+    fill(library, "papers", folder)
+    (folder / "bridge.md").unlink()
+    (folder / "harbour.md").write_text("The harbour is closed.\n")
+    report = library.update("papers").result()
+    assert build_updated("papers", report) == "papers: 1 changed, 1 gone."
+    assert build_updated("papers", library.update("papers").result()) == "papers is up to date."
 
 
 def test_after_closing_every_call_fails_with_a_sentence(library):
