@@ -75,7 +75,8 @@ def read_sources(argument: str) -> SourcesCall:
     action, *rest = words
     if action not in get_args(Action):
         raise InvalidRequest(USAGE)
-    exclude, attributes = [], []
+    exclude: list[str] = []
+    attributes: list[str] = []
     if action == "add":
         exclude, rest = _option("--exclude", rest)
         attributes, rest = _option("--attribute", rest)

@@ -19,8 +19,11 @@ _NAME_CELLS = 24
 _GAUGE_CELLS = 20
 _DOING = {"adding": "adding to", "refreshing": "refreshing", "removing": "removing from"}
 _NONE_YET = (
-    "No collections yet: /sources create NAME makes one, /sources add NAME PATH fills it.",
-    "Attached to a branch (@NAME in a message), it is what answers are taken from.",
+    "No collections yet. Answers can be taken from your own documents:",
+    "",
+    "  /sources create notes         makes a collection",
+    "  /sources add notes FOLDER     fills it while you go on",
+    "  @notes and a question         is answered from it, with citations that open",
 )
 
 Prefix = Literal["cached", "partly", "not cached", ""]
