@@ -24,7 +24,8 @@ from engine.retrieval.indexing.batches import Batch, Piece, pieces_of
 from engine.retrieval.indexing.collection_writer import CollectionWriter
 from engine.retrieval.indexing.preparing import Parser, Prepared, prepare_files
 from engine.retrieval.indexing.report import AddReport, Cancelled, Failure, IndexProgress, Progress
-from engine.retrieval.indexing.walking import FoundFile
+from engine.retrieval.indexing.walking import FoundFile, stored_path
+from engine.retrieval.store.new_document import NewDocument
 from engine.retrieval.store.records import DocumentRecord
 
 PARSER_PROCESSES = min(4, os.cpu_count() or 1)
@@ -122,14 +123,20 @@ class IndexRun:
         return self._report
 
     def _named(self, files: Sequence[FoundFile]) -> list[FoundFile]:
-        """The files whose name can be stored; others are reported, but not listed afterwards."""
+        """The files whose name can be stored; others are listed as unreadable, with a printable name."""
         named = []
+        reason = "Its name is not valid UTF-8."
         for one in files:
-            printable = one.path.encode("utf-8", "backslashreplace").decode()
-            if printable == one.path:
+            path = stored_path(one.path)
+            if path == one.path:
                 named.append(one)
-            else:
-                self._fail(printable, "Its name is not valid UTF-8.")
+                continue
+            self._fail(path, reason)
+            if path not in self._known:
+                attributes = dict(one.source.attributes)
+                self._writer.add_failed(
+                    NewDocument(path, "", one.size, one.mtime_ns, reason, attributes=attributes)
+                )
         return named
 
     def _index(self, files: Sequence[FoundFile]) -> None:
