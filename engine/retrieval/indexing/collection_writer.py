@@ -26,6 +26,7 @@ from engine.retrieval.store.new_document import NewDocument
 from engine.retrieval.store.records import CollectionRecord
 from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import StoreWriter
+from engine.retrieval.store.stored_texts import StoredTexts
 from engine.retrieval.vectors.vector_file import VectorFile
 
 MAX_DEAD_SHARE = 0.25
@@ -110,21 +111,16 @@ class CollectionWriter:
             self._document_id = None
 
     def add_failed(self, document: NewDocument) -> None:
-        """Record a file that cannot be read, in place of the document of its path."""
+        """Record a file that cannot be read, in place of the document of its path.
+
+        What `add` has stored of it, with `more`, is deleted.
+        """
+        self._document_id = None
         self.rows.add_failed(self.record.id, document)
 
-    def stored_slots(self, document: NewDocument, chunks: Sequence[Chunk]) -> dict[int, int]:
-        """Slots of the chunks whose very text is stored for a former version or a copy of the file.
-
-        Returns:
-            Slots by the index of the chunk.
-        """
-        texts: Mapping[str, int] = self.rows.stored_texts(
-            self.record.id, document.path, document.content_hash
-        )
-        if not texts:
-            return {}
-        return {at: texts[one.text] for at, one in enumerate(chunks) if one.text in texts}
+    def stored_texts(self, document: NewDocument) -> StoredTexts | None:
+        """The texts whose vectors are stored for a former version or a copy of the file; None if none are."""
+        return self.rows.stored_texts(self.record.id, document.path, document.content_hash)
 
     def read_vectors(self, slots: Sequence[int]) -> NDArray[np.float32]:
         """Stored vectors: [slots, dimensions]."""

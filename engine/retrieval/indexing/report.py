@@ -68,7 +68,7 @@ class IndexProgress:
     Attributes:
         files_done: files that are stored, unchanged or failed.
         files: all files of the run.
-        bytes_done: size of the former.
+        bytes_done: size of the former, and of what is stored of a document that is not complete.
         bytes: size of the latter.
         chunks: chunks stored so far.
         failed: files that could not be read so far.

@@ -87,6 +87,8 @@ def examine(store: Store, name: str, model: str) -> DoctorReport:
 
 
 def _is_outdated(document: DocumentRecord) -> bool:
+    if not document.content_hash:  # it was refused without reading it
+        return False
     try:
         return content_hash(document.path) != document.content_hash
     except OSError:

@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 
 import orjson
@@ -25,6 +26,7 @@ from engine.retrieval.store.new_document import NewDocument
 from engine.retrieval.store.records import Source
 from engine.retrieval.store.scripts import has_unspaced
 from engine.retrieval.store.store import DATABASE
+from engine.retrieval.store.stored_texts import StoredTexts
 from engine.retrieval.store.word_index import (
     check_indexes,
     create_indexes,
@@ -149,8 +151,8 @@ class StoreWriter:
         self._begin()
         self._delete("collection_id = ? AND status = 'stale'", (collection_id,))
 
-    def stored_texts(self, collection_id: int, path: str, content_hash: str) -> dict[str, int]:
-        """Texts whose vectors are stored for a former version of a file, or for a copy of it: their slots."""
+    def stored_texts(self, collection_id: int, path: str, content_hash: str) -> StoredTexts | None:
+        """Texts whose vectors are stored for a former version of a file, or for a copy of it."""
         select = (
             "SELECT first_chunk, first_slot, chunks FROM document WHERE collection_id = ? "
             "AND status IN ('ready', 'stale') AND chunks > 0 AND "
@@ -160,14 +162,16 @@ class StoreWriter:
             f"{select} path = ? UNION {select} content_hash = ?",
             (collection_id, path, collection_id, content_hash),
         ).fetchall()
-        texts: dict[str, int] = {}
-        for first_chunk, first_slot, count in ranges:
-            rows = self._connection.execute(
-                "SELECT text, id + ? FROM chunk WHERE id >= ? AND id < ?",
+        if not ranges:
+            return None
+        rows = (
+            self._connection.execute(
+                "SELECT text, id, id + ? FROM chunk WHERE id >= ? AND id < ?",
                 (first_slot - first_chunk, first_chunk, first_chunk + count),
             )
-            texts.update(rows)
-        return texts
+            for first_chunk, first_slot, count in ranges
+        )
+        return StoredTexts(self._connection, chain.from_iterable(rows))
 
     def begin_document(self, collection_id: int, document: NewDocument, *, first_slot: int) -> int:
         """Store a document without chunks, which is not found before `finish_document`; returns its id."""

@@ -287,9 +287,11 @@ class VectorFile:
 
     def _map_file(self) -> NDArray[np.uint8]:
         """Map the whole file as it is now. Arrays keep their map alive, so old ones stay valid."""
+        # Before mapping: rows that another process appends in between are not in the map.
+        rows = os.pread(self._descriptor, 8, ROWS_OFFSET)
         mapped = mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ)
         array = np.frombuffer(mapped, np.uint8)
-        end = self._offset(int.from_bytes(array[_ROWS_FIELD].tobytes(), "little"))
+        end = self._offset(int.from_bytes(rows, "little"))
         if end > len(array):
             raise DamagedVectors(
                 f"The vector file {self.path} has {len(array)} bytes, but its rows need {end}."

@@ -139,6 +139,7 @@ def test_a_file_that_became_unreadable_is_found_no_more(collection, folder):
 def test_a_failed_file_is_tried_again_by_add_only(library, tmp_path):
     class Refusing:
         calls = 0
+        longest = 1 << 20
 
         def parse(self, path):
             from engine.retrieval.api.errors import Unreadable
@@ -430,6 +431,8 @@ def test_a_cancelled_run_does_not_wait_for_a_slow_parser(library, folder):
     release, entered = threading.Event(), threading.Event()
 
     class Slow:
+        longest = 1 << 20
+
         def parse(self, path):
             entered.set()
             release.wait()

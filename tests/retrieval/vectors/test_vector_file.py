@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import mmap
 import os
 import subprocess
 import sys
@@ -294,3 +295,20 @@ def test_a_file_that_nobody_uses_any_more_is_closed(tmp_path):
     del file
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
+
+
+def test_rows_that_are_appended_while_the_file_is_mapped_are_no_damage(tmp_path, monkeypatch):
+    vectors = unit_vectors(3, 24)
+    writer = VectorFile.create(tmp_path / "v", 24)
+    writer.append(vectors[:1])
+    map_file = mmap.mmap
+
+    def append_after_mapping(*arguments, **options):
+        mapped = map_file(*arguments, **options)
+        monkeypatch.undo()
+        writer.append(vectors[1:])
+        return mapped
+
+    monkeypatch.setattr(mmap, "mmap", append_after_mapping)
+    with VectorFile.open(tmp_path / "v") as file, writer:
+        assert len(file.read(np.arange(3))) == 3
