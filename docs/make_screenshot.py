@@ -8,6 +8,7 @@ The figures in the pictures are measured on this machine: run it while nothing e
 import argparse
 import asyncio
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -65,29 +66,33 @@ CLUB = {
 
 ## Opening hours
 
-In summer the boathouse opens at 6:30 in the morning and closes at nightfall. In winter it opens at 9:00 on
-Saturdays and Sundays only. The key for other hours hangs in the clubhouse, behind the tide table.
+In summer the boathouse opens at 6:30 in the morning and closes at nightfall. In
+winter it opens at 9:00 on Saturdays and Sundays only. The key for other hours hangs
+in the clubhouse, behind the tide table.
 
 ## Boats
 
-Every boat is washed with fresh water after use and is entered in the logbook with the names of its crew. The
-green skiff may be taken out by members who have passed the sea test. The sailing dinghies are booked ahead.
+Every boat is washed with fresh water after use and is entered in the logbook with
+the names of its crew. The green skiff may be taken out by members who have passed
+the sea test. The sailing dinghies are booked ahead.
 """,
     "safety.md": """# Safety on the water
 
-Life jackets are worn by everybody under sixteen, and by everybody when the water is colder than 12 degrees.
-Nobody goes out alone after dark. If the red flag flies at the pier, all boats stay ashore.
+Life jackets are worn by everybody under sixteen, and by everybody when the water is
+colder than 12 degrees. Nobody goes out alone after dark. If the red flag flies at
+the pier, all boats stay ashore.
 
 ## Emergencies
 
-The radio at the pier is tuned to channel 16. Whoever sees an accident calls the harbour master first, then
-the club.
+The radio at the pier is tuned to channel 16. Whoever sees an accident calls the
+harbour master first, then the club.
 """,
     "seasons.md": """# The year of the club
 
-The season begins with the cleaning of the slipway on the last Saturday of March. The regatta takes place on
-the second weekend of July; its course leads around the lighthouse and back. In October the boats are lifted
-out of the water, and the engine of the tender is serviced.
+The season begins with the cleaning of the slipway on the last Saturday of March.
+The regatta takes place on the second weekend of July; its course leads around the
+lighthouse and back. In October the boats are lifted out of the water, and the
+engine of the tender is serviced.
 """,
 }
 """The documents that are asked."""
@@ -180,13 +185,13 @@ async def narrow(screen: DrivenScreen) -> None:
 
 def write_files(folder: Path, texts: Mapping[str, str]) -> None:
     """Files by their names."""
+    folder.mkdir(exist_ok=True)
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
 
 
 def write_shop(project: Path) -> None:
     """The project that the agents review."""
-    project.mkdir()
     write_files(project, {"app.py": SHOP, "test_app.py": "def test_x():\n    assert True\n"})
 
 
@@ -202,26 +207,28 @@ async def agents(screen: DrivenScreen) -> None:
         await screen.gone("waits for your approval")
 
 
-async def sources(screen: DrivenScreen) -> None:
-    """An answer from documents, whose citation is open."""
+async def cited(screen: DrivenScreen) -> None:
+    """Answers from documents, with their citations."""
     await screen.begin("/new")
     await screen.begin("/sources create club")
     await screen.shows("club is empty")
-    with tempfile.TemporaryDirectory() as folder:
-        write_files(Path(folder), CLUB)
+    folder = Path(tempfile.gettempdir(), "boat-club")
+    write_files(folder, CLUB)
+    try:
         await screen.begin(f"/sources add club {folder} --attribute year=2026")
         await screen.shows("3 documents added to club")
-        await screen.ask("@club When does the boathouse open in summer?")
-        await screen.ask("Who wears life jackets?")
-        await screen.press("shift+tab", "C")
-        await screen.shows("1 of 1")
-        await screen.gone("3 documents added to club")
+    finally:
+        shutil.rmtree(folder)
+    await screen.ask("@club When does the boathouse open in summer?")
+    await screen.ask("Which channel is the radio at the pier tuned to?")
+    await screen.press("shift+tab")
+    await screen.gone("3 documents added to club")
 
 
-async def passages(screen: DrivenScreen) -> None:
-    """The sources pane with the passages of that answer."""
+async def sources(screen: DrivenScreen) -> None:
+    """The sources pane with the passages of the last answer."""
     await screen.press("f6", "enter")
-    await screen.shows("Passages of the last answer")
+    await screen.shows("Passages of the last answer", "seasons.md  year=2026")
 
 
 # In this order: each goes on with the conversation of the one before.
@@ -238,8 +245,8 @@ SCENES = {
     "agents": Scene(
         (110, 26), "Agents that review a project, and a call that waits for approval", agents
     ),
-    "sources": Scene((110, 30), "An answer from documents, and the passage that it cites", sources),
-    "passages": Scene((118, 26), "Collections, and the passages of an answer", passages),
+    "cited": Scene((110, 28), "Answers from documents, with citations that open", cited),
+    "sources": Scene((118, 24), "Collections, and the passages of the last answer", sources),
     "narrow": Scene((80, 24), "The chat on a terminal of 80 columns and 24 rows", narrow),
 }
 
