@@ -17,9 +17,10 @@ import orjson
 
 from engine.api.errors import InvalidRequest
 from engine.files.file_lock import try_hold
+from engine.files.sqlite_file import BUSY_MS
 from engine.retrieval.api.chunk import Chunk
 from engine.retrieval.api.passage import AttributeValue
-from engine.retrieval.store.database import BUSY_MS, open_for_writing
+from engine.retrieval.store.database import open_for_writing
 from engine.retrieval.store.errors import LibraryBusy, store_errors
 from engine.retrieval.store.filters import FILE_KEY, attribute_kind
 from engine.retrieval.store.new_document import NewDocument
