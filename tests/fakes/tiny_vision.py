@@ -40,6 +40,7 @@ _TOWER: dict[str, Any] = {
     "patch_size": 8,
     "initializer_range": 0.3,
 }
+_MROPE = {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 1e4}
 _HALF: dict[str, Any] = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
 _CONTROLS: dict[str, list[str]] = {
     "llava": ["<image>"],
@@ -106,7 +107,9 @@ def tiny_vision(directory: Path, name: str, *, seed: int = 0) -> SeeingModel:
 
 def _tokenizer(name: str) -> PreTrainedTokenizerFast:
     encoder = tiny_encoder()
-    encoder.add_tokens([AddedToken(text, special=True, normalized=False) for text in _CONTROLS[name]])
+    encoder.add_tokens(
+        [AddedToken(text, special=True, normalized=False) for text in _CONTROLS[name]]
+    )
     extra = {}
     if name == "internvl":
         extra = {
@@ -148,7 +151,11 @@ def _config(name: str, tokenizer: Any) -> Any:
                 video_token_id=tokenizer.convert_tokens_to_ids("<video>"),
                 vision_feature_layer=-1,
                 vision_feature_select_strategy="full",
-                image_grid_pinpoints=[[_SIZE, 2 * _SIZE], [2 * _SIZE, _SIZE], [2 * _SIZE, 2 * _SIZE]],
+                image_grid_pinpoints=[
+                    [_SIZE, 2 * _SIZE],
+                    [2 * _SIZE, _SIZE],
+                    [2 * _SIZE, 2 * _SIZE],
+                ],
             )
         case "idefics3":
             return transformers.Idefics3Config(
@@ -179,8 +186,7 @@ def _config(name: str, tokenizer: Any) -> Any:
             )
         case "qwen2_vl":
             return transformers.Qwen2VLConfig(
-                text_config=_TEXT
-                | {"rope_parameters": {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 1e4}},
+                text_config=_TEXT | {"rope_parameters": _MROPE},
                 vision_config={
                     "depth": 2,
                     "embed_dim": 32,
@@ -245,7 +251,9 @@ def _processor(name: str, tokenizer: Any) -> Any:
             )
         case "llava_onevision":
             grid = [[_SIZE, 2 * _SIZE], [2 * _SIZE, _SIZE], [2 * _SIZE, 2 * _SIZE]]
-            images = LlavaOnevisionImageProcessorPil(size=square, image_grid_pinpoints=grid, **_HALF)
+            images = LlavaOnevisionImageProcessorPil(
+                size=square, image_grid_pinpoints=grid, **_HALF
+            )
             kind = type("P", (_WithoutVideo, transformers.LlavaOnevisionProcessor), {})
             kind.__name__ = "LlavaOnevisionProcessor"
             return kind(
@@ -270,7 +278,10 @@ def _processor(name: str, tokenizer: Any) -> Any:
             return kind(images, tokenizer, None, image_seq_length=4, **template)
         case "gemma3":
             return transformers.Gemma3Processor(
-                Gemma3ImageProcessorPil(size=square, **_HALF), tokenizer, image_seq_length=4, **template
+                Gemma3ImageProcessorPil(size=square, **_HALF),
+                tokenizer,
+                image_seq_length=4,
+                **template,
             )
         case "qwen2_vl":
             images = Qwen2VLImageProcessorPil(

@@ -31,7 +31,9 @@ def decode_image(image: Image) -> Any:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about sizes, which are checked here, and about profiles
+            warnings.simplefilter(
+                "ignore"
+            )  # about sizes, which are checked here, and about profiles
             opened = PilImage.open(io.BytesIO(image.data), formats=[_FORMATS[image.media_type]])
             _check_size(*opened.size)
             turned = ImageOps.exif_transpose(opened)

@@ -69,9 +69,7 @@ class ImageFeatures:
         self.computed = 0
         """Number of runs of the vision tower."""
 
-    def embed(
-        self, model: Any, ids: torch.Tensor, runs: Sequence[ImageRun]
-    ) -> torch.Tensor:
+    def embed(self, model: Any, ids: torch.Tensor, runs: Sequence[ImageRun]) -> torch.Tensor:
         """[1, T, hidden size]: the embeddings of a step's tokens [1, T], images included.
 
         Raises:

@@ -6,6 +6,7 @@ for any model size and needs no code per architecture.
 """
 
 import copy
+
 import torch
 from transformers import PreTrainedConfig
 
@@ -55,11 +56,15 @@ def probe(config: PreTrainedConfig) -> tuple[tuple[KvLayer, ...], int]:
     token = torch.zeros(1, 1, dtype=torch.long, device="meta")
     try:
         with torch.device("meta"), torch.no_grad():
-            model = auto_class(config).from_config(
-                config,
-                attn_implementation=attention_setting(config, IMPLEMENTATION),
-                dtype=torch.float32,
-            ).eval()
+            model = (
+                auto_class(config)
+                .from_config(
+                    config,
+                    attn_implementation=attention_setting(config, IMPLEMENTATION),
+                    dtype=torch.float32,
+                )
+                .eval()
+            )
             model(input_ids=token, position_ids=token, use_cache=False, paged_step=recorder)
     except Exception as error:  # any of transformers' model classes may raise anything here
         raise _refused(config, first_line(error)) from error
