@@ -3,7 +3,8 @@
 The template is rendered twice, once with the messages and once with placeholders as contents. The second
 rendering gives the scaffolding between the contents. The first must equal that scaffolding with each
 content, unchanged or stripped (`| trim`), in place of its placeholder. Otherwise the template rewrites
-contents (Qwen3 removes earlier reasoning) and there is no layout. What the template writes for an image is scaffolding.
+contents (Qwen3 removes earlier reasoning) and there is no layout. What the template writes for an image is
+scaffolding.
 """
 
 import re

@@ -102,8 +102,9 @@ class ChatTemplate:
 
     @cached_property
     def reads_parts(self) -> bool:
-        """Whether the template renders texts only as parts of a content, as those of many models that
-        see images do, which iterate over the parts.
+        """Whether the template renders texts only as parts of a content.
+
+        Those of many models that see images iterate over the parts.
         """
         return not self._renders(_PROBE) and self._renders([{"type": "text", "text": _PROBE}])
 

@@ -164,13 +164,15 @@ class ToyClient:
         at: int = -1,
         cached: int = 0,
         drafted: Collection[int] = (),
+        special: bool = False,
     ) -> tuple[int, ...]:
         """Deliver text for a submitted request (the last by default); returns its token ids.
 
-        `drafted` are the indices of the tokens that are accepted draft tokens.
+        `drafted` are the indices of the tokens that are accepted draft tokens; with `special`, control
+        tokens of the text are such tokens.
         """
         request = self.requests[at]
-        ids = (*self.tokenizer.encode(text), *((EOS,) if eos else ()))
+        ids = (*self.tokenizer.encode(text, special=special), *((EOS,) if eos else ()))
         finish = FinishReason.STOP if eos else finish
         wants = request.sampling.logprobs is not None
         self._mail[request.request_id].append(

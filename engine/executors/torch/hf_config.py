@@ -52,10 +52,8 @@ def check_config(config: PreTrainedConfig, *, source: str) -> None:
         ModelError: the model is not a causal language model with an attention that can be replaced.
     """
     described = f"{source} describes a {config.model_type!r} model"
-    model_class = causal_class(config)
-    if sees_images(config):
-        model_class = image_class(config)
-    elif model_class is None:
+    model_class = image_class(config) if sees_images(config) else causal_class(config)
+    if model_class is None:
         refusal = image_refusal(config)
         if refusal is not None:
             raise ModelError(f"{described}, which is not supported: {refusal}.")
@@ -138,6 +136,7 @@ def image_refusal(config: PreTrainedConfig) -> str | None:
 def text_key(config: PreTrainedConfig) -> str | None:
     """The name of the part of a configuration that describes the language model; None without one."""
     text = config.get_text_config()
+    name: str
     for name in config.sub_configs:
         if getattr(config, name, None) is text:
             return name

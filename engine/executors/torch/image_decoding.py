@@ -21,7 +21,9 @@ _FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image
 
 
 def decode_image(image: Image) -> Any:
-    """The picture as an RGB `PIL.Image.Image`, turned as its EXIF data says; of an animation, the first frame.
+    """The picture as an RGB `PIL.Image.Image`, turned as its EXIF data says.
+
+    Of an animation, the first frame.
 
     Raises:
         InvalidRequest: it is damaged or too large.
