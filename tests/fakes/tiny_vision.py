@@ -49,7 +49,7 @@ _CONTROLS: dict[str, list[str]] = {
     + [f"<row_{row}_col_{column}>" for row in (1, 2) for column in (1, 2)],
     "internvl": ["<image>", "<img>", "</img>", "<video>"],
     "gemma3": ["<image>", "<start_of_image>", "<end_of_image>"],
-    "qwen2_vl": ["<image>", "<video>", "<|vision_start|>", "<|vision_end|>"],
+    "qwen2_vl": ["<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>"],
 }
 
 
@@ -61,10 +61,14 @@ class SeeingModel:
     model: Any
     processor: Any
 
+    def inputs(self, text: str, images: list[Image]) -> Any:
+        """What transformers' processor passes to the model for a text with pictures."""
+        opened = [PilImage.open(io.BytesIO(image.data)).convert("RGB") for image in images]
+        return self.processor(images=opened or None, text=text, return_tensors="pt")
+
     def generate(self, text: str, images: list[Image], count: int) -> tuple[list[int], list[int]]:
         """The ids of transformers' processor for a text with pictures, and `generate`'s greedy tokens."""
-        opened = [PilImage.open(io.BytesIO(image.data)).convert("RGB") for image in images]
-        inputs = self.processor(images=opened or None, text=text, return_tensors="pt")
+        inputs = self.inputs(text, images)
         prompt = inputs["input_ids"][0].tolist()
         output = self.model.generate(
             **inputs,
@@ -134,7 +138,7 @@ def _tokenizer(name: str) -> PreTrainedTokenizerFast:
 
 
 def _config(name: str, tokenizer: Any) -> Any:
-    image = tokenizer.convert_tokens_to_ids("<image>")
+    image = tokenizer.convert_tokens_to_ids("<|image_pad|>" if name == "qwen2_vl" else "<image>")
     llama = CONFIG_MAPPING["llama"](**_TEXT)
     clip = transformers.CLIPVisionConfig(**_TOWER)
     siglip = transformers.SiglipVisionConfig(**_TOWER)
@@ -196,7 +200,7 @@ def _config(name: str, tokenizer: Any) -> Any:
                     "mlp_ratio": 2,
                 },
                 image_token_id=image,
-                video_token_id=tokenizer.convert_tokens_to_ids("<video>"),
+                video_token_id=tokenizer.convert_tokens_to_ids("<|video_pad|>"),
                 vision_start_token_id=tokenizer.convert_tokens_to_ids("<|vision_start|>"),
                 vision_end_token_id=tokenizer.convert_tokens_to_ids("<|vision_end|>"),
             )

@@ -6,6 +6,7 @@ So the loaded model computes a prompt with one image twice: in one pass with tra
 and with the paged attention in two chunks that cut the image in two.
 """
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -87,9 +88,17 @@ def _eager_logits(
     inputs = {
         name: on_device(value, device, model.dtype) for name, value in processed.inputs.items()
     }
+    ids = torch.from_numpy(tokens).to(device)[None]
+    # Which tokens are an image's is asked for by models that compute these differently.
+    taken = inspect.signature(model.forward).parameters
+    inputs |= {
+        name: (ids == model.config.image_token_id).long()
+        for name in ("token_type_ids", "mm_token_type_ids")
+        if name in taken
+    }
     with eager_attention(model):
         output = model(
-            input_ids=torch.from_numpy(tokens).to(device)[None],
+            input_ids=ids,
             use_cache=False,
             **inputs,
             **_last_logits(model, _AFTER),
