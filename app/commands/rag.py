@@ -55,10 +55,25 @@ def create(
     vectors: Annotated[
         Literal["f16", "int8", "f32"], typer.Option(help="How vectors are stored.")
     ] = "f16",
+    store: Annotated[
+        Literal["auto", "exact", "hnsw", "pgvector"],
+        typer.Option(
+            help="Where vectors are: in a file that is searched exactly (exact), with an HNSW index (hnsw), "
+            "with one from 500,000 chunks on if usearch is installed (auto), or in PostgreSQL (pgvector)."
+        ),
+    ] = "auto",
+    dsn_env: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VARIABLE",
+            help="For pgvector: the environment variable that has the URL of the database, "
+            "postgresql://user:password@host/database.",
+        ),
+    ] = None,
 ) -> None:
     """Create an empty collection."""
     with one_sentence_errors(), _library() as library:
-        library.create(name, vector_type=vectors)
+        library.create(name, vector_type=vectors, vector_store=store, dsn_env=dsn_env)
         print(f"Created {name}: add files to it with `pravaha rag add {name} PATH`.")
 
 
@@ -191,6 +206,7 @@ def list_collections(as_json: JsonOption = False) -> None:
                     "bytes": counts.bytes,
                     "model": record.model,
                     "vectors": record.vector_type,
+                    "store": record.vector_store,
                     "created": int(record.created),
                 }
                 for record, counts in rows

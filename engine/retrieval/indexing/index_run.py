@@ -123,6 +123,8 @@ class IndexRun:
             self._report.removed = len(vanished)
         self._writer.commit()
         self._report.purged = self._writer.purge()
+        if not self._report.cancelled:
+            self._writer.maintain()
         self._report.seconds = self._clock() - self._started
         return self._report
 

@@ -256,6 +256,7 @@ class Collection:
                     writer.rows.exclude_from_source(collection_id, source, wanted)
             writer.commit()
             writer.purge()
+            writer.maintain()
             self._store.forget_file(collection_id, wanted)
             return len(found)
 
