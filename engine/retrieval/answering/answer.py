@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.api.request import FinishReason
+from engine.retrieval.answering.hops import Round
 from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.verification import (
     CheckedSentence,
@@ -31,6 +32,7 @@ class Answer:
         sentences: the model's sentences, each with whether a source supports it.
         sources: what the model read, in the order of the prompt.
         passages: what was found, best first.
+        rounds: the searches; the first one, and those that added a passage (`hops`).
         evidence: the highest cosine between the question and a passage.
         finish_reason: why the model ended; None if it was not asked.
         prompt_tokens: length of the prompt.
@@ -49,6 +51,7 @@ class Answer:
     sentences: tuple[CheckedSentence, ...] = ()
     sources: tuple[Source, ...] = ()
     passages: tuple[Passage, ...] = ()
+    rounds: tuple[Round, ...] = ()
     evidence: float = 0.0
     finish_reason: FinishReason | None = None
     prompt_tokens: int = 0

@@ -23,6 +23,7 @@ from engine.retrieval.answering.closest_quotes import closest_quotes
 from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence, is_answerable
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
+from engine.retrieval.answering.hops import MAX_ROUNDS, Hops, chain_parts
 from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, answer_messages
 from engine.retrieval.answering.reranking import RERANKED, rerank_by_likelihood
 from engine.retrieval.answering.source import Source
@@ -72,6 +73,7 @@ class AnswerOptions:
         sections: whether sections are read in place of passages where they fit; None leaves that to the
             size of the model, since small ones answer worse from longer texts.
         rerank: whether the model orders the passages before it reads the best `k` (`reranking`).
+        rounds: searches one behind the other, from 1; more follow names that a passage introduces (`hops`).
     """
 
     k: int = DEFAULT_K
@@ -80,6 +82,7 @@ class AnswerOptions:
     min_evidence: float = MIN_EVIDENCE
     sections: bool | None = None
     rerank: bool = False
+    rounds: int = MAX_ROUNDS
 
 
 class Answerer:
@@ -130,11 +133,13 @@ class Answerer:
         model = self._model()
         if options.rerank:
             passages = self._reranked(query, passages)[: options.k]
-            found = replace(found, passages=tuple(passages))
+        hops = _followed(collection, query, passages, options)
+        passages = hops.passages[: max(options.k, len(hops.chain))]
+        found = replace(found, passages=tuple(passages), rounds=tuple(hops.rounds))
         sources, prompt = self._prompt(
             collection, question, in_cached_order(passages, previous), history, options, model
         )
-        judge = SupportJudge(sources, collection.embed)
+        judge = SupportJudge(sources, collection.embed, chain_parts(hops.chain, sources))
         stream = VerifyingStream(judge, one_paragraph=model.is_small, supported_only=model.is_small)
         run = _Run(stream, on_text)
         request_id = self._client.submit(Request(prompt, _sampling(options, len(sources))))
@@ -200,6 +205,16 @@ class Answerer:
                 "beside the question and the answer."
             )
         return sources, tuple(encoder.encode_chat(messages_of(sources)))
+
+
+def _followed(
+    collection: AskedCollection, query: str, passages: Sequence[Passage], options: AnswerOptions
+) -> Hops:
+    """The searches that follow the first one."""
+    hops = Hops(query, passages, collection.embed, rounds=options.rounds)
+    while (wanted := hops.next_search()) is not None:
+        hops.take(collection.search(wanted.query, k=options.k, where=options.where))
+    return hops
 
 
 def ask(

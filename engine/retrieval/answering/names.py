@@ -1,0 +1,67 @@
+"""The names in a text: words whose capital letter says that they stand for one person, thing or place.
+
+A capital letter says so where a sentence does not begin and where the language writes common nouns small.
+German does not, so callers ask `capitalises_nouns` first; scripts without capitals have none here. A word
+that begins a sentence may be a name or not: `Names.possible`.
+"""
+
+import re
+from dataclasses import dataclass
+
+from engine.retrieval.answering.sentences import sentences
+from engine.retrieval.answering.terms import folded, plain_words
+from engine.retrieval.search.query_terms import is_frequent
+
+_WORD = re.compile(r"[^\W_]+")
+_OPENS = re.compile(r"[:(\[\"“„«‘|]\W*\Z")
+_GERMAN = frozenset(
+    "der das und ist nicht mit ein eine einen einem einer dem des auf für von wird werden sind auch bei "
+    "oder als wenn kann durch über".split()
+)
+_GERMAN_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of a text, folded as by `terms.folded`.
+
+    Attributes:
+        certain: words that are names wherever they stand.
+        possible: capitalised words that begin a sentence, which names and other words do.
+    """
+
+    certain: frozenset[str]
+    possible: frozenset[str]
+
+
+def names_of(text: str) -> Names:
+    """The names of a text. Words of one letter and frequent words are none."""
+    certain: set[str] = set()
+    possible: set[str] = set()
+    for sentence in sentences(text):
+        words = list(_WORD.finditer(sentence))
+        for at, word in enumerate(words):
+            if not word[0][0].isupper() or len(word[0]) == 1 or is_frequent(word[0]):
+                continue
+            before = sentence[: word.start()]
+            opens = at == 0 or _OPENS.search(before) is not None
+            is_certain = not opens or _is_unusual(word[0])
+            (certain if is_certain else possible).add(folded(word[0]))
+    return Names(frozenset(certain), frozenset(possible - certain))
+
+
+def capitalises_nouns(text: str) -> bool:
+    """Whether a text is German, by its frequent words; capitals say nothing about names there."""
+    words = [word.lower() for word in _WORD.findall(text)]
+    german = sum(word in _GERMAN for word in words)
+    return german >= _GERMAN_SHARE * len(words) and len(_GERMAN & set(words)) > 1
+
+
+def folded_words(text: str) -> frozenset[str]:
+    """Every word of a text, as names are folded."""
+    return frozenset(map(folded, plain_words(text)))
+
+
+def _is_unusual(word: str) -> bool:
+    """Whether it is spelled as no ordinary word is: `B37`, `SQLite`, `NASA`."""
+    return any(one.isupper() or one.isdigit() for one in word[1:])
