@@ -15,7 +15,8 @@ from engine.retrieval.api.passage import Passage
 
 Outcome = Literal["answered", "unsupported", "not_found"]
 """`answered`: a passage supports at least one sentence. `unsupported`: none does; the closest passages are
-quoted behind the model's text. `not_found`: the passages are too far from the question to ask the model."""
+quoted behind the model's text. `not_found`: the passages are too far from the question to ask the model, or no document
+has a name that the question has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Answer:
         sentences: the model's sentences, each with whether a source supports it.
         sources: what the model read, in the order of the prompt.
         passages: what was found, best first.
+        unknown_names: the names of the question that no document has; nothing is then answered.
         rounds: the searches; the first one, and those that added a passage (`hops`).
         evidence: the highest cosine between the question and a passage.
         finish_reason: why the model ended; None if it was not asked.
@@ -51,6 +53,7 @@ class Answer:
     sentences: tuple[CheckedSentence, ...] = ()
     sources: tuple[Source, ...] = ()
     passages: tuple[Passage, ...] = ()
+    unknown_names: tuple[str, ...] = ()
     rounds: tuple[Round, ...] = ()
     evidence: float = 0.0
     finish_reason: FinishReason | None = None

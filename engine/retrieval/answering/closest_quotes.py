@@ -40,7 +40,9 @@ def closest_quotes(judge: SupportJudge, query: str, *, behind_answer: bool) -> C
         source = numbers[support.n]
         text = source.text[support.start : support.end]
         line = f"“{' '.join(text.split())}”"
-        if len(lines) == max(_MAX_QUOTES, len(chained)) or any(one.startswith(line) for one in lines):
+        if len(lines) == max(_MAX_QUOTES, len(chained)) or any(
+            one.startswith(line) for one in lines
+        ):
             continue  # neighbouring chunks overlap
         citations.append(Citation(source, (Quote.of(source, support, text),)))
         lines.append(f"{line} [{source.n}]")

@@ -119,7 +119,9 @@ class Hops:
         """What was found: the passages of the chain in its order, then the others of the first round."""
         leading = {one.passage.chunk_id: one.passage for one in self.chain}
         rest = {one.chunk_id: one for one in self.rounds[0].passages}
-        return list((leading | {key: one for key, one in rest.items() if key not in leading}).values())
+        return list(
+            (leading | {key: one for key, one in rest.items() if key not in leading}).values()
+        )
 
     def next_search(self) -> NextSearch | None:
         """The next search; None if there is no name to follow, or no round left."""

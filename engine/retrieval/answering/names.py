@@ -6,6 +6,7 @@ that begins a sentence may be a name or not: `Names.possible`.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from engine.retrieval.answering.sentences import sentences
@@ -15,8 +16,48 @@ from engine.retrieval.search.query_terms import is_frequent
 _WORD = re.compile(r"[^\W_]+")
 _OPENS = re.compile(r"[:(\[\"“„«‘|]\W*\Z")
 _GERMAN = frozenset(
-    "der das und ist nicht mit ein eine einen einem einer dem des auf für von wird werden sind auch bei "
-    "oder als wenn kann durch über".split()
+    [
+        "der",
+        "das",
+        "und",
+        "ist",
+        "nicht",
+        "mit",
+        "ein",
+        "eine",
+        "einen",
+        "einem",
+        "einer",
+        "dem",
+        "des",
+        "auf",
+        "für",
+        "von",
+        "wird",
+        "werden",
+        "sind",
+        "auch",
+        "bei",
+        "oder",
+        "als",
+        "wenn",
+        "kann",
+        "durch",
+        "über",
+        "wer",
+        "wie",
+        "wo",
+        "wann",
+        "warum",
+        "welche",
+        "welcher",
+        "welches",
+        "wem",
+        "wen",
+        "woher",
+        "zum",
+        "zur",
+    ]
 )
 _GERMAN_SHARE = 0.1
 
@@ -38,23 +79,38 @@ def names_of(text: str) -> Names:
     """The names of a text. Words of one letter and frequent words are none."""
     certain: set[str] = set()
     possible: set[str] = set()
+    for word, is_certain in _capitalised(text):
+        (certain if is_certain else possible).add(folded(word))
+    return Names(frozenset(certain), frozenset(possible - certain))
+
+
+def asked_names(question: str) -> list[str]:
+    """The certain names of a question, as they are spelled there.
+
+    Only sentences with a question mark count if there is one; none in German and in a question in capitals.
+    """
+    if capitalises_nouns(question) or question.upper() == question:
+        return []
+    asking = [one for one in sentences(question) if "?" in one] or [question]
+    found = [word for one in asking for word, is_certain in _capitalised(one) if is_certain]
+    return list(dict.fromkeys(found))
+
+
+def _capitalised(text: str) -> Iterator[tuple[str, bool]]:
+    """The capitalised words of a text, and for each whether it is a name wherever it stands."""
     for sentence in sentences(text):
-        words = list(_WORD.finditer(sentence))
-        for at, word in enumerate(words):
+        for at, word in enumerate(_WORD.finditer(sentence)):
             if not word[0][0].isupper() or len(word[0]) == 1 or is_frequent(word[0]):
                 continue
-            before = sentence[: word.start()]
-            opens = at == 0 or _OPENS.search(before) is not None
-            is_certain = not opens or _is_unusual(word[0])
-            (certain if is_certain else possible).add(folded(word[0]))
-    return Names(frozenset(certain), frozenset(possible - certain))
+            opens = at == 0 or _OPENS.search(sentence, 0, word.start()) is not None
+            yield word[0], not opens or _is_unusual(word[0])
 
 
 def capitalises_nouns(text: str) -> bool:
     """Whether a text is German, by its frequent words; capitals say nothing about names there."""
     words = [word.lower() for word in _WORD.findall(text)]
     german = sum(word in _GERMAN for word in words)
-    return german >= _GERMAN_SHARE * len(words) and len(_GERMAN & set(words)) > 1
+    return german > _GERMAN_SHARE * len(words)
 
 
 def folded_words(text: str) -> frozenset[str]:

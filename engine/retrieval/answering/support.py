@@ -80,7 +80,12 @@ class _Claim:
         found = names_of(text)
         names = found.certain | (found.possible & known_names)
         return cls(
-            text, content_terms(text), numbers(text), names, identifiers(text), count_negations(text)
+            text,
+            content_terms(text),
+            numbers(text),
+            names,
+            identifiers(text),
+            count_negations(text),
         )
 
     def fits(self, window: Window) -> bool:
@@ -102,7 +107,12 @@ class SupportJudge:
     """
 
     def __init__(
-        self, sources: Sequence[Source], embed: Embed, chain: Sequence[SourcePart] = ()
+        self,
+        sources: Sequence[Source],
+        embed: Embed,
+        chain: Sequence[SourcePart] = (),
+        *,
+        about: frozenset[str] = frozenset(),
     ) -> None:
         """Nothing is embedded yet.
 
@@ -110,11 +120,20 @@ class SupportJudge:
             sources: what can be cited.
             embed: computes vectors.
             chain: sentences that lead from one source to the next; empty, or of two sources and more.
+            about: names of the question, folded. A source outside of the chain supports nothing unless it
+                has one of them, where any source has: small models answer about a neighbour.
         """
         self.sources = tuple(sources)
         self.chain = tuple(chain)
         self._embed = embed
         self._windows = [window for source in self.sources for window in windows_of(source)]
+        linked = {part.n for part in self.chain}
+        about &= frozenset[str]().union(*(window.mentions for window in self._windows))
+        self._eligible = [
+            window
+            for window in self._windows
+            if not about or window.parts[0].n in linked or about & window.mentions
+        ]
         self._chained = [chain_window(self.sources, self.chain)] if self.chain else []
         self._known_names = frozenset(
             name
@@ -136,7 +155,7 @@ class SupportJudge:
         checked = _Claim.of(claim, self._known_names)
         if not checked.terms:
             return []
-        alone = _best_of_each(self._supporting(checked, self._windows))
+        alone = _best_of_each(self._supporting(checked, self._eligible))
         return alone or self._supporting(checked, self._chained)
 
     def closest(self, question: str) -> list[Support]:

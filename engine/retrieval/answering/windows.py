@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Self
 
 from engine.retrieval.answering.names import capitalises_nouns, folded_words
 from engine.retrieval.answering.sentences import sentence_spans
@@ -42,6 +43,7 @@ class Window:
         numbers: its numbers.
         negations: how many words negate.
         source_words: every word of its sources and of what they are called.
+        mentions: every word of its sources and of what they are called, folded.
         names: its words and those of what its sources are called, folded; None if capitals do not tell
             names there, so that names are not compared.
     """
@@ -52,6 +54,7 @@ class Window:
     numbers: frozenset[str]
     negations: int
     source_words: frozenset[str]
+    mentions: frozenset[str]
     names: frozenset[str] | None
 
     @property
@@ -74,10 +77,10 @@ def windows_of(source: Source) -> list[Window]:
         if second[1] - first[0] <= _MAX_LENGTH
     ]
     labels = labels_of(source.passage)
-    words = plain_words(f"{text} {labels}")
+    whole = _Whole.of(f"{text} {labels}")
     called = None if capitalises_nouns(text) else folded_words(labels)
     return [
-        _window((SourcePart(source.n, *span),), text[slice(*span)], words, called)
+        _window((SourcePart(source.n, *span),), text[slice(*span)], whole, called)
         for span in spans[:_MAX_WINDOWS] + pairs[:_MAX_WINDOWS]
     ]
 
@@ -90,9 +93,9 @@ def chain_window(sources: Sequence[Source], parts: Sequence[SourcePart]) -> Wind
         source.text[part.start : part.end] for source, part in zip(own, parts, strict=True)
     )
     labels = " ".join(labels_of(source.passage) for source in own)
-    words = plain_words(" ".join([labels, *(source.text for source in own)]))
+    whole = _Whole.of(" ".join([labels, *(source.text for source in own)]))
     has_names = not any(capitalises_nouns(source.text) for source in own)
-    return _window(tuple(parts), text, words, folded_words(labels) if has_names else None)
+    return _window(tuple(parts), text, whole, folded_words(labels) if has_names else None)
 
 
 def count_negations(text: str) -> int:
@@ -100,10 +103,28 @@ def count_negations(text: str) -> int:
     return len(_NEGATION.findall(text))
 
 
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """The words of whole sources, as they are and folded."""
+
+    words: frozenset[str]
+    folded: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        return cls(plain_words(text), folded_words(text))
+
+
 def _window(
-    parts: tuple[SourcePart, ...], text: str, words: frozenset[str], called: frozenset[str] | None
+    parts: tuple[SourcePart, ...], text: str, whole: _Whole, called: frozenset[str] | None
 ) -> Window:
-    names = None if called is None else folded_words(text) | called
     return Window(
-        parts, text, content_terms(text), numbers(text), count_negations(text), words, names
+        parts,
+        text,
+        terms=content_terms(text),
+        numbers=numbers(text),
+        negations=count_negations(text),
+        source_words=whole.words,
+        mentions=whole.folded,
+        names=None if called is None else folded_words(text) | called,
     )

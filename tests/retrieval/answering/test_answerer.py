@@ -15,6 +15,7 @@ from engine.retrieval.answering.answerer import (
     ask,
 )
 from engine.retrieval.answering.closest_quotes import NOT_SUPPORTED, ONLY_QUOTES
+from engine.retrieval.answering.names import folded_words
 from engine.retrieval.api.passage import Passage
 from engine.retrieval.store.filters import Where
 from tests.fakes.scripted_client import ScriptedClient
@@ -36,6 +37,9 @@ class Documents:
     def search(self, query: str, *, k: int = 8, where: Where | None = None) -> list[Passage]:
         self.queries.append((query, k, where))
         return self.passages[:k]
+
+    def mentions(self, words: str, *, where: Where | None = None) -> bool:
+        return bool(folded_words(words) & folded_words(" ".join(one.text for one in self.passages)))
 
     def section(self, passage: Passage) -> str:
         return f"{passage.text} It logs to standard error."
