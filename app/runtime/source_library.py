@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from engine.embedding.embedder import Embedder
+    from engine.retrieval.answering.hops import Hops
     from engine.retrieval.answering.source import Source
     from engine.retrieval.api.passage import Passage
     from engine.retrieval.indexing.report import AddReport, IndexProgress
@@ -305,35 +306,52 @@ class SourceLibrary:
         self, names: Sequence[str], query: str, room: int | None, *, small: bool
     ) -> FoundPassages:
         from engine.retrieval.answering.answerer import DEFAULT_K, MAX_PASSAGE_TOKENS
-        from engine.retrieval.answering.evidence import is_answerable
+        from engine.retrieval.answering.evidence import is_answerable, unknown_names
         from engine.retrieval.answering.fitting import fit_sources
+        from engine.retrieval.answering.hops import followed
 
-        library = self._opened()
-        found: list[Passage] = []
+        attached = self._attached(names)
         origin: dict[int, Collection] = {}  # by chunk id, which is unique in the library
+
+        def search(wanted: str) -> "list[Passage]":
+            found: list[Passage] = []
+            for collection in attached:
+                results = collection.search(wanted, k=DEFAULT_K)
+                found += results
+                origin.update({one.chunk_id: collection for one in results})
+            # Scores of different collections cannot be compared: the best of each come first.
+            return sorted(found, key=lambda one: one.rank)
+
+        def mentions(words: str) -> bool:
+            return any(one.mentions(words) for one in attached)
+
+        found = search(query)
+        if unknown_names(query, found, mentions) or not is_answerable(query, found, self._embed):
+            return FoundPassages(_NOTHING, dump_passages(()), 0)
+        hops = followed(query, found[:DEFAULT_K], search, self._embed)
+        budget = MAX_PASSAGE_TOKENS if room is None else min(room, MAX_PASSAGE_TOKENS)
+        sources = fit_sources(
+            hops.best(DEFAULT_K),
+            self._count_tokens,
+            budget=budget,
+            # Small models answer worse from longer texts.
+            section=None if small else lambda one: origin[one.chunk_id].section(one),
+        )
+        names_of = {chunk: collection.name for chunk, collection in origin.items()}
+        return found_passages(sources, names_of, hops, small=small)
+
+    def _attached(self, names: Sequence[str]) -> "list[Collection]":
+        """The collections of these names."""
+        library = self._opened()
+        found: list[Collection] = []
         for name in names:
             try:
-                collection = library.open(name)
+                found.append(library.open(name))
             except UnknownCollection as error:
                 raise InvalidRequest(
                     f"{error} /sources detach {name} goes on without it."
                 ) from error
-            results = collection.search(query, k=DEFAULT_K)
-            found += results
-            origin |= {one.chunk_id: collection for one in results}
-        # Scores of different collections cannot be compared: the best of each come first.
-        found.sort(key=lambda one: one.rank)
-        if not is_answerable(query, found, self._embed):
-            return FoundPassages(_NOTHING, dump_passages(()), 0)
-        budget = MAX_PASSAGE_TOKENS if room is None else min(room, MAX_PASSAGE_TOKENS)
-        sources = fit_sources(
-            found[:DEFAULT_K],
-            self._count_tokens,
-            budget=budget,
-            section=lambda one: origin[one.chunk_id].section(one),
-        )
-        names_of = {chunk: collection.name for chunk, collection in origin.items()}
-        return found_passages(sources, names_of, small=small)
+        return found
 
     def _count_tokens(self, text: str) -> int:
         """About the length of a text in tokens of the generating model, which this thread must not ask."""
@@ -343,9 +361,11 @@ class SourceLibrary:
 
     def _check(self, answer: str, passages: Sequence[StoredPassage]) -> CheckedAnswer:
         from engine.retrieval.answering.verification import verify
+        from engine.retrieval.answering.windows import SourcePart
 
         by_number = {one.n: one for one in passages}
-        verified = verify(answer, [_source(one) for one in passages], self._embed)
+        chain = [SourcePart(one.n, *one.link) for one in passages if one.link is not None]
+        verified = verify(answer, [_source(one) for one in passages], self._embed, chain)
         citations = [
             StoredCitation(
                 citation.n,
@@ -375,23 +395,28 @@ def query_of(question: str, earlier: Sequence[str]) -> str:
 
 
 def found_passages(
-    sources: "Sequence[Source]", collections: Mapping[int, str], *, small: bool
+    sources: "Sequence[Source]", collections: Mapping[int, str], hops: "Hops", *, small: bool
 ) -> FoundPassages:
     """Sources as the model reads them and as they are stored.
 
     Args:
         sources: numbered from 1, at least one.
         collections: the name of the collection of each chunk.
+        hops: the searches that found them.
         small: whether a small model reads them.
     """
+    from engine.retrieval.answering.hops import chain_parts
     from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, passage_block
 
+    links = {part.n: (part.start, part.end) for part in chain_parts(hops.chain, sources)}
     before = f"{SHORT_INSTRUCTION if small else INSTRUCTION}\n\n"
     stored = [
         _stored(
             collections[source.passage.chunk_id],
             source,
             len(before) + len(passage_block(sources[: source.n])),
+            bridge=hops.bridge_to(source.passage),
+            link=links.get(source.n),
         )
         for source in sources
     ]
@@ -399,7 +424,14 @@ def found_passages(
     return FoundPassages(context, dump_passages(stored), len(stored))
 
 
-def _stored(collection: str, source: "Source", prompt_end: int) -> StoredPassage:
+def _stored(
+    collection: str,
+    source: "Source",
+    prompt_end: int,
+    *,
+    bridge: str,
+    link: tuple[int, int] | None,
+) -> StoredPassage:
     passage = source.passage
     return StoredPassage(
         n=source.n,
@@ -418,6 +450,8 @@ def _stored(collection: str, source: "Source", prompt_end: int) -> StoredPassage
         rank=passage.rank,
         score=passage.score,
         prompt_end=prompt_end,
+        bridge=bridge,
+        link=link,
     )
 
 

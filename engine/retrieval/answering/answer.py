@@ -15,8 +15,8 @@ from engine.retrieval.api.passage import Passage
 
 Outcome = Literal["answered", "unsupported", "not_found"]
 """`answered`: a passage supports at least one sentence. `unsupported`: none does; the closest passages are
-quoted behind the model's text. `not_found`: the passages are too far from the question to ask the model, or no document
-has a name that the question has."""
+quoted behind the model's text. `not_found`: the model is not asked, because the passages are too far from the
+question, or no document has a name that the question has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from engine.retrieval.answering.closest_quotes import closest_quotes
 from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence, is_answerable, unknown_names
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
-from engine.retrieval.answering.hops import MAX_ROUNDS, Hops, chain_parts
+from engine.retrieval.answering.hops import MAX_ROUNDS, Hops, chain_parts, followed
 from engine.retrieval.answering.names import names_of
 from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, answer_messages
 from engine.retrieval.answering.reranking import RERANKED, rerank_by_likelihood
@@ -150,7 +150,7 @@ class Answerer:
         if options.rerank:
             passages = self._reranked(query, passages)[: options.k]
         hops = _followed(collection, query, passages, options)
-        passages = hops.passages[: max(options.k, len(hops.chain))]
+        passages = hops.best(options.k)
         found = replace(found, passages=tuple(passages), rounds=tuple(hops.rounds))
         sources, prompt = self._prompt(
             collection, question, in_cached_order(passages, previous), history, options, model
@@ -239,11 +239,10 @@ def _unknown(
 def _followed(
     collection: AskedCollection, query: str, passages: Sequence[Passage], options: AnswerOptions
 ) -> Hops:
-    """The searches that follow the first one."""
-    hops = Hops(query, passages, collection.embed, rounds=options.rounds)
-    while (wanted := hops.next_search()) is not None:
-        hops.take(collection.search(wanted.query, k=options.k, where=options.where))
-    return hops
+    def search(wanted: str) -> list[Passage]:
+        return collection.search(wanted, k=options.k, where=options.where)
+
+    return followed(query, passages, search, collection.embed, rounds=options.rounds)
 
 
 def ask(

@@ -25,7 +25,7 @@ class ClosestQuotes:
 
 
 def closest_quotes(judge: SupportJudge, query: str, *, behind_answer: bool) -> ClosestQuotes:
-    """The sentences of the judge's chain, else those of its sources that are closest to what was searched for.
+    """The sentences of the judge's chain; without one, those of its sources that are closest to the query.
 
     Args:
         judge: has the sources.

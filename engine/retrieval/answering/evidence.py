@@ -6,8 +6,8 @@ answer from whatever they are given, so too little evidence ends in "not in the 
 A passage about several subjects is close to a question about none of them, so where the passages are not
 close enough, their sentences are compared.
 
-A question about something whose name is nowhere finds pages about other things of its kind, which are as close
-as the right one would be. Its name is evidence against an answer (`unknown_names`).
+A question about something whose name is nowhere finds pages about other things of its kind, which are as
+close as the right one would be. Its name is evidence against an answer (`unknown_names`).
 """
 
 from collections.abc import Callable, Sequence
@@ -80,7 +80,7 @@ def unknown_names(
     """The names of a question that no document has; one of them is reason not to answer it.
 
     Args:
-        question: as it was asked. Names are told by capitals (`names`): one that is written small is not seen.
+        question: as it was asked. Names are told by capitals (`names`): a name in small letters is not seen.
         passages: what was found. What they are called counts: file names are in no index.
         mentions: looks a word up in the documents.
     """

@@ -1,9 +1,9 @@
 """Several searches for one question: names that a passage introduces lead to the next one.
 
-"Where does the person who keeps the turbine work?" takes two passages with no word in common but a name: the
-first says who keeps the turbine, the second where that person works. The first search finds the first. Its
-sentence that fits the question best brings a name that the question has not: the *bridge*. The next search is for
-the bridge and the words of the question that are still unexplained, and what it finds is taken if it
+"Where does the person who keeps the turbine work?" takes two passages that share only a name: the first
+says who keeps the turbine, the second where that person works. The first search finds the first. Its sentence that
+fits the question best has a name that the question has not: the *bridge*. The next search is for the bridge and
+the words of the question that are still unexplained, and what it finds is taken if it
 
   - names the bridge, in the sentence or in title and headings, and
   - explains more of the question: a sentence of it has a word of the question that no sentence before had.
@@ -14,7 +14,7 @@ questions (docs/retrieval.md).
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.retrieval.answering.names import capitalises_nouns, folded_words, names_of
@@ -65,6 +65,21 @@ class Round:
     passages: tuple[Passage, ...]
 
 
+def followed(
+    query: str,
+    passages: Sequence[Passage],
+    search: Callable[[str], Sequence[Passage]],
+    embed: Embed,
+    *,
+    rounds: int = MAX_ROUNDS,
+) -> "Hops":
+    """Search on from what was found, at most `rounds` times with the search that found it."""
+    hops = Hops(query, passages, embed, rounds=rounds)
+    while (wanted := hops.next_search()) is not None:
+        hops.take(search(wanted.query))
+    return hops
+
+
 def chain_parts(chain: Sequence[Link], sources: Sequence[Source]) -> list[SourcePart]:
     """A chain in the texts of sources; empty if one of its sentences is in none of them."""
     parts: list[SourcePart] = []
@@ -86,11 +101,7 @@ class NextSearch:
 
 
 class Hops:
-    """The searches of one question. The caller searches, so that it may wait in its own way:
-
-        hops = Hops(query, passages, embed, rounds=3)
-        while (wanted := hops.next_search()) is not None:
-            hops.take(search(wanted.query))
+    """The searches of one question. The caller searches, in its own way to wait (see `followed`).
 
     Attributes:
         rounds: the searches so far that added something, and the first.
@@ -114,6 +125,14 @@ class Hops:
         if self._left > 0 and passages:
             self._begin(self._first_link(passages))
 
+    def best(self, k: int) -> list[Passage]:
+        """The first `k` of `passages`, and more if the chain has more."""
+        return self.passages[: max(k, len(self.chain))]
+
+    def bridge_to(self, passage: Passage) -> str:
+        """The name that led to a passage; empty for those of the first search."""
+        return next((one.bridge for one in self.rounds if passage in one.passages), "")
+
     @property
     def passages(self) -> list[Passage]:
         """What was found: the passages of the chain in its order, then the others of the first round."""
@@ -131,9 +150,8 @@ class Hops:
         """Note what `next_search` has found."""
         wanted = self._wanted.pop(0)
         added = next(self._explaining(found, wanted.bridge), None)
-        if added is None:
+        if added is None or self._last is None:
             return
-        assert self._last is not None
         self.chain = [*(self.chain or [self._last]), added]
         self.rounds.append(Round(wanted.query, wanted.bridge, (added.passage,)))
         self._known.add(added.passage.chunk_id)
@@ -141,7 +159,7 @@ class Hops:
         self._begin(added)
 
     def _first_link(self, passages: Sequence[Passage]) -> Link | None:
-        """The sentence that brings a name, of the passage that fits best and has the names of the question."""
+        """The sentence with a new name, of the best passage that has the names of the question."""
         sources = number_passages(passages)
         asked = names_of(self._query).certain
         for support in SupportJudge(sources, self._embed).closest(self._query):

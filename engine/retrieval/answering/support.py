@@ -2,16 +2,16 @@
 
 A window of the passage supports a claim if
   - it has at least `MIN_COVERAGE` of the claim's content words and a cosine of at least `MIN_SIMILARITY`,
-  - it has every number and every name of the claim (names also in title, headings or file name), and the passage
-    has every identifier of it,
+  - it has every number and every name of the claim (names also in title, headings or file name), and the
+    passage has every identifier of it,
   - it negates if and only if the claim does.
 
 The sentences of a chain, through which several searches came from one passage to the next (`hops`), are one
 window of several passages. It is asked where no passage supports the claim alone.
 
 The words keep similar sentences about other things apart, the vectors keep apart what happens to share
-words, and the other rules catch what neither sees: `42` instead of `28`, one person instead of another, `is not`
-instead of `is`. No rule understands a text: "A calls B" supports "B calls A".
+words, and the other rules catch what neither sees: `42` instead of `28`, one person instead of another,
+`is not` instead of `is`. No rule understands a text: "A calls B" supports "B calls A".
 `benchmarks/retrieval_answers.py` measures them.
 """
 

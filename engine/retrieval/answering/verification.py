@@ -275,7 +275,7 @@ def _missing(supports: Sequence[Support], kept: Sequence[int]) -> list[int]:
     """The numbers that a sentence lacks: the best one if it has none, and all that support it jointly."""
     joint = [one.n for one in supports if one.is_joint]
     wanted = joint or ([] if kept else [one.n for one in supports[:1]])
-    return [n for n in wanted if n not in kept]
+    return [n for n in dict.fromkeys(wanted) if n not in kept]
 
 
 def _settled(text: str) -> str:

@@ -1,7 +1,7 @@
 """`Window`: a part of the sources that a claim is compared with.
 
-Most are one or two sentences of one source. The sentences of a chain (`hops`), which lead from one source to the
-next, are one window of several sources.
+Most are one or two sentences of one source. The sentences of a chain (`hops`), which lead from one source to
+the next, are one window of several sources.
 """
 
 import re
