@@ -328,7 +328,7 @@ class SourceLibrary:
         found = search(query)
         if unknown_names(query, found, mentions) or not is_answerable(query, found, self._embed):
             return FoundPassages(_NOTHING, dump_passages(()), 0)
-        hops = followed(query, found[:DEFAULT_K], search, self._embed)
+        hops = followed(query, found[:DEFAULT_K], search)
         budget = MAX_PASSAGE_TOKENS if room is None else min(room, MAX_PASSAGE_TOKENS)
         sources = fit_sources(
             hops.best(DEFAULT_K),

@@ -163,7 +163,7 @@ async def find_sources(
     passages = await searched(query)
     if await asyncio.to_thread(is_declined, passages):
         return ChatSources(query, (), service)
-    hops = await asyncio.to_thread(Hops, query, passages, service.embed)
+    hops = await asyncio.to_thread(Hops, query, passages)
     while (following := hops.next_search()) is not None:
         hops.take(await searched(following.query))
     best = hops.best(wanted.max_num_results or DEFAULT_K)

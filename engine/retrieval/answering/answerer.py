@@ -242,7 +242,7 @@ def _followed(
     def search(wanted: str) -> list[Passage]:
         return collection.search(wanted, k=options.k, where=options.where)
 
-    return followed(query, passages, search, collection.embed, rounds=options.rounds)
+    return followed(query, passages, search, rounds=options.rounds)
 
 
 def ask(

@@ -1,9 +1,9 @@
 """Several searches for one question: names that a passage introduces lead to the next one.
 
 "Where does the person who keeps the turbine work?" takes two passages that share only a name: the first
-says who keeps the turbine, the second where that person works. The first search finds the first. Its sentence that
-fits the question best has a name that the question has not: the *bridge*. The next search is for the bridge and
-the words of the question that are still unexplained, and what it finds is taken if it
+says who keeps the turbine, the second where that person works. The first search finds the first. Its sentence
+that fits the question best has a name that the question has not: the *bridge*. The next search is for the
+bridge and the words of the question that are still unexplained, and what it finds is taken if it
 
   - names the bridge, in the sentence or in title and headings, and
   - explains more of the question: a sentence of it has a word of the question that no sentence before had.
@@ -19,8 +19,7 @@ from dataclasses import dataclass
 
 from engine.retrieval.answering.names import capitalises_nouns, folded_words, names_of
 from engine.retrieval.answering.sentences import sentence_spans
-from engine.retrieval.answering.source import Source, labels_of, number_passages
-from engine.retrieval.answering.support import Embed, SupportJudge
+from engine.retrieval.answering.source import Source, labels_of
 from engine.retrieval.answering.terms import content_terms, folded
 from engine.retrieval.answering.windows import SourcePart
 from engine.retrieval.api.passage import Passage
@@ -69,12 +68,11 @@ def followed(
     query: str,
     passages: Sequence[Passage],
     search: Callable[[str], Sequence[Passage]],
-    embed: Embed,
     *,
     rounds: int = MAX_ROUNDS,
 ) -> "Hops":
     """Search on from what was found, at most `rounds` times with the search that found it."""
-    hops = Hops(query, passages, embed, rounds=rounds)
+    hops = Hops(query, passages, rounds=rounds)
     while (wanted := hops.next_search()) is not None:
         hops.take(search(wanted.query))
     return hops
@@ -109,12 +107,12 @@ class Hops:
     """
 
     def __init__(
-        self, query: str, passages: Sequence[Passage], embed: Embed, *, rounds: int = MAX_ROUNDS
+        self, query: str, passages: Sequence[Passage], *, rounds: int = MAX_ROUNDS
     ) -> None:
         """Begin with what the first search found."""
         self.rounds = [Round(query, "", tuple(passages))]
         self.chain: list[Link] = []
-        self._query, self._embed = query, embed
+        self._query = query
         self._left = rounds - 1
         self._terms = content_terms(query)
         self._asked = folded_words(query)
@@ -149,6 +147,7 @@ class Hops:
     def take(self, found: Sequence[Passage]) -> None:
         """Note what `next_search` has found."""
         wanted = self._wanted.pop(0)
+        self._asked |= folded_words(wanted.bridge)
         added = next(self._explaining(found, wanted.bridge), None)
         if added is None or self._last is None:
             return
@@ -159,20 +158,16 @@ class Hops:
         self._begin(added)
 
     def _first_link(self, passages: Sequence[Passage]) -> Link | None:
-        """The sentence with a new name, of the best passage that has the names of the question."""
-        sources = number_passages(passages)
+        """The sentence with a new name that has most words of the question, of a passage with its names."""
         asked = names_of(self._query).certain
-        for support in SupportJudge(sources, self._embed).closest(self._query):
-            passage = sources[support.n - 1].passage
-            near = passage.text[support.start : support.end]
-            if asked <= folded_words(f"{near} {labels_of(passage)}"):
-                links = [
-                    Link(passage, support.start + start, support.start + end)
-                    for start, end in sentence_spans(near)
-                    if any(_bridges(near[start:end], self._asked))
-                ]
-                return max(links, key=self._fit, default=None)
-        return None
+        links = [
+            Link(passage, start, end)
+            for passage in passages
+            if asked <= folded_words(f"{passage.text} {labels_of(passage)}")
+            for start, end in sentence_spans(passage.text)
+            if any(_bridges(passage.text[start:end], self._asked))
+        ]
+        return max(links, key=self._fit, default=None)
 
     def _fit(self, link: Link) -> int:
         """How many words of the question a sentence has."""
