@@ -156,7 +156,10 @@ async def find_sources(
     def is_declined(passages: Sequence[Passage]) -> bool:
         called = [replace(one, file=found[one.chunk_id].file.filename) for one in passages]
         mentions = partial(mentioned, service, wanted.vector_store_ids, where=wanted.filters)
-        return bool(unknown_names(query, called, mentions)) or not is_answerable(
+        asked = (
+            "" if wanted.query is not None else question.text
+        )  # words to search for are no question
+        return bool(unknown_names(asked, called, mentions)) or not is_answerable(
             query, passages, service.embed
         )
 

@@ -87,13 +87,23 @@ def names_of(text: str) -> Names:
 def asked_names(question: str) -> list[str]:
     """The certain names of a question, as they are spelled there.
 
-    Only sentences with a question mark count if there is one; none in German and in a question in capitals.
+    Only sentences with a question mark count if there is one. There are none in German, in a question in
+    capitals, and in words that are written like a title.
     """
+    asking = [one for one in sentences(question) if "?" in one]
     if capitalises_nouns(question) or question.upper() == question:
         return []
-    asking = [one for one in sentences(question) if "?" in one] or [question]
-    found = [word for one in asking for word, is_certain in _capitalised(one) if is_certain]
+    if not asking and _is_title(question):
+        return []
+    found = [
+        word for one in asking or [question] for word, is_certain in _capitalised(one) if is_certain
+    ]
     return list(dict.fromkeys(found))
+
+
+def _is_title(text: str) -> bool:
+    """Whether all its words but frequent ones are capitalised."""
+    return all(is_frequent(word) or not word[0].islower() for word in _WORD.findall(text))
 
 
 def _capitalised(text: str) -> Iterator[tuple[str, bool]]:

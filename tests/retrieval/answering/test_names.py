@@ -34,6 +34,9 @@ def test_the_names_of_a_question_are_those_of_what_is_asked():
     assert asked_names("About the Zoral pump") == ["Zoral"]
 
 
-@pytest.mark.parametrize("question", ["Wer wartet die Pumpe in der Halle?", "WHO KEEPS THE PUMP?"])
+@pytest.mark.parametrize(
+    "question",
+    ["Wer wartet die Pumpe in der Halle?", "WHO KEEPS THE PUMP?", "Care of the Zoral Pump"],
+)
 def test_capitals_that_tell_nothing_are_no_names(question: str):
     assert asked_names(question) == []
