@@ -3,7 +3,8 @@
 "Where does the person who keeps the turbine work?" takes two passages that share only a name: the first
 says who keeps the turbine, the second where that person works. The first search finds the first. Its sentence
 that fits the question best has a name that the question has not: the *bridge*. The next search is for the
-bridge and the words of the question that are still unexplained, and what it finds is taken if it
+bridge and the words of the question that are still unexplained. A passage, also one that is there already, is
+linked if it
 
   - names the bridge, in the sentence or in title and headings, and
   - explains more of the question: a sentence of it has a word of the question that no sentence before had.
@@ -103,7 +104,7 @@ class Hops:
 
     Attributes:
         rounds: the searches so far that added something, and the first.
-        chain: the sentences that lead to the answer, in order; empty if one search was enough.
+        chain: the sentences that lead to the answer, in order; empty if one passage is enough.
     """
 
     def __init__(
@@ -116,12 +117,11 @@ class Hops:
         self._left = rounds - 1
         self._terms = content_terms(query)
         self._asked = folded_words(query)
-        self._known = {one.chunk_id for one in passages}
+        self._known = {one.chunk_id: one for one in passages}
         self._last: Link | None = None  # what the searches of this round go on from
         self._explained: frozenset[str] = frozenset()
         self._wanted: list[NextSearch] = []
-        if self._left > 0 and passages:
-            self._begin(self._first_link(passages))
+        self._begin(self._first_link(passages) if rounds > 1 else None)
 
     def best(self, k: int) -> list[Passage]:
         """The first `k` of `passages`, and more if the chain has more."""
@@ -148,14 +148,14 @@ class Hops:
         """Note what `next_search` has found."""
         wanted = self._wanted.pop(0)
         self._asked |= folded_words(wanted.bridge)
-        added = next(self._explaining(found, wanted.bridge), None)
-        if added is None or self._last is None:
+        new = [one for one in found if one.chunk_id not in self._known]
+        added = next(self._explaining(new, wanted.bridge), None)
+        if added is None:
             return
-        self.chain = [*(self.chain or [self._last]), added]
         self.rounds.append(Round(wanted.query, wanted.bridge, (added.passage,)))
-        self._known.add(added.passage.chunk_id)
+        self._known[added.passage.chunk_id] = added.passage
         self._left -= 1
-        self._begin(added)
+        self._link(added)
 
     def _first_link(self, passages: Sequence[Passage]) -> Link | None:
         """The sentence with a new name that has most words of the question, of a passage with its names."""
@@ -173,27 +173,37 @@ class Hops:
         """How many words of the question a sentence has."""
         return len(self._terms & content_terms(link.text))
 
+    def _link(self, added: Link) -> None:
+        """Make a sentence the end of the chain."""
+        if self._last is not None:
+            self.chain = [*(self.chain or [self._last]), added]
+        self._begin(added)
+
     def _begin(self, link: Link | None) -> None:
-        """Go on from a link: its names are the bridges of the next round."""
+        """Go on from a link: its names are the bridges, to passages that are there or of the next round."""
         self._last, self._wanted = link, []
-        if link is None or self._left <= 0 or capitalises_nouns(link.passage.text):
+        if link is None or capitalises_nouns(link.passage.text):
             return
         self._explained |= content_terms(f"{link.text} {labels_of(link.passage)}")
         open_words = [
             word for word in query_terms(self._query) if folded(word) not in self._explained
         ]
-        if not open_words:
-            return
-        bridges = list(_bridges(link.text, self._asked))[:MAX_BRIDGES]
-        self._wanted = [NextSearch(" ".join((one, *open_words)), one) for one in bridges]
+        bridges = list(_bridges(link.text, self._asked))[:MAX_BRIDGES] if open_words else []
+        linked = {one.passage.chunk_id for one in self.chain} | {link.passage.chunk_id}
+        there = [one for key, one in self._known.items() if key not in linked]
+        for bridge in bridges:
+            if (one := next(self._explaining(there, bridge), None)) is not None:
+                self._asked |= folded_words(bridge)
+                self._link(one)
+                return
+        if self._left > 0:
+            self._wanted = [NextSearch(" ".join((one, *open_words)), one) for one in bridges]
 
     def _explaining(self, found: Sequence[Passage], bridge: str) -> Iterator[Link]:
-        """Sentences of new passages that name the bridge and explain more of the question."""
+        """Sentences of passages that name the bridge and explain more of the question."""
         bridge_words = folded_words(bridge)
         open_terms = self._terms - self._explained
         for passage in found:
-            if passage.chunk_id in self._known:
-                continue
             labels = labels_of(passage)
             links = [Link(passage, *span) for span in sentence_spans(passage.text)]
             gains = [

@@ -79,6 +79,15 @@ def test_only_a_passage_with_the_names_of_the_question_leads_on():
     assert search.queries == []
 
 
+def test_a_passage_that_is_there_is_linked_without_a_search():
+    search = Searched(*EVERYTHING)
+    hops = followed(QUESTION, [OTHER, WORKPLACE, KEEPER], search)
+    assert [one.passage.chunk_id for one in hops.chain] == [1, 3]
+    assert not any(query.startswith("Lina Berg") for query in search.queries)
+    assert len(hops.rounds) == 1
+    assert [one.chunk_id for one in hops.passages] == [1, 3, 2]
+
+
 def test_a_single_round_searches_no_more():
     search = Searched(*EVERYTHING)
     assert followed(QUESTION, [KEEPER], search, rounds=1).chain == []
