@@ -4,14 +4,14 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.commands.outcome import EXIT_ERROR, EXIT_INTERRUPTED, one_sentence_errors
-from app.commands.rag import JsonOption, NameArgument, passage_fields
+from app.commands.rag import JsonOption, NameArgument, WhereOption, passage_fields
 from app.commands.rag import rag_app as rag_app
 from app.commands.setting_options import refuse_remote_contradictions, setting_options
 
@@ -65,6 +65,7 @@ def ask(
             "introduces; by default 3, 1 searches once.",
         ),
     ] = None,
+    where: WhereOption = None,
     as_json: JsonOption = False,
     *,
     flags: dict[str, Any],
@@ -89,7 +90,7 @@ def ask(
             settings,
             name,
             text,
-            _options(settings, k, min_evidence, rounds, rerank=rerank),
+            _options(settings, k, min_evidence, rounds, where or (), rerank=rerank),
             as_json=as_json,
         )
     raise typer.Exit(status)
@@ -100,11 +101,13 @@ def _options(
     k: int | None,
     min_evidence: float | None,
     rounds: int | None,
+    conditions: Sequence[str],
     *,
     rerank: bool,
 ) -> "AnswerOptions":
     from dataclasses import replace
 
+    from app.slash.document_attributes import read_conditions
     from engine.api.generation_defaults import GenerationDefaults
     from engine.retrieval.answering.answerer import AnswerOptions
 
@@ -112,7 +115,8 @@ def _options(
     if not settings.is_set("temperature"):
         sampling = replace(sampling, temperature=0.0)
     sampling = replace(sampling, max_tokens=settings.max_tokens)
-    options = AnswerOptions(sampling=sampling, rerank=rerank)
+    where = read_conditions(conditions)
+    options = AnswerOptions(sampling=sampling, rerank=rerank, where=where)
     if k is not None:
         options = replace(options, k=k)
     if rounds is not None:
