@@ -41,7 +41,12 @@ from benchmarks.machine import write_result
 from benchmarks.retrieval_reranking import Asked, measure_reranking
 from engine.embedding.embedder import Embedder, installed_encoder
 from engine.retrieval.answering.answerer import Answerer, AnswerOptions
-from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence, is_answerable
+from engine.retrieval.answering.evidence import (
+    MIN_EVIDENCE,
+    evidence,
+    is_answerable,
+    unknown_names,
+)
 from engine.retrieval.answering.follow_up import standalone_query
 from engine.retrieval.answering.sentences import sentences
 from engine.retrieval.answering.source import number_passages
@@ -338,14 +343,7 @@ def measure_evidence(
             for threshold in sorted({0.35, 0.40, MIN_EVIDENCE, 0.50, round(best, 2)})
         },
         "refused as shipped": {
-            kind: round(
-                sum(
-                    not is_answerable(one, collection.search(one, k=3), collection.embed)
-                    for one in asked
-                )
-                / len(asked),
-                3,
-            )
+            kind: round(sum(_is_refused(collection, one) for one in asked) / len(asked), 3)
             for kind, asked in kinds.items()
         },
         "chosen on one half": round(best, 2),
@@ -354,6 +352,13 @@ def measure_evidence(
             "refused without one": round(float((no[1::2] < best).mean()), 3),
         },
     }
+
+
+def _is_refused(collection: Collection, question: str) -> bool:
+    """Whether the model is not asked: too little evidence, or a name that no document has."""
+    found = collection.search(question, k=3)
+    unknown = unknown_names(question, found, collection.mentions)
+    return bool(unknown) or not is_answerable(question, found, collection.embed)
 
 
 def measure_follow_ups(
