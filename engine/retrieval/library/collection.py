@@ -296,6 +296,14 @@ class Collection:
         """
         return search(self.index(mode), query, k=k, mode=mode, where=where)
 
+    def mentions(self, words: str, *, where: Where | None = None) -> bool:
+        """Whether a document, or a heading of it, has one of the words.
+
+        Raises:
+            InvalidRequest: the filter is malformed.
+        """
+        return bool(self.index("lexical").lexical(words, 1, where))
+
     def index(self, mode: Mode = "hybrid") -> CollectionIndex:
         """What a search reads, as it is stored now; without vectors where the mode needs none."""
         record = self.record

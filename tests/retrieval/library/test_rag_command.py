@@ -191,7 +191,7 @@ def test_doctor_reports_and_fails_on_damage(rag, folder, tmp_path):
     [
         (("create", "a b"), 1, "cannot be named"),
         (("add", "docs", "/nowhere"), 1, "There is no file /nowhere"),
-        (("add", "docs", ".", "--attribute", "x"), 2, "x is not KEY=VALUE"),
+        (("add", "docs", ".", "--attribute", "x"), 1, "'x' is not KEY=VALUE"),
         (("add", "none", "."), 1, "There is no collection none"),
         (("search", "docs", "x", "--mode", "other"), 2, "other"),
         (("search", "docs", "x", "-k", "0"), 2, "or equal to 1"),
