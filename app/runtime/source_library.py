@@ -638,6 +638,10 @@ def build_updated(name: str, report: "AddReport") -> str:
     )
     parts = [f"{count} {word}" for count, word in counts if count]
     done = f"{name}: {', '.join(parts)}." if parts else f"{name} is up to date."
-    return (
-        f"{done} Stopped: /sources refresh {name} goes on from there." if report.cancelled else done
+    # A drive may not be mounted.
+    kept = "".join(
+        f" {one.folder} cannot be reached: its {one.documents} documents are kept."
+        for one in report.unreachable
     )
+    stopped = f" Stopped: /sources refresh {name} goes on from there." if report.cancelled else ""
+    return f"{done}{kept}{stopped}"

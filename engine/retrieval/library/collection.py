@@ -211,6 +211,7 @@ class Collection:
             PravahaError: as in `refresh`, but for `LibraryBusy`.
         """
         pending: frozenset[str] | None = None  # everything
+        unreachable: list[Unreachable] = []
         for changes in watch_changes(self.sources, stop):
             if pending is not None:
                 pending |= changes
@@ -225,7 +226,9 @@ class Collection:
             except LibraryBusy:
                 continue
             pending = frozenset()
-            if report.added or report.updated or report.removed or report.failed:
+            news = report.unreachable != unreachable
+            unreachable = report.unreachable
+            if report.added or report.updated or report.removed or report.failed or news:
                 on_report(report)
 
     def remove(self, path: str | Path) -> int:

@@ -21,6 +21,7 @@ from engine.api.errors import EngineUnavailable, InvalidRequest, ModelNotFound
 from engine.embedding.embedder import Embedder
 from engine.models.demo import MINILM
 from engine.models.store import ModelStore
+from engine.retrieval.indexing.report import Unreachable
 from tests.fakes.fake_client import MODEL
 from tests.fakes.fake_sources import Report
 
@@ -390,6 +391,13 @@ def test_an_update_reads_what_has_changed(library, folder):
     report = library.update("papers").result()
     assert build_updated("papers", report) == "papers: 1 changed, 1 gone."
     assert build_updated("papers", library.update("papers").result()) == "papers is up to date."
+
+
+def test_an_update_says_which_folder_cannot_be_reached():
+    report = Report(unreachable=[Unreachable("/mnt/stick", 7)])
+    assert build_updated("docs", report) == (
+        "docs is up to date. /mnt/stick cannot be reached: its 7 documents are kept."
+    )
 
 
 def test_after_closing_every_call_fails_with_a_sentence(library):
