@@ -195,7 +195,8 @@ class HnswVectors:
         index, described = self._current()
         if index is None or k > _MAX_K or live < MIN_ALLOWED_SHARE * rows or live <= k:
             return self.file.search(queries, k, allowed=allowed)
-        wanted = min(k * -(-rows // live) + k, len(index))
+        # All that the search has visited: of nearly equal rows the index does not know the order.
+        wanted = min(max(k * -(-rows // live) + k, _EXPANSION_SEARCH), len(index))
         if queries.ndim != 2 or queries.shape[1] != self.file.dimensions:
             raise InvalidRequest(f"Queries must have {self.file.dimensions} dimensions.")
         proposed = index.search(np.ascontiguousarray(queries, np.float32), wanted)
@@ -300,7 +301,9 @@ class HnswVectors:
             return 0.0
         k = min(_SAMPLE_K, len(index))
         _, exact = self.file.search(queries, k)
-        keys = np.asarray(index.search(queries, 2 * k).keys).reshape(len(queries), -1)
+        keys = np.asarray(index.search(queries, min(_EXPANSION_SEARCH, len(index))).keys).reshape(
+            len(queries), -1
+        )
         found = 0
         for query, scores, proposed in zip(queries, exact, keys, strict=True):
             # By scores: of rows with the same vector any may be found.
