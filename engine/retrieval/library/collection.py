@@ -3,12 +3,14 @@
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.api.embeddings import Embeddings
 from engine.api.errors import InvalidRequest, ModelError
 from engine.embedding.text_encoder import TRAINED_TOKENS
 from engine.retrieval.api.errors import UnknownDocument
@@ -272,7 +274,7 @@ class Collection:
         """What a search reads, as it is stored now; without vectors where the mode needs none."""
         record = self.record
         vectors = None if mode == "lexical" else self._vectors.get(record)
-        return CollectionIndex(self._store, record.id, vectors, self.embed)
+        return CollectionIndex(self._store, record.id, vectors, self._submit)
 
     def passage(self, chunk_id: int) -> Passage | None:
         """The chunk of this id; None if it was deleted or is in another collection."""
@@ -352,8 +354,11 @@ class Collection:
             InvalidRequest: a text is empty.
             ModelError: the embedding model is not installed, or another one than the collection's.
         """
+        return self._submit(texts).result().vectors
+
+    def _submit(self, texts: Sequence[str]) -> Future[Embeddings]:
         self._check_model()
-        return self._embedder.submit(texts, truncate=TRAINED_TOKENS).result().vectors
+        return self._embedder.submit(texts, truncate=TRAINED_TOKENS)
 
 
 def _existing(path: str | Path) -> str:

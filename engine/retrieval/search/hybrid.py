@@ -5,11 +5,13 @@ marginal relevance. docs/retrieval.md has what each part adds.
 """
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.api.embeddings import Embeddings
 from engine.api.errors import InvalidRequest
 from engine.retrieval.api.passage import Mode, Passage
 from engine.retrieval.search.diversity import select_diverse
@@ -51,6 +53,7 @@ def search(
     elif mode == "lexical":
         ranked = lexical = dict(index.lexical(query, wanted, where))
     else:
+        vectors.begin()
         matches = index.lexical_matches(query, wanted, where)
         lexical = dict(matches.scores)
         dense, embedded = vectors.read([*lexical, *(vectors.nearest(wanted).keys() - lexical)])
@@ -80,12 +83,17 @@ def _diverse(scores: dict[int, float], embedded: NDArray[np.float32], k: int) ->
 
 
 class _QueryVectors:
-    """The vectors of a collection, seen from one query. The query is embedded when it is needed."""
+    """The vectors of a collection, seen from one query. The query is embedded once, when it is needed."""
 
     def __init__(self, index: CollectionIndex, query: str, where: Where | None) -> None:
         self._index, self._text, self._where = index, query, where
-        self._vector: NDArray[np.float32] | None = None
+        self._vector: Future[Embeddings] | None = None
         self._slots: Slots | None = None
+
+    def begin(self) -> None:
+        """Have the query embedded while the caller does something else."""
+        if self._index.vectors is not None and self._vector is None:
+            self._vector = self._index.submit([self._text])
 
     def nearest(self, k: int) -> dict[int, float]:
         """The chunks of highest cosine, best first."""
@@ -118,5 +126,5 @@ class _QueryVectors:
 
     def _embedded(self) -> NDArray[np.float32]:
         if self._vector is None:
-            self._vector = self._index.embed([self._text])
-        return self._vector
+            self._vector = self._index.submit([self._text])
+        return self._vector.result().vectors
