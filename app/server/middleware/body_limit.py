@@ -28,14 +28,14 @@ class BodyLimit:
         *,
         max_bytes: int,
         timeout_s: float,
-        uploads: frozenset[str] = frozenset(),
+        is_upload: Callable[[str], bool] = lambda path: False,
         max_upload_bytes: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._app = app
         self._max_bytes = max_bytes
         self._timeout_s = timeout_s
-        self._uploads = uploads
+        self._is_upload = is_upload
         self._max_upload_bytes = max_upload_bytes
         self._clock = clock
 
@@ -45,7 +45,7 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        is_upload = scope["method"] == "POST" and scope["path"] in self._uploads
+        is_upload = scope["method"] == "POST" and self._is_upload(scope["path"])
         max_bytes = self._max_upload_bytes if is_upload else self._max_bytes
         refusal = _refuse_headers(headers, max_bytes)
         if refusal is not None:

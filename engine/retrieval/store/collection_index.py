@@ -17,7 +17,7 @@ from engine.retrieval.store.store import Store
 
 
 class SearchableVectors(Protocol):
-    """The vectors of a collection; slot i is the chunk `Slots.chunk_ids[i]`."""
+    """What a search needs of a `VectorStore`; slot i is the chunk `Slots.chunk_ids[i]`."""
 
     def search(
         self, queries: NDArray[np.float32], k: int, *, allowed: NDArray[np.bool_] | None = None
@@ -36,12 +36,14 @@ class CollectionIndex:
         store: the database.
         collection_id: the collection.
         vectors: its vectors; None while it has no chunk.
+        live: the slots of these vectors; None without vectors.
         submit: starts to embed texts as the chunks were; does not wait.
     """
 
     store: Store
     collection_id: int
     vectors: SearchableVectors | None
+    live: Slots | None
     submit: Callable[[Sequence[str]], Future[Embeddings]]
 
     def lexical(self, query: str, k: int, where: Where | None = None) -> list[tuple[int, float]]:
@@ -53,8 +55,16 @@ class CollectionIndex:
         return self.store.lexical(self.collection_id, query, k, where)
 
     def slots(self, where: Where | None = None) -> Slots:
-        """See `Store.slots`."""
-        return self.store.slots(self.collection_id, where)
+        """The rows of `vectors` that a search may return.
+
+        Args:
+            where: only chunks of documents that this filter matches.
+        """
+        if self.live is None:
+            return self.store.slots(self.collection_id, where)
+        if where is None:
+            return self.live
+        return self.store.slots_within(self.live, self.collection_id, where)
 
     def passages(self, chunk_ids: Sequence[int]) -> list[Passage]:
         """See `Store.passages`."""
