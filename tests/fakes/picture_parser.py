@@ -11,6 +11,13 @@ from engine.retrieval.parsing.picture_reader import PictureReader
 _TIMEOUT_S = 30.0
 
 
+class AnyText(dict[bytes, str]):
+    """A text for every picture."""
+
+    def get(self, key: bytes, default: object = None) -> str:  # type: ignore[override]
+        return "some words"
+
+
 class PictureParser:
     """Used by the reader's thread.
 

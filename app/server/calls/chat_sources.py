@@ -20,7 +20,7 @@ from app.server.process.context import ServerContext
 from app.server.retrieval.service import RetrievalService
 from app.server.retrieval.store_search import Found
 from app.server.wire.errors import bad_request
-from app.server.wire.schemas import ChatCompletionRequest, Message, TextPart
+from app.server.wire.schemas import ChatCompletionRequest, ImagePart, Message, TextPart
 from engine.api.grammar import Grammar
 from engine.retrieval.answering.answerer import (
     DEFAULT_K,
@@ -94,9 +94,20 @@ class ChatSources:
 
 
 async def find_sources(
-    request: Request, context: ServerContext, body: ChatCompletionRequest, model: LoadedModel
+    request: Request,
+    context: ServerContext,
+    body: ChatCompletionRequest,
+    messages: Sequence[Message],
+    model: LoadedModel,
 ) -> ChatSources | None:
     """Search for the passages that a chat asks for, as many as its context has room for.
+
+    Args:
+        request: the HTTP request.
+        context: the server.
+        body: its body; what the user wrote is searched for, not the text of pictures.
+        messages: the conversation as the model reads it.
+        model: the model.
 
     Returns:
         None for a chat without the field `retrieval`.
@@ -132,7 +143,7 @@ async def find_sources(
     passages = [one.passage for one in found]
     if not await asyncio.to_thread(is_answerable, query, passages, service.embed):
         return ChatSources(query, (), service)
-    fitting = await _fitting(service, body, model, found, wanted.previous_chunk_ids or ())
+    fitting = await _fitting(service, body, messages, model, found, wanted.previous_chunk_ids or ())
     if not fitting:
         raise bad_request(
             "The context has no room for a passage beside the messages.",
@@ -179,12 +190,13 @@ def place(numbered: NumberedSource) -> dict[str, Any]:
 async def _fitting(
     service: RetrievalService,
     body: ChatCompletionRequest,
+    conversation: Sequence[Message],
     model: LoadedModel,
     found: Sequence[Found],
     previous: Sequence[int],
 ) -> list[NumberedSource]:
     """The best passages, or the sections around them, as many as there is room for."""
-    messages = with_sources(body.messages, (), model)
+    messages = with_sources(conversation, (), model)
     limit = body.max_completion_tokens or body.max_tokens or DEFAULT_MAX_TOKENS
     answer = min(limit, model.info.context_length // 4)
     by_chunk = {one.passage.chunk_id: one for one in found}
@@ -218,4 +230,6 @@ async def _fitting(
 
 
 def _with_text(message: Message, text: str) -> Message:
-    return message.model_copy(update={"content": [TextPart(type="text", text=text)]})
+    """The message with another text; its pictures come behind it."""
+    pictures = [part for part in message.content if isinstance(part, ImagePart)]
+    return message.model_copy(update={"content": [TextPart(type="text", text=text), *pictures]})

@@ -56,7 +56,7 @@ def _admitted(message: ChatMessage, admit: Callable[[Any], Any]) -> ChatMessage:
 
 def chat_size(messages: list[Message]) -> int:
     """Cost of rendering a conversation, in characters of tokenising."""
-    texts = sum(len(part.text) for one in messages for part in one.content)
+    texts = sum(len(one.text) for one in messages)
     calls = [call.function.arguments for one in messages for call in one.tool_calls or ()]
     # The size of an object is not known: assume that it is large.
     arguments = sum(len(one) if isinstance(one, str) else OFF_LOOP_CHARS for one in calls)

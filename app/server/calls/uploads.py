@@ -16,7 +16,7 @@ from app.server.wire.errors import ApiError, bad_request, retry_hints
 from app.server.wire.fields import header_value
 from app.server.wire.multipart import Event, MultipartDecoder, PartBegun, PartData, PartEnded
 
-PURPOSES = ("assistants", "user_data")
+PURPOSES = ("assistants", "user_data", "vision")
 MIN_LIFETIME_S, MAX_LIFETIME_S = 3600, 30 * 86_400
 WRITE_BYTES = 1024 * 1024
 MAX_FIELD_BYTES = 1024
@@ -145,7 +145,7 @@ def _purpose(fields: dict[str, str]) -> str:
     if purpose not in PURPOSES:
         given = "missing" if purpose is None else repr(purpose[:40])
         raise bad_request(
-            f"`purpose` is {given}; this server has {' and '.join(map(repr, PURPOSES))}.",
+            f"`purpose` is {given}; this server has {', '.join(map(repr, PURPOSES))}.",
             param="purpose",
         )
     return purpose

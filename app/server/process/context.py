@@ -14,6 +14,7 @@ from app.server.process.counters import ServerCounters
 from app.server.process.drain import Drain
 from app.server.process.kept_streams import KeptStreams
 from app.server.retrieval.service import RetrievalService
+from engine.retrieval.parsing.picture_reader import PictureReader
 from engine.runtime.engine import AsyncPravahaEngine
 
 MAX_UPLOADS = 16
@@ -29,6 +30,7 @@ class ServerContext:
         guardrails: check messages and answers; None checks nothing.
         moderation: answers `/v1/moderations`.
         retrieval: keeps files and vector stores; None where none are served.
+        pictures: reads the text of pictures; None reads none.
         uploads: taken by each upload of a file.
     """
 
@@ -42,6 +44,7 @@ class ServerContext:
     guardrails: Guardrails | None = None
     moderation: Guardrails = field(default_factory=Guardrails)
     retrieval: RetrievalService | None = None
+    pictures: PictureReader | None = None
     uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_UPLOADS))
     created: int = field(default_factory=lambda: int(time.time()))
 

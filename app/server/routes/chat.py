@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.server.calls.chat_answer import ChatAnswer
+from app.server.calls.chat_images import read_images
 from app.server.calls.chat_sources import find_sources, with_sources
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.generation import begin, finish
@@ -35,10 +36,15 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     model = loaded_model(context, body.model)
     sampling = chat_sampling(body, model.info)
     guard = CallGuard(context, body)
-    messages, sources = body.messages, await find_sources(request, context, body, model)
+    images = await read_images(request, context, body, model)
+    messages = body.messages
+    if images is not None:
+        messages = images.in_messages(messages)
+        request.state.images = images.way
+    sources = await find_sources(request, context, body, messages, model)
     if sources is not None:
         if not sources.numbered:
-            return await _not_found(context, NotFoundAnswer(body, model, sources), body)
+            return await _not_found(context, NotFoundAnswer(body, model, sources, images), body)
         messages = with_sources(messages, sources.sources, model)
         sampling = replace(
             sampling,
@@ -54,7 +60,7 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     request.state.guardrails = guard.header
     check_length(prompt, model.info, param="messages")
     generation = await begin(request, context, body, [prompt], sampling, guard)
-    answer = ChatAnswer(body, model, generation, sources)
+    answer = ChatAnswer(body, model, generation, sources, images)
     if body.stream:
         return await stream_response(context, body, answer.events(), generation.resources)
     outputs = await finish(request, context, generation)
