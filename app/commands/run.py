@@ -4,6 +4,7 @@ import json
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from agents.guardrails.guardrails import CheckedText, OutputCheck
     from app.runtime.opening import OpenClient
     from app.settings.settings import Settings
+    from app.slash.pictures import NamedPicture
     from engine.api.generation_defaults import GenerationDefaults
     from engine.api.grammar import Grammar
     from engine.api.request import SamplingParams, TokenBatch
+    from engine.api.snapshot import ModelInfo
     from engine.clients.engine_client import EngineClient
 
 DEFAULT_MAX_TOKENS = 512
@@ -44,6 +47,15 @@ def run(
         bool,
         typer.Option("--json", help="Print one object: text, token ids, logprobs, timings, seed."),
     ] = False,
+    images: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--image",
+            metavar="FILE",
+            help="A picture of the question (PNG, JPEG, GIF, WebP): a model that sees gets it, any other "
+            "one its text, with the extra `ocr`. May be given several times.",
+        ),
+    ] = None,
     schema: Annotated[
         Path | None,
         typer.Option(
@@ -79,7 +91,9 @@ def run(
     """
     given = {**(context.obj or {}), **flags}
     refuse_remote_contradictions(given)
-    _refuse_contradictions(given, prompt, raw=raw, score=score, stride=stride)
+    _refuse_contradictions(
+        given, prompt, raw=raw, score=score, stride=stride, has_images=bool(images)
+    )
     with one_sentence_errors():
         from app.commands.fetch_bar import fetch_bar
         from app.commands.log_file import log_to_file
@@ -100,20 +114,38 @@ def run(
         text = sys.stdin.read() if prompt == "-" else prompt or ""
         if not text:
             raise InvalidRequest("The prompt is empty: pass a question, or text on standard input.")
+        pictures = _read_pictures(images or ())
         grammar = None if schema is None else _read_schema(schema)
         with fetch_bar() as progress, open_client(settings, progress) as opened:
-            status = _answer(opened, settings, text, raw=raw, as_json=as_json, grammar=grammar)
+            status = _answer(
+                opened,
+                settings,
+                text,
+                raw=raw,
+                as_json=as_json,
+                grammar=grammar,
+                pictures=pictures,
+            )
     raise typer.Exit(status)
 
 
 def _refuse_contradictions(
-    given: dict[str, Any], prompt: str | None, *, raw: bool, score: str | None, stride: int | None
+    given: dict[str, Any],
+    prompt: str | None,
+    *,
+    raw: bool,
+    score: str | None,
+    stride: int | None,
+    has_images: bool,
 ) -> None:
     """Refuse options that would have no effect.
 
     Raises:
-        typer.BadParameter: --score with options of an answer, or neither a prompt nor --score.
+        typer.BadParameter: --score with options of an answer, neither a prompt nor --score, or pictures
+            without a chat template.
     """
+    if has_images and (raw or score is not None):
+        raise typer.BadParameter("--image needs a question and the chat template")
     if score is None:
         if prompt is None:
             raise typer.BadParameter("Missing argument: the question, or - for standard input.")
@@ -152,25 +184,33 @@ def _answer(
     raw: bool,
     as_json: bool,
     grammar: "Grammar | None",
+    pictures: "Sequence[NamedPicture]" = (),
 ) -> int:
     """Submit the request and print its answer; the exit status."""
     from agents.guardrails.redaction import RedactionMap
     from agents.guardrails.words import remarks_of
     from app.runtime.guardrails import open_guardrails
     from app.runtime.opening import wait_loaded
+    from app.slash.pictures import with_picture_texts
     from engine.api.generation_defaults import GenerationDefaults
     from engine.api.request import FinishReason, Request
 
     client = opened.client
     guardrails, redactions = open_guardrails(settings), RedactionMap()
-    question = _admitted(guardrails.check_input(text, redactions), raw=raw)
+    question = None if pictures else _admitted(guardrails.check_input(text, redactions), raw=raw)
     check = guardrails.output_check(redactions)
     began = time.monotonic()
     opened.start()
     snapshot = wait_loaded(client)
     load_s = time.monotonic() - began
-    ids = _raw_ids(opened, question) if raw else _chat_ids(client, settings, question)
     info = snapshot.model
+    texts = _texts(pictures, info)
+    if question is None:
+        written = with_picture_texts(
+            text, pictures, texts, small=info is not None and info.is_small
+        )
+        question = _admitted(guardrails.check_input(written, redactions), raw=raw)
+    ids = _raw_ids(opened, question) if raw else _chat_ids(client, settings, question)
     sampling = run_sampling(
         settings,
         info.generation_defaults if info else GenerationDefaults(),
@@ -192,6 +232,11 @@ def _answer(
     if as_json:
         model = snapshot.model.name if snapshot.model else None
         report = _report(answer, last, model=model, prompt_tokens=len(ids), load_s=load_s)
+        if pictures:
+            report["images"] = [
+                {"name": one.name, "read_by": "ocr", "text": found}
+                for one, found in zip(pictures, texts, strict=True)
+            ]
         print(json.dumps(report, ensure_ascii=False))
     if last.finish_reason is FinishReason.ERROR:
         print(f"pravaha: {last.error}", file=sys.stderr)
@@ -205,6 +250,45 @@ def _answer(
         print("pravaha: the answer was ended by the guardrails.", file=sys.stderr)
         return EXIT_ERROR
     return EXIT_INTERRUPTED if answer.interrupted else 0
+
+
+def _read_pictures(paths: "Sequence[Path]") -> "tuple[NamedPicture, ...]":
+    """The pictures in files.
+
+    Raises:
+        InvalidRequest: one cannot be read, or there are too many.
+    """
+    if not paths:
+        return ()
+    from app.slash.pictures import MAX_PICTURES, read_picture
+    from engine.api.errors import InvalidRequest
+
+    if len(paths) > MAX_PICTURES:
+        raise InvalidRequest(f"--image is given {len(paths)} times; at most {MAX_PICTURES}.")
+    return tuple(read_picture(path) for path in paths)
+
+
+def _texts(pictures: "Sequence[NamedPicture]", model: "ModelInfo | None") -> list[str]:
+    """What OCR finds in pictures; how they are read is said on standard error.
+
+    Raises:
+        PravahaError: nothing here can read them, or one has no text.
+    """
+    if not pictures or model is None:
+        return []
+    from contextlib import closing
+
+    from app.slash.pictures import build_remark
+    from engine.retrieval.parsing.picture_reader import PictureReader
+    from engine.vision.routing import choose_way
+
+    with closing(PictureReader()) as reader:
+        way = choose_way(model=model.name, sees_images=False, ocr=reader.installed)
+        waiting = [reader.read(one.image, name=one.name) for one in pictures]
+        texts = [one.result() for one in waiting]
+    for one in pictures:
+        print(f"pravaha: {build_remark(one.name, way)}.", file=sys.stderr)
+    return texts
 
 
 def _admitted(checked: "CheckedText", *, raw: bool) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from app.plain.commands import PlainCommands
+from app.plain.pictures import PlainPictures
 from app.plain.sources import PlainSources
 from app.slash import parse
 from app.slash.attachments import attach_files, mention
@@ -25,6 +26,7 @@ from engine.conversations.tree import NodeKind, NodeStatus, NodeView
 
 if TYPE_CHECKING:
     from app.runtime.source_library import SourceLibrary
+    from engine.retrieval.parsing.picture_reader import PictureReader
 
 _WAKE_S = 0.5
 """Maximum time between two looks at the session, in case a wake-up is missed."""
@@ -41,6 +43,7 @@ class PlainChat:
         show_prompts: whether input is interactive: then prompts and remarks are printed.
         memory_file: what the agents remember; None for none.
         sources: the collections of documents; None for none.
+        pictures: reads the text of pictures; None reads none.
 
     Attributes:
         session: the conversations.
@@ -57,6 +60,7 @@ class PlainChat:
         show_prompts: bool,
         memory_file: Path | None = None,
         sources: "SourceLibrary | None" = None,
+        pictures: "PictureReader | None" = None,
     ) -> None:
         self.session = session
         self.client = client
@@ -70,6 +74,7 @@ class PlainChat:
         self._refused: str | None = None
         self._attached: list[str] = []
         self.sources = PlainSources(sources, session, self.say)
+        self._pictures = PlainPictures(pictures, client)
         self._commands = PlainCommands(self)
         client.on_wake(self._wake.set)
         if sources is not None:
@@ -111,7 +116,11 @@ class PlainChat:
         """Send a message; its answer is printed when the command or line is done."""
         if self.sources.takes(text):
             return
-        text = self._expanded(" ".join([*self._attached, text]))
+        text = " ".join([*self._attached, text])
+        while self.client.snapshot().state is EngineState.LOADING and self._pictures.named(text):
+            self.wait_for_engine()  # until it is known whether the model sees them
+        read = self._pictures.read(text)
+        text = self._expanded(read.text)
         self._attached = []
         try:
             self.session.send(text)
@@ -126,6 +135,8 @@ class PlainChat:
                 raise EngineUnavailable(f"{error} /model NAME loads another one.") from error
             raise
         self._refused = None
+        for remark in read.remarks if self._show_prompts else ():
+            self.say(f"({safe_line(remark)})")
         sent = [node for node in self.session.path() if node.kind is NodeKind.USER][-1:]
         for node in sent:
             self._say_remarks(node)
@@ -136,6 +147,7 @@ class PlainChat:
         Raises:
             InvalidRequest: it cannot be attached.
         """
+        self._pictures.named(f'@"{name}"')
         self._expanded(f'@"{name}"')
         self._attached.append(mention(name))
 

@@ -123,7 +123,7 @@ class TestReading:
     def test_the_model_reads_the_text_as_quoted_data_where_the_picture_stood(self, served):
         prompt = prompt_of(served, lambda: ask(served, "Compare", INVOICE, RECEIPT, "please"))
         first, second = (
-            picture_text(f"picture {number}", TEXTS[data])
+            picture_text(f"picture {number}", TEXTS[data], small=True)
             for number, data in enumerate((INVOICE, RECEIPT), start=1)
         )
         assert f"Compare\n\n{first}\n\n\n\n{second}\n\nplease" in prompt
@@ -131,7 +131,7 @@ class TestReading:
 
     def test_a_picture_alone_is_a_message(self, served):
         prompt = prompt_of(served, lambda: ask(served, INVOICE))
-        assert f"user\n{picture_text('picture 1', TEXTS[INVOICE])}" in prompt
+        assert f"user\n{picture_text('picture 1', TEXTS[INVOICE], small=True)}" in prompt
 
     def test_pictures_of_earlier_messages_are_read_too(self, served):
         messages = [
@@ -402,7 +402,7 @@ class TestTogether:
         assert answer.retrieval["query"] == "When are invoices paid within days of their arrival?"
         assert [one["text"] for one in answer.images] == [TEXTS[INVOICE]]
         assert "[1] a.md\n> Invoices are paid" in prompt
-        assert picture_text("picture 1", TEXTS[INVOICE]) in prompt
+        assert picture_text("picture 1", TEXTS[INVOICE], small=True) in prompt
         assert (
             prompt.index("[1] a.md") < prompt.index("Question: When") < prompt.index("Text in the")
         )

@@ -84,10 +84,15 @@ class ChatImages:
         """The member `images` of the response."""
         return {"images": [one.fields(self.way) for one in self.images]}
 
-    def in_messages(self, messages: Sequence[Message]) -> list[Message]:
-        """The conversation with texts in place of the pictures that were read by OCR."""
+    def in_messages(self, messages: Sequence[Message], *, small: bool) -> list[Message]:
+        """The conversation with texts in place of the pictures that were read by OCR.
+
+        Args:
+            messages: the conversation.
+            small: whether a small model reads it.
+        """
         texts = {
-            (one.message, one.part): picture_text(one.name, one.text)
+            (one.message, one.part): picture_text(one.name, one.text, small=small)
             for one in self.images
             if one.text is not None
         }

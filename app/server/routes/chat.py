@@ -39,7 +39,7 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     images = await read_images(request, context, body, model)
     messages = body.messages
     if images is not None:
-        messages = images.in_messages(messages)
+        messages = images.in_messages(messages, small=model.info.is_small)
         request.state.images = images.way
     sources = await find_sources(request, context, body, messages, model)
     if sources is not None:
