@@ -12,10 +12,14 @@ _TIMEOUT_S = 30.0
 
 
 class AnyText(dict[bytes, str]):
-    """A text for every picture."""
+    """The same text for every picture."""
+
+    def __init__(self, text: str = "some words") -> None:
+        super().__init__()
+        self._text = text
 
     def get(self, key: bytes, default: object = None) -> str:  # type: ignore[override]
-        return "some words"
+        return self._text
 
 
 class PictureParser:
