@@ -147,15 +147,25 @@ def watch(name: NameArgument) -> None:
 
 @rag_app.command()
 def doctor(name: NameArgument, as_json: JsonOption = False) -> None:
-    """Examine a collection: its files, and whether its documents are up to date."""
+    """Examine a collection and repair it; tell whether its documents are up to date.
+
+    Damaged word indexes and vectors are computed anew from the stored texts, and the vectors of deleted
+    documents leave the file. The exit status is 1 if there was damage.
+    """
     with one_sentence_errors(), _library() as library:
         report = library.open(name).doctor()
-        if as_json:
-            print(json.dumps(asdict(report), indent=2))
-        else:
-            _print_diagnosis(name, report)
-        if report.damage:
-            raise typer.Exit(EXIT_ERROR)
+    restored = _restore_vectors(name) if report.lost_vectors else None
+    if as_json:
+        print(json.dumps(asdict(report) | {"restored_vectors": restored or 0}, indent=2))
+    else:
+        _print_diagnosis(name, report)
+        if restored is not None:
+            print(f"{restored:,} of {report.lost_vectors:,} vectors were computed anew.")
+    if restored is not None and restored < report.lost_vectors:
+        print("Stopped; the same command goes on from here.", file=sys.stderr)
+        raise typer.Exit(EXIT_INTERRUPTED)
+    if report.damage:
+        raise typer.Exit(EXIT_ERROR)
 
 
 @rag_app.command("list")
@@ -264,6 +274,13 @@ def remove(
             print(f"Removed {count} {'document' if count == 1 else 'documents'}.")
 
 
+def _restore_vectors(name: str) -> int:
+    from app.commands.rag_progress import index_run
+
+    with _library(embeds=True) as library, index_run() as (progress, cancelled):
+        return library.open(name).restore_vectors(progress=progress, cancelled=cancelled)
+
+
 def passage_fields(passage: "Passage") -> dict[str, object]:
     """A passage as JSON."""
     return {
@@ -322,6 +339,14 @@ def _print_report(report: "AddReport") -> None:
     print(f"{', '.join(parts)}; {report.chunks:,} chunks in {report.seconds:.1f} s.", flush=True)
     for failure in report.failed:
         print(printable(f"{failure.path}: {failure.reason}"), file=sys.stderr)
+    for folder in report.unreachable:
+        print(
+            printable(
+                f"{folder.folder} cannot be reached: documents of {folder.documents:,} files are kept until "
+                "`pravaha rag remove` deletes them."
+            ),
+            file=sys.stderr,
+        )
     if not report.purged:
         print(
             "Another process is searching: deleted text leaves the files at the next deletion.",
@@ -335,7 +360,7 @@ def _print_diagnosis(name: str, report: "DoctorReport") -> None:
     print(
         f"{name}: {report.documents:,} documents, {report.chunks:,} chunks; the database of all collections "
         f"has {report.database_bytes / 1e6:.1f} MB, the vectors {report.vector_bytes / 1e6:.1f} MB, "
-        f"{report.dead_slots:,} of them deleted."
+        f"from which {report.dead_slots:,} of deleted documents were removed."
     )
     for one in report.unreadable:
         print(printable(f"unreadable: {one.path}: {one.reason}"))

@@ -2,8 +2,10 @@
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +18,16 @@ from engine.retrieval.api.passage import AttributeValue, Mode, Passage
 from engine.retrieval.indexing.collection_writer import CollectionWriter
 from engine.retrieval.indexing.index_run import IndexRun, TextEmbedder
 from engine.retrieval.indexing.preparing import Parser
-from engine.retrieval.indexing.report import AddReport, Cancelled, Progress
+from engine.retrieval.indexing.reachability import Reachability, mount_points, still_missing
+from engine.retrieval.indexing.report import AddReport, Cancelled, Progress, Unreachable
+from engine.retrieval.indexing.vector_restoring import restore_vectors
 from engine.retrieval.indexing.walking import (
     FoundFile,
     absolute_pattern,
     find_all_files,
     is_glob,
     is_inside,
+    stored_path,
 )
 from engine.retrieval.indexing.watching import watch_changes
 from engine.retrieval.library.doctor import DoctorReport, examine
@@ -109,8 +114,11 @@ class Collection:
         sources = [Source(_existing(path), tuple(exclude), given) for path in paths]
         files = find_all_files(sources)
         with self._writing() as writer:
+            former = {one.pattern: one.mounts for one in self.sources()}
             for source in sources:
+                source = replace(source, mounts=former.get(source.pattern, ()))
                 writer.rows.add_source(writer.record.id, source)
+                _note_mounts(writer, source, files)
             return self._run(writer, files, (), progress, cancelled, retry_failed=True)
 
     def add_text(
@@ -149,7 +157,8 @@ class Collection:
     ) -> AddReport:
         """Bring all documents up to date: changed and new files are read, vanished ones deleted.
 
-        A file has changed if the hash of its bytes has.
+        A file has changed if the hash of its bytes has. Documents in a folder that cannot be reached, such as
+        a drive that is not mounted, are kept and named in the report.
 
         Args:
             changed: paths to look at, files or folders; None looks at all.
@@ -159,17 +168,25 @@ class Collection:
         Raises:
             PravahaError: as in `add`.
         """
-        files = find_all_files(self.sources())
-        present = {one.path for one in files}
+        sources = self.sources()
+        files = find_all_files(sources)
+        present = {stored_path(one.path) for one in files}
         with self._writing() as writer:
             documents = self._store.documents(writer.record.id)
-            vanished = [one for one in documents if one.path not in present]
+            missing = [one for one in documents if one.path not in present]
+            vanished, unreachable = _divide(missing, Reachability(sources))
+            for source in sources:
+                _note_mounts(writer, source, files)
             if changed is not None:
                 known = {one.path for one in documents}  # a changed .gitignore may reveal others
                 files = [
-                    one for one in files if one.path not in known or _concerns(one.path, changed)
+                    one
+                    for one in files
+                    if stored_path(one.path) not in known or _concerns(one.path, changed)
                 ]
-            return self._run(writer, files, vanished, progress, cancelled)
+            report = self._run(writer, files, vanished, progress, cancelled)
+            report.unreachable = unreachable
+            return report
 
     def watch(
         self,
@@ -191,7 +208,7 @@ class Collection:
             PravahaError: as in `refresh`, but for `LibraryBusy`.
         """
         pending: frozenset[str] | None = None  # everything
-        for changes in watch_changes(self.sources(), stop):
+        for changes in watch_changes(self.sources, stop):
             if pending is not None:
                 pending |= changes
                 if not pending:
@@ -214,7 +231,7 @@ class Collection:
             UnknownDocument: there is no such document.
             LibraryBusy: another process adds or deletes.
         """
-        wanted = absolute_pattern(os.fspath(path))
+        wanted = stored_path(absolute_pattern(os.fspath(path)))
         with CollectionWriter.opened(self._store, self.name) as writer:
             collection_id = writer.record.id
             found = [
@@ -271,8 +288,9 @@ class Collection:
     def index(self, mode: Mode = "hybrid") -> CollectionIndex:
         """What a search reads, as it is stored now; without vectors where the mode needs none."""
         record = self.record
-        vectors = None if mode == "lexical" else self._vectors.get(record)
-        return CollectionIndex(self._store, record.id, vectors, self.embed)
+        found = None if mode == "lexical" else self._vectors.get(record)
+        vectors, live = (None, None) if found is None else found
+        return CollectionIndex(self._store, record.id, vectors, live, self.embed)
 
     def passage(self, chunk_id: int) -> Passage | None:
         """The chunk of this id; None if it was deleted or is in another collection."""
@@ -305,6 +323,33 @@ class Collection:
             LibraryBusy: another process adds or deletes.
         """
         return examine(self._store, self.name, self._embedder.name)
+
+    def restore_vectors(
+        self, *, progress: Progress | None = None, cancelled: Cancelled = lambda: False
+    ) -> int:
+        """Compute vectors anew that are missing or damaged, from the stored texts.
+
+        Searches by meaning and changes are refused until all are there, if the file itself was lost.
+
+        Args:
+            progress: called on this thread after each batch.
+            cancelled: asked often; ends the run early, and the next call goes on.
+
+        Returns:
+            How many were computed.
+
+        Raises:
+            ModelError: the embedding model is not installed, or another one than the collection's.
+            LibraryBusy: another process adds or deletes.
+            RetrievalStoreError: the disk is full, or the database cannot be used.
+        """
+        self._check_model()
+        with CollectionWriter.opened(self._store, self.name, usable=False) as writer:
+            if writer.record.dimensions is None:
+                return 0
+            return restore_vectors(
+                writer, self._store, self._embedder, progress=progress, cancelled=cancelled
+            )
 
     def _writing(self) -> AbstractContextManager[CollectionWriter]:
         self._check_model()
@@ -354,6 +399,29 @@ class Collection:
         """
         self._check_model()
         return self._embedder.submit(texts, truncate=TRAINED_TOKENS).result().vectors
+
+
+def _divide(
+    missing: Sequence[DocumentRecord], reachability: Reachability
+) -> tuple[list[DocumentRecord], list[Unreachable]]:
+    """Documents whose files were deleted, and the folders of the others."""
+    vanished: list[DocumentRecord] = []
+    kept: Counter[str] = Counter()
+    for one in missing:
+        folder = reachability.unreachable_folder(one.path)
+        if folder is None:
+            vanished.append(one)
+        else:
+            kept[folder] += 1
+    return vanished, [Unreachable(folder, count) for folder, count in sorted(kept.items())]
+
+
+def _note_mounts(writer: CollectionWriter, source: Source, files: Sequence[FoundFile]) -> None:
+    """Remember on which mount points a source's files are, those that are not mounted now included."""
+    folders = {os.path.dirname(one.path) for one in files if one.source.pattern == source.pattern}
+    mounts = tuple(sorted(mount_points(folders) | still_missing(source.mounts)))
+    if mounts != source.mounts:
+        writer.rows.set_mounts(writer.record.id, source.pattern, mounts)
 
 
 def _existing(path: str | Path) -> str:

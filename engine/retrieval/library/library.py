@@ -1,7 +1,6 @@
 """`Library`: the collections in a directory."""
 
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
@@ -12,6 +11,7 @@ from engine.retrieval.indexing.preparing import Parser
 from engine.retrieval.library.collection import Collection
 from engine.retrieval.library.vector_files import VectorFiles
 from engine.retrieval.parsing.parser_pool import ParserPool
+from engine.retrieval.store.collection_vectors import delete_unused_files
 from engine.retrieval.store.errors import store_errors
 from engine.retrieval.store.records import CollectionRecord, Counts
 from engine.retrieval.store.store import Store
@@ -111,11 +111,9 @@ class Library:
         with StoreWriter.open(self._store.directory) as writer:
             writer.remove_collection(record.id)
             writer.commit(record.id, slots=0, dimensions=None)
-            path = self._store.vector_path(record.id)
             self._vectors.close(record.id)
-            with store_errors(path):
-                path.unlink(missing_ok=True)
-                shutil.rmtree(self._store.files_path(record.id), ignore_errors=True)
+            with store_errors(self._store.path):
+                delete_unused_files(self._store)
             return writer.purge(None)
 
     def purge(self) -> bool:

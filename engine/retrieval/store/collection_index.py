@@ -34,12 +34,14 @@ class CollectionIndex:
         store: the database.
         collection_id: the collection.
         vectors: its vectors; None while it has no chunk.
+        live: the slots of these vectors; None without vectors.
         embed: embeds texts as the chunks were: [texts, dimensions], of unit length.
     """
 
     store: Store
     collection_id: int
     vectors: SearchableVectors | None
+    live: Slots | None
     embed: Callable[[Sequence[str]], NDArray[np.float32]]
 
     def lexical(self, query: str, k: int, where: Where | None = None) -> list[tuple[int, float]]:
@@ -51,8 +53,16 @@ class CollectionIndex:
         return self.store.lexical(self.collection_id, query, k, where)
 
     def slots(self, where: Where | None = None) -> Slots:
-        """See `Store.slots`."""
-        return self.store.slots(self.collection_id, where)
+        """The rows of `vectors` that a search may return.
+
+        Args:
+            where: only chunks of documents that this filter matches.
+        """
+        if self.live is None:
+            return self.store.slots(self.collection_id, where)
+        if where is None:
+            return self.live
+        return self.store.slots_within(self.live, self.collection_id, where)
 
     def passages(self, chunk_ids: Sequence[int]) -> list[Passage]:
         """See `Store.passages`."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.files.private_file import create_private_file
 from engine.retrieval.store.errors import RetrievalStoreError
-from engine.retrieval.store.migrations import check_version, migrate
+from engine.retrieval.store.migrations import check_version, is_current, migrate
 
 BUSY_MS = 10_000
 """How long a lock of another connection is waited for."""
@@ -44,7 +44,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
-    """Open an existing database for queries only.
+    """Open an existing database for queries only; one of an older version is migrated.
 
     Raises:
         RetrievalStoreError: it cannot be opened, or was written by a newer version.
@@ -56,6 +56,8 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         raise RetrievalStoreError(f"The database {path} cannot be opened: {error}.") from error
     try:
         check_version(connection, path)
+        if not is_current(connection):
+            open_for_writing(path).close()
         connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA temp_store = MEMORY")
     except BaseException:

@@ -23,6 +23,8 @@ class CollectionRecord:
         slots: rows of its vector file that belong to committed documents.
         generation: changes with each commit that changes its documents.
         created: seconds since the epoch.
+        rewrites: how often its vectors were rewritten; names their file.
+        vectors_lost: whether its vectors were lost and are not yet all computed anew.
     """
 
     id: int
@@ -33,6 +35,8 @@ class CollectionRecord:
     slots: int
     generation: int
     created: float
+    rewrites: int
+    vectors_lost: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +89,14 @@ class Source:
         exclude: patterns of files that are left out.
         attributes: values for each of its documents.
         removed: files and folders in it that the user has removed since.
+        mounts: mount points in it or around it where its documents are.
     """
 
     pattern: str
     exclude: tuple[str, ...] = ()
     attributes: dict[str, AttributeValue] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
+    mounts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

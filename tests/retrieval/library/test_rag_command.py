@@ -178,8 +178,11 @@ def test_doctor_reports_and_fails_on_damage(rag, folder, tmp_path):
     assert "No damage." in done.output
 
     (tmp_path / "data" / "retrieval" / "1.vectors").unlink()
-    assert "damaged: " in rag("doctor", "docs", status=1).output
-    assert json.loads(rag("doctor", "docs", "--json", status=1).stdout)["damage"]
+    assert "2 of 2 vectors were computed anew." in rag("doctor", "docs", status=1).output
+    assert "No damage." in rag("doctor", "docs").output
+    (tmp_path / "data" / "retrieval" / "1-1.vectors").unlink()
+    report = json.loads(rag("doctor", "docs", "--json", status=1).stdout)
+    assert (len(report["damage"]), report["lost_vectors"], report["restored_vectors"]) == (1, 2, 2)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ import threading
 
 import pytest
 
+from engine.retrieval.library.library import Library
 from engine.retrieval.store.store_writer import StoreWriter
+from tests.fakes.word_embedder import WordEmbedder
 
 _LIMIT_S = 60  # only ends a hang
 
@@ -56,4 +58,21 @@ def test_changes_wait_for_another_writer(watched, library):
         with pytest.raises(queue.Empty):
             reports.get(timeout=1.5)
 
+    assert reports.get(timeout=_LIMIT_S).added == 1
+
+
+def test_a_folder_that_another_process_adds_is_watched(watched, library, tmp_path):
+    _, folder, reports = watched
+    other_folder = tmp_path / "other"
+    other_folder.mkdir()
+    (other_folder / "a.txt").write_text("An ibis wades.")
+    with Library(library._store.directory, WordEmbedder()) as other:
+        assert other.open("docs").add([other_folder]).added == 1
+    # The watch learns of the folder within a second; what changes before that is noticed then.
+    (other_folder / "b.txt").write_text("An okapi hides.")
+
+    assert reports.get(timeout=_LIMIT_S).added == 1
+    (other_folder / "c.txt").write_text("A dodo.")
+    assert reports.get(timeout=_LIMIT_S).added == 1
+    (folder / "d.txt").write_text("An emu.")
     assert reports.get(timeout=_LIMIT_S).added == 1
