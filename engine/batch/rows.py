@@ -14,6 +14,7 @@ from math import isnan
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.api.image import PlacedImage
 from engine.api.request import Timings
 from engine.batch.breaker_rows import BreakerRows
 from engine.batch.grammar_rows import GrammarRows
@@ -65,7 +66,8 @@ class RowTable:
         bias_rows, bias_ids, bias_values: [B] int32, int32, float32, logit biases of all rows, sorted
             by row.
         scoring_rows: row to sequence, for rows that compute prompt logprobs.
-        cache_salts: row to the digest of its cache salt, for rows with one.
+        cache_salts: row to the salt of its request, for rows with a cache salt or images.
+        images: row to its images, for rows that may have to compute one.
         breakers: sequence breakers of the rows with a DRY penalty.
         stop_string_rows: row to sequence and detokenizer, for rows with stop strings.
         grammars: matchers of the rows with a grammar.
@@ -118,6 +120,7 @@ class RowTable:
         self.breakers = BreakerRows(self.sampling)
         self.scoring_rows: dict[int, Sequence] = {}
         self.cache_salts: dict[int, bytes] = {}
+        self.images: dict[int, tuple[PlacedImage, ...]] = {}
         self.stop_string_rows: dict[int, tuple[Sequence, Detokenizer]] = {}
         self.grammars = GrammarRows(max_rows)
         self.logprob_rows = 0
@@ -311,6 +314,11 @@ class RowTable:
                 self.cache_salts[row] = sequence.cache_salt
             else:
                 del self.cache_salts[row]
+        if sequence.request.images:
+            if change > 0:
+                self.images[row] = sequence.request.images
+            else:
+                self.images.pop(row, None)
         if sequence.detokenizer is not None:
             if change > 0:
                 self.stop_string_rows[row] = (sequence, sequence.detokenizer)

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from engine.api.errors import EngineUnavailable, PravahaError
 from engine.api.generation_defaults import SamplingChoice
+from engine.api.image import Image
 from engine.api.request import FinishReason, Request
 from engine.api.snapshot import EngineState
 from engine.clients.engine_client import EngineClient
@@ -102,6 +103,7 @@ class Answering:
         text: str,
         sampling: SamplingChoice,
         *,
+        images: Sequence[Image] = (),
         keep_failed: bool = False,
     ) -> None:
         """Add a user message, preceded by the system prompt if it changed, and begin its answer.
@@ -111,6 +113,7 @@ class Answering:
             path: the nodes before the message, root first.
             text: the message.
             sampling: sampling parameters of the answer.
+            images: images of the message.
             keep_failed: record an error as a failed answer instead of raising it.
 
         Raises:
@@ -123,7 +126,7 @@ class Answering:
             system = conversation.system_prompt or ""
             parent = self.new_node(conversation, parent, NodeKind.SYSTEM, system)
             added.append(parent)
-        added.append(self.new_node(conversation, parent, NodeKind.USER, text))
+        added.append(self.new_node(conversation, parent, NodeKind.USER, text, images=tuple(images)))
         self.begin(conversation, path, added, sampling, "send", keep_failed=keep_failed)
 
     def begin(
@@ -278,6 +281,8 @@ class Answering:
         kind: NodeKind,
         text: str,
         status: NodeStatus = NodeStatus.DONE,
+        *,
+        images: tuple[Image, ...] = (),
     ) -> Node:
         """A node that is not saved yet."""
         return Node(
@@ -288,6 +293,8 @@ class Answering:
             text=text,
             status=status,
             created_at=self._wall(),
+            n_images=len(images) or None,
+            images=images,
         )
 
     def stop(self, conversation: Conversation, node_id: str | None) -> None:

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from engine.api.errors import InvalidRequest
 from engine.api.generation_defaults import SamplingChoice
+from engine.api.image import Image
 from engine.api.request import SamplingParams
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import REPETITION
@@ -396,6 +397,14 @@ class TreeSession:
         users = [node for node in path if node.kind is NodeKind.USER]
         return found_of(users[-1]) if users else None
 
+    def images_of(self, node_id: str) -> tuple[Image, ...]:
+        """The images of a message of the open conversation.
+
+        Raises:
+            InvalidRequest: no such message, or it is not on disk yet and cannot be read at present.
+        """
+        return self.branches.path_to(node_id)[-1].images
+
     # Answers.
 
     @property
@@ -457,17 +466,26 @@ class TreeSession:
         current = self._current
         return self._guard.shown_text(current.id, current.queued.pop()) if current.queued else None
 
-    def send(self, text: str) -> None:
+    def send(self, text: str, *, images: Sequence[Image] = ()) -> None:
         """Send a message, or queue it while an answer is running.
+
+        Args:
+            text: the message; may be empty beside images.
+            images: its images, for a model that sees images. Such a message cannot be queued.
 
         Raises:
             InvalidRequest: the message is empty or refused by the guard, the conversation exceeds the
-                context length, or another process is answering in it; nothing was added.
+                context length, the model does not take its images, or another process is answering in
+                it; nothing was added.
             ConversationChanged: another process has added to the conversation; nothing was added.
             QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
         """
-        if not text.strip():
+        if not text.strip() and not images:
             raise InvalidRequest("The message is empty: type something to send.")
+        if images and (self._current.answer is not None or self._current.queued):
+            raise InvalidRequest(
+                "A message with images cannot wait for an answer: send it when none is running."
+            )
         written, text = text, self._admit(text)
         if self._current.answer is not None:
             self._current.queue(text)
@@ -475,12 +493,15 @@ class TreeSession:
             with self._writing(self._current) as conversation:
                 # Messages queued before the last start come first.
                 answered, waiting = conversation.head or "", [*conversation.queued, text]
-                self._answering.ask(conversation, conversation.nodes, waiting[0], self.sampling)
+                self._answering.ask(
+                    conversation, conversation.nodes, waiting[0], self.sampling, images=images
+                )
                 conversation.queues.pop(answered, None)
                 for later in waiting[1:]:
                     conversation.queue(later)
         self._keep_queued()
-        self._history.append(written)
+        if written.strip():
+            self._history.append(written)
 
     def stop(self, node_id: str | None = None) -> None:
         """Stop an answer of the open conversation at the next step boundary; its text is kept.

@@ -28,6 +28,7 @@ from engine.api.event_ring import EventBatch, EventRing
 from engine.api.events import EventBus, RequestQueued
 from engine.api.fork_price import ForkPrice
 from engine.api.grammar import Grammar
+from engine.api.image import Image, PlacedImage
 from engine.api.request import Request, SamplingParams, new_request_id
 from engine.api.request_status import MAX_STATUSES, RequestStatus
 from engine.api.residency import Residency
@@ -41,6 +42,7 @@ from engine.api.snapshot import (
 from engine.api.step_view import PlannedStep, StepEntry
 from engine.batch.sequence import Sequence, SequenceState
 from engine.embedding.embedder import Embedder
+from engine.executors.image_placing import place_images
 from engine.grammar.compiler import CompiledGrammar, GrammarCompiler
 from engine.memory.kv_identity import NO_CACHE_SALT
 from engine.models.spec import ModelSpec
@@ -366,6 +368,20 @@ class AsyncPravahaEngine:
             for number, child_id in enumerate(ids, first)
         ]
         return self._enqueue(requests, parent=parent)
+
+    def place_images(
+        self, prompt_ids: Iterable[int], images: Iterable[Image]
+    ) -> tuple[tuple[int, ...], tuple[PlacedImage, ...]]:
+        """A prompt with the tokens of its images in place of its placeholders, and their places.
+
+        Decodes the images on the caller's thread. Never waits for a step.
+
+        Raises:
+            InvalidRequest: as `engine.executors.image_placing.place_images`.
+            EngineUnavailable: not started, or the model cannot be opened.
+        """
+        model = self._thread.wait_opened().opened.model
+        return place_images(model, tuple(prompt_ids), tuple(images))
 
     def build_grammar(self, grammar: Grammar) -> "Future[CompiledGrammar]":
         """Start compiling a grammar, or return the cached result. Never waits for the compilation.

@@ -283,6 +283,7 @@ def toy_model(context_length=256):
         weight_format="F32",
         parameters=250,
         file_bytes=1000,
+        images=None,
         plan_memory=toy_memory,
         generation_defaults=GenerationDefaults(),
     )

@@ -93,7 +93,7 @@ def test_an_import_is_not_undone(store):
 
 def test_a_message_list_is_read(store):
     session, _ = branched(store)
-    again = read(export_messages(session.path()))
+    again = read(export_messages(session.path(), session.images_of))
     assert [(node.kind, node.text) for node in again.nodes] == [
         (NodeKind.SYSTEM, "the rule"), (NodeKind.USER, "question"), (NodeKind.ASSISTANT, "second"),
     ]  # fmt: skip
