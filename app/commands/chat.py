@@ -69,6 +69,7 @@ def chat_plain(flags: dict[str, Any]) -> int:
                 memory_file=settings.memory,
                 sources=sources,
                 pictures=pictures,
+                attached=settings.attach is not None,
             )
 
             def on_interrupt(*_: object) -> None:

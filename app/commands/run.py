@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from app.slash.pictures import NamedPicture
     from engine.api.generation_defaults import GenerationDefaults
     from engine.api.grammar import Grammar
+    from engine.api.image import Image, PlacedImage
     from engine.api.request import SamplingParams, TokenBatch
-    from engine.api.snapshot import ModelInfo
     from engine.clients.engine_client import EngineClient
 
 DEFAULT_MAX_TOKENS = 512
@@ -97,6 +97,7 @@ def run(
     with one_sentence_errors():
         from app.commands.fetch_bar import fetch_bar
         from app.commands.log_file import log_to_file
+        from app.commands.run_pictures import open_pictures
         from app.runtime.opening import open_client
         from app.settings.sources import load_settings
         from engine.api.errors import InvalidRequest
@@ -114,7 +115,7 @@ def run(
         text = sys.stdin.read() if prompt == "-" else prompt or ""
         if not text:
             raise InvalidRequest("The prompt is empty: pass a question, or text on standard input.")
-        pictures = _read_pictures(images or ())
+        pictures = open_pictures(images or ())
         grammar = None if schema is None else _read_schema(schema)
         with fetch_bar() as progress, open_client(settings, progress) as opened:
             status = _answer(
@@ -189,9 +190,9 @@ def _answer(
     """Submit the request and print its answer; the exit status."""
     from agents.guardrails.redaction import RedactionMap
     from agents.guardrails.words import remarks_of
+    from app.commands.run_pictures import ReadPictures, read_pictures
     from app.runtime.guardrails import open_guardrails
     from app.runtime.opening import wait_loaded
-    from app.slash.pictures import with_picture_texts
     from engine.api.generation_defaults import GenerationDefaults
     from engine.api.request import FinishReason, Request
 
@@ -204,20 +205,19 @@ def _answer(
     snapshot = wait_loaded(client)
     load_s = time.monotonic() - began
     info = snapshot.model
-    texts = _texts(pictures, info)
+    read = ReadPictures(text)
+    if info is not None and pictures:
+        read = read_pictures(text, pictures, info, attached=settings.attach is not None)
     if question is None:
-        written = with_picture_texts(
-            text, pictures, texts, small=info is not None and info.is_small
-        )
-        question = _admitted(guardrails.check_input(written, redactions), raw=raw)
-    ids = _raw_ids(opened, question) if raw else _chat_ids(client, settings, question)
+        question = _admitted(guardrails.check_input(read.text, redactions), raw=raw)
+    ids, placed = _prompt(opened, settings, question, read.images, raw=raw)
     sampling = run_sampling(
         settings,
         info.generation_defaults if info else GenerationDefaults(),
         logprobs=0 if as_json else None,
         grammar=grammar,
     )
-    request_id = client.submit(Request(ids, sampling))
+    request_id = client.submit(Request(ids, sampling, images=placed))
     answer = _Answer()
     last = _stream(
         client,
@@ -233,10 +233,7 @@ def _answer(
         model = snapshot.model.name if snapshot.model else None
         report = _report(answer, last, model=model, prompt_tokens=len(ids), load_s=load_s)
         if pictures:
-            report["images"] = [
-                {"name": one.name, "read_by": "ocr", "text": found}
-                for one, found in zip(pictures, texts, strict=True)
-            ]
+            report["images"] = list(read.report)
         print(json.dumps(report, ensure_ascii=False))
     if last.finish_reason is FinishReason.ERROR:
         print(f"pravaha: {last.error}", file=sys.stderr)
@@ -250,45 +247,6 @@ def _answer(
         print("pravaha: the answer was ended by the guardrails.", file=sys.stderr)
         return EXIT_ERROR
     return EXIT_INTERRUPTED if answer.interrupted else 0
-
-
-def _read_pictures(paths: "Sequence[Path]") -> "tuple[NamedPicture, ...]":
-    """The pictures in files.
-
-    Raises:
-        InvalidRequest: one cannot be read, or there are too many.
-    """
-    if not paths:
-        return ()
-    from app.slash.pictures import MAX_PICTURES, read_picture
-    from engine.api.errors import InvalidRequest
-
-    if len(paths) > MAX_PICTURES:
-        raise InvalidRequest(f"--image is given {len(paths)} times; at most {MAX_PICTURES}.")
-    return tuple(read_picture(path) for path in paths)
-
-
-def _texts(pictures: "Sequence[NamedPicture]", model: "ModelInfo | None") -> list[str]:
-    """What OCR finds in pictures; how they are read is said on standard error.
-
-    Raises:
-        PravahaError: nothing here can read them, or one has no text.
-    """
-    if not pictures or model is None:
-        return []
-    from contextlib import closing
-
-    from app.slash.pictures import build_remark
-    from engine.retrieval.parsing.picture_reader import PictureReader
-    from engine.vision.routing import choose_way
-
-    with closing(PictureReader()) as reader:
-        way = choose_way(model=model.name, sees_images=False, ocr=reader.installed)
-        waiting = [reader.read(one.image, name=one.name) for one in pictures]
-        texts = [one.result() for one in waiting]
-    for one in pictures:
-        print(f"pravaha: {build_remark(one.name, way)}.", file=sys.stderr)
-    return texts
 
 
 def _admitted(checked: "CheckedText", *, raw: bool) -> str:
@@ -447,6 +405,21 @@ def run_sampling(
     )
 
 
+def _prompt(
+    opened: "OpenClient",
+    settings: "Settings",
+    question: str,
+    images: "Sequence[Image]",
+    *,
+    raw: bool,
+) -> "tuple[tuple[int, ...], tuple[PlacedImage, ...]]":
+    """Token ids of the prompt, and the places of its pictures."""
+    if raw:
+        return _raw_ids(opened, question), ()
+    ids = _chat_ids(opened.client, settings, question, images=len(images))
+    return opened.client.place_images(ids, images) if images else (ids, ())
+
+
 def _raw_ids(opened: "OpenClient", text: str) -> tuple[int, ...]:
     """Token ids of plain text, as in `/v1/completions`: control tokens are recognised."""
     ids = opened.client.tokenize(text, special=True)
@@ -454,16 +427,19 @@ def _raw_ids(opened: "OpenClient", text: str) -> tuple[int, ...]:
     return (bos, *ids) if bos is not None and ids[:1] != [bos] else tuple(ids)
 
 
-def _chat_ids(client: "EngineClient", settings: "Settings", text: str) -> tuple[int, ...]:
+def _chat_ids(
+    client: "EngineClient", settings: "Settings", text: str, *, images: int = 0
+) -> tuple[int, ...]:
     """Token ids of one question in the model's chat template, as in a conversation.
 
     The default system prompt is omitted if the template does not support one; the user's own is not.
     """
+    from engine.api.chat import content_with_images
     from engine.api.errors import InvalidRequest
     from engine.text.chat_encoding import ChatEncoder
 
     encoder = ChatEncoder(client.tokenize, client.render_chat, client.control_tokens())
-    question = {"role": "user", "content": text}
+    question = {"role": "user", "content": content_with_images(text, images)}
     system = settings.system
     if system:
         try:

@@ -3,10 +3,16 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.slash.pictures import NamedPicture, build_remark, named_pictures, with_picture_texts
+from app.slash.pictures import (
+    NamedPicture,
+    build_remark,
+    named_pictures,
+    way_for,
+    with_picture_texts,
+)
 from engine.api.errors import EngineUnavailable
+from engine.api.image import Image
 from engine.clients.engine_client import EngineClient
-from engine.vision.routing import choose_way
 
 if TYPE_CHECKING:
     from engine.retrieval.parsing.picture_reader import PictureReader
@@ -17,6 +23,7 @@ class ReadMessage:
     """A message as it is sent, and what is said about its pictures."""
 
     text: str
+    images: tuple[Image, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
@@ -26,10 +33,14 @@ class PlainPictures:
     Args:
         reader: reads the text of pictures; None reads none.
         client: the engine, for what its model sees and the length of texts.
+        attached: whether it is that of a server.
     """
 
-    def __init__(self, reader: "PictureReader | None", client: EngineClient) -> None:
+    def __init__(
+        self, reader: "PictureReader | None", client: EngineClient, *, attached: bool
+    ) -> None:
         self._reader = reader
+        self._attached = attached
         self._client = client
 
     def named(self, text: str) -> tuple[NamedPicture, ...]:
@@ -41,7 +52,7 @@ class PlainPictures:
         return named_pictures(text)
 
     def read(self, text: str) -> ReadMessage:
-        """A message with the text of its pictures.
+        """A message with its pictures, or with their text.
 
         Raises:
             PravahaError: one cannot be opened or read.
@@ -52,14 +63,10 @@ class PlainPictures:
         model = self._client.snapshot().model
         if model is None:
             raise EngineUnavailable("No model is loaded: /model NAME loads one.")
-        way = choose_way(
-            model=model.name,
-            sees_images=False,
-            ocr=self._reader is not None and self._reader.installed,
-        )
+        way = way_for(model, self._reader, attached=self._attached)
         remarks = tuple(build_remark(one.name, way) for one in pictures)
-        if self._reader is None:
-            return ReadMessage(text, remarks)
+        if self._reader is None or way == "model":
+            return ReadMessage(text, tuple(one.image for one in pictures), remarks)
         waiting = [self._reader.read(one.image, name=one.name) for one in pictures]
         texts = [one.result() for one in waiting]
         message = with_picture_texts(
@@ -70,4 +77,4 @@ class PlainPictures:
             count=lambda one: len(self._client.tokenize(one)),
             length=model.context_length,
         )
-        return ReadMessage(message, remarks)
+        return ReadMessage(message, (), remarks)

@@ -7,7 +7,7 @@ passes through `SafeStream`, which removes escape sequences.
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from app.plain.commands import PlainCommands
 from app.plain.pictures import PlainPictures
@@ -16,6 +16,7 @@ from app.slash import parse
 from app.slash.attachments import attach_files, mention
 from app.text.safe_text import SafeStream, safe_line, safe_text
 from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.api.image import Image
 from engine.api.snapshot import EngineState
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import CONTENT_FILTER, REPETITION
@@ -32,6 +33,13 @@ _WAKE_S = 0.5
 """Maximum time between two looks at the session, in case a wake-up is missed."""
 
 
+class RefusedMessage(NamedTuple):
+    """A message that the context has no room for."""
+
+    text: str
+    images: tuple[Image, ...]
+
+
 class PlainChat:
     """The loop; the commands are in `PlainCommands`.
 
@@ -44,6 +52,7 @@ class PlainChat:
         memory_file: what the agents remember; None for none.
         sources: the collections of documents; None for none.
         pictures: reads the text of pictures; None reads none.
+        attached: whether the engine is that of a server.
 
     Attributes:
         session: the conversations.
@@ -61,6 +70,7 @@ class PlainChat:
         memory_file: Path | None = None,
         sources: "SourceLibrary | None" = None,
         pictures: "PictureReader | None" = None,
+        attached: bool = False,
     ) -> None:
         self.session = session
         self.client = client
@@ -71,10 +81,10 @@ class PlainChat:
         self._wake = threading.Event()
         self._failed = False
         self._ended = False
-        self._refused: str | None = None
+        self._refused: RefusedMessage | None = None
         self._attached: list[str] = []
         self.sources = PlainSources(sources, session, self.say)
-        self._pictures = PlainPictures(pictures, client)
+        self._pictures = PlainPictures(pictures, client, attached=attached)
         self._commands = PlainCommands(self)
         client.on_wake(self._wake.set)
         if sources is not None:
@@ -123,9 +133,9 @@ class PlainChat:
         text = self._expanded(read.text)
         self._attached = []
         try:
-            self.session.send(text)
+            self.session.send(text, images=read.images)
         except ContextFull as error:
-            self.refuse(text)
+            self.refuse(RefusedMessage(text, read.images))
             raise InvalidRequest(
                 "The message does not fit into the context with all earlier ones. /shorten drop leaves "
                 "earlier messages out and sends it, /shorten summarise puts a summary in their place."
@@ -159,14 +169,14 @@ class PlainChat:
             length=model.context_length if model else 0,
         )
 
-    def refuse(self, text: str) -> None:
+    def refuse(self, message: RefusedMessage) -> None:
         """Keep a message that the context has no room for, until /shorten."""
-        self._refused = text
+        self._refused = message
 
-    def take_refused(self) -> str | None:
+    def take_refused(self) -> RefusedMessage | None:
         """The message that was refused last, once; None if another was sent since."""
-        text, self._refused = self._refused, None
-        return text
+        message, self._refused = self._refused, None
+        return message
 
     def quit(self) -> None:
         """End the chat after this line."""

@@ -17,7 +17,8 @@ MAX_BYTES = 4 * 1024 * 1024
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]\S*))')
 _OPEN = re.compile(r'(?<!\S)@"?([^\s"]*)$')
 _MAX_NAMES = 200
-_PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".webp"))
+SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".webp"))
+"""Of the names of pictures."""
 
 
 def mention(path: str) -> str:
@@ -53,7 +54,7 @@ def mentioned_files(text: str) -> list[Path]:
         InvalidRequest: a name in quotes is that of no file.
     """
     paths: list[Path] = []
-    for quoted, word in dict.fromkeys(_MENTION.findall(own_words(text))):
+    for quoted, word in mentions(text):
         path = Path(quoted or word).expanduser()
         try:
             found = path.is_file()
@@ -66,11 +67,16 @@ def mentioned_files(text: str) -> list[Path]:
     return paths
 
 
+def mentions(text: str) -> list[tuple[str, str]]:
+    """What stands behind `@` in a message's own words, each once: in quotes, or as a word."""
+    return list(dict.fromkeys(_MENTION.findall(own_words(text))))
+
+
 def is_picture(path: Path) -> bool:
     """Whether a file is a picture, by its content or else by its name."""
     try:
         with path.open("rb") as file:
-            return picture_type(file.read(12)) is not None or path.suffix.lower() in _PICTURES
+            return picture_type(file.read(12)) is not None or path.suffix.lower() in SUFFIXES
     except OSError:
         return False  # reading it says why
 

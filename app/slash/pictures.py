@@ -4,12 +4,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.slash.attachments import check_fits, is_picture, mentioned_files
+from app.slash.attachments import (
+    SUFFIXES,
+    check_fits,
+    is_picture,
+    mentioned_files,
+    mentions,
+)
 from engine.api.errors import InvalidRequest
 from engine.api.image import Image
+from engine.api.snapshot import ModelInfo
 from engine.retrieval.answering.picture_text import picture_text, pictures_read, shown_name
+from engine.retrieval.parsing.picture_reader import PictureReader
 from engine.vision.opening import MAX_BYTES, open_image
-from engine.vision.routing import Way
+from engine.vision.routing import Way, choose_way
 
 MAX_PICTURES = 16
 """Pictures of a message."""
@@ -83,6 +91,36 @@ def with_picture_texts(
         check_fits(picture.name, found, count, length)
         blocks.append(picture_text(picture.name, found, small=small))
     return "\n\n".join([text, *blocks])
+
+
+def way_for(model: ModelInfo, reader: PictureReader | None, *, attached: bool) -> Way:
+    """The way for the pictures of a message.
+
+    Args:
+        model: the loaded model.
+        reader: reads the text of pictures; None reads none.
+        attached: whether the model is that of a server, to which messages take no pictures.
+
+    Raises:
+        InvalidRequest: there is none; the sentence says what to do.
+    """
+    ocr = reader is not None and reader.installed
+    if attached and model.sees_images and not ocr:
+        raise InvalidRequest(
+            "Pictures are not sent to an attached server: load the model in this process, or run "
+            "`pip install 'pravaha[ocr]'` to have their text read."
+        )
+    sees = model.sees_images and not attached
+    return choose_way(model=model.name, sees_images=sees, ocr=ocr)
+
+
+def seen_names(text: str, count: int) -> tuple[str, ...]:
+    """The names of the pictures that a message was sent with, as it says them; else their number."""
+    named = [Path(quoted or word) for quoted, word in mentions(text)]
+    names = tuple(shown_name(one.name) for one in named if one.suffix.lower() in SUFFIXES)
+    if len(names) == count:
+        return names
+    return (f"{count} picture{'' if count == 1 else 's'}",)
 
 
 def build_remark(name: str, way: Way) -> str:

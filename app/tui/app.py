@@ -117,6 +117,7 @@ from app.tui.widgets.token_view import TokenView
 from app.tui.widgets.transcript import MessageScroll, Transcript
 from app.tui.widgets.vitals import Vitals
 from engine.api.errors import InvalidRequest, PravahaError
+from engine.api.image import Image
 from engine.clients.engine_client import EngineClient
 from engine.conversations.errors import ContextFull, ConversationChanged
 from engine.conversations.session import TreeSession
@@ -661,26 +662,28 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         try:
             if await self.agents.takes(text) or await self.sources.takes(text):
                 return
-            if self.pictures.takes(text):
+            pictures = self.pictures.named(text)
+            if self.pictures.takes(text, pictures):
                 return  # it is sent when they are read
         except PravahaError as error:
             await self._return_unsent(text, error)
             return
-        await self.send_read(text, text)
+        await self.send_read(text, text, images=[one.image for one in pictures])
 
-    async def send_read(self, text: str, message: str) -> None:
+    async def send_read(self, text: str, message: str, *, images: Sequence[Image] = ()) -> None:
         """Send a message whose pictures were read; if it is refused, its text returns to the prompt.
 
         Args:
             text: as it was typed.
             message: what is sent, together with the files that it names.
+            images: the pictures that the model sees.
         """
         sent = message
         try:
             sent = self.files.expanded(message)
-            self.session.send(sent)
+            self.session.send(sent, images=images)
         except ContextFull:
-            self.context.ask(sent)
+            self.context.ask(sent, images)
             return
         except PravahaError as error:
             await self._return_unsent(text, error)
@@ -923,6 +926,11 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
                 if self._clock() - self._escaped_at <= _DOUBLE_ESC_S:
                     self._go.open_tree_at_last_question()
                 self._escaped_at = float("-inf")
+
+    @property
+    def attached(self) -> bool:
+        """Whether the engine is that of a server."""
+        return self._server is not None
 
     def _rows_below(self, node: NodeView) -> list[Line]:
         """The rows below a message that has finished: its pictures, passages and citations."""

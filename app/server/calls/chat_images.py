@@ -23,7 +23,7 @@ from app.server.retrieval.errors import NoSuchObject
 from app.server.wire.errors import bad_request
 from app.server.wire.schemas import ChatCompletionRequest, ContentPart, ImagePart, Message, TextPart
 from engine.api.errors import InvalidRequest
-from engine.api.image import Image
+from engine.api.image import Image, PlacedImage
 from engine.retrieval.answering.picture_text import picture_text
 from engine.retrieval.parsing.picture_reader import PictureReader
 from engine.vision.opening import open_image
@@ -83,6 +83,27 @@ class ChatImages:
     def fields(self) -> dict[str, Any]:
         """The member `images` of the response."""
         return {"images": [one.fields(self.way) for one in self.images]}
+
+    @property
+    def seen(self) -> tuple[Image, ...]:
+        """What the model gets, in the order of the placeholders; none where their text was read."""
+        return tuple(one.image for one in self.images if one.image is not None)
+
+    async def placed(
+        self, context: ServerContext, prompt: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], tuple[PlacedImage, ...]]:
+        """A prompt with the tokens of the pictures in place of its placeholders, and their places.
+
+        Raises:
+            ApiError: 400, a picture cannot be decoded, or the model does not take so many.
+        """
+        if not self.seen:
+            return prompt, ()
+        async with context.decoding:
+            try:
+                return await asyncio.to_thread(context.engine.place_images, prompt, self.seen)
+            except InvalidRequest as error:
+                raise bad_request(str(error), param="messages", code="invalid_image") from error
 
     def in_messages(self, messages: Sequence[Message], *, small: bool) -> list[Message]:
         """The conversation with texts in place of the pictures that were read by OCR.
@@ -159,7 +180,7 @@ def _way(model: LoadedModel, reader: PictureReader | None, *, param: str) -> Way
     try:
         return choose_way(
             model=model.info.name,
-            sees_images=False,
+            sees_images=model.info.sees_images,
             ocr=reader is not None and reader.installed,
         )
     except InvalidRequest as error:

@@ -12,8 +12,9 @@ from typing import Any
 
 from starlette.requests import Request
 
+from app.server.calls.chat_images import ChatImages
 from app.server.calls.model import LoadedModel, off_loop
-from app.server.calls.prompts import chat_size, template_messages
+from app.server.calls.prompts import chat_ids
 from app.server.calls.retrieval import retrieval_service
 from app.server.calls.searching import search
 from app.server.process.context import ServerContext
@@ -99,6 +100,7 @@ async def find_sources(
     body: ChatCompletionRequest,
     messages: Sequence[Message],
     model: LoadedModel,
+    images: ChatImages | None,
 ) -> ChatSources | None:
     """Search for the passages that a chat asks for, as many as its context has room for.
 
@@ -108,6 +110,7 @@ async def find_sources(
         body: its body; what the user wrote is searched for, not the text of pictures.
         messages: the conversation as the model reads it.
         model: the model.
+        images: the pictures in the messages.
 
     Returns:
         None for a chat without the field `retrieval`.
@@ -130,7 +133,8 @@ async def find_sources(
     if query is None:
         asked = question.text.strip()
         if wanted.rewrite_query is not False:
-            asked = standalone_query(asked, template_messages(body.messages[:-1]))
+            history = [{"role": one.role, "content": one.text} for one in body.messages[:-1]]
+            asked = standalone_query(asked, history)
         query = await asyncio.to_thread(service.shortened, asked)
     found = await search(
         request,
@@ -143,7 +147,9 @@ async def find_sources(
     passages = [one.passage for one in found]
     if not await asyncio.to_thread(is_answerable, query, passages, service.embed):
         return ChatSources(query, (), service)
-    fitting = await _fitting(service, body, messages, model, found, wanted.previous_chunk_ids or ())
+    frame = await _frame(context, messages, model, images)
+    previous = wanted.previous_chunk_ids or ()
+    fitting = await _fitting(service, body, model, found, previous, frame=frame)
     if not fitting:
         raise bad_request(
             "The context has no room for a passage beside the messages.",
@@ -187,16 +193,30 @@ def place(numbered: NumberedSource) -> dict[str, Any]:
     }
 
 
+async def _frame(
+    context: ServerContext,
+    messages: Sequence[Message],
+    model: LoadedModel,
+    images: ChatImages | None,
+) -> int:
+    """The length of the prompt without passages, in tokens."""
+    asked = with_sources(messages, (), model)
+    prompt = await chat_ids(model, asked, add_generation_prompt=True)
+    if images is not None:
+        prompt, _ = await images.placed(context, prompt)
+    return len(prompt)
+
+
 async def _fitting(
     service: RetrievalService,
     body: ChatCompletionRequest,
-    conversation: Sequence[Message],
     model: LoadedModel,
     found: Sequence[Found],
     previous: Sequence[int],
+    *,
+    frame: int,
 ) -> list[NumberedSource]:
-    """The best passages, or the sections around them, as many as there is room for."""
-    messages = with_sources(conversation, (), model)
+    """The best passages, or the sections around them, as many as there is room for beside the frame."""
     limit = body.max_completion_tokens or body.max_tokens or DEFAULT_MAX_TOKENS
     answer = min(limit, model.info.context_length // 4)
     by_chunk = {one.passage.chunk_id: one for one in found}
@@ -215,8 +235,7 @@ async def _fitting(
 
     def choose() -> list[NumberedSource]:
         tokenizer = model.tokenizer
-        frame = tokenizer.encode_chat(template_messages(messages), add_generation_prompt=True)
-        room = model.info.context_length - answer - len(frame)
+        room = model.info.context_length - answer - frame
         sources = fit_sources(
             passages,
             lambda text: len(tokenizer.encode(text)),
@@ -225,7 +244,7 @@ async def _fitting(
         )
         return [NumberedSource(one, by_chunk[one.passage.chunk_id]) for one in sources]
 
-    size = chat_size(messages) + sum(len(one.text) for one in passages)
+    size = sum(len(one.text) for one in passages)
     return await off_loop(size, choose)
 
 

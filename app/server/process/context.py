@@ -20,6 +20,9 @@ from engine.runtime.engine import AsyncPravahaEngine
 MAX_UPLOADS = 16
 """Uploads at a time; each holds a file open and up to a mebibyte of memory."""
 
+MAX_DECODING = 2
+"""Requests whose pictures are decoded at a time; a picture takes up to 120 MB meanwhile."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
@@ -32,6 +35,7 @@ class ServerContext:
         retrieval: keeps files and vector stores; None where none are served.
         pictures: reads the text of pictures; None reads none.
         uploads: taken by each upload of a file.
+        decoding: taken while the pictures of a request are decoded.
     """
 
     engine: AsyncPravahaEngine
@@ -46,6 +50,7 @@ class ServerContext:
     retrieval: RetrievalService | None = None
     pictures: PictureReader | None = None
     uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_UPLOADS))
+    decoding: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_DECODING))
     created: int = field(default_factory=lambda: int(time.time()))
 
     def __post_init__(self) -> None:

@@ -22,6 +22,7 @@ from app.server.process.context import ServerContext, server_context
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import ChatCompletionRequest
+from engine.api.image import PlacedImage
 from engine.retrieval.answering.answerer import DEFAULT_MAX_TOKENS
 
 router = APIRouter(route_class=JsonRoute)
@@ -41,7 +42,7 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     if images is not None:
         messages = images.in_messages(messages, small=model.info.is_small)
         request.state.images = images.way
-    sources = await find_sources(request, context, body, messages, model)
+    sources = await find_sources(request, context, body, messages, model, images)
     if sources is not None:
         if not sources.numbered:
             return await _not_found(context, NotFoundAnswer(body, model, sources, images), body)
@@ -58,8 +59,11 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
         admit=guard.admit_value,
     )
     request.state.guardrails = guard.header
+    placed: tuple[PlacedImage, ...] = ()
+    if images is not None:
+        prompt, placed = await images.placed(context, prompt)
     check_length(prompt, model.info, param="messages")
-    generation = await begin(request, context, body, [prompt], sampling, guard)
+    generation = await begin(request, context, body, [prompt], sampling, guard, images=placed)
     answer = ChatAnswer(body, model, generation, sources, images)
     if body.stream:
         return await stream_response(context, body, answer.events(), generation.resources)

@@ -1,8 +1,8 @@
 """Pictures on the screen: `@picture.png` in a message.
 
-Where the model does not see pictures, their text is read first, on the thread of `PictureReader`. The
-message stays in the prompt meanwhile, and so in the draft: it is sent once its pictures are read, unless it
-was changed or Esc was pressed.
+A model that sees gets them with the message. Where it does not, their text is read first, on the thread of
+`PictureReader`. The message stays in the prompt meanwhile, and so in the draft: it is sent once its pictures
+are read, unless it was changed or Esc was pressed.
 """
 
 import asyncio
@@ -11,7 +11,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.slash.pictures import NamedPicture, build_remark, named_pictures, with_picture_texts
+from app.slash.pictures import (
+    NamedPicture,
+    build_remark,
+    named_pictures,
+    seen_names,
+    way_for,
+    with_picture_texts,
+)
 from app.text.safe_text import safe_line
 from app.tui.view.spans import Line, Span
 from app.tui.widgets.prompt import Prompt
@@ -19,7 +26,7 @@ from engine.api.errors import EngineUnavailable, PravahaError
 from engine.conversations.tree import NodeKind, NodeView
 from engine.retrieval.answering.picture_text import pictures_read
 from engine.retrieval.parsing.picture_reader import PictureReader
-from engine.vision.routing import Way, choose_way
+from engine.vision.routing import Way
 
 if TYPE_CHECKING:
     from app.tui.app import PravahaApp
@@ -52,17 +59,26 @@ class PictureActions:
         """Whether a message waits for the text of its pictures."""
         return self._reading is not None
 
-    def takes(self, text: str) -> bool:
-        """Begin to read the pictures that a message names, after which it is sent; whether there are any.
+    def named(self, text: str) -> tuple[NamedPicture, ...]:
+        """The pictures that a message names.
 
         Raises:
-            PravahaError: one cannot be opened, or nothing here can read it.
+            InvalidRequest: one cannot be opened.
+        """
+        return () if self._reader is None else named_pictures(text)
+
+    def takes(self, text: str, pictures: Sequence[NamedPicture]) -> bool:
+        """Begin to read the text of a message's pictures, after which it is sent.
+
+        Returns:
+            False if there is nothing to read: it has no pictures, or the model sees them.
+
+        Raises:
+            PravahaError: nothing here can read them.
         """
         self.cancel()
-        pictures = () if self._reader is None else named_pictures(text)
-        if self._reader is None or not pictures:
+        if self._reader is None or not pictures or self._way() == "model":
             return False
-        self._way()
         reading = _Reading(
             text,
             self._app.session.tree_id,
@@ -90,10 +106,11 @@ class PictureActions:
         """The rows below a message: how each of its pictures was read."""
         if node.kind is not NodeKind.USER:
             return []
-        return [
-            (Span(safe_line(build_remark(name, "ocr")), "$faint"),)
-            for name in pictures_read(node.text)
-        ]
+        remarks = [build_remark(name, "ocr") for name in pictures_read(node.text)]
+        if node.n_images:
+            seen = seen_names(node.text, node.n_images)
+            remarks += [build_remark(name, "model") for name in seen]
+        return [(Span(safe_line(one), "$faint"),) for one in remarks]
 
     def _way(self) -> Way:
         model = self._app.client.snapshot().model
@@ -102,11 +119,7 @@ class PictureActions:
                 "No model is loaded yet, so it is not known whether it sees pictures: send it again when "
                 "one is."
             )
-        return choose_way(
-            model=model.name,
-            sees_images=False,
-            ocr=self._reader is not None and self._reader.installed,
-        )
+        return way_for(model, self._reader, attached=self._app.attached)
 
     async def _send_when_read(self, reading: _Reading) -> None:
         try:
