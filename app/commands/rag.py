@@ -14,7 +14,7 @@ import typer
 from app.commands.outcome import EXIT_ERROR, EXIT_INTERRUPTED, one_sentence_errors
 
 if TYPE_CHECKING:
-    from engine.retrieval.api.passage import AttributeValue, Passage
+    from engine.retrieval.api.passage import Passage
     from engine.retrieval.indexing.report import AddReport
     from engine.retrieval.library.doctor import DoctorReport
     from engine.retrieval.library.library import Library
@@ -24,6 +24,13 @@ rag_app = typer.Typer(
 )
 
 NameArgument = Annotated[str, typer.Argument(help="The collection.", metavar="NAME")]
+WhereOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CONDITION",
+        help="Search only documents whose attribute fits, such as year>=2025 or file!=PATH; repeatable.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
@@ -48,10 +55,25 @@ def create(
     vectors: Annotated[
         Literal["f16", "int8", "f32"], typer.Option(help="How vectors are stored.")
     ] = "f16",
+    store: Annotated[
+        Literal["auto", "exact", "hnsw", "pgvector"],
+        typer.Option(
+            help="Where vectors are: in a file that is searched exactly (exact), with an HNSW index (hnsw), "
+            "with one from 500,000 chunks on if usearch is installed (auto), or in PostgreSQL (pgvector)."
+        ),
+    ] = "auto",
+    dsn_env: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VARIABLE",
+            help="For pgvector: the environment variable that has the URL of the database, "
+            "postgresql://user:password@host/database.",
+        ),
+    ] = None,
 ) -> None:
     """Create an empty collection."""
     with one_sentence_errors(), _library() as library:
-        library.create(name, vector_type=vectors)
+        library.create(name, vector_type=vectors, vector_store=store, dsn_env=dsn_env)
         print(f"Created {name}: add files to it with `pravaha rag add {name} PATH`.")
 
 
@@ -85,10 +107,11 @@ def add(
     Follows .gitignore and leaves out hidden files. Ctrl+C stops; the same command goes on from there.
     """
     from app.commands.rag_progress import index_run
+    from app.slash.document_attributes import read_attribute
 
     with one_sentence_errors(), _library(embeds=True) as library:
         collection = library.open(name)
-        attributes = dict(_attribute(one) for one in attribute or ())
+        attributes = dict(read_attribute(one) for one in attribute or ())
         with index_run() as (progress, cancelled):
             reports = []
             files = [one for one in paths if one != "-"]
@@ -183,6 +206,7 @@ def list_collections(as_json: JsonOption = False) -> None:
                     "bytes": counts.bytes,
                     "model": record.model,
                     "vectors": record.vector_type,
+                    "store": record.vector_store,
                     "created": int(record.created),
                 }
                 for record, counts in rows
@@ -244,11 +268,15 @@ def search(
         Literal["hybrid", "dense", "lexical"],
         typer.Option(help="By words (lexical), by meaning (dense), or by both."),
     ] = "hybrid",
+    where: WhereOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the passages that fit a query best."""
+    from app.slash.document_attributes import read_conditions
+
     with one_sentence_errors(), _library(embeds=mode != "lexical") as library:
-        passages = library.open(name).search(query, k=k, mode=mode)
+        conditions = read_conditions(where or ())
+        passages = library.open(name).search(query, k=k, mode=mode, where=conditions)
         if as_json:
             print(json.dumps({"results": [passage_fields(one) for one in passages]}, indent=2))
         elif not passages:
@@ -301,19 +329,6 @@ def passage_fields(passage: "Passage") -> dict[str, object]:
         "lexical": passage.lexical,
         "attributes": passage.attributes,
     }
-
-
-def _attribute(text: str) -> "tuple[str, AttributeValue]":
-    """KEY=VALUE, of which the value is a number, true, false, or text."""
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise typer.BadParameter(f"{text} is not KEY=VALUE")
-    if value in ("true", "false"):
-        return key, value == "true"
-    try:
-        return key, float(value)
-    except ValueError:
-        return key, value
 
 
 def _finish(reports: "list[AddReport]", as_json: bool) -> None:

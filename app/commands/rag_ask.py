@@ -4,14 +4,14 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.commands.outcome import EXIT_ERROR, EXIT_INTERRUPTED, one_sentence_errors
-from app.commands.rag import JsonOption, NameArgument, passage_fields
+from app.commands.rag import JsonOption, NameArgument, WhereOption, passage_fields
 from app.commands.rag import rag_app as rag_app
 from app.commands.setting_options import refuse_remote_contradictions, setting_options
 
@@ -53,6 +53,7 @@ def ask(
             "begins later.",
         ),
     ] = False,
+    where: WhereOption = None,
     as_json: JsonOption = False,
     *,
     flags: dict[str, Any],
@@ -77,17 +78,23 @@ def ask(
             settings,
             name,
             text,
-            _options(settings, k, min_evidence, rerank=rerank),
+            _options(settings, k, min_evidence, where or (), rerank=rerank),
             as_json=as_json,
         )
     raise typer.Exit(status)
 
 
 def _options(
-    settings: "Settings", k: int | None, min_evidence: float | None, *, rerank: bool
+    settings: "Settings",
+    k: int | None,
+    min_evidence: float | None,
+    conditions: Sequence[str],
+    *,
+    rerank: bool,
 ) -> "AnswerOptions":
     from dataclasses import replace
 
+    from app.slash.document_attributes import read_conditions
     from engine.api.generation_defaults import GenerationDefaults
     from engine.retrieval.answering.answerer import AnswerOptions
 
@@ -95,7 +102,8 @@ def _options(
     if not settings.is_set("temperature"):
         sampling = replace(sampling, temperature=0.0)
     sampling = replace(sampling, max_tokens=settings.max_tokens)
-    options = AnswerOptions(sampling=sampling, rerank=rerank)
+    where = read_conditions(conditions)
+    options = AnswerOptions(sampling=sampling, rerank=rerank, where=where)
     if k is not None:
         options = replace(options, k=k)
     return options if min_evidence is None else replace(options, min_evidence=min_evidence)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from app.plain import models
 from app.plain.outline import NodeNumbers, build_comparison, build_outline
+from app.runtime.imported_passages import build_imported
 from app.slash.arguments import is_summary, read_merge
 from app.slash.files import export_to_file, import_from_file
 from app.slash.memory import run_memory
@@ -153,6 +154,8 @@ class PlainCommands:
         """Read a conversation from a file and open it."""
         import_from_file(self._session, argument)
         self._say(f"Conversation: {safe_line(self._session.title)}")
+        if notice := build_imported(self._session):
+            self._say(f"({safe_line(notice)})")
 
     # Branches.
 

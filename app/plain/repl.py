@@ -241,9 +241,6 @@ class PlainChat:
             self.say("(stopped; the text so far is kept)")
         elif last is not None and last.finish in INCOMPLETE and self._show_prompts:
             self.say(f"({INCOMPLETE[last.finish]})")
-        while self.session.checking:
-            if not self.session.pump():
-                self.wait_for_engine()
         if node_id is not None and node_id in self.session.tree:
             self._say_remarks(self.session.view(node_id))
             if self._show_prompts:
@@ -277,3 +274,4 @@ class PlainChat:
         notice = self.session.take_notice()
         if notice is not None:
             self.say(f"Note: {safe_text(notice)}")
+        self.sources.say_news()

@@ -1,5 +1,7 @@
 """The application factory: routes, middleware and error handlers in one ASGI application."""
 
+import re
+
 from fastapi import FastAPI, Request
 from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
@@ -39,6 +41,7 @@ from app.server.routes import (
     scheduling,
     streams,
     tokenize,
+    uploads,
     vector_stores,
 )
 from app.server.wire import errors
@@ -52,6 +55,7 @@ _ROUTERS = (
     embeddings.router,
     rerank.router,
     files.router,
+    uploads.router,
     vector_stores.router,
     moderations.router,
     fork.router,
@@ -67,7 +71,7 @@ _ROUTERS = (
     introspection.router,
 )
 
-_UPLOADS = frozenset({"/v1/files"})
+_UPLOADS = re.compile(r"/v1/files|/v1/uploads/[^/]+/parts")
 """Paths whose POST bodies are written to disk while they arrive."""
 _WITH_PICTURES = frozenset({"/v1/chat/completions"})
 """Paths whose bodies may have pictures."""
@@ -136,7 +140,7 @@ def _middleware(context: ServerContext) -> list[Middleware]:
             BodyLimit,
             max_bytes=config.max_body_bytes,
             timeout_s=config.body_timeout_s,
-            uploads=_UPLOADS,
+            is_upload=lambda path: _UPLOADS.fullmatch(path) is not None,
             max_upload_bytes=config.max_upload_bytes,
             with_pictures=_WITH_PICTURES,
             max_picture_bytes=config.max_picture_bytes,

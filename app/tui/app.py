@@ -824,6 +824,14 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
     async def _attach_asked(self, event: SourcesPane.AttachAsked) -> None:
         await self.action_perform("sources", "toggle", event.name)
 
+    @on(SourcesPane.WatchAsked)
+    async def _watch_asked(self, event: SourcesPane.WatchAsked) -> None:
+        await self.action_perform("sources", "toggle_watch", event.name)
+
+    @on(SourcesPane.RemoveAsked)
+    async def _remove_asked(self, event: SourcesPane.RemoveAsked) -> None:
+        await self.action_perform("sources", "ask_to_remove", event.name, event.path)
+
     @on(Markdown.LinkClicked)
     async def _link_clicked(self, event: Markdown.LinkClicked) -> None:
         number, message = event.href.removeprefix(HREF), event.markdown.parent

@@ -18,7 +18,7 @@ Cost: two renderings of the template, plus tokenization of the new turns.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from engine.api.chat import ChatMessage, content_with_images
@@ -57,10 +57,21 @@ class _Turn:
 
 
 class PromptBuilder:
-    """Builds prompts for the model of `client`. Use one per client."""
+    """Builds prompts for the model of `client`. Use one per client.
 
-    def __init__(self, client: EngineClient) -> None:
+    Args:
+        client: the engine.
+        contexts: the nodes of a prompt with what stands before their messages in it; None takes that of each
+            message as it is stored.
+    """
+
+    def __init__(
+        self,
+        client: EngineClient,
+        contexts: Callable[[Sequence[Node]], Sequence[Node]] | None = None,
+    ) -> None:
         self._client = client
+        self._contexts = contexts
         self._fingerprint: str | None = None
         self._takes_system_prompt: bool | None = None
         self._asked_fingerprint: str | None = None
@@ -105,7 +116,9 @@ class PromptBuilder:
             self._asked_fingerprint = fingerprint
         return self._takes_system_prompt
 
-    def _build(self, nodes: list[Node]) -> Prompt:
+    def _build(self, nodes: Sequence[Node]) -> Prompt:
+        if self._contexts is not None:
+            nodes = self._contexts(nodes)
         messages: list[ChatMessage] = [
             {
                 "role": node.kind.value,

@@ -355,10 +355,14 @@ class TreeSession:
         """The collections that the next message of the open path is answered from."""
         return self._current.tree.sources_after(self._current.head)
 
-    def attach_source(self, name: str) -> bool:
+    def attach_source(self, name: str, *, instead_of: str | None = None) -> bool:
         """Answer the next messages of the open branch from a collection, too; False if they are already.
 
         Forks after this place keep it. It can be undone once the conversation has a message.
+
+        Args:
+            name: what the `PassageSource` finds passages in.
+            instead_of: what is detached at the same time, if it is attached.
 
         Raises:
             InvalidRequest: another process is answering in the conversation.
@@ -366,7 +370,8 @@ class TreeSession:
         """
         if name in self.sources:
             return False
-        self._set_sources((*self.sources, name), f"attach {name}")
+        kept = [one for one in self.sources if one != instead_of]
+        self._set_sources((*kept, name), f"attach {name}")
         return True
 
     def detach_source(self, name: str) -> bool:
@@ -411,11 +416,6 @@ class TreeSession:
     def generating(self) -> bool:
         """Whether an answer runs at the end of the open path."""
         return self._current.answer is not None
-
-    @property
-    def checking(self) -> bool:
-        """Whether the citations of an answer are being checked; `pump` has the result."""
-        return self._answering.checking
 
     @property
     def stopped_for_repetition(self) -> bool:

@@ -4,7 +4,7 @@ It reads immutable nodes and calls the client, and knows nothing of conversation
 steps, so that `Answering` can submit on a thread of its own where that waits for a network.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from engine.api.errors import InvalidRequest, PravahaError, UnknownRequest
@@ -107,9 +107,14 @@ class Submitter:
         abandoned: requests without an answer (cancelled, or of `warm`), whose output is to be discarded.
     """
 
-    def __init__(self, client: EngineClient) -> None:
+    def __init__(
+        self,
+        client: EngineClient,
+        contexts: Callable[[Sequence[Node]], Sequence[Node]] | None = None,
+    ) -> None:
+        """`contexts` is as in `PromptBuilder`."""
         self._client = client
-        self.builder = PromptBuilder(client)
+        self.builder = PromptBuilder(client, contexts)
         self.abandoned: set[str] = set()
 
     def prepare(self, answers: Sequence[Answer]) -> PreparedAnswers:

@@ -29,14 +29,13 @@ from engine.retrieval.answering.answerer import (
     MAX_PASSAGE_TOKENS,
 )
 from engine.retrieval.answering.citation_grammar import citation_grammar
-from engine.retrieval.answering.closest_quotes import ClosestQuotes, closest_quotes
+from engine.retrieval.answering.cited_text import CitedText
 from engine.retrieval.answering.evidence import is_answerable
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
 from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, passage_block
 from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.support import SupportJudge
-from engine.retrieval.answering.verification import VerifyingStream
 from engine.retrieval.api.errors import UnknownCollection, UnknownDocument
 from engine.retrieval.api.passage import Passage
 
@@ -76,14 +75,9 @@ class ChatSources:
         """Answers that cite existing numbers only."""
         return citation_grammar(len(self.numbered))
 
-    def verifying(self, model: LoadedModel) -> VerifyingStream:
-        """Checks one choice; those of a call are for one thread at a time."""
-        small = model.info.is_small
-        return VerifyingStream(self._judge, one_paragraph=small, supported_only=small)
-
-    def closest(self, *, behind_answer: bool) -> ClosestQuotes:
-        """What is shown with a choice that no passage supports; for the thread that checks it."""
-        return closest_quotes(self._judge, self._query, behind_answer=behind_answer)
+    def cited_text(self, model: LoadedModel) -> CitedText:
+        """The text of one choice; those of a call are for one thread at a time."""
+        return CitedText(self._judge, self._query, small_model=model.info.is_small)
 
     def fields(self) -> dict[str, Any]:
         """The member `retrieval` of the response: what was searched for and what the model reads."""

@@ -34,7 +34,7 @@ class BodyLimit:
         *,
         max_bytes: int,
         timeout_s: float,
-        uploads: frozenset[str] = frozenset(),
+        is_upload: Callable[[str], bool] = lambda path: False,
         max_upload_bytes: int = 0,
         with_pictures: frozenset[str] = frozenset(),
         max_picture_bytes: int = 0,
@@ -43,7 +43,7 @@ class BodyLimit:
         self._app = app
         self._max_bytes = max_bytes
         self._timeout_s = timeout_s
-        self._uploads = uploads
+        self._is_upload = is_upload
         self._max_upload_bytes = max_upload_bytes
         self._with_pictures = with_pictures
         self._max_picture_bytes = max_picture_bytes
@@ -56,7 +56,7 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        is_upload = scope["method"] == "POST" and scope["path"] in self._uploads
+        is_upload = scope["method"] == "POST" and self._is_upload(scope["path"])
         max_bytes = self._max_upload_bytes if is_upload else self._max_bytes
         if scope["path"] in self._with_pictures:
             max_bytes += base64_length(self._max_picture_bytes)

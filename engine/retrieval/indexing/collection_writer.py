@@ -18,6 +18,7 @@ from engine.retrieval.api.chunk import Chunk
 from engine.retrieval.store.collection_vectors import (
     create_vectors,
     delete_unused_files,
+    delete_unused_tables,
     lost_vectors,
     open_vectors,
 )
@@ -27,7 +28,7 @@ from engine.retrieval.store.records import CollectionRecord
 from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import StoreWriter
 from engine.retrieval.store.stored_texts import StoredTexts
-from engine.retrieval.vectors.vector_file import VectorFile
+from engine.retrieval.vectors.vector_store import VectorStore
 
 MAX_DEAD_SHARE = 0.25
 """Beyond this share of dead rows a deletion rewrites the vectors: at most three are copied for a dead one."""
@@ -51,7 +52,7 @@ class CollectionWriter:
         self.record = record
         self._store = store
         self._rewrites = record.rewrites
-        self._vectors: VectorFile | None = None
+        self._vectors: VectorStore | None = None
         self._slots = record.slots
         self._dimensions = record.dimensions
         self._document_id: int | None = None
@@ -139,8 +140,7 @@ class CollectionWriter:
             return True
         if erasures:
             file = self._file()
-            for slots in erasures:
-                file.clear(np.arange(slots.start, slots.stop))
+            file.clear(np.concatenate([np.arange(one.start, one.stop) for one in erasures]))
             file.sync()
             self._compact_if_sparse()
         return self.rows.purge(self.record.id)
@@ -163,7 +163,10 @@ class CollectionWriter:
         old = self._file()
         live = np.repeat(firsts - (ends - counts), counts) + np.arange(int(counts.sum()))
         new = create_vectors(
-            self._store, self.record, rewrites=self._rewrites + 1, dimensions=old.dimensions
+            self._store,
+            self.record,
+            rewrites=self._rewrites + 1,
+            dimensions=self._dimensions or 1,
         )
         try:
             for at in range(0, len(live), _COPIED_ROWS):
@@ -171,13 +174,19 @@ class CollectionWriter:
             new.sync()
         except BaseException:
             new.close()
-            new.path.unlink()
+            delete_unused_files(self._store)
             raise
         moved = zip(ids.tolist(), (ends - counts).tolist(), strict=True)
         self._switch(new, lost=False, first_slots=dict(moved))
         return dead
 
-    def replace_lost(self) -> VectorFile:
+    def maintain(self) -> None:
+        """Do what makes later searches fast, after `commit`."""
+        if self._dimensions is not None:
+            ranges = self.rows.vector_ranges(self.record.id)
+            self._file().maintain(sum(count for _, _, count in ranges))
+
+    def replace_lost(self) -> VectorStore:
         """The vectors; if they are unusable, others in which every row is zero. `finish_restoring` follows.
 
         Documents that were not complete are deleted: their vectors would be taken over by the next run.
@@ -221,15 +230,16 @@ class CollectionWriter:
                 raise
             # The deletion itself is done. The next one tries again.
 
-    def _switch(self, new: VectorFile, *, lost: bool, first_slots: Mapping[int, int]) -> None:
+    def _switch(self, new: VectorStore, *, lost: bool, first_slots: Mapping[int, int]) -> None:
         """Commit that `new` holds the vectors, and delete the old file."""
         self.rows.switch_vectors(self.record.id, first_slots, lost=lost)
-        old_path = self._store.vector_path(self.record.id, self._rewrites)
         if self._vectors is not None:
             self._vectors.close()
         self._vectors, self._slots, self._rewrites = new, new.rows, self._rewrites + 1
         self.commit()
-        old_path.unlink(missing_ok=True)
+        delete_unused_files(
+            self._store
+        )  # a table is dropped by the next writer: searches may be in it
 
     def _append(self, vectors: NDArray[np.float32]) -> None:
         if self._dimensions is None:
@@ -242,7 +252,7 @@ class CollectionWriter:
             raise RuntimeError(f"vectors were appended at {slots.start} instead of {self._slots}")
         self._slots = slots.stop
 
-    def _file(self) -> VectorFile:
+    def _file(self) -> VectorStore:
         if self._vectors is None:
             self._vectors = open_vectors(self._store, self.record, rewrites=self._rewrites)
         return self._vectors
@@ -251,6 +261,7 @@ class CollectionWriter:
         """Drop what a crash has left behind."""
         self.rows.mark_stale(self.record.id)
         delete_unused_files(self._store)
+        delete_unused_tables(self.record)
         if self._dimensions is None or not usable:
             return
         if self.record.vectors_lost:
@@ -258,9 +269,7 @@ class CollectionWriter:
         with store_errors(self._store.path):
             file = self._file()
             if file.rows < self._slots:
-                raise lost_vectors(
-                    self.record, f"{file.path} has {file.rows} vectors, not {self._slots}"
-                )
+                raise lost_vectors(self.record, f"there are {file.rows} vectors, not {self._slots}")
             file.truncate(self._slots)
         if self.rows.erasures(self.record.id):
             self.purge()

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
 from dataclasses import replace
 from typing import Protocol
 
@@ -36,6 +37,8 @@ COMMIT_S = 5.0
 """How much work a crash may cost at most: a group is committed after this many chunks or seconds."""
 _BATCHES_AHEAD = 2
 _RETRY_S = 0.05
+_ASK_S = 0.05
+"""Seconds after which a run that waits for vectors asks again whether it is cancelled."""
 
 
 class TextEmbedder(Protocol):
@@ -120,6 +123,8 @@ class IndexRun:
             self._report.removed = len(vanished)
         self._writer.commit()
         self._report.purged = self._writer.purge()
+        if not self._report.cancelled:
+            self._writer.maintain()
         self._report.seconds = self._clock() - self._started
         return self._report
 
@@ -151,8 +156,11 @@ class IndexRun:
                 batch = Batch()
         else:
             self._submit(batch)
-            while self._waiting and not self._cancelled():
-                self._store(self._waiting.popleft())
+            while self._waiting and self._store_next():
+                pass
+        for batch in self._waiting:
+            if batch.future is not None:
+                batch.future.cancel()
         self._report.cancelled = bool(self._waiting) or self._files_done < self._files
 
     def _pieces(self, files: Sequence[FoundFile]) -> Iterator[Piece]:
@@ -180,8 +188,19 @@ class IndexRun:
             except QueueFull:  # other callers' requests fill the queue; they are answered in turn
                 time.sleep(_RETRY_S)
         self._waiting.append(batch)
-        while len(self._waiting) > _BATCHES_AHEAD and not self._cancelled():
-            self._store(self._waiting.popleft())
+        while len(self._waiting) > _BATCHES_AHEAD and self._store_next():
+            pass
+
+    def _store_next(self) -> bool:
+        """Store the first of the waiting batches; False if that was cancelled before it was embedded."""
+        if self._cancelled():
+            return False
+        future = self._waiting[0].future
+        while future is not None and not wait_for([future], _ASK_S).done:
+            if self._cancelled():
+                return False
+        self._store(self._waiting.popleft())
+        return True
 
     def _store(self, batch: Batch) -> None:
         vectors = (

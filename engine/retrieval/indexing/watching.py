@@ -21,9 +21,9 @@ def watch_changes(
 ) -> Iterator[frozenset[str]]:
     """Absolute paths that were changed, in groups, until `stop` is set.
 
-    An empty group is given once at the beginning, when changes are noticed from then on, and about every
-    second without changes, so that the caller can do what it had to put off. Where the folders of the
-    sources have become others, all of them are given: changes may have been missed in between.
+    An empty group is given about every second without changes, so that the caller can do what it had to put
+    off. With the first group, whatever it holds, everything that changes from then on is noticed. Where the
+    folders of the sources have become others, all of them are given: changes may have been missed in between.
 
     Args:
         sources: where to look; asked about every second. What does not exist is left out until it
@@ -31,20 +31,22 @@ def watch_changes(
         stop: ends the iteration within a second.
     """
     folders = _folders(sources())
-    yield frozenset()
+    missed: frozenset[str] = frozenset()
     while not stop.is_set():
-        if not folders:
-            stop.wait(_WAKE_MS / 1000)
-        else:
+        if folders:
             with closing(_changes(folders, stop)) as groups:
                 for group in groups:
-                    yield group
+                    yield group | missed
+                    missed = frozenset()
                     if _folders(sources()) != folders:
                         break
+        else:
+            yield missed
+            missed = frozenset()
+            stop.wait(_WAKE_MS / 1000)
         now = _folders(sources())
         if now != folders:
-            folders = now
-            yield frozenset(folders)
+            folders, missed = now, frozenset(now)
 
 
 def _folders(sources: Sequence[Source]) -> list[str]:

@@ -194,6 +194,7 @@ class Collection:
         *,
         on_report: Callable[[AddReport], None],
         progress: Progress | None = None,
+        refresh: Callable[[frozenset[str] | None], AddReport] | None = None,
     ) -> None:
         """Refresh now, and whenever files change, until `stop` is set.
 
@@ -203,6 +204,8 @@ class Collection:
             stop: ends the call within about a second, also in the middle of a refresh.
             on_report: called after each refresh that did something.
             progress: as in `add`.
+            refresh: does the refreshes, with the changed paths as in `refresh`, for a caller that changes
+                the library on one thread; None does them here.
 
         Raises:
             PravahaError: as in `refresh`, but for `LibraryBusy`.
@@ -214,7 +217,11 @@ class Collection:
                 if not pending:
                     continue
             try:
-                report = self.refresh(changed=pending, progress=progress, cancelled=stop.is_set)
+                report = (
+                    self.refresh(changed=pending, progress=progress, cancelled=stop.is_set)
+                    if refresh is None
+                    else refresh(pending)
+                )
             except LibraryBusy:
                 continue
             pending = frozenset()
@@ -249,6 +256,7 @@ class Collection:
                     writer.rows.exclude_from_source(collection_id, source, wanted)
             writer.commit()
             writer.purge()
+            writer.maintain()
             self._store.forget_file(collection_id, wanted)
             return len(found)
 

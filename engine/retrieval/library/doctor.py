@@ -1,5 +1,6 @@
 """Examines a collection: whether its files fit each other, and its documents the user's files."""
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +27,7 @@ class DoctorReport:
         documents: documents that can be found.
         chunks: their chunks.
         database_bytes: size of the database of all collections.
-        vector_bytes: size of the vector file.
+        vector_bytes: size of the vector file; 0 where vectors are in another database.
         dead_slots: rows of the vector file without a chunk, which were removed from it.
         lost_vectors: chunks whose vector is missing or damaged; `Collection.restore_vectors` computes them.
     """
@@ -81,6 +82,7 @@ def examine(store: Store, name: str, model: str) -> DoctorReport:
             with CollectionWriter.opened(store, name) as vectors, store_errors(store.path):
                 report.dead_slots = vectors.compact()
                 vectors.purge()
+                vectors.maintain()
         record = store.collection(name)
         report.vector_bytes = _size(store.vector_path(record.id, record.rewrites))
     return report
@@ -107,7 +109,7 @@ def _check_vectors(store: Store, record: CollectionRecord, report: DoctorReport)
     try:
         if record.vectors_lost:
             raise lost_vectors(record, "not all of them are computed")
-        with open_vectors(store, record, rewrites=record.rewrites) as file:
+        with closing(open_vectors(store, record, rewrites=record.rewrites)) as file:
             if file.rows < record.slots:
                 raise lost_vectors(record, f"it has {file.rows} of {record.slots}")
             report.lost_vectors = len(broken_slots(file, live))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.retrieval.store.errors import RetrievalStoreError
 
-_SCRIPTS = ("schema.sql", "schema_2.sql")
+_SCRIPTS = ("schema.sql", "schema_2.sql", "schema_3.sql")
 """Script i migrates from version i to i + 1."""
 
 

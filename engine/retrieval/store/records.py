@@ -6,6 +6,7 @@ from typing import Literal
 from engine.retrieval.api.parsed_document import SpansOf
 from engine.retrieval.api.passage import AttributeValue
 from engine.retrieval.vectors.header import VectorType
+from engine.retrieval.vectors.vector_store import StoreKind
 
 Status = Literal["ready", "failed", "partial", "stale"]
 
@@ -25,6 +26,9 @@ class CollectionRecord:
         created: seconds since the epoch.
         rewrites: how often its vectors were rewritten; names their file.
         vectors_lost: whether its vectors were lost and are not yet all computed anew.
+        vector_store: where its vectors are.
+        dsn_env: of pgvector, the environment variable with the address of the database.
+        vector_table: of pgvector, how the names of its tables begin.
     """
 
     id: int
@@ -37,6 +41,9 @@ class CollectionRecord:
     created: float
     rewrites: int
     vectors_lost: int
+    vector_store: StoreKind
+    dsn_env: str | None
+    vector_table: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ DATABASE = "retrieval.db"
 FILES = "files"
 
 _COLLECTION = (
-    "SELECT id, name, model, vector_type, dimensions, slots, generation, created, rewrites, vectors_lost "
-    "FROM collection"
+    "SELECT id, name, model, vector_type, dimensions, slots, generation, created, rewrites, vectors_lost, "
+    "vector_store, dsn_env, vector_table FROM collection"
 )
 _DOCUMENT = (
     "SELECT id, path, status, reason, content_hash, size, mtime_ns, media_type, title, spans_of, encoding, "

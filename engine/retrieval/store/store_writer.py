@@ -17,9 +17,10 @@ import orjson
 
 from engine.api.errors import InvalidRequest
 from engine.files.file_lock import try_hold
+from engine.files.sqlite_file import BUSY_MS
 from engine.retrieval.api.chunk import Chunk
 from engine.retrieval.api.passage import AttributeValue
-from engine.retrieval.store.database import BUSY_MS, open_for_writing
+from engine.retrieval.store.database import open_for_writing
 from engine.retrieval.store.errors import LibraryBusy, store_errors
 from engine.retrieval.store.filters import FILE_KEY, attribute_kind
 from engine.retrieval.store.new_document import NewDocument
@@ -77,8 +78,17 @@ class StoreWriter:
             stack.callback(writer.rollback)
             yield writer
 
-    def create_collection(self, name: str, *, model: str, vector_type: str) -> int:
-        """Create a collection; returns its id.
+    def create_collection(
+        self,
+        name: str,
+        *,
+        model: str,
+        vector_type: str,
+        vector_store: str,
+        dsn_env: str | None,
+        vector_table: str | None,
+    ) -> int:
+        """Create a collection; returns its id. The arguments are attributes of `CollectionRecord`.
 
         Raises:
             InvalidRequest: there is one of this name.
@@ -86,8 +96,9 @@ class StoreWriter:
         self._begin()
         try:
             cursor = self._connection.execute(
-                "INSERT INTO collection (name, model, vector_type, created) VALUES (?, ?, ?, ?)",
-                (name, model, vector_type, time.time()),
+                "INSERT INTO collection (name, model, vector_type, created, vector_store, dsn_env, "
+                "vector_table) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (name, model, vector_type, time.time(), vector_store, dsn_env, vector_table),
             )
         except sqlite3.IntegrityError as error:
             raise InvalidRequest(f"There is a collection {name} already.", param="name") from error

@@ -155,7 +155,8 @@ def test_200_mb_are_indexed_in_bounded_memory(tmp_path):
     )  # fmt: skip
 
     chunks, mebibytes = map(int, done.stdout.split())
-    assert chunks > 200_000
+    assert chunks > 150_000
+    print(f"{chunks:,} chunks, at most {mebibytes:,} MiB")
     assert mebibytes < 700
     with Library(tmp_path / "library", WordEmbedder()) as library:
         found = library.open("docs").search("02999999", k=1, mode="lexical")

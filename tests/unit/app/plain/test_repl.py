@@ -513,8 +513,8 @@ class FilledAtOnce(FakeSources):
 
     interrupted = False
 
-    def add(self, name, paths):
-        future = super().add(name, paths)
+    def add(self, name, paths, **options):
+        future = super().add(name, paths, **options)
         if self.interrupted:
             self.interrupted = False
             return Interrupted(future, self)
@@ -586,6 +586,31 @@ def test_a_collection_named_in_a_message_is_attached_and_missing_support_is_said
     ):
         assert line in out
     assert chat.sources.searched == [(("docs",), "what is it?")]
+
+
+def test_collections_are_refreshed_watched_and_filtered_in_line_mode(chat):
+    chat.sources = FakeSources(CollectionView("docs", 5, 9, 0))
+    chat.sources.updates.append(Report(updated=1))
+    out = chat(
+        "/sources refresh docs",
+        "/sources watch docs",
+        "/sources watch docs",
+        "/sources attach docs year>=2025",
+        "/sources",
+        "/sources unwatch docs",
+        "/sources unwatch docs",
+        typed=True,
+    )
+    assert [line.removeprefix("You: ") for line in out.split("\n")[1:]] == [
+        "docs: 1 changed.",
+        "docs is watched until you quit: what changes is read again.",
+        "Error: docs is watched already.",
+        "docs (year>=2025) is attached: answers of this branch are taken from it. Documents that fit: 5.",
+        "docs: 5 documents, 9 passages, attached to this branch (year>=2025), watched",
+        "(docs is not watched any more.)",
+        "Error: docs is not watched.",
+        "",
+    ]
 
 
 def test_ctrl_c_stops_adding_and_keeps_what_is_stored(chat):
