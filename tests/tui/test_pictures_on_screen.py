@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.fakes.fake_client import FakeClient
 from tests.fakes.picture_parser import PictureParser
 from tests.fakes.pictures import whole_png
 from tests.tui.harness import open_screen
@@ -177,6 +178,59 @@ async def test_without_ocr_the_sentence_says_what_to_do(tmp_path, parser):
             assert "does not see pictures: load a model that does, or run" in ui.toasts[0]
             assert ui.prompt.text == ASKED
             assert ui.session.path() == []
+
+
+class TestAModelThatSees:
+    async def test_it_gets_the_picture_which_is_kept(self, tmp_path, parser):
+        with parser.reader() as reader:
+            client = FakeClient("A sign.", sees_images=True)
+            async with open_screen(tmp_path, client=client, pictures=reader) as ui:
+                await ui.ask(ASKED)
+                await ui.until(lambda: ui.session.path(), "the message")
+                assert [one.image.data for one in client.requests[0].images] == [SIGN]
+                assert texts(ui)[0] == ASKED
+                await ui.answered()
+                await ui.shown("sign.png: the model sees the picture", "A sign.")
+            (tmp_path / "sign.png").unlink()
+            client = FakeClient("Yes.", sees_images=True)
+            async with open_screen(tmp_path, client=client, pictures=reader) as ui:
+                await ui.shown("sign.png: the model sees the picture")
+                await ui.ask("Really?")
+                assert [one.image.data for one in client.requests[0].images] == [SIGN]
+                await ui.answered()
+        assert parser.opened == 0
+
+    async def test_a_picture_cannot_wait_for_an_answer(self, tmp_path, parser):
+        with parser.reader() as reader:
+            client = FakeClient("One.", sees_images=True)
+            async with open_screen(tmp_path, client=client, pictures=reader) as ui:
+                await ui.ask("hello")
+                await ui.ask(ASKED)
+                await ui.until(lambda: ui.toasts, "the reason")
+                assert "cannot wait for an answer" in ui.toasts[0]
+                assert ui.prompt.text == ASKED
+                await ui.answered()
+
+    async def test_that_of_a_server_gets_the_text(self, tmp_path, parser):
+        with parser.reader() as reader:
+            client = FakeClient("One.", sees_images=True)
+            options = {"client": client, "server": "http://there:8000"}
+            async with open_screen(tmp_path, pictures=reader, **options) as ui:
+                await ui.ask(ASKED)
+                await ui.until(lambda: ui.session.path(), "the message")
+                assert texts(ui)[0] == SENT
+                assert client.requests[0].images == ()
+                await ui.answered()
+
+    async def test_that_of_a_server_without_ocr(self, tmp_path, parser):
+        with parser.reader(installed=False) as reader:
+            client = FakeClient("One.", sees_images=True)
+            options = {"client": client, "server": "http://there:8000"}
+            async with open_screen(tmp_path, pictures=reader, **options) as ui:
+                await ui.ask(ASKED)
+                await ui.until(lambda: ui.toasts, "the reason")
+                assert ui.toasts[0].startswith("Pictures are not sent to an attached server")
+                assert ui.prompt.text == ASKED
 
 
 async def test_a_damaged_picture_is_named(tmp_path, parser):

@@ -8,6 +8,7 @@ from app.slash.pictures import (
     build_remark,
     named_pictures,
     read_picture,
+    seen_names,
     with_picture_texts,
 )
 from engine.api.errors import InvalidRequest
@@ -92,6 +93,13 @@ def test_a_text_beyond_the_context_is_refused():
         InvalidRequest, match=r"a\.png has 100 tokens, and the context length is 50"
     ):
         read("see @a.png", "x" * 100, count=len, length=50)
+
+
+def test_the_names_of_pictures_that_the_model_saw():
+    assert seen_names('see @a.png and @"my b.jpg", @notes.md', 1) == ("a.png",)
+    assert seen_names('see @x/a.png and @"my b.jpg"', 2) == ("a.png", "my b.jpg")
+    assert seen_names("see", 1) == ("1 picture",)
+    assert seen_names("see @a.png", 2) == ("2 pictures",)
 
 
 def test_how_a_picture_was_read():
