@@ -127,8 +127,9 @@ class PlainChat:
         if self.sources.takes(text):
             return
         text = " ".join([*self._attached, text])
-        while self.client.snapshot().state is EngineState.LOADING and self._pictures.named(text):
-            self.wait_for_engine()  # until it is known whether the model sees them
+        if self._pictures.named(text):
+            while self.client.snapshot().state is EngineState.LOADING:
+                self.wait_for_engine()  # until it is known whether the model sees them
         read = self._pictures.read(text)
         text = self._expanded(read.text)
         self._attached = []

@@ -46,16 +46,17 @@ async def test_a_picture_is_completed_read_and_sent(tmp_path, parser):
 
 async def test_it_stays_over_a_restart_and_in_a_fork(tmp_path, parser):
     with parser.reader() as reader:
-        async with open_screen(tmp_path, "One.", pictures=reader) as ui:
+        async with open_screen(tmp_path, "One.", "Two.", pictures=reader) as ui:
             await ui.ask(ASKED)
             await ui.until(lambda: ui.session.path(), "the message")
             await ui.answered()
-        async with open_screen(tmp_path, "Two.", pictures=reader) as ui:
-            await ui.shown(REMARK)
             await ui.press("escape", "r")
             await ui.answered()
             assert texts(ui) == [SENT, "Two."]
             await ui.shown(REMARK)
+        async with open_screen(tmp_path, pictures=reader) as ui:
+            await ui.shown(REMARK)
+            assert texts(ui) == [SENT, "Two."]
     assert parser.read == [SIGN]
 
 
@@ -183,7 +184,7 @@ async def test_without_ocr_the_sentence_says_what_to_do(tmp_path, parser):
 class TestAModelThatSees:
     async def test_it_gets_the_picture_which_is_kept(self, tmp_path, parser):
         with parser.reader() as reader:
-            client = FakeClient("A sign.", sees_images=True)
+            client = FakeClient("A sign.", "Yes.", sees_images=True)
             async with open_screen(tmp_path, client=client, pictures=reader) as ui:
                 await ui.ask(ASKED)
                 await ui.until(lambda: ui.session.path(), "the message")
@@ -191,13 +192,15 @@ class TestAModelThatSees:
                 assert texts(ui)[0] == ASKED
                 await ui.answered()
                 await ui.shown("sign.png: the model sees the picture", "A sign.")
-            (tmp_path / "sign.png").unlink()
-            client = FakeClient("Yes.", sees_images=True)
-            async with open_screen(tmp_path, client=client, pictures=reader) as ui:
-                await ui.shown("sign.png: the model sees the picture")
+                (tmp_path / "sign.png").unlink()
                 await ui.ask("Really?")
-                assert [one.image.data for one in client.requests[0].images] == [SIGN]
+                assert [one.image.data for one in client.requests[1].images] == [SIGN]
                 await ui.answered()
+                first = ui.session.path()[0].id
+            client = FakeClient(sees_images=True)
+            async with open_screen(tmp_path, client=client, pictures=reader) as ui:
+                assert [one.data for one in ui.session.images_of(first)] == [SIGN]
+                await ui.shown("sign.png: the model sees the picture")
         assert parser.opened == 0
 
     async def test_a_picture_cannot_wait_for_an_answer(self, tmp_path, parser):

@@ -96,7 +96,7 @@ def test_a_text_beyond_the_context_is_refused():
 
 
 def test_the_names_of_pictures_that_the_model_saw():
-    assert seen_names('see @a.png and @"my b.jpg", @notes.md', 1) == ("a.png",)
+    assert seen_names("see @a.png and @notes.md", 1) == ("a.png",)
     assert seen_names('see @x/a.png and @"my b.jpg"', 2) == ("a.png", "my b.jpg")
     assert seen_names("see", 1) == ("1 picture",)
     assert seen_names("see @a.png", 2) == ("2 pictures",)
