@@ -294,8 +294,10 @@ def _print_sources(answer: "Answer") -> None:
         if answer.outcome == "answered":
             for quote in dict.fromkeys(safe_line(one.text) for one in citation.quotes):
                 print(f"    “{quote}”")
+    if len(answer.rounds) > 1:
+        print()
     for one in answer.rounds[1:]:
-        print(safe_line(f"\nSearched again for {one.bridge}: {one.query}"))
+        print(safe_line(f"Searched again for {one.bridge}: {one.query}"))
     if answer.outcome == "not_found" and answer.passages:
         print("\nThe closest passages:")
         for passage in answer.passages:

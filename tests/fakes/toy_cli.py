@@ -3,6 +3,7 @@
 `TOY` in the environment chooses the engine: `paris` answers at once, `echo` repeats its
 prompt, `endless` writes until it is
 cancelled, `looping` writes the same until then, `failing` fails in mid-answer, `broken` never loads.
+`TOY_OCR` is what is found in every picture; without it OCR is not installed.
 """
 
 import os
@@ -13,7 +14,9 @@ from app.cli import main
 from app.runtime import opening
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineSnapshot, EngineState
+from engine.retrieval.parsing import picture_reader
 from tests.fakes.chat_toys import ToyClient
+from tests.fakes.picture_parser import AnyText, PictureParser
 
 
 class Paris(ToyClient):
@@ -76,6 +79,14 @@ def open_toy(settings, progress=None, *, model_required=True):
     client.close()
 
 
+class ToyReader(picture_reader.PictureReader):
+    def __init__(self):
+        found = os.environ.get("TOY_OCR")
+        parser = PictureParser(AnyText(found or ""))
+        super().__init__(lambda: parser, installed=lambda: found is not None)
+
+
 if __name__ == "__main__":
     opening.open_client = open_toy
+    picture_reader.PictureReader = ToyReader
     main()

@@ -13,15 +13,16 @@ from typing import Any
 
 from starlette.requests import Request
 
+from app.server.calls.chat_images import ChatImages
 from app.server.calls.model import LoadedModel, off_loop
-from app.server.calls.prompts import chat_size, template_messages
+from app.server.calls.prompts import chat_ids
 from app.server.calls.retrieval import retrieval_service
 from app.server.calls.searching import search
 from app.server.process.context import ServerContext
 from app.server.retrieval.service import RetrievalService
 from app.server.retrieval.store_search import Found, mentioned
 from app.server.wire.errors import bad_request
-from app.server.wire.schemas import ChatCompletionRequest, Message, TextPart
+from app.server.wire.schemas import ChatCompletionRequest, ImagePart, Message, TextPart
 from engine.api.grammar import Grammar
 from engine.retrieval.answering.answerer import (
     DEFAULT_K,
@@ -106,9 +107,22 @@ class ChatSources:
 
 
 async def find_sources(
-    request: Request, context: ServerContext, body: ChatCompletionRequest, model: LoadedModel
+    request: Request,
+    context: ServerContext,
+    body: ChatCompletionRequest,
+    messages: Sequence[Message],
+    model: LoadedModel,
+    images: ChatImages | None,
 ) -> ChatSources | None:
     """Search for the passages that a chat asks for, as many as its context has room for.
+
+    Args:
+        request: the HTTP request.
+        context: the server.
+        body: its body; what the user wrote is searched for, not the text of pictures.
+        messages: the conversation as the model reads it.
+        model: the model.
+        images: the pictures in the messages.
 
     Returns:
         None for a chat without the field `retrieval`.
@@ -131,7 +145,8 @@ async def find_sources(
     if query is None:
         asked = question.text.strip()
         if wanted.rewrite_query is not False:
-            asked = standalone_query(asked, template_messages(body.messages[:-1]))
+            history = [{"role": one.role, "content": one.text} for one in body.messages[:-1]]
+            asked = standalone_query(asked, history)
         query = await asyncio.to_thread(service.shortened, asked)
     found: dict[int, Found] = {}
 
@@ -150,9 +165,8 @@ async def find_sources(
     def is_declined(passages: Sequence[Passage]) -> bool:
         called = [replace(one, file=found[one.chunk_id].file.filename) for one in passages]
         mentions = partial(mentioned, service, wanted.vector_store_ids, where=wanted.filters)
-        asked = (
-            "" if wanted.query is not None else question.text
-        )  # words to search for are no question
+        # Words to search for are no question.
+        asked = "" if wanted.query is not None else question.text
         return bool(unknown_names(asked, called, mentions)) or not is_answerable(
             query, passages, service.embed
         )
@@ -165,7 +179,9 @@ async def find_sources(
         hops.take(await searched(following.query))
     best = hops.best(wanted.max_num_results or DEFAULT_K)
     chosen = [found[one.chunk_id] for one in best]
-    fitting = await _fitting(service, body, model, chosen, wanted.previous_chunk_ids or ())
+    frame = await _frame(context, messages, model, images)
+    previous = wanted.previous_chunk_ids or ()
+    fitting = await _fitting(service, body, model, chosen, previous, frame=frame)
     if not fitting:
         raise bad_request(
             "The context has no room for a passage beside the messages.",
@@ -209,15 +225,30 @@ def place(numbered: NumberedSource) -> dict[str, Any]:
     }
 
 
+async def _frame(
+    context: ServerContext,
+    messages: Sequence[Message],
+    model: LoadedModel,
+    images: ChatImages | None,
+) -> int:
+    """The length of the prompt without passages, in tokens."""
+    asked = with_sources(messages, (), model)
+    prompt = await chat_ids(model, asked, add_generation_prompt=True)
+    if images is not None:
+        prompt, _ = await images.placed(context, prompt)
+    return len(prompt)
+
+
 async def _fitting(
     service: RetrievalService,
     body: ChatCompletionRequest,
     model: LoadedModel,
     found: Sequence[Found],
     previous: Sequence[int],
+    *,
+    frame: int,
 ) -> list[NumberedSource]:
-    """The best passages, or the sections around them, as many as there is room for."""
-    messages = with_sources(body.messages, (), model)
+    """The best passages, or the sections around them, as many as there is room for beside the frame."""
     limit = body.max_completion_tokens or body.max_tokens or DEFAULT_MAX_TOKENS
     answer = min(limit, model.info.context_length // 4)
     by_chunk = {one.passage.chunk_id: one for one in found}
@@ -236,8 +267,7 @@ async def _fitting(
 
     def choose() -> list[NumberedSource]:
         tokenizer = model.tokenizer
-        frame = tokenizer.encode_chat(template_messages(messages), add_generation_prompt=True)
-        room = model.info.context_length - answer - len(frame)
+        room = model.info.context_length - answer - frame
         sources = fit_sources(
             passages,
             lambda text: len(tokenizer.encode(text)),
@@ -246,9 +276,11 @@ async def _fitting(
         )
         return [NumberedSource(one, by_chunk[one.passage.chunk_id]) for one in sources]
 
-    size = chat_size(messages) + sum(len(one.text) for one in passages)
+    size = sum(len(one.text) for one in passages)
     return await off_loop(size, choose)
 
 
 def _with_text(message: Message, text: str) -> Message:
-    return message.model_copy(update={"content": [TextPart(type="text", text=text)]})
+    """The message with another text; its pictures come behind it."""
+    pictures = [part for part in message.content if isinstance(part, ImagePart)]
+    return message.model_copy(update={"content": [TextPart(type="text", text=text), *pictures]})

@@ -4,6 +4,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.api.embeddings import Embeddings
 from engine.api.errors import InvalidRequest, ModelError
 from engine.embedding.text_encoder import TRAINED_TOKENS
 from engine.retrieval.api.errors import UnknownDocument
@@ -309,7 +311,7 @@ class Collection:
         record = self.record
         found = None if mode == "lexical" else self._vectors.get(record)
         vectors, live = (None, None) if found is None else found
-        return CollectionIndex(self._store, record.id, vectors, live, self.embed)
+        return CollectionIndex(self._store, record.id, vectors, live, self._submit)
 
     def passage(self, chunk_id: int) -> Passage | None:
         """The chunk of this id; None if it was deleted or is in another collection."""
@@ -416,8 +418,11 @@ class Collection:
             InvalidRequest: a text is empty.
             ModelError: the embedding model is not installed, or another one than the collection's.
         """
+        return self._submit(texts).result().vectors
+
+    def _submit(self, texts: Sequence[str]) -> Future[Embeddings]:
         self._check_model()
-        return self._embedder.submit(texts, truncate=TRAINED_TOKENS).result().vectors
+        return self._embedder.submit(texts, truncate=TRAINED_TOKENS)
 
 
 def _divide(

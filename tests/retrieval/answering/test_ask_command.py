@@ -141,7 +141,7 @@ CHAINED = "The person who keeps the Lemal turbine works in hall C-7."
 def test_several_searches_are_shown(ask: Callable[..., Result]):
     result = ask("docs", TWO_HOPS, script=(CHAINED,))
     assert result.output.startswith(f"{CHAINED} [1][2]")
-    assert "\nSearched again for Lina Berg: Lina Berg " in result.output
+    assert "\n\nSearched again for Lina Berg: Lina Berg " in result.output
     alone = ask("docs", TWO_HOPS, "--rounds", "1", script=(CHAINED,))
     assert "Searched again" not in alone.output
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from app.runtime.attachment import attached
 from app.runtime.source_views import CollectionView, DocumentView, IndexJob, OpenedPassage, Piece
 from app.runtime.stored_passages import StoredCitation
 from app.tui.glyphs import UNICODE
@@ -30,13 +31,13 @@ def pane(state, cursor=None, cells=100):
 
 def test_without_collections_the_pane_says_how_to_make_one():
     text, rows = pane(SourcesState(collections=()))
-    assert "/sources create NAME makes one" in text
+    assert "/sources create notes         makes a collection" in text
     assert set(rows) == {None}
     assert "reading" in pane(SourcesState())[0]
 
 
 def test_an_attached_collection_that_was_deleted_can_be_detached():
-    text, rows = pane(SourcesState(collections=(DOCS,), attached=("docs", "old")))
+    text, rows = pane(SourcesState(collections=(DOCS,), attached=attached(("docs", "old"))))
     assert "old is attached but no longer exists: space detaches it" in text
     assert RowId("collection", "old") in rows
 
