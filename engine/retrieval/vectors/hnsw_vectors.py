@@ -4,8 +4,8 @@ The vector file is the truth. The index only proposes rows: each proposal is sco
 those of an exact search, and rows that are not allowed never appear. Rows that are not in the index yet are
 searched exactly. Where filters leave few rows, or the index proposes too few, the search is exact.
 
-A graph cannot be relied on where many vectors are nearly the same: their links lead to each other only. So
-each index is compared with the exact search on a sample of its rows, and not used if it misses too many.
+How much a graph finds depends on the data. So each index is compared with the exact search on a sample of its
+rows, and not used if it misses too many.
 
 The index is a file of its own with a description that is written after it and names its length and hash. An
 index that does not fit its description is not used, and built anew by the next writer: a crash at any moment
@@ -189,7 +189,7 @@ class HnswVectors:
     def search(
         self, queries: NDArray[np.float32], k: int, *, allowed: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """See `VectorStore`. Approximate: of the ten best rows about one in a hundred is missed."""
+        """See `VectorStore`. Approximate; docs/retrieval.md has the recall."""
         rows = self.rows if allowed is None else len(allowed)
         live = rows if allowed is None else int(np.count_nonzero(allowed))
         index, described = self._current()
