@@ -76,6 +76,10 @@ class PlainSources:
                 path = call.paths[0] if call.paths else None
                 count = library.remove(call.name, path).result()
                 self._say(f"Documents deleted from the index of {call.name}: {count}.")
+                attachment = attached(self._session.sources).get(call.name)
+                if path is None and attachment is not None:
+                    self._session.detach_source(attachment.stored)
+                    self._say(f"{call.name} is no longer attached to this branch.")
             case "show":
                 self._show(library, int(call.name))
             case "stop":
@@ -214,4 +218,5 @@ def _place(passage: StoredPassage) -> str:
     name = safe_line(Path(passage.file).name)
     where = f"{name}, page {passage.page}" if passage.page is not None else f"{name}:{passage.line}"
     headings = " > ".join(map(safe_line, passage.headings))
-    return f"{where}, {headings}" if headings else where
+    via = f"via {safe_line(passage.bridge)}" if passage.bridge else ""
+    return ", ".join(filter(None, (where, via, headings)))

@@ -29,6 +29,7 @@ class Report:
     unchanged: int = 0
     removed: int = 0
     failed: list = field(default_factory=list)
+    unreachable: list = field(default_factory=list)
     cancelled: bool = False
 
 

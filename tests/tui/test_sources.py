@@ -135,6 +135,16 @@ async def test_deleting_a_collection_asks(screen):
         await ui.shown("3 documents of docs deleted from the index.")
 
 
+async def test_a_deleted_collection_is_detached_from_the_branch(screen):
+    async with screen(sources=library()) as ui:
+        await ui.ask("/sources attach docs year>2000")
+        await ui.ask("/sources remove docs")
+        await ui.shown("Delete the collection docs?")
+        await ui.press("y")
+        await ui.until(lambda: ui.session.sources == (), "the detachment")
+        assert ui.toasts[-1].endswith("docs is no longer attached to this branch.")
+
+
 # Attaching.
 
 

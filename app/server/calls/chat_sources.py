@@ -8,6 +8,7 @@ while it is streamed (`engine.retrieval.answering.verification`).
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -19,7 +20,7 @@ from app.server.calls.retrieval import retrieval_service
 from app.server.calls.searching import search
 from app.server.process.context import ServerContext
 from app.server.retrieval.service import RetrievalService
-from app.server.retrieval.store_search import Found
+from app.server.retrieval.store_search import Found, mentioned
 from app.server.wire.errors import bad_request
 from app.server.wire.schemas import ChatCompletionRequest, ImagePart, Message, TextPart
 from engine.api.grammar import Grammar
@@ -30,9 +31,11 @@ from engine.retrieval.answering.answerer import (
 )
 from engine.retrieval.answering.citation_grammar import citation_grammar
 from engine.retrieval.answering.cited_text import CitedText
-from engine.retrieval.answering.evidence import is_answerable
+from engine.retrieval.answering.evidence import is_answerable, unknown_names
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
+from engine.retrieval.answering.hops import Hops, Round, chain_parts
+from engine.retrieval.answering.names import names_of
 from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, passage_block
 from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.support import SupportJudge
@@ -52,7 +55,13 @@ class ChatSources:
     """The numbered passages of one call; none if nothing found is near enough to the question."""
 
     def __init__(
-        self, query: str, numbered: Sequence[NumberedSource], service: RetrievalService
+        self,
+        query: str,
+        numbered: Sequence[NumberedSource],
+        service: RetrievalService,
+        hops: Hops | None = None,
+        *,
+        small: bool = False,
     ) -> None:
         """Nothing is computed yet.
 
@@ -60,10 +69,18 @@ class ChatSources:
             query: what was searched for.
             numbered: the passages in the order of their numbers, which begin at 1.
             service: embeds claims and passages.
+            hops: the searches that found them; None if nothing was near enough.
+            small: whether a small model answers, which must stay with the names of the question.
         """
         self._query = query
         self.numbered = tuple(numbered)
-        self._judge = SupportJudge(self.sources, service.embed)
+        self._rounds = hops.rounds if hops is not None else [Round(query, "", ())]
+        self._judge = SupportJudge(
+            self.sources,
+            service.embed,
+            chain_parts(hops.chain, self.sources) if hops is not None else (),
+            about=names_of(query).certain if small else frozenset(),
+        )
 
     @property
     def sources(self) -> list[Source]:
@@ -85,7 +102,8 @@ class ChatSources:
             {**place(one), "score": one.found.similarity, "text": one.source.text}
             for one in self.numbered
         ]
-        return {"retrieval": {"query": self._query, "passages": passages}}
+        rounds = [{"query": one.query, "bridge": one.bridge or None} for one in self._rounds]
+        return {"retrieval": {"query": self._query, "rounds": rounds, "passages": passages}}
 
 
 async def find_sources(
@@ -130,27 +148,47 @@ async def find_sources(
             history = [{"role": one.role, "content": one.text} for one in body.messages[:-1]]
             asked = standalone_query(asked, history)
         query = await asyncio.to_thread(service.shortened, asked)
-    found = await search(
-        request,
-        context,
-        wanted.vector_store_ids,
-        [query],
-        wanted,
-        default_results=DEFAULT_K,
-    )
-    passages = [one.passage for one in found]
-    if not await asyncio.to_thread(is_answerable, query, passages, service.embed):
+    found: dict[int, Found] = {}
+
+    async def searched(wanted_query: str) -> list[Passage]:
+        results = await search(
+            request,
+            context,
+            wanted.vector_store_ids,
+            [wanted_query],
+            wanted,
+            default_results=DEFAULT_K,
+        )
+        found.update({one.passage.chunk_id: one for one in results})
+        return [one.passage for one in results]
+
+    def is_declined(passages: Sequence[Passage]) -> bool:
+        called = [replace(one, file=found[one.chunk_id].file.filename) for one in passages]
+        mentions = partial(mentioned, service, wanted.vector_store_ids, where=wanted.filters)
+        # Words to search for are no question.
+        asked = "" if wanted.query is not None else question.text
+        return bool(unknown_names(asked, called, mentions)) or not is_answerable(
+            query, passages, service.embed
+        )
+
+    passages = await searched(query)
+    if await asyncio.to_thread(is_declined, passages):
         return ChatSources(query, (), service)
+    hops = await asyncio.to_thread(Hops, query, passages)
+    while (following := hops.next_search()) is not None:
+        hops.take(await searched(following.query))
+    best = hops.best(wanted.max_num_results or DEFAULT_K)
+    chosen = [found[one.chunk_id] for one in best]
     frame = await _frame(context, messages, model, images)
     previous = wanted.previous_chunk_ids or ()
-    fitting = await _fitting(service, body, model, found, previous, frame=frame)
+    fitting = await _fitting(service, body, model, chosen, previous, frame=frame)
     if not fitting:
         raise bad_request(
             "The context has no room for a passage beside the messages.",
             param="messages",
             code="context_length_exceeded",
         )
-    return ChatSources(query, fitting, service)
+    return ChatSources(query, fitting, service, hops, small=model.info.is_small)
 
 
 def with_sources(

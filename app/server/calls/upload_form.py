@@ -114,7 +114,7 @@ class _Reader:
     async def _end(self) -> None:
         if self._part == self._file_field:
             await self._write()
-        elif self._part in self._fields:
+        elif self._part is not None and self._part in self._fields:
             self.form.fields[self._part] = self._value.decode(errors="replace")
         self._part = None
 

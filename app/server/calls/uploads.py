@@ -1,7 +1,7 @@
 """`receive_upload`: the form of `POST /v1/files`, written to disk while it arrives."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
@@ -112,7 +112,7 @@ def _lifetime(fields: dict[str, str]) -> int | None:
     )
 
 
-def report_unknown(request: Request, context: ServerContext, unknown: Sequence[str]) -> None:
+def report_unknown(request: Request, context: ServerContext, unknown: list[str]) -> None:
     """Count and list the form's other fields, or refuse them with `strict_fields`."""
     if not unknown:
         return

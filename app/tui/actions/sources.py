@@ -256,7 +256,12 @@ class SourceActions:
             count = await asyncio.wrap_future(self._required().remove(name, path or None))
             self._documents.pop(name, None)
             documents = f"{count} document{'' if count == 1 else 's'}"
-            self._app.notify_safely(f"{documents} of {name} deleted from the index.")
+            detached = ""
+            if not path and name in self.attached:
+                self._app.session.detach_source(self.attached[name].stored)
+                detached = f" {name} is no longer attached to this branch."
+            self._app.notify_safely(f"{documents} of {name} deleted from the index.{detached}")
+            self._app.draw_all()
 
         def answered(yes: bool | None) -> None:
             if yes:

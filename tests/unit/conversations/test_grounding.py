@@ -12,22 +12,9 @@ from engine.conversations.errors import MessageTooLong
 from engine.conversations.export import export_json
 from engine.conversations.passage_source import CheckedAnswer
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
 from engine.conversations.tree import NodeStatus
 from tests.fakes.chat_toys import ToyClient
 from tests.fakes.fake_passages import FakeCheck, FakePassages, found
-
-
-@pytest.fixture
-def store(tmp_path):
-    store = Store.open(tmp_path / "conversations.db")
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def client():
-    return ToyClient()
 
 
 @pytest.fixture

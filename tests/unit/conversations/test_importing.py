@@ -11,16 +11,8 @@ from engine.api.errors import InvalidRequest
 from engine.conversations.export import export_json, export_messages
 from engine.conversations.importing import read_conversation
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
 from engine.conversations.tree import NodeKind
 from tests.fakes.chat_toys import ToyClient
-
-
-@pytest.fixture
-def store(tmp_path):
-    store = Store.open(tmp_path / "c.db")
-    yield store
-    store.close()
 
 
 def read(text):
