@@ -166,6 +166,19 @@ def test_run_reads_the_text_of_a_picture(pravaha, tmp_path):
     ]
 
 
+def test_run_gives_pictures_to_a_model_that_sees(pravaha, tmp_path):
+    for name, width in (("a.png", 30), ("b.png", 40)):
+        (tmp_path / name).write_bytes(whole_png(width, 20))
+    pictures = [f"--image={tmp_path / name}" for name in ("a.png", "b.png")]
+    done = pravaha("run", "What?", *pictures, toy="seeing")
+    assert done.stdout == "I see 30×20, 40×20.\n"
+    assert done.stderr == (
+        "pravaha: a.png: the model sees the picture.\npravaha: b.png: the model sees the picture.\n"
+    )
+    done = pravaha("run", "What?", "--json", *pictures, toy="seeing")
+    assert [one["read_by"] for one in json.loads(done.stdout)["images"]] == ["model", "model"]
+
+
 def test_run_says_what_to_do_with_a_picture_that_nothing_can_read(pravaha, tmp_path):
     picture = tmp_path / "sign.png"
     picture.write_bytes(whole_png(30, 20))
