@@ -253,16 +253,22 @@ class PlainCommands:
     def shorten(self, argument: str) -> None:
         """Shorten the context, and send the message that it had no room for, if there is one."""
         summarised = is_summary(argument)
-        text = self._chat.take_refused()
-        if text is None:
+        refused = self._chat.take_refused()
+        if refused is None:
             self._session.branches.shorten_context(summarised=summarised)
         else:
             model = self._chat.client.snapshot().model
             length = model.context_length if model else 0
             try:
-                send_shortened(self._session, text, summarised=summarised, length=length)
+                send_shortened(
+                    self._session,
+                    refused.text,
+                    summarised=summarised,
+                    length=length,
+                    images=refused.images,
+                )
             except PravahaError:
-                self._chat.refuse(text)
+                self._chat.refuse(refused)
                 raise
         self._say(
             "The model summarises the earlier messages."

@@ -218,4 +218,5 @@ def _place(passage: StoredPassage) -> str:
     name = safe_line(Path(passage.file).name)
     where = f"{name}, page {passage.page}" if passage.page is not None else f"{name}:{passage.line}"
     headings = " > ".join(map(safe_line, passage.headings))
-    return f"{where}, {headings}" if headings else where
+    via = f"via {safe_line(passage.bridge)}" if passage.bridge else ""
+    return ", ".join(filter(None, (where, via, headings)))

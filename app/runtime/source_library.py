@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 
     from engine.embedding.embedder import Embedder
     from engine.retrieval.answering.cited_text import CitedText
+    from engine.retrieval.answering.hops import Hops
     from engine.retrieval.answering.source import Source
     from engine.retrieval.api.passage import AttributeValue, Passage
     from engine.retrieval.indexing.report import AddReport, IndexProgress
     from engine.retrieval.library.collection import Collection
     from engine.retrieval.library.library import Library
+    from engine.retrieval.store.filters import Where
 
 T = TypeVar("T")
 
@@ -222,11 +224,18 @@ class SourceLibrary:
 
         def begin() -> "CitedText":
             from engine.retrieval.answering.cited_text import CitedText
+            from engine.retrieval.answering.names import names_of
             from engine.retrieval.answering.support import SupportJudge
+            from engine.retrieval.answering.windows import SourcePart
 
-            sources = [_source(one) for one in load_passages(found.passages)]
-            judge = SupportJudge(sources, self._embed)
-            return CitedText(judge, query_of(question, before), small_model=small)
+            passages, query = load_passages(found.passages), query_of(question, before)
+            judge = SupportJudge(
+                [_source(one) for one in passages],
+                self._embed,
+                [SourcePart(one.n, *one.link) for one in passages if one.link is not None],
+                about=names_of(query).certain if small else frozenset(),
+            )
+            return CitedText(judge, query, small_model=small)
 
         return RunningCheck(begin, self._search_thread)
 
@@ -449,35 +458,52 @@ class SourceLibrary:
         self, names: Sequence[str], query: str, room: int | None, *, small: bool
     ) -> FoundPassages:
         from engine.retrieval.answering.answerer import DEFAULT_K, MAX_PASSAGE_TOKENS
-        from engine.retrieval.answering.evidence import is_answerable
+        from engine.retrieval.answering.evidence import is_answerable, unknown_names
         from engine.retrieval.answering.fitting import fit_sources
+        from engine.retrieval.answering.hops import followed
 
-        library = self._opened()
-        found: list[Passage] = []
+        opened = self._attached(names)
         origin: dict[int, Collection] = {}  # by chunk id, which is unique in the library
+
+        def search(wanted: str) -> "list[Passage]":
+            found: list[Passage] = []
+            for collection, where in opened:
+                results = collection.search(wanted, k=DEFAULT_K, where=where)
+                found += results
+                origin.update({one.chunk_id: collection for one in results})
+            # Scores of different collections cannot be compared: the best of each come first.
+            return sorted(found, key=lambda one: one.rank)
+
+        def mentions(words: str) -> bool:
+            return any(one.mentions(words, where=where) for one, where in opened)
+
+        found = search(query)
+        if unknown_names(query, found, mentions) or not is_answerable(query, found, self._embed):
+            return FoundPassages(_NOTHING, dump_passages(()), 0)
+        hops = followed(query, found[:DEFAULT_K], search)
+        budget = MAX_PASSAGE_TOKENS if room is None else min(room, MAX_PASSAGE_TOKENS)
+        sources = fit_sources(
+            hops.best(DEFAULT_K),
+            self._count_tokens,
+            budget=budget,
+            # Small models answer worse from longer texts.
+            section=None if small else lambda one: origin[one.chunk_id].section(one),
+        )
+        names_of = {chunk: collection.name for chunk, collection in origin.items()}
+        return found_passages(sources, names_of, hops, small=small)
+
+    def _attached(self, names: Sequence[str]) -> "list[tuple[Collection, Where | None]]":
+        """The attached collections, each with the filter of its attachment."""
+        library = self._opened()
+        found: list[tuple[Collection, Where | None]] = []
         for name, attachment in attached(names).items():
             try:
-                collection = library.open(name)
+                found.append((library.open(name), attachment.where))
             except UnknownCollection as error:
                 raise InvalidRequest(
                     f"{error} /sources detach {name} goes on without it."
                 ) from error
-            results = collection.search(query, k=DEFAULT_K, where=attachment.where)
-            found += results
-            origin |= {one.chunk_id: collection for one in results}
-        # Scores of different collections cannot be compared: the best of each come first.
-        found.sort(key=lambda one: one.rank)
-        if not is_answerable(query, found, self._embed):
-            return FoundPassages(_NOTHING, dump_passages(()), 0)
-        budget = MAX_PASSAGE_TOKENS if room is None else min(room, MAX_PASSAGE_TOKENS)
-        sources = fit_sources(
-            found[:DEFAULT_K],
-            self._count_tokens,
-            budget=budget,
-            section=lambda one: origin[one.chunk_id].section(one),
-        )
-        names_of = {chunk: collection.name for chunk, collection in origin.items()}
-        return found_passages(sources, names_of, small=small)
+        return found
 
     def _count_tokens(self, text: str) -> int:
         """About the length of a text in tokens of the generating model, which this thread must not ask."""
@@ -501,23 +527,28 @@ def query_of(question: str, earlier: Sequence[str]) -> str:
 
 
 def found_passages(
-    sources: "Sequence[Source]", collections: Mapping[int, str], *, small: bool
+    sources: "Sequence[Source]", collections: Mapping[int, str], hops: "Hops", *, small: bool
 ) -> FoundPassages:
     """Sources as the model reads them and as they are stored.
 
     Args:
         sources: numbered from 1, at least one.
         collections: the name of the collection of each chunk.
+        hops: the searches that found them.
         small: whether a small model reads them.
     """
+    from engine.retrieval.answering.hops import chain_parts
     from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, passage_block
 
+    links = {part.n: (part.start, part.end) for part in chain_parts(hops.chain, sources)}
     before = f"{SHORT_INSTRUCTION if small else INSTRUCTION}\n\n"
     stored = [
         _stored(
             collections[source.passage.chunk_id],
             source,
             len(before) + len(passage_block(sources[: source.n])),
+            bridge=hops.bridge_to(source.passage),
+            link=links.get(source.n),
         )
         for source in sources
     ]
@@ -525,7 +556,14 @@ def found_passages(
     return FoundPassages(context, dump_passages(stored), len(stored))
 
 
-def _stored(collection: str, source: "Source", prompt_end: int) -> StoredPassage:
+def _stored(
+    collection: str,
+    source: "Source",
+    prompt_end: int,
+    *,
+    bridge: str,
+    link: tuple[int, int] | None,
+) -> StoredPassage:
     passage = source.passage
     return StoredPassage(
         n=source.n,
@@ -544,6 +582,8 @@ def _stored(collection: str, source: "Source", prompt_end: int) -> StoredPassage
         rank=passage.rank,
         score=passage.score,
         prompt_end=prompt_end,
+        bridge=bridge,
+        link=link,
     )
 
 

@@ -45,6 +45,7 @@ from app.server.routes import (
     vector_stores,
 )
 from app.server.wire import errors
+from engine.retrieval.parsing.picture_reader import PictureReader
 from engine.runtime.engine import AsyncPravahaEngine
 
 _ROUTERS = (
@@ -72,6 +73,8 @@ _ROUTERS = (
 
 _UPLOADS = re.compile(r"/v1/files|/v1/uploads/[^/]+/parts")
 """Paths whose POST bodies are written to disk while they arrive."""
+_WITH_PICTURES = frozenset({"/v1/chat/completions"})
+"""Paths whose bodies may have pictures."""
 
 
 def create_app(
@@ -82,6 +85,7 @@ def create_app(
     guardrails: Guardrails | None = None,
     moderation: Guardrails | None = None,
     retrieval: RetrievalService | None = None,
+    pictures: PictureReader | None = None,
 ) -> FastAPI:
     """The API over one engine, and over agents and files if there are any. The caller starts and closes all.
 
@@ -92,6 +96,7 @@ def create_app(
         guardrails: check messages and answers; None checks nothing.
         moderation: answers `/v1/moderations`; None takes the recognizers with their defaults.
         retrieval: keeps files and vector stores; None serves none.
+        pictures: reads the text of pictures; None reads none, and only a model that sees takes pictures.
     """
     context = ServerContext(
         engine,
@@ -100,6 +105,7 @@ def create_app(
         guardrails=guardrails,
         moderation=moderation or Guardrails(moderation_policy(Policy())),
         retrieval=retrieval,
+        pictures=pictures,
     )
     app = FastAPI(
         title="Pravāha",
@@ -136,6 +142,8 @@ def _middleware(context: ServerContext) -> list[Middleware]:
             timeout_s=config.body_timeout_s,
             is_upload=lambda path: _UPLOADS.fullmatch(path) is not None,
             max_upload_bytes=config.max_upload_bytes,
+            with_pictures=_WITH_PICTURES,
+            max_picture_bytes=config.max_picture_bytes,
         )
     )
     return layers

@@ -33,7 +33,8 @@ _COUNTS: dict[str, tuple[int, int | None]] = {
     "add": (2, None), "attach": (1, None), "remove": (1, 2), "stop": (0, 0),
 }  # fmt: skip
 """The least and the largest number of words behind an action; of the others it is one."""
-_MENTION = re.compile(r"(?<!\S)@([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?=[\s?!.,;:]|$)")
+_MENTION = re.compile(r"(?<!\S)@([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?=[\s?!,;:]|\.(?:\s|$)|$)")
+"""A name before a point and a letter is that of a file: `@notes.md`."""
 _NEAR = 0.7
 """How similar a word must be to the name of a collection to be taken for it, from 0 to 1."""
 _OPEN = re.compile(r"(?<!\S)@([A-Za-z0-9_-]*)$")

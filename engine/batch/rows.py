@@ -66,8 +66,9 @@ class RowTable:
         bias_rows, bias_ids, bias_values: [B] int32, int32, float32, logit biases of all rows, sorted
             by row.
         scoring_rows: row to sequence, for rows that compute prompt logprobs.
-        cache_salts: row to the salt of its request, for rows with a cache salt or images.
-        images: row to its images, for rows that may have to compute one.
+        cache_salts: row to the digest of its cache salt, for rows with one.
+        images: row to its images, for rows with images.
+        uncomputed_images: the same for rows that may have to compute one.
         breakers: sequence breakers of the rows with a DRY penalty.
         stop_string_rows: row to sequence and detokenizer, for rows with stop strings.
         grammars: matchers of the rows with a grammar.
@@ -121,6 +122,7 @@ class RowTable:
         self.scoring_rows: dict[int, Sequence] = {}
         self.cache_salts: dict[int, bytes] = {}
         self.images: dict[int, tuple[PlacedImage, ...]] = {}
+        self.uncomputed_images: dict[int, tuple[PlacedImage, ...]] = {}
         self.stop_string_rows: dict[int, tuple[Sequence, Detokenizer]] = {}
         self.grammars = GrammarRows(max_rows)
         self.logprob_rows = 0
@@ -316,9 +318,10 @@ class RowTable:
                 del self.cache_salts[row]
         if sequence.request.images:
             if change > 0:
-                self.images[row] = sequence.request.images
+                self.images[row] = self.uncomputed_images[row] = sequence.request.images
             else:
-                self.images.pop(row, None)
+                del self.images[row]
+                self.uncomputed_images.pop(row, None)
         if sequence.detokenizer is not None:
             if change > 0:
                 self.stop_string_rows[row] = (sequence, sequence.detokenizer)

@@ -84,7 +84,7 @@ class Sequence:
             fork.
         max_total: number of tokens at which the sequence finishes.
         stop_ids: stop token ids, the model's own included.
-        cache_salt: `engine.memory.kv_identity.request_salt` of the request's cache salt and images.
+        cache_salt: `engine.memory.kv_identity.cache_salt_digest` of the request's cache salt.
         sampling: 0-d array of `SAMPLING_DTYPE`.
         bias_ids, bias_values: [B] int32 and float32, logit biases.
         logprob_ids: [K] int32, token ids whose logprobs are reported.

@@ -3,18 +3,15 @@
 It is the salt of the prefix trie's root. Two models, quantisations, KV types or RoPE settings must
 not share blocks: a collision would serve one model's context to another, so every setting that may
 change KV values is included. The blocks of requests with a cache salt are below a root of their own,
-whose salt is `kv_salt` followed by `request_salt`, and so are those of requests with images: their tokens
-do not tell one image from another.
+whose salt is `kv_salt` followed by `cache_salt_digest`. Images: see `engine.memory.image_identity`.
 """
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from engine.api.config import EngineConfig
-from engine.api.image import PlacedImage
 
 if TYPE_CHECKING:
     from engine.executors.open_model import OpenModel
@@ -22,22 +19,15 @@ if TYPE_CHECKING:
 _VERSION = 3
 
 NO_CACHE_SALT = b""
-"""The salt of a request without a cache salt and without images."""
+"""The digest of a request without a cache salt."""
 
 
-def request_salt(cache_salt: str | None, images: Sequence[PlacedImage] = ()) -> bytes:
-    """32 bytes that identify a request's cache salt and its images with their places; empty without both."""
-    if cache_salt is None and not images:
+def cache_salt_digest(cache_salt: str | None) -> bytes:
+    """32 bytes that identify a request's cache salt; empty without one."""
+    if cache_salt is None:
         return NO_CACHE_SALT
     # JSON may contain a lone surrogate, which plain UTF-8 cannot express.
-    encoded = b"" if cache_salt is None else cache_salt.encode(errors="surrogatepass")
-    if not images:
-        return hashlib.blake2b(encoded, digest_size=32).digest()
-    digest = hashlib.blake2b(digest_size=32, person=b"images")
-    digest.update(len(encoded).to_bytes(8) + encoded)
-    for placed in images:
-        digest.update(placed.start.to_bytes(8) + placed.tokens.to_bytes(8) + placed.image.digest)
-    return digest.digest()
+    return hashlib.blake2b(cache_salt.encode(errors="surrogatepass"), digest_size=32).digest()
 
 
 def kv_salt(model: "OpenModel", config: EngineConfig) -> bytes:

@@ -44,6 +44,7 @@ from engine.batch.sequence import Sequence, SequenceState
 from engine.embedding.embedder import Embedder
 from engine.executors.image_placing import place_images
 from engine.grammar.compiler import CompiledGrammar, GrammarCompiler
+from engine.memory.image_identity import identity_tokens
 from engine.memory.kv_identity import NO_CACHE_SALT
 from engine.models.spec import ModelSpec
 from engine.models.store import ModelStore
@@ -493,8 +494,10 @@ class AsyncPravahaEngine:
                 compilation = None
             else:
                 sequence.state = SequenceState.WAITING_FOR_GRAMMAR
-        blocks = sum(current.pipeline.blocks.lookup_prefix(sequence.tokens, sequence.cache_salt))
-        sequence.record["cached_tokens_hint"] = blocks * opened.kv_cache.block_size
+        size = opened.kv_cache.block_size
+        identity = identity_tokens(sequence.tokens, request.images, size)
+        blocks = sum(current.pipeline.blocks.lookup_prefix(identity, sequence.cache_salt))
+        sequence.record["cached_tokens_hint"] = blocks * size
         return _NewRequest(sequence, detokenizer, compilation)
 
     def abort(self, request_id: str) -> None:

@@ -15,7 +15,7 @@ from engine.batch.request_record import request_record
 from engine.batch.sequence import Sequence
 from engine.executors.image_placing import check_images
 from engine.grammar.compiler import CompiledGrammar
-from engine.memory.kv_identity import request_salt
+from engine.memory.kv_identity import cache_salt_digest
 from engine.runtime.loading import Opened
 from engine.text.detokenizer import Detokenizer
 
@@ -56,7 +56,6 @@ def make_sequence(
     deadline = _deadline(request, now)
     prompt = prompt_array(request.prompt_ids, opened, answer_room=int(params.max_tokens != 0))
     check_images(opened.model, request.prompt_ids, request.images)
-    salt = _cache_salt(request)
     limit = opened.max_model_len
     if params.max_tokens is not None:
         limit = min(limit, len(prompt) + params.max_tokens)
@@ -91,7 +90,7 @@ def make_sequence(
         penalty_start=answer,
         max_total=limit,
         stop_ids=stop_ids,
-        cache_salt=salt,
+        cache_salt=_cache_salt(request),
         sampling=sampling_validator.pack(
             params, draw_seed() if params.seed is None else params.seed
         ),
@@ -103,8 +102,7 @@ def make_sequence(
         else None,
         detokenizer=detokenizer if params.stop else None,
         donor=parent,
-        # A fork before one of its parent's images has another salt and is indexed by it.
-        donor_tokens=len(prompt) if parent is not None and parent.cache_salt == salt else 0,
+        donor_tokens=0 if parent is None else len(prompt),
     )
     return sequence, detokenizer
 
@@ -144,7 +142,7 @@ def _service_class(request: Request) -> int:
 
 
 def _cache_salt(request: Request) -> bytes:
-    """The salt of the request's KV blocks, by its cache salt and its images.
+    """The digest of the request's cache salt.
 
     Raises:
         InvalidRequest: not a string of a valid length.
@@ -154,7 +152,7 @@ def _cache_salt(request: Request) -> bytes:
         raise InvalidRequest(
             f"cache_salt must be a string of 1 to {MAX_CACHE_SALT} characters.", param="cache_salt"
         )
-    return request_salt(salt, request.images)
+    return cache_salt_digest(salt)
 
 
 def _continued_tokens(request: Request) -> int:

@@ -80,7 +80,9 @@ class PlanBuilder:
             score_tokens=scores.tokens,
             score_targets=scores.targets,
             score_tops=scores.tops,
-            images=self._image_runs(batch, query_start, positions) if table.images else (),
+            images=self._image_runs(batch, query_start, positions)
+            if table.uncomputed_images
+            else (),
         )
         return plan, scores
 
@@ -91,7 +93,7 @@ class PlanBuilder:
         positions: NDArray[np.int32],
     ) -> tuple[ImageRun, ...]:
         """The runs of image tokens in the step. Forgets the images of rows that are past them."""
-        waiting, runs = self._table.images, []
+        waiting, runs = self._table.uncomputed_images, []
         for index, row in enumerate(batch.tolist()):
             if (images := waiting.get(row)) is None:
                 continue

@@ -11,6 +11,17 @@ from engine.retrieval.parsing.picture_reader import PictureReader
 _TIMEOUT_S = 30.0
 
 
+class AnyText(dict[bytes, str]):
+    """The same text for every picture."""
+
+    def __init__(self, text: str = "some words") -> None:
+        super().__init__()
+        self._text = text
+
+    def get(self, key: bytes, default: object = None) -> str:  # type: ignore[override]
+        return self._text
+
+
 class PictureParser:
     """Used by the reader's thread.
 

@@ -70,15 +70,22 @@ class SeeingModel:
         """The ids of transformers' processor for a text with pictures, and `generate`'s greedy tokens."""
         inputs = self.inputs(text, images)
         prompt = inputs["input_ids"][0].tolist()
+        return prompt, self.greedy(prompt, inputs, count)
+
+    def greedy(self, prompt: list[int], inputs: Any, count: int) -> list[int]:
+        """`generate`'s greedy tokens after a prompt with the pixels of `inputs`."""
+        tokens = torch.tensor([prompt])
+        given = dict(inputs) | {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
         output = self.model.generate(
-            **inputs,
+            **given,
             max_new_tokens=count,
             min_new_tokens=count,
             do_sample=False,
             eos_token_id=None,
             pad_token_id=0,
         )
-        return prompt, output[0, len(prompt) :].tolist()
+        answer: list[int] = output[0, len(prompt) :].tolist()
+        return answer
 
 
 def picture(seed: int, width: int = 40, height: int = 30, kind: str = "PNG") -> Image:

@@ -117,10 +117,12 @@ def test_logprobs_and_penalties_over_image_tokens_equal_transformers(llava, engi
 
 def test_equal_prompts_with_different_images_share_nothing(llava, engine):
     images = [picture(seed) for seed in range(20, 24)]
-    handles = [engine.submit(request(engine, "what is <image>?", [one])) for one in images]
+    handles = [engine.submit(request(engine, "<image> what is it?", [one])) for one in images]
     outputs = [handle.wait_result(TIMEOUT_S) for handle in handles]
     for image, output in zip(images, outputs, strict=True):
-        assert list(output.token_ids) == llava.generate("what is <image>?", [image], NEW_TOKENS)[1]
+        assert (
+            list(output.token_ids) == llava.generate("<image> what is it?", [image], NEW_TOKENS)[1]
+        )
         assert output.cached_tokens == 0
     assert len({output.token_ids for output in outputs}) == len(images)
 
@@ -134,6 +136,41 @@ def test_an_equal_image_is_found_in_the_prefix_cache_and_not_computed_again(llav
     assert second.cached_tokens >= 16
     assert second.token_ids == first.token_ids
     assert len(towers) == 1
+
+
+def test_a_further_image_shares_the_blocks_before_it(llava, engine, towers):
+    one, other, third = picture(60), picture(61), picture(62)
+    text = "the first is <image> and the second is "
+    answer(engine, text, [one])
+    shared = len(llava.inputs(text, [one])["input_ids"][0]) // 8 * 8
+    outputs = []
+    for further in (other, third):
+        output = answer(engine, f"{text}<image>, say", [one, further])
+        expected = llava.generate(f"{text}<image>, say", [one, further], NEW_TOKENS)[1]
+        assert list(output.token_ids) == expected
+        outputs.append(output)
+    assert [output.cached_tokens for output in outputs] == [shared, shared]
+    assert len(towers) == 3
+
+
+def test_text_before_an_image_is_shared_with_other_prompts(llava, engine):
+    text = "a text that is longer than some blocks, "
+    answer(engine, text, [])
+    output = answer(engine, f"{text}<image>", [picture(63)])
+    assert output.cached_tokens == len(engine.tokenizer.encode(text)) // 8 * 8
+    expected = llava.generate(f"{text}<image>", [picture(63)], NEW_TOKENS)[1]
+    assert list(output.token_ids) == expected
+
+
+def test_running_prompts_share_up_to_their_first_different_image(llava, engine):
+    one, images = picture(70), [picture(seed) for seed in (71, 72, 73)]
+    text = "look at <image> before you look at <image>, and then"
+    requests = [request(engine, text, [one, other]) for other in images]
+    outputs = [handle.wait_result(TIMEOUT_S) for handle in engine.submit_all(requests)]
+    for other, output in zip(images, outputs, strict=True):
+        assert list(output.token_ids) == llava.generate(text, [one, other], NEW_TOKENS)[1]
+    assert outputs[1].cached_tokens > 20
+    assert outputs[2].cached_tokens > 20
 
 
 def test_an_image_that_is_cut_by_chunks_is_computed_once(llava, towers):
@@ -178,7 +215,8 @@ def test_a_restart_finds_blocks_of_the_same_image_only(llava, tmp_path):
             output = answer(engine, text, [image])
         assert list(output.token_ids) == llava.generate(text, [image], NEW_TOKENS)[1]
         cached.append(output.cached_tokens)
-    assert cached[0] == cached[2] == 0
+    before = text.index("<image>") // 8 * 8  # a token per character
+    assert (cached[0], cached[2]) == (0, before)
     assert cached[1] >= 40
 
 

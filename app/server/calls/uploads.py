@@ -17,7 +17,7 @@ from app.server.wire.fields import header_value
 from app.server.wire.multipart import MultipartDecoder
 from app.server.wire.retrieval_schemas import MAX_LIFETIME_S, MIN_LIFETIME_S
 
-PURPOSES = ("assistants", "user_data")
+PURPOSES = ("assistants", "user_data", "vision")
 _UPLOAD_RETRY_S = 2
 _FIELDS = ("purpose", "expires_after[anchor]", "expires_after[seconds]")
 
@@ -91,7 +91,7 @@ def check_purpose(purpose: str | None) -> str:
     if purpose not in PURPOSES:
         given = "missing" if purpose is None else repr(purpose[:40])
         raise bad_request(
-            f"`purpose` is {given}; this server has {' and '.join(map(repr, PURPOSES))}.",
+            f"`purpose` is {given}; this server has {', '.join(map(repr, PURPOSES))}.",
             param="purpose",
         )
     return purpose

@@ -264,8 +264,9 @@ def _verdict(n: int, state: SourcesState) -> tuple[str, str]:
 
 
 def place_of(passage: StoredPassage) -> str:
-    """`guide.md:12  Install › Linux`: where a passage is, for one line."""
+    """`guide.md:12  Install > Linux`: where a passage is, and the name that led to it, for one line."""
     name = safe_line(Path(passage.file).name)
     where = f"{name} p. {passage.page}" if passage.page is not None else f"{name}:{passage.line}"
     headings = " > ".join(map(safe_line, passage.headings))
-    return f"{where}  {headings}" if headings else where
+    via = f"via {safe_line(passage.bridge)}" if passage.bridge else ""
+    return "  ".join(filter(None, (where, via, headings)))

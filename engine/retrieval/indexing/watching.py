@@ -46,7 +46,8 @@ def watch_changes(
             stop.wait(_WAKE_MS / 1000)
         now = _folders(sources())
         if now != folders:
-            folders, missed = now, frozenset(now)
+            # A folder that has vanished counts as changed, too.
+            folders, missed = now, frozenset({*folders, *now})
 
 
 def _folders(sources: Sequence[Source]) -> list[str]:

@@ -4,6 +4,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.api.embeddings import Embeddings
 from engine.api.errors import InvalidRequest, ModelError
 from engine.embedding.text_encoder import TRAINED_TOKENS
 from engine.retrieval.api.errors import UnknownDocument
@@ -211,6 +213,7 @@ class Collection:
             PravahaError: as in `refresh`, but for `LibraryBusy`.
         """
         pending: frozenset[str] | None = None  # everything
+        unreachable: list[Unreachable] = []
         for changes in watch_changes(self.sources, stop):
             if pending is not None:
                 pending |= changes
@@ -225,7 +228,9 @@ class Collection:
             except LibraryBusy:
                 continue
             pending = frozenset()
-            if report.added or report.updated or report.removed or report.failed:
+            news = report.unreachable != unreachable
+            unreachable = report.unreachable
+            if report.added or report.updated or report.removed or report.failed or news:
                 on_report(report)
 
     def remove(self, path: str | Path) -> int:
@@ -293,12 +298,20 @@ class Collection:
         """
         return search(self.index(mode), query, k=k, mode=mode, where=where)
 
+    def mentions(self, words: str, *, where: Where | None = None) -> bool:
+        """Whether a document, or a heading of it, has one of the words.
+
+        Raises:
+            InvalidRequest: the filter is malformed.
+        """
+        return bool(self.index("lexical").lexical(words, 1, where))
+
     def index(self, mode: Mode = "hybrid") -> CollectionIndex:
         """What a search reads, as it is stored now; without vectors where the mode needs none."""
         record = self.record
         found = None if mode == "lexical" else self._vectors.get(record)
         vectors, live = (None, None) if found is None else found
-        return CollectionIndex(self._store, record.id, vectors, live, self.embed)
+        return CollectionIndex(self._store, record.id, vectors, live, self._submit)
 
     def passage(self, chunk_id: int) -> Passage | None:
         """The chunk of this id; None if it was deleted or is in another collection."""
@@ -405,8 +418,11 @@ class Collection:
             InvalidRequest: a text is empty.
             ModelError: the embedding model is not installed, or another one than the collection's.
         """
+        return self._submit(texts).result().vectors
+
+    def _submit(self, texts: Sequence[str]) -> Future[Embeddings]:
         self._check_model()
-        return self._embedder.submit(texts, truncate=TRAINED_TOKENS).result().vectors
+        return self._embedder.submit(texts, truncate=TRAINED_TOKENS)
 
 
 def _divide(

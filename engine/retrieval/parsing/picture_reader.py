@@ -19,7 +19,6 @@ from engine.retrieval.api.errors import Unreadable
 from engine.retrieval.api.parsed_document import ParsedDocument
 from engine.retrieval.parsing.ocr import ocr_installed
 from engine.retrieval.parsing.parser_limits import ParserLimits
-from engine.retrieval.parsing.parser_pool import ParserPool
 
 REST_S = 60.0
 MAX_WAITING = 64
@@ -42,6 +41,13 @@ class PictureParser(Protocol):
         ...
 
 
+def _open_pool() -> PictureParser:
+    # Imported with the first picture: a screen starts without the parsers.
+    from engine.retrieval.parsing.parser_pool import ParserPool
+
+    return ParserPool(limits=_LIMITS)
+
+
 @dataclass(frozen=True, slots=True)
 class _Task:
     image: Image
@@ -61,7 +67,7 @@ class PictureReader:
 
     def __init__(
         self,
-        parser: Callable[[], PictureParser] = lambda: ParserPool(limits=_LIMITS),
+        parser: Callable[[], PictureParser] = _open_pool,
         *,
         installed: Callable[[], bool] = ocr_installed,
         rest_s: float = REST_S,

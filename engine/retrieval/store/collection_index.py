@@ -1,12 +1,14 @@
 """`CollectionIndex`: what a search reads of one collection."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.api.embeddings import Embeddings
 from engine.retrieval.api.passage import Passage
 from engine.retrieval.store.filters import Where
 from engine.retrieval.store.lexical_search import LexicalMatches
@@ -35,14 +37,14 @@ class CollectionIndex:
         collection_id: the collection.
         vectors: its vectors; None while it has no chunk.
         live: the slots of these vectors; None without vectors.
-        embed: embeds texts as the chunks were: [texts, dimensions], of unit length.
+        submit: starts to embed texts as the chunks were; does not wait.
     """
 
     store: Store
     collection_id: int
     vectors: SearchableVectors | None
     live: Slots | None
-    embed: Callable[[Sequence[str]], NDArray[np.float32]]
+    submit: Callable[[Sequence[str]], Future[Embeddings]]
 
     def lexical(self, query: str, k: int, where: Where | None = None) -> list[tuple[int, float]]:
         """Chunk ids and BM25, best first."""

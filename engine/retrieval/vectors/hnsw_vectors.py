@@ -4,6 +4,9 @@ The vector file is the truth. The index only proposes rows: each proposal is sco
 those of an exact search, and rows that are not allowed never appear. Rows that are not in the index yet are
 searched exactly. Where filters leave few rows, or the index proposes too few, the search is exact.
 
+How much a graph finds depends on the data. So each index is compared with the exact search on a sample of its
+rows, and not used if it misses too many.
+
 The index is a file of its own with a description that is written after it and names its length and hash. An
 index that does not fit its description is not used, and built anew by the next writer: a crash at any moment
 costs time, never results. Deleted vectors are removed from the index by the `clear` that zeroes them in the
@@ -39,6 +42,15 @@ MAX_UNINDEXED_SHARE = 0.05
 MIN_ALLOWED_SHARE = 0.1
 """Where a filter leaves a smaller share, the search is exact."""
 
+MIN_RECALL = 0.95
+"""Share of the ten nearest rows that an index must find on a sample, to be used."""
+
+_SAMPLE_ROWS = 128
+_SAMPLE_K = 10
+_SAME_SCORE = 1e-5
+_GROWTH = 1.5
+"""An index that was not good enough is tried again when there are so many times as many rows."""
+
 _CONNECTIVITY = 16
 _EXPANSION_ADD = 128
 _EXPANSION_SEARCH = 256
@@ -59,14 +71,19 @@ class _Description:
     Attributes:
         rows: rows of the vector file that are in it.
         fillers: random vectors in it.
+        recall: share of the nearest rows that it finds, on a sample.
         size: its length.
         digest: its hash.
     """
 
     rows: int
     fillers: int
+    recall: float
     size: int
     digest: str
+
+
+_NOTHING = _Description(0, 0, 0.0, 0, "")
 
 
 class HnswVectors:
@@ -83,7 +100,7 @@ class HnswVectors:
         self._path = file.path.with_suffix(".hnsw")
         self._lock = threading.Lock()  # guards the three below
         self._index: Index | None = None
-        self._described = _Description(0, 0, 0, "")
+        self._described = _NOTHING
         self._seen: tuple[int, int] | None = None
 
     @property
@@ -94,8 +111,7 @@ class HnswVectors:
     @property
     def indexed_rows(self) -> int:
         """Rows that are in the index."""
-        self._current()
-        return self._described.rows
+        return self._current()[1].rows
 
     def append(self, vectors: NDArray[np.float32]) -> range:
         """See `VectorStore`; the index follows in `maintain`."""
@@ -118,14 +134,14 @@ class HnswVectors:
     def clear(self, slots: NDArray[np.int64]) -> None:
         """See `VectorStore`. The index is written anew at once."""
         self.file.clear(slots)
-        described = self._described if self._current() is not None else None
-        if described is None:
+        current, described = self._current()
+        if current is None:
             self._remove_files()  # of an index that is damaged or cannot be used here
             return
         removed = slots[slots < described.rows]
-        index = self._load(writable=True)
         if not len(removed):
             return
+        index, _ = self._open(writable=True)
         if index is None:
             self._drop()
             return
@@ -137,7 +153,7 @@ class HnswVectors:
                 vector = random.standard_normal(self.file.dimensions).astype(np.float32)
                 index.add(_FIRST_FILLER + fillers, vector / np.linalg.norm(vector))
                 fillers += 1
-        self._save(index, described.rows, fillers)
+        self._save(index, described.rows, fillers, described.recall)
 
     def truncate(self, rows: int) -> None:
         """See `VectorStore`."""
@@ -150,18 +166,21 @@ class HnswVectors:
         rows = self.rows
         if live < max(self._min_rows, MIN_INDEXED_ROWS) or not is_available():
             return
-        index = self._load(writable=True) if self._current() is not None else None
-        first, fillers = (self._described.rows, self._described.fillers) if index else (0, 0)
-        if index is not None and rows - first <= MAX_UNINDEXED_SHARE * rows:
+        current, described = self._current()
+        if current is not None and rows - described.rows <= MAX_UNINDEXED_SHARE * rows:
             return
-        index = index if index is not None else self._new_index()
-        for at in range(first, rows, _ADDED_ROWS):
+        if current is None and rows < _GROWTH * self._insufficient_rows():
+            return
+        index, described = self._open(writable=True)
+        if index is None:
+            index = self._new_index()
+        for at in range(described.rows, rows, _ADDED_ROWS):
             slots = np.arange(at, min(at + _ADDED_ROWS, rows))
             vectors = self.file.read(slots)
             present = np.any(vectors != 0, axis=1)  # cleared rows are not indexed
             if present.any():
                 index.add(slots[present].astype(np.uint64), vectors[present])
-        self._save(index, rows, fillers)
+        self._save(index, rows, described.fillers, self._recall(index, rows))
 
     def read(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
         """See `VectorStore`."""
@@ -170,20 +189,20 @@ class HnswVectors:
     def search(
         self, queries: NDArray[np.float32], k: int, *, allowed: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """See `VectorStore`. Approximate: of the ten best rows about one in a hundred is missed."""
+        """See `VectorStore`. Approximate; docs/retrieval.md has the recall."""
         rows = self.rows if allowed is None else len(allowed)
         live = rows if allowed is None else int(np.count_nonzero(allowed))
-        index = self._current()
-        indexed = self._described.rows
+        index, described = self._current()
         if index is None or k > _MAX_K or live < MIN_ALLOWED_SHARE * rows or live <= k:
             return self.file.search(queries, k, allowed=allowed)
-        wanted = min(k * -(-rows // live) + k, len(index))
+        # All that the search has visited: of nearly equal rows the index does not know the order.
+        wanted = min(max(k * -(-rows // live) + k, _EXPANSION_SEARCH), len(index))
         if queries.ndim != 2 or queries.shape[1] != self.file.dimensions:
             raise InvalidRequest(f"Queries must have {self.file.dimensions} dimensions.")
         proposed = index.search(np.ascontiguousarray(queries, np.float32), wanted)
         keys = np.asarray(proposed.keys).reshape(len(queries), -1).astype(np.int64)
         found = [
-            self._scored(query, row, k, rows, indexed, live, allowed)
+            self._scored(query, row, k, rows, described.rows, allowed)
             for query, row in zip(queries, keys, strict=True)
         ]
         return np.stack([one for one, _ in found]), np.stack([one for _, one in found])
@@ -201,7 +220,6 @@ class HnswVectors:
         k: int,
         rows: int,
         indexed: int,
-        live: int,
         allowed: NDArray[np.bool_] | None,
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The best of the proposed and of the rows that are not indexed, by their stored vectors."""
@@ -215,31 +233,29 @@ class HnswVectors:
         slots, scores = self.file.search(query[None], k, allowed=mask)
         return slots[0], scores[0]
 
-    def _current(self) -> "Index | None":
-        """The index as its description says now; None if there is none that can be used."""
+    def _current(self) -> "tuple[Index | None, _Description]":
+        """The index as its description says now; None, and no rows, if there is none that can be used."""
         try:
             status = self._path.with_suffix(".hnsw.json").stat()
         except OSError:
             with self._lock:
-                self._index, self._seen = None, None
-                self._described = _Description(0, 0, 0, "")
-            return None
+                self._index, self._seen, self._described = None, None, _NOTHING
+            return None, _NOTHING
         with self._lock:
             seen = status.st_mtime_ns, status.st_ino
             if seen != self._seen:
                 self._seen = seen
                 self._index, self._described = self._open(writable=False)
-            return self._index
-
-    def _load(self, *, writable: bool) -> "Index | None":
-        return self._open(writable=writable)[0]
+            return self._index, self._described
 
     def _open(self, *, writable: bool) -> "tuple[Index | None, _Description]":
-        nothing = None, _Description(0, 0, 0, "")
+        nothing = None, _NOTHING
         if not is_available():
             return nothing
         try:
-            described = _Description(**orjson.loads(self._description_path.read_bytes()))
+            described = self._read_description()
+            if described.recall < MIN_RECALL:
+                return nothing
             if (self._path.stat().st_size, _digest(self._path)) != (
                 described.size,
                 described.digest,
@@ -265,14 +281,47 @@ class HnswVectors:
             expansion_search=_EXPANSION_SEARCH,
         )
 
-    def _save(self, index: "Index", rows: int, fillers: int) -> None:
-        """Replace the index; it is used when its description is there."""
+    def _read_description(self) -> _Description:
+        return _Description(**orjson.loads(self._description_path.read_bytes()))
+
+    def _insufficient_rows(self) -> int:
+        """Rows of the last index that was not good enough; 0 if there was none."""
+        try:
+            described = self._read_description()
+        except (OSError, ValueError, TypeError):
+            return 0
+        return described.rows if described.recall < MIN_RECALL else 0
+
+    def _recall(self, index: "Index", rows: int) -> float:
+        """How many of the nearest rows of a sample the index finds, compared with the exact search."""
+        sample = np.random.default_rng(rows).integers(0, rows, _SAMPLE_ROWS)
+        queries = self.file.read(sample)
+        queries = np.ascontiguousarray(queries[np.any(queries != 0, axis=1)])
+        if not len(queries):
+            return 0.0
+        k = min(_SAMPLE_K, len(index))
+        _, exact = self.file.search(queries, k)
+        keys = np.asarray(index.search(queries, min(_EXPANSION_SEARCH, len(index))).keys).reshape(
+            len(queries), -1
+        )
+        found = 0
+        for query, scores, proposed in zip(queries, exact, keys, strict=True):
+            # By scores: of rows with the same vector any may be found.
+            own = self.file.read(np.unique(proposed[proposed < rows]).astype(np.int64)) @ query
+            found += min(k, int(np.count_nonzero(own >= scores[-1] - _SAME_SCORE)))
+        return found / exact.size
+
+    def _save(self, index: "Index", rows: int, fillers: int, recall: float) -> None:
+        """Replace the index, which is used when its description is there; a bad one is not kept."""
         self._drop()
         new = self._path.with_suffix(".hnsw.new")
-        index.save(os.fspath(new))
-        described = _Description(rows, fillers, new.stat().st_size, _digest(new))
-        _sync(new)
-        new.replace(self._path)
+        if recall >= MIN_RECALL:
+            index.save(os.fspath(new))
+            described = _Description(rows, fillers, recall, new.stat().st_size, _digest(new))
+            _sync(new)
+            new.replace(self._path)
+        else:
+            described = _Description(rows, fillers, recall, 0, "")
         description = self._path.with_suffix(".hnsw.json.new")
         description.write_bytes(orjson.dumps(asdict(described)))
         _sync(description)
@@ -285,8 +334,7 @@ class HnswVectors:
 
     def _drop(self) -> None:
         with self._lock:
-            self._index, self._seen = None, None
-            self._described = _Description(0, 0, 0, "")
+            self._index, self._seen, self._described = None, None, _NOTHING
         self._remove_files()
 
     def _remove_files(self) -> None:

@@ -448,3 +448,12 @@ def test_a_cancelled_run_does_not_wait_for_a_slow_parser(library, folder):
         assert report.cancelled
     finally:
         release.set()
+
+
+def test_words_of_texts_and_headings_are_mentioned(collection, folder):
+    collection.add([folder], attributes={"year": 2026})
+
+    assert collection.mentions("Animals")
+    assert collection.mentions("nowhere PATIENTLY")
+    assert not collection.mentions("Zoral")
+    assert not collection.mentions("patiently", where={"type": "eq", "key": "year", "value": 2025})

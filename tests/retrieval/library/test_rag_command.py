@@ -91,6 +91,7 @@ def test_list_and_show_as_json(rag, folder):
     (collection,) = json.loads(rag("list", "--json").stdout)["collections"]
     assert (collection["name"], collection["documents"], collection["failed"]) == ("docs", 2, 1)
     assert collection["vectors"] == "int8"
+    assert collection["store"] == "auto"
     documents = json.loads(rag("show", "docs", "--json").stdout)["documents"]
     assert [one["status"] for one in documents] == ["ready", "failed", "ready"]
     assert documents[0]["attributes"] == {"year": 2026.0, "draft": True}
@@ -228,3 +229,18 @@ def test_the_bar_tells_files_rate_and_time_left():
         files_done=0, files=1, bytes_done=0, bytes=9, chunks=0, failed=0, seconds=0.0
     )
     assert rate_text(start) == "0 chunks, 0/s"
+
+
+def test_a_store_is_chosen_when_a_collection_is_created(rag, monkeypatch):
+    rag("create", "small", "--store", "exact")
+    assert json.loads(rag("list", "--json").stdout)["collections"][0]["store"] == "exact"
+
+    assert (
+        "needs the name of the environment"
+        in rag("create", "a", "--store", "pgvector", status=1).output
+    )
+    monkeypatch.setenv("MY_DSN", "postgresql://me:secret@127.0.0.1:1/vectors")
+    output = rag("create", "a", "--store", "pgvector", "--dsn-env", "MY_DSN", status=1).output
+    assert "The PostgreSQL database vectors at 127.0.0.1 cannot be used" in output
+    assert "secret" not in output
+    assert len(json.loads(rag("list", "--json").stdout)["collections"]) == 1

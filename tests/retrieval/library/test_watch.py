@@ -76,3 +76,19 @@ def test_a_folder_that_another_process_adds_is_watched(watched, library, tmp_pat
     assert reports.get(timeout=_LIMIT_S).added == 1
     (folder / "d.txt").write_text("An emu.")
     assert reports.get(timeout=_LIMIT_S).added == 1
+
+
+def test_a_folder_that_vanishes_is_named_once_and_its_documents_kept(watched, tmp_path):
+    collection, folder, reports = watched
+    folder.rename(tmp_path / "elsewhere")
+    report = reports.get(timeout=_LIMIT_S)
+    assert [(one.folder, one.documents) for one in report.unreachable] == [(str(folder), 2)]
+    assert len(collection.documents()) == 2
+
+    (tmp_path / "elsewhere" / "new.txt").write_text("An okapi hides.")
+    (tmp_path / "elsewhere").rename(folder)
+    report = reports.get(timeout=_LIMIT_S)
+    assert report.unreachable == []
+    while not report.added:  # the folder is back, then it is looked through again
+        report = reports.get(timeout=_LIMIT_S)
+    assert collection.search("okapi", mode="lexical")

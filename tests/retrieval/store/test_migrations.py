@@ -7,8 +7,11 @@ import pytest
 from engine.retrieval.library.library import Library
 from tests.fakes.word_embedder import WordEmbedder
 
-_ADDED = {"collection": ["rewrites", "vectors_lost"], "source": ["mounts"]}
-"""Columns of the second version."""
+_ADDED = {
+    "collection": ["rewrites", "vectors_lost", "vector_store", "dsn_env", "vector_table"],
+    "source": ["mounts"],
+}
+"""Columns of later versions."""
 
 
 @pytest.fixture

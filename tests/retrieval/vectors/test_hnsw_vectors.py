@@ -182,6 +182,29 @@ def test_replaced_and_dropped_rows_leave_the_index(vectors):
     assert vectors.rows == 2900
 
 
+def test_an_index_that_misses_too_much_is_not_used(tmp_path, monkeypatch):
+    built = []
+    new_index = HnswVectors._new_index
+    monkeypatch.setattr(HnswVectors, "_new_index", lambda self: built.append(1) or new_index(self))
+    monkeypatch.setattr(hnsw_vectors, "MIN_RECALL", 1.01)
+    with VectorFile.create(tmp_path / "1.vectors", DIMENSIONS) as file:
+        store = HnswVectors(file, min_rows=0)
+        store.append(clustered(1000))
+        store.maintain(1000)
+        assert store.indexed_rows == 0
+        assert not (tmp_path / "1.hnsw").exists()
+        slots, _ = store.search(clustered(5, seed=1), 10)
+        assert (slots == file.search(clustered(5, seed=1), 10)[0]).all()
+        store.append(clustered(400))
+        store.maintain(1400)  # not tried again so soon
+        assert len(built) == 1
+        store.clear(np.array([3]))
+        monkeypatch.setattr(hnsw_vectors, "MIN_RECALL", 0.9)
+        store.append(clustered(200))
+        store.maintain(1599)
+        assert store.indexed_rows == 1600
+
+
 def test_few_rows_have_no_index(tmp_path):
     with VectorFile.create(tmp_path / "1.vectors", DIMENSIONS) as file:
         store = HnswVectors(file, min_rows=2000)

@@ -176,6 +176,49 @@ def test_citations_are_checked_sentence_by_sentence_while_the_answer_arrives(lib
     assert StoredCitation(bridge.n, False, 0, 0) in load_citations(checked.citations)
 
 
+def test_small_models_read_passages_and_large_ones_sections(library, folder):
+    paragraphs = "\n\n".join(f"The lighthouse of Velmora has a lamp {n}. " * 10 for n in range(3))
+    (folder / "long.md").write_text(f"# Lighthouse\n\n{paragraphs}\n")
+    fill(library, "papers", folder / "long.md")
+    question = "Which lamps has the lighthouse of Velmora?"
+    small = replace(MODEL, parameters=135_000_000)
+    large = replace(MODEL, parameters=8_000_000_000)
+    chunks, sections = (
+        load_passages(find(library, question, "papers", model=model).passages)
+        for model in (small, large)
+    )
+    assert max(one.tokens for one in chunks) <= 256
+    longest = max(len(one.text) for one in chunks)
+    assert max(len(one.text) for one in sections) > longest
+    data = (folder / "long.md").read_bytes()
+    assert all(data[one.start : one.end].decode() == one.text for one in (*chunks, *sections))
+
+
+def test_a_name_leads_to_another_document_and_both_support_the_answer(library, folder):
+    (folder / "keeper.md").write_text("The lighthouse of Velmora is kept by Lina Berg.\n")
+    (folder / "berg.md").write_text("Every morning Lina Berg works in hall C-7.\n")
+    for n in range(3):
+        (folder / f"more{n}.md").write_text(f"The lighthouse of Velmora is {n} years old.\n")
+    fill(library, "papers", folder)
+    found = find(
+        library, "Where does the person who keeps the lighthouse of Velmora work?", "papers"
+    )
+    passages = load_passages(found.passages)
+    keeper, berg = passages[:2]
+    assert [one.file.rpartition("/")[2] for one in (keeper, berg)] == ["keeper.md", "berg.md"]
+    assert (keeper.bridge, berg.bridge) == ("", "Lina Berg")
+    said = "The person who keeps the lighthouse of Velmora works in hall C-7."
+    checked, _ = check(library, found, said)
+    assert checked.text == f"{said} [1][2]"
+    assert {one.n for one in load_citations(checked.citations) if one.supported} == {1, 2}
+
+
+def test_a_name_that_no_document_has_is_not_answered(library, folder):
+    fill(library, "papers", folder)
+    assert find(library, "How high is the lighthouse of Zoral?", "papers").count == 0
+    assert find(library, "How high is the lighthouse of Velmora?", "papers").count > 0
+
+
 def test_of_a_small_model_only_supported_sentences_are_shown_else_the_closest_ones(library, folder):
     fill(library, "papers", folder)
     found = find(library, "How high is the lighthouse of Velmora?", "papers")
