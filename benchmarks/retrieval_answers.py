@@ -8,6 +8,8 @@ documents: they are asked. Parts:
 
 * `ranking`: the right passage for a question of the FAQ, and the right document for the other questions: by
   words, by meaning, fused, and with the parts of the search changed.
+* `rerank`: the same questions, with what was found in other orders: by MaxSim over token vectors and by
+  likelihood.
 * `support`: does a passage support a sentence? 91 sentences that the demo model wrote, labelled by hand
   (`data/retrieval_support.jsonl`; passages from Python's documentation, PSF licence), and sentences of the
   documents: unchanged, cut to their main clause, negated, with another number, beside a neighbouring passage.
@@ -36,9 +38,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from app.runtime.opening import open_client, wait_loaded
 from app.settings.sources import load_settings
 from benchmarks.machine import write_result
+from benchmarks.retrieval_reranking import Asked, measure_reranking
 from engine.embedding.embedder import Embedder, installed_encoder
 from engine.retrieval.answering.answerer import Answerer, AnswerOptions
-from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence, is_answerable
+from engine.retrieval.answering.evidence import (
+    MIN_EVIDENCE,
+    evidence,
+    is_answerable,
+    unknown_names,
+)
 from engine.retrieval.answering.follow_up import standalone_query
 from engine.retrieval.answering.sentences import sentences
 from engine.retrieval.answering.source import number_passages
@@ -51,7 +59,7 @@ from engine.retrieval.search import hybrid
 
 DATA = Path(__file__).parent / "data"
 FOLDERS = ("faq", "tutorial", "howto", "library")
-PARTS = ("ranking", "support", "evidence", "follow_ups", "answers")
+PARTS = ("ranking", "rerank", "support", "evidence", "follow_ups", "answers")
 _HEADING = re.compile(r"^(.+)\n([=\-~^\"*#+])\2{2,}\n", re.MULTILINE)
 _NEGATIONS = (
     (" is ", " is not "), (" are ", " are not "), (" can ", " cannot "), (" does not ", " does "),
@@ -70,6 +78,7 @@ def main() -> None:
     with collection_of(arguments.docs, arguments.work, questions) as collection:
         measures: dict[str, Callable[[Collection, dict[str, Any], Path], dict[str, Any]]] = {
             "ranking": measure_ranking,
+            "rerank": measure_rerank,
             "support": measure_support,
             "evidence": measure_evidence,
             "follow_ups": measure_follow_ups,
@@ -151,11 +160,7 @@ def measure_ranking(
     collection: Collection, questions: dict[str, Any], work: Path
 ) -> dict[str, Any]:
     """hit@1, hit@5 and nDCG@10 of two kinds of questions."""
-    faq = json.loads((work / "faq.json").read_text())
-    kinds = {
-        "FAQ": [(one["question"], _answer_of(one)) for one in faq],
-        "questions": [(one["question"], _document_of(one)) for one in questions["answerable"]],
-    }
+    kinds = _kinds(questions, work)
     results = {}
     ways: list[tuple[str, Mode, int, float]] = [
         ("lexical", "lexical", 20, 1.0), ("dense", "dense", 20, 1.0), ("fusion of 64", "hybrid", 64, 1.0),
@@ -182,6 +187,19 @@ def measure_ranking(
         for kind, asked in kinds.items()
     }
     return results
+
+
+def measure_rerank(collection: Collection, questions: dict[str, Any], work: Path) -> dict[str, Any]:
+    """The same figures for what was found, in other orders."""
+    return measure_reranking(collection, _kinds(questions, work), _ranking)
+
+
+def _kinds(questions: dict[str, Any], work: Path) -> dict[str, list[Asked]]:
+    faq = json.loads((work / "faq.json").read_text())
+    return {
+        "FAQ": [(one["question"], _answer_of(one)) for one in faq],
+        "questions": [(one["question"], _document_of(one)) for one in questions["answerable"]],
+    }
 
 
 def _answer_of(question: dict[str, Any]) -> Callable[[Passage], bool]:
@@ -325,14 +343,7 @@ def measure_evidence(
             for threshold in sorted({0.35, 0.40, MIN_EVIDENCE, 0.50, round(best, 2)})
         },
         "refused as shipped": {
-            kind: round(
-                sum(
-                    not is_answerable(one, collection.search(one, k=3), collection.embed)
-                    for one in asked
-                )
-                / len(asked),
-                3,
-            )
+            kind: round(sum(_is_refused(collection, one) for one in asked) / len(asked), 3)
             for kind, asked in kinds.items()
         },
         "chosen on one half": round(best, 2),
@@ -341,6 +352,13 @@ def measure_evidence(
             "refused without one": round(float((no[1::2] < best).mean()), 3),
         },
     }
+
+
+def _is_refused(collection: Collection, question: str) -> bool:
+    """Whether the model is not asked: too little evidence, or a name that no document has."""
+    found = collection.search(question, k=3)
+    unknown = unknown_names(question, found, collection.mentions)
+    return bool(unknown) or not is_answerable(question, found, collection.embed)
 
 
 def measure_follow_ups(

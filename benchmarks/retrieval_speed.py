@@ -122,11 +122,12 @@ def measure_latency(
     """Percentiles of a query's time at many chunks, one query at a time, from string to texts.
 
     The texts are real. The vectors of documents are stand-ins: those of `sample`, each with noise that
-    depends on the text. Every peer gets the same. Queries are embedded by each peer itself.
+    depends on the text. Every peer gets the same. Queries are embedded by each peer itself, by ours in int8,
+    as `pravaha rag` does.
     """
-    process = ours(peers)
+    process = ours(peers, OURS_INT8)
     process.call("stand_in", vectors=str(reference_vectors(peers, sample.texts, work)))
-    indexed = index_files(peers, files, work, "latency")
+    indexed = index_files(peers, files, work, "latency", OURS_INT8)
     vectors = work / "latency.npy"
     process.call("vectors", texts=str(indexed.texts), out=str(vectors))
     process.call("embed_again")
@@ -166,7 +167,7 @@ def measure_latency(
         say("measuring latency")
         for turn in range(turns):
             mine = list(queries[turn::turns])
-            peers.turns((OURS, *SEARCHING), ask, turn)
+            peers.turns((OURS_INT8, *SEARCHING), ask, turn)
         say("latency is measured")
     return {
         "chunks": indexed.chunks,

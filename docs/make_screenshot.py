@@ -1,6 +1,6 @@
 """Writes the pictures of the README: the real application with the demo model.
 
-    python docs/make_screenshot.py [--theme ganga] [--scene agents]
+    python docs/make_screenshot.py [--theme ganga] [--scene agents …]
 
 The figures in the pictures are measured on this machine: run it while nothing else does.
 """
@@ -8,10 +8,11 @@ The figures in the pictures are measured on this machine: run it while nothing e
 import argparse
 import asyncio
 import os
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +22,14 @@ if __package__ in (None, ""):
 
 from agents.service.run_service import RunService
 from app.runtime.agents import open_run_service
-from app.runtime.opening import OpenClient, open_client, open_session, wait_loaded
+from app.runtime.opening import (
+    OpenClient,
+    open_client,
+    open_session,
+    open_sources,
+    wait_loaded,
+)
+from app.runtime.source_library import SourceLibrary
 from app.settings.sources import load_settings
 from app.tui.app import PravahaApp
 from docs.pictures.driven_screen import DrivenScreen, driven
@@ -53,6 +61,41 @@ def users():
     return db.execute("SELECT * FROM users WHERE name = '" + request.args["name"] + "'").fetchall()
 """
 """What the agents review."""
+CLUB = {
+    "boathouse.md": """# The boathouse
+
+## Opening hours
+
+In summer the boathouse opens at 6:30 in the morning and closes at nightfall. In
+winter it opens at 9:00 on Saturdays and Sundays only. The key for other hours hangs
+in the clubhouse, behind the tide table.
+
+## Boats
+
+Every boat is washed with fresh water after use and is entered in the logbook with
+the names of its crew. The green skiff may be taken out by members who have passed
+the sea test. The sailing dinghies are booked ahead.
+""",
+    "safety.md": """# Safety on the water
+
+Life jackets are worn by everybody under sixteen, and by everybody when the water is
+colder than 12 degrees. Nobody goes out alone after dark. If the red flag flies at
+the pier, all boats stay ashore.
+
+## Emergencies
+
+The radio at the pier is tuned to channel 16. Whoever sees an accident calls the
+harbour master first, then the club.
+""",
+    "seasons.md": """# The year of the club
+
+The season begins with the cleaning of the slipway on the last Saturday of March.
+The regatta takes place on the second weekend of July; its course leads around the
+lighthouse and back. In October the boats are lifted out of the water, and the
+engine of the tender is serviced.
+""",
+}
+"""The documents that are asked."""
 EARLIER = (
     ("What is the capital of France?", "And of Italy?", "And of Japan?"),
     ("Explain the water cycle in three short steps.", "What is condensation?"),
@@ -140,11 +183,16 @@ async def narrow(screen: DrivenScreen) -> None:
     await screen.running(words=30)
 
 
+def write_files(folder: Path, texts: Mapping[str, str]) -> None:
+    """Files by their names."""
+    folder.mkdir(exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
 def write_shop(project: Path) -> None:
     """The project that the agents review."""
-    project.mkdir()
-    (project / "app.py").write_text(SHOP, encoding="utf-8")
-    (project / "test_app.py").write_text("def test_x():\n    assert True\n", encoding="utf-8")
+    write_files(project, {"app.py": SHOP, "test_app.py": "def test_x():\n    assert True\n"})
 
 
 async def agents(screen: DrivenScreen) -> None:
@@ -157,6 +205,30 @@ async def agents(screen: DrivenScreen) -> None:
         await screen.shows("1 waiting for approval")
         await screen.gone("f4 shows it")
         await screen.gone("waits for your approval")
+
+
+async def cited(screen: DrivenScreen) -> None:
+    """Answers from documents, with their citations."""
+    await screen.begin("/new")
+    await screen.begin("/sources create club")
+    await screen.shows("club is empty")
+    folder = Path(tempfile.gettempdir(), "boat-club")
+    write_files(folder, CLUB)
+    try:
+        await screen.begin(f"/sources add club {folder} --attribute year=2026")
+        await screen.shows("3 documents added to club")
+    finally:
+        shutil.rmtree(folder)
+    await screen.ask("@club When does the boathouse open in summer?")
+    await screen.ask("Which channel is the radio at the pier tuned to?")
+    await screen.press("shift+tab")
+    await screen.gone("3 documents added to club")
+
+
+async def sources(screen: DrivenScreen) -> None:
+    """The sources pane with the passages of the last answer."""
+    await screen.press("f6", "enter")
+    await screen.shows("Passages of the last answer", "seasons.md  year=2026")
 
 
 # In this order: each goes on with the conversation of the one before.
@@ -173,6 +245,8 @@ SCENES = {
     "agents": Scene(
         (110, 26), "Agents that review a project, and a call that waits for approval", agents
     ),
+    "cited": Scene((110, 28), "Answers from documents, with citations that open", cited),
+    "sources": Scene((118, 24), "Collections, and the passages of the last answer", sources),
     "narrow": Scene((80, 24), "The chat on a terminal of 80 columns and 24 rows", narrow),
 }
 
@@ -195,6 +269,7 @@ async def take(
     opened: OpenClient,
     session: TreeSession,
     run_service: RunService,
+    library: SourceLibrary,
 ) -> None:
     """Play the scenes one after the other, in one conversation, and write a picture of each."""
     for name in names:
@@ -205,6 +280,7 @@ async def take(
             version=metadata.version("pravaha"),
             theme=theme,
             run_service=run_service,
+            sources=library,
         )
         async with driven(app, opened.client, session, scene.size) as screen:
             await scene.play(screen)
@@ -219,23 +295,24 @@ def main() -> None:
     """Write the pictures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--theme", default="ganga")
-    parser.add_argument("--scene", choices=SCENES, help="draw this one only")
+    parser.add_argument("--scene", choices=SCENES, action="append", help="draw these only")
     arguments = parser.parse_args()
     os.environ.pop("NO_COLOR", None)
     with tempfile.TemporaryDirectory() as folder:
         settings = load_settings(SETTINGS | {"data_dir": Path(folder)})
         with (
             open_client(settings) as opened,
-            open_session(settings, opened.client, resume=False) as session,
+            open_sources(settings, opened.engine) as library,
+            open_session(settings, opened.client, resume=False, passages=library) as session,
         ):
             opened.start()
             wait_loaded(opened.client)
             converse(session)
             IMAGES.mkdir(exist_ok=True)
-            names = [arguments.scene] if arguments.scene else list(SCENES)
+            names = arguments.scene or list(SCENES)
             run_service = open_run_service(settings, opened.engine)
             try:
-                asyncio.run(take(arguments.theme, names, opened, session, run_service))
+                asyncio.run(take(arguments.theme, names, opened, session, run_service, library))
             finally:
                 run_service.close()
 

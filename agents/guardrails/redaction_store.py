@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from agents.guardrails.redaction import RedactionMap
-from engine.files.private_file import create_private_file
+from engine.files.sqlite_file import create_sqlite_file
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS redaction (
@@ -46,6 +46,7 @@ class RedactionStore:
             OSError: its folder cannot be written.
         """
         with closing(self._connect()) as connection, connection:
+            connection.execute("BEGIN IMMEDIATE")
             connection.executemany(
                 "INSERT OR IGNORE INTO redaction VALUES (?, ?, ?)",
                 [(conversation, *pair) for pair in redactions.values.items()],
@@ -63,10 +64,7 @@ class RedactionStore:
             connection.execute("DELETE FROM redaction WHERE conversation = ?", (conversation,))
 
     def _connect(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        create_private_file(self._path)
-        connection = sqlite3.connect(self._path)
-        # The rollback journal is deleted after each transaction; a WAL would keep deleted values.
-        connection.execute("PRAGMA secure_delete = ON")
+        # A write-ahead log would keep deleted values.
+        connection = create_sqlite_file(self._path, journal="delete")
         connection.execute(_SCHEMA)
         return connection

@@ -1,7 +1,6 @@
 """The memory's database: its schema, how it is opened, and how deleted text leaves the file.
 
-Write-ahead log with `synchronous = FULL`: a committed entry survives kill -9 and a loss of power. The index
-tables hold current versions only.
+The index tables hold current versions only.
 """
 
 import sqlite3
@@ -9,10 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 from engine.api.errors import PravahaError
-from engine.files.private_file import create_private_file
+from engine.files.sqlite_file import create_sqlite_file
 
 SCHEMA_VERSION = 1
-_BUSY_S = 10.0
 
 _SCHEMA = """
 CREATE TABLE entry (
@@ -58,22 +56,10 @@ def open_database(path: Path) -> sqlite3.Connection:
         MemoryStoreError: it cannot be opened, or was written by a newer version.
     """
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        create_private_file(path)
-        path.chmod(0o600)
-        connection = sqlite3.connect(
-            path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
-        )
+        connection = create_sqlite_file(path, any_thread=True)
     except (OSError, sqlite3.Error) as error:
         raise MemoryStoreError(f"The memory {path} cannot be opened: {error}.") from error
     try:
-        for pragma in (
-            "journal_mode = WAL",
-            "synchronous = FULL",
-            "secure_delete = ON",
-            "foreign_keys = ON",
-        ):
-            connection.execute(f"PRAGMA {pragma}")
         _migrate(connection, path)
     except sqlite3.Error as error:
         connection.close()

@@ -17,7 +17,7 @@ from typing import Any
 
 from agents.api.errors import InvalidTask
 from agents.api.events import RunEvent, RunState, event_fields, event_from_fields
-from engine.files.private_file import create_private_file
+from engine.files.sqlite_file import create_sqlite_file
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS run (
@@ -34,7 +34,6 @@ CREATE TABLE IF NOT EXISTS event (
 ) STRICT;
 """
 _VERSION = 1
-_BUSY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +72,8 @@ class RunStore:
             OSError: the folder cannot be written.
         """
         self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        create_private_file(path)
         try:
-            self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            self._db.execute("PRAGMA foreign_keys = ON")
+            self._db = create_sqlite_file(path)
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             if version > _VERSION:
                 raise InvalidTask(f"{path} was written by a newer version of Pravāha: update it.")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agents.service.run_service import RunService
     from app.server.process.server import DrainingServer
     from app.server.retrieval.service import RetrievalService
+    from engine.retrieval.parsing.picture_reader import PictureReader
     from engine.runtime.engine import AsyncPravahaEngine
 
 
@@ -20,6 +21,7 @@ class _Running(NamedTuple):
     thread: threading.Thread
     url: str
     retrieval: "RetrievalService | None"
+    pictures: "PictureReader"
 
 
 class BackgroundServer:
@@ -79,6 +81,7 @@ class BackgroundServer:
         from app.server.app import create_app
         from app.server.process.config import ServerConfig
         from app.server.process.server import DrainingServer, base_url, listen
+        from engine.retrieval.parsing.picture_reader import PictureReader
 
         with self._lock:
             if self.url is not None:
@@ -91,12 +94,14 @@ class BackgroundServer:
             guardrails = None if self._open_guardrails is None else self._open_guardrails()
             listener = listen(config)
             retrieval = self._start_retrieval()
+            pictures = PictureReader()
             app = create_app(
                 self._engine,
                 config,
                 run_service=self._run_service,
                 guardrails=guardrails,
                 retrieval=retrieval,
+                pictures=pictures,
             )
             server = DrainingServer(app)
             url = base_url(listener)
@@ -107,7 +112,7 @@ class BackgroundServer:
                 daemon=True,
             )
             thread.start()
-            self._running = _Running(server, thread, url, retrieval)
+            self._running = _Running(server, thread, url, retrieval, pictures)
             return url
 
     def stop(self) -> None:
@@ -120,6 +125,8 @@ class BackgroundServer:
             if running is not None and running.thread.is_alive():
                 running.server.request_exit()
                 running.thread.join()
+            if running is not None:
+                running.pictures.close()
             if running is not None and running.retrieval is not None:
                 running.retrieval.close()
 

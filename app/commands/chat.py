@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from contextlib import closing
 from typing import Annotated, Any
 
 import typer
@@ -43,6 +44,7 @@ def chat_plain(flags: dict[str, Any]) -> int:
     from app.plain.repl import PlainChat
     from app.runtime.opening import open_client, open_session, open_sources, wait_loaded
     from app.settings.sources import load_settings
+    from engine.retrieval.parsing.picture_reader import PictureReader
 
     settings = load_settings(flags)
     log_to_file(settings.log)
@@ -56,6 +58,7 @@ def chat_plain(flags: dict[str, Any]) -> int:
         with (
             open_sources(settings, opened.engine) as sources,
             open_session(settings, opened.client, resume=typed, passages=sources) as session,
+            closing(PictureReader()) as pictures,
         ):
             plain = PlainChat(
                 session,
@@ -65,6 +68,8 @@ def chat_plain(flags: dict[str, Any]) -> int:
                 show_prompts=typed,
                 memory_file=settings.memory,
                 sources=sources,
+                pictures=pictures,
+                attached=settings.attach is not None,
             )
 
             def on_interrupt(*_: object) -> None:

@@ -14,7 +14,7 @@ import typer
 from app.commands.outcome import EXIT_ERROR, EXIT_INTERRUPTED, one_sentence_errors
 
 if TYPE_CHECKING:
-    from engine.retrieval.api.passage import AttributeValue, Passage
+    from engine.retrieval.api.passage import Passage
     from engine.retrieval.indexing.report import AddReport
     from engine.retrieval.library.doctor import DoctorReport
     from engine.retrieval.library.library import Library
@@ -24,6 +24,13 @@ rag_app = typer.Typer(
 )
 
 NameArgument = Annotated[str, typer.Argument(help="The collection.", metavar="NAME")]
+WhereOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CONDITION",
+        help="Search only documents whose attribute fits, such as year>=2025 or file!=PATH; repeatable.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
@@ -48,10 +55,25 @@ def create(
     vectors: Annotated[
         Literal["f16", "int8", "f32"], typer.Option(help="How vectors are stored.")
     ] = "f16",
+    store: Annotated[
+        Literal["auto", "exact", "hnsw", "pgvector"],
+        typer.Option(
+            help="Where vectors are: in a file that is searched exactly (exact), with an HNSW index (hnsw), "
+            "with one from 500,000 chunks on if usearch is installed (auto), or in PostgreSQL (pgvector)."
+        ),
+    ] = "auto",
+    dsn_env: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VARIABLE",
+            help="For pgvector: the environment variable that has the URL of the database, "
+            "postgresql://user:password@host/database.",
+        ),
+    ] = None,
 ) -> None:
     """Create an empty collection."""
     with one_sentence_errors(), _library() as library:
-        library.create(name, vector_type=vectors)
+        library.create(name, vector_type=vectors, vector_store=store, dsn_env=dsn_env)
         print(f"Created {name}: add files to it with `pravaha rag add {name} PATH`.")
 
 
@@ -85,10 +107,11 @@ def add(
     Follows .gitignore and leaves out hidden files. Ctrl+C stops; the same command goes on from there.
     """
     from app.commands.rag_progress import index_run
+    from app.slash.document_attributes import read_attribute
 
     with one_sentence_errors(), _library(embeds=True) as library:
         collection = library.open(name)
-        attributes = dict(_attribute(one) for one in attribute or ())
+        attributes = dict(read_attribute(one) for one in attribute or ())
         with index_run() as (progress, cancelled):
             reports = []
             files = [one for one in paths if one != "-"]
@@ -147,15 +170,25 @@ def watch(name: NameArgument) -> None:
 
 @rag_app.command()
 def doctor(name: NameArgument, as_json: JsonOption = False) -> None:
-    """Examine a collection: its files, and whether its documents are up to date."""
+    """Examine a collection and repair it; tell whether its documents are up to date.
+
+    Damaged word indexes and vectors are computed anew from the stored texts, and the vectors of deleted
+    documents leave the file. The exit status is 1 if there was damage.
+    """
     with one_sentence_errors(), _library() as library:
         report = library.open(name).doctor()
-        if as_json:
-            print(json.dumps(asdict(report), indent=2))
-        else:
-            _print_diagnosis(name, report)
-        if report.damage:
-            raise typer.Exit(EXIT_ERROR)
+    restored = _restore_vectors(name) if report.lost_vectors else None
+    if as_json:
+        print(json.dumps(asdict(report) | {"restored_vectors": restored or 0}, indent=2))
+    else:
+        _print_diagnosis(name, report)
+        if restored is not None:
+            print(f"{restored:,} of {report.lost_vectors:,} vectors were computed anew.")
+    if restored is not None and restored < report.lost_vectors:
+        print("Stopped; the same command goes on from here.", file=sys.stderr)
+        raise typer.Exit(EXIT_INTERRUPTED)
+    if report.damage:
+        raise typer.Exit(EXIT_ERROR)
 
 
 @rag_app.command("list")
@@ -173,6 +206,7 @@ def list_collections(as_json: JsonOption = False) -> None:
                     "bytes": counts.bytes,
                     "model": record.model,
                     "vectors": record.vector_type,
+                    "store": record.vector_store,
                     "created": int(record.created),
                 }
                 for record, counts in rows
@@ -234,11 +268,15 @@ def search(
         Literal["hybrid", "dense", "lexical"],
         typer.Option(help="By words (lexical), by meaning (dense), or by both."),
     ] = "hybrid",
+    where: WhereOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the passages that fit a query best."""
+    from app.slash.document_attributes import read_conditions
+
     with one_sentence_errors(), _library(embeds=mode != "lexical") as library:
-        passages = library.open(name).search(query, k=k, mode=mode)
+        conditions = read_conditions(where or ())
+        passages = library.open(name).search(query, k=k, mode=mode, where=conditions)
         if as_json:
             print(json.dumps({"results": [passage_fields(one) for one in passages]}, indent=2))
         elif not passages:
@@ -264,6 +302,13 @@ def remove(
             print(f"Removed {count} {'document' if count == 1 else 'documents'}.")
 
 
+def _restore_vectors(name: str) -> int:
+    from app.commands.rag_progress import index_run
+
+    with _library(embeds=True) as library, index_run() as (progress, cancelled):
+        return library.open(name).restore_vectors(progress=progress, cancelled=cancelled)
+
+
 def passage_fields(passage: "Passage") -> dict[str, object]:
     """A passage as JSON."""
     return {
@@ -284,19 +329,6 @@ def passage_fields(passage: "Passage") -> dict[str, object]:
         "lexical": passage.lexical,
         "attributes": passage.attributes,
     }
-
-
-def _attribute(text: str) -> "tuple[str, AttributeValue]":
-    """KEY=VALUE, of which the value is a number, true, false, or text."""
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise typer.BadParameter(f"{text} is not KEY=VALUE")
-    if value in ("true", "false"):
-        return key, value == "true"
-    try:
-        return key, float(value)
-    except ValueError:
-        return key, value
 
 
 def _finish(reports: "list[AddReport]", as_json: bool) -> None:
@@ -322,6 +354,14 @@ def _print_report(report: "AddReport") -> None:
     print(f"{', '.join(parts)}; {report.chunks:,} chunks in {report.seconds:.1f} s.", flush=True)
     for failure in report.failed:
         print(printable(f"{failure.path}: {failure.reason}"), file=sys.stderr)
+    for folder in report.unreachable:
+        print(
+            printable(
+                f"{folder.folder} cannot be reached: documents of {folder.documents:,} files are kept until "
+                "`pravaha rag remove` deletes them."
+            ),
+            file=sys.stderr,
+        )
     if not report.purged:
         print(
             "Another process is searching: deleted text leaves the files at the next deletion.",
@@ -335,7 +375,7 @@ def _print_diagnosis(name: str, report: "DoctorReport") -> None:
     print(
         f"{name}: {report.documents:,} documents, {report.chunks:,} chunks; the database of all collections "
         f"has {report.database_bytes / 1e6:.1f} MB, the vectors {report.vector_bytes / 1e6:.1f} MB, "
-        f"{report.dead_slots:,} of them deleted."
+        f"from which {report.dead_slots:,} of deleted documents were removed."
     )
     for one in report.unreadable:
         print(printable(f"unreadable: {one.path}: {one.reason}"))

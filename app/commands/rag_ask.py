@@ -4,14 +4,14 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.commands.outcome import EXIT_ERROR, EXIT_INTERRUPTED, one_sentence_errors
-from app.commands.rag import JsonOption, NameArgument, passage_fields
+from app.commands.rag import JsonOption, NameArgument, WhereOption, passage_fields
 from app.commands.rag import rag_app as rag_app
 from app.commands.setting_options import refuse_remote_contradictions, setting_options
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from app.settings.settings import Settings
     from engine.retrieval.answering.answer import Answer
     from engine.retrieval.answering.answerer import AnswerOptions
+    from engine.retrieval.answering.hops import Round
     from engine.retrieval.answering.verification import Citation
     from engine.retrieval.api.passage import Passage
 
@@ -42,7 +43,8 @@ def ask(
             min=-1.0,
             max=1.0,
             help="Cosine between question and passage below which the documents are taken not to answer, "
-            "unless a single sentence is close; -1 asks the model always.",
+            "unless a single sentence is close; -1 asks the model always, also if no document has a name of "
+            "the question.",
         ),
     ] = None,
     rerank: Annotated[
@@ -53,6 +55,17 @@ def ask(
             "begins later.",
         ),
     ] = False,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            "--rounds",
+            min=1,
+            max=8,
+            help="The largest number of searches one behind the other, which follow names that a passage "
+            "introduces; by default 3, 1 searches once.",
+        ),
+    ] = None,
+    where: WhereOption = None,
     as_json: JsonOption = False,
     *,
     flags: dict[str, Any],
@@ -77,17 +90,24 @@ def ask(
             settings,
             name,
             text,
-            _options(settings, k, min_evidence, rerank=rerank),
+            _options(settings, k, min_evidence, rounds, where or (), rerank=rerank),
             as_json=as_json,
         )
     raise typer.Exit(status)
 
 
 def _options(
-    settings: "Settings", k: int | None, min_evidence: float | None, *, rerank: bool
+    settings: "Settings",
+    k: int | None,
+    min_evidence: float | None,
+    rounds: int | None,
+    conditions: Sequence[str],
+    *,
+    rerank: bool,
 ) -> "AnswerOptions":
     from dataclasses import replace
 
+    from app.slash.document_attributes import read_conditions
     from engine.api.generation_defaults import GenerationDefaults
     from engine.retrieval.answering.answerer import AnswerOptions
 
@@ -95,9 +115,12 @@ def _options(
     if not settings.is_set("temperature"):
         sampling = replace(sampling, temperature=0.0)
     sampling = replace(sampling, max_tokens=settings.max_tokens)
-    options = AnswerOptions(sampling=sampling, rerank=rerank)
+    where = read_conditions(conditions)
+    options = AnswerOptions(sampling=sampling, rerank=rerank, where=where)
     if k is not None:
         options = replace(options, k=k)
+    if rounds is not None:
+        options = replace(options, rounds=rounds)
     return options if min_evidence is None else replace(options, min_evidence=min_evidence)
 
 
@@ -215,6 +238,8 @@ def answer_fields(answer: "Answer", text: str) -> dict[str, object]:
         "passages": [passage_fields(one) for one in answer.passages],
         "question": answer.question,
         "query": answer.query,
+        "rounds": [_round_fields(one) for one in answer.rounds],
+        "unknown_names": list(answer.unknown_names),
         "evidence": answer.evidence,
         "finish_reason": answer.finish_reason,
         "usage": {
@@ -224,6 +249,11 @@ def answer_fields(answer: "Answer", text: str) -> dict[str, object]:
         },
         "timings": {"search": answer.search_s, "first_token": answer.first_token_s},
     }
+
+
+def _round_fields(one: "Round") -> dict[str, object]:
+    chunks = [passage.chunk_id for passage in one.passages]
+    return {"query": one.query, "bridge": one.bridge or None, "chunks": chunks}
 
 
 def _citation_fields(citation: "Citation") -> dict[str, object]:
@@ -264,6 +294,10 @@ def _print_sources(answer: "Answer") -> None:
         if answer.outcome == "answered":
             for quote in dict.fromkeys(safe_line(one.text) for one in citation.quotes):
                 print(f"    “{quote}”")
+    if len(answer.rounds) > 1:
+        print()
+    for one in answer.rounds[1:]:
+        print(safe_line(f"Searched again for {one.bridge}: {one.query}"))
     if answer.outcome == "not_found" and answer.passages:
         print("\nThe closest passages:")
         for passage in answer.passages:

@@ -4,6 +4,7 @@ import json
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from agents.guardrails.guardrails import CheckedText, OutputCheck
     from app.runtime.opening import OpenClient
     from app.settings.settings import Settings
+    from app.slash.pictures import NamedPicture
     from engine.api.generation_defaults import GenerationDefaults
     from engine.api.grammar import Grammar
+    from engine.api.image import Image, PlacedImage
     from engine.api.request import SamplingParams, TokenBatch
     from engine.clients.engine_client import EngineClient
 
@@ -44,6 +47,15 @@ def run(
         bool,
         typer.Option("--json", help="Print one object: text, token ids, logprobs, timings, seed."),
     ] = False,
+    images: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--image",
+            metavar="FILE",
+            help="A picture of the question (PNG, JPEG, GIF, WebP): a model that sees gets it, any other "
+            "one its text, with the extra `ocr`. May be given several times.",
+        ),
+    ] = None,
     schema: Annotated[
         Path | None,
         typer.Option(
@@ -79,10 +91,13 @@ def run(
     """
     given = {**(context.obj or {}), **flags}
     refuse_remote_contradictions(given)
-    _refuse_contradictions(given, prompt, raw=raw, score=score, stride=stride)
+    _refuse_contradictions(
+        given, prompt, raw=raw, score=score, stride=stride, has_images=bool(images)
+    )
     with one_sentence_errors():
         from app.commands.fetch_bar import fetch_bar
         from app.commands.log_file import log_to_file
+        from app.commands.run_pictures import open_pictures
         from app.runtime.opening import open_client
         from app.settings.sources import load_settings
         from engine.api.errors import InvalidRequest
@@ -100,20 +115,38 @@ def run(
         text = sys.stdin.read() if prompt == "-" else prompt or ""
         if not text:
             raise InvalidRequest("The prompt is empty: pass a question, or text on standard input.")
+        pictures = open_pictures(images or ())
         grammar = None if schema is None else _read_schema(schema)
         with fetch_bar() as progress, open_client(settings, progress) as opened:
-            status = _answer(opened, settings, text, raw=raw, as_json=as_json, grammar=grammar)
+            status = _answer(
+                opened,
+                settings,
+                text,
+                raw=raw,
+                as_json=as_json,
+                grammar=grammar,
+                pictures=pictures,
+            )
     raise typer.Exit(status)
 
 
 def _refuse_contradictions(
-    given: dict[str, Any], prompt: str | None, *, raw: bool, score: str | None, stride: int | None
+    given: dict[str, Any],
+    prompt: str | None,
+    *,
+    raw: bool,
+    score: str | None,
+    stride: int | None,
+    has_images: bool,
 ) -> None:
     """Refuse options that would have no effect.
 
     Raises:
-        typer.BadParameter: --score with options of an answer, or neither a prompt nor --score.
+        typer.BadParameter: --score with options of an answer, neither a prompt nor --score, or pictures
+            without a chat template.
     """
+    if has_images and (raw or score is not None):
+        raise typer.BadParameter("--image needs a question and the chat template")
     if score is None:
         if prompt is None:
             raise typer.BadParameter("Missing argument: the question, or - for standard input.")
@@ -152,10 +185,12 @@ def _answer(
     raw: bool,
     as_json: bool,
     grammar: "Grammar | None",
+    pictures: "Sequence[NamedPicture]" = (),
 ) -> int:
     """Submit the request and print its answer; the exit status."""
     from agents.guardrails.redaction import RedactionMap
     from agents.guardrails.words import remarks_of
+    from app.commands.run_pictures import ReadPictures, read_pictures
     from app.runtime.guardrails import open_guardrails
     from app.runtime.opening import wait_loaded
     from engine.api.generation_defaults import GenerationDefaults
@@ -163,21 +198,26 @@ def _answer(
 
     client = opened.client
     guardrails, redactions = open_guardrails(settings), RedactionMap()
-    question = _admitted(guardrails.check_input(text, redactions), raw=raw)
+    question = None if pictures else _admitted(guardrails.check_input(text, redactions), raw=raw)
     check = guardrails.output_check(redactions)
     began = time.monotonic()
     opened.start()
     snapshot = wait_loaded(client)
     load_s = time.monotonic() - began
-    ids = _raw_ids(opened, question) if raw else _chat_ids(client, settings, question)
     info = snapshot.model
+    read = ReadPictures(text)
+    if info is not None and pictures:
+        read = read_pictures(text, pictures, info, attached=settings.attach is not None)
+    if question is None:
+        question = _admitted(guardrails.check_input(read.text, redactions), raw=raw)
+    ids, placed = _prompt(opened, settings, question, read.images, raw=raw)
     sampling = run_sampling(
         settings,
         info.generation_defaults if info else GenerationDefaults(),
         logprobs=0 if as_json else None,
         grammar=grammar,
     )
-    request_id = client.submit(Request(ids, sampling))
+    request_id = client.submit(Request(ids, sampling, images=placed))
     answer = _Answer()
     last = _stream(
         client,
@@ -192,6 +232,8 @@ def _answer(
     if as_json:
         model = snapshot.model.name if snapshot.model else None
         report = _report(answer, last, model=model, prompt_tokens=len(ids), load_s=load_s)
+        if pictures:
+            report["images"] = list(read.report)
         print(json.dumps(report, ensure_ascii=False))
     if last.finish_reason is FinishReason.ERROR:
         print(f"pravaha: {last.error}", file=sys.stderr)
@@ -363,6 +405,21 @@ def run_sampling(
     )
 
 
+def _prompt(
+    opened: "OpenClient",
+    settings: "Settings",
+    question: str,
+    images: "Sequence[Image]",
+    *,
+    raw: bool,
+) -> "tuple[tuple[int, ...], tuple[PlacedImage, ...]]":
+    """Token ids of the prompt, and the places of its pictures."""
+    if raw:
+        return _raw_ids(opened, question), ()
+    ids = _chat_ids(opened.client, settings, question, images=len(images))
+    return opened.client.place_images(ids, images) if images else (ids, ())
+
+
 def _raw_ids(opened: "OpenClient", text: str) -> tuple[int, ...]:
     """Token ids of plain text, as in `/v1/completions`: control tokens are recognised."""
     ids = opened.client.tokenize(text, special=True)
@@ -370,16 +427,19 @@ def _raw_ids(opened: "OpenClient", text: str) -> tuple[int, ...]:
     return (bos, *ids) if bos is not None and ids[:1] != [bos] else tuple(ids)
 
 
-def _chat_ids(client: "EngineClient", settings: "Settings", text: str) -> tuple[int, ...]:
+def _chat_ids(
+    client: "EngineClient", settings: "Settings", text: str, *, images: int = 0
+) -> tuple[int, ...]:
     """Token ids of one question in the model's chat template, as in a conversation.
 
     The default system prompt is omitted if the template does not support one; the user's own is not.
     """
+    from engine.api.chat import content_with_images
     from engine.api.errors import InvalidRequest
     from engine.text.chat_encoding import ChatEncoder
 
     encoder = ChatEncoder(client.tokenize, client.render_chat, client.control_tokens())
-    question = {"role": "user", "content": text}
+    question = {"role": "user", "content": content_with_images(text, images)}
     system = settings.system
     if system:
         try:

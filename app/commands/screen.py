@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,6 +124,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
     from app.settings.preferences import Preferences
     from app.settings.sources import load_settings
     from app.text.log_ring import kept_log
+    from engine.retrieval.parsing.picture_reader import PictureReader
 
     settings = load_settings(flags)
     preferences = Preferences(settings.preferences)
@@ -166,6 +167,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         first_start = preferences.get(_STARTED) is None
         background = settings.attach is not None
         sources = stack.enter_context(open_sources(settings, opened.engine))
+        pictures = stack.enter_context(closing(PictureReader()))
         with open_session(
             settings,
             client,
@@ -209,6 +211,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 run_service=run_service,
                 memory_file=settings.memory,
                 sources=sources,
+                pictures=pictures,
                 on_first_frame=first_frame,
                 inputs=inputs,
             )

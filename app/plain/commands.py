@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from app.plain import models
 from app.plain.outline import NodeNumbers, build_comparison, build_outline
+from app.runtime.imported_passages import build_imported
 from app.slash.arguments import is_summary, read_merge
 from app.slash.files import export_to_file, import_from_file
 from app.slash.memory import run_memory
@@ -153,6 +154,8 @@ class PlainCommands:
         """Read a conversation from a file and open it."""
         import_from_file(self._session, argument)
         self._say(f"Conversation: {safe_line(self._session.title)}")
+        if notice := build_imported(self._session):
+            self._say(f"({safe_line(notice)})")
 
     # Branches.
 
@@ -250,16 +253,22 @@ class PlainCommands:
     def shorten(self, argument: str) -> None:
         """Shorten the context, and send the message that it had no room for, if there is one."""
         summarised = is_summary(argument)
-        text = self._chat.take_refused()
-        if text is None:
+        refused = self._chat.take_refused()
+        if refused is None:
             self._session.branches.shorten_context(summarised=summarised)
         else:
             model = self._chat.client.snapshot().model
             length = model.context_length if model else 0
             try:
-                send_shortened(self._session, text, summarised=summarised, length=length)
+                send_shortened(
+                    self._session,
+                    refused.text,
+                    summarised=summarised,
+                    length=length,
+                    images=refused.images,
+                )
             except PravahaError:
-                self._chat.refuse(text)
+                self._chat.refuse(refused)
                 raise
         self._say(
             "The model summarises the earlier messages."

@@ -7,14 +7,16 @@ passes through `SafeStream`, which removes escape sequences.
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from app.plain.commands import PlainCommands
+from app.plain.pictures import PlainPictures
 from app.plain.sources import PlainSources
 from app.slash import parse
 from app.slash.attachments import attach_files, mention
 from app.text.safe_text import SafeStream, safe_line, safe_text
 from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.api.image import Image
 from engine.api.snapshot import EngineState
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import CONTENT_FILTER, REPETITION
@@ -25,9 +27,17 @@ from engine.conversations.tree import NodeKind, NodeStatus, NodeView
 
 if TYPE_CHECKING:
     from app.runtime.source_library import SourceLibrary
+    from engine.retrieval.parsing.picture_reader import PictureReader
 
 _WAKE_S = 0.5
 """Maximum time between two looks at the session, in case a wake-up is missed."""
+
+
+class RefusedMessage(NamedTuple):
+    """A message that the context has no room for."""
+
+    text: str
+    images: tuple[Image, ...]
 
 
 class PlainChat:
@@ -41,6 +51,8 @@ class PlainChat:
         show_prompts: whether input is interactive: then prompts and remarks are printed.
         memory_file: what the agents remember; None for none.
         sources: the collections of documents; None for none.
+        pictures: reads the text of pictures; None reads none.
+        attached: whether the engine is that of a server.
 
     Attributes:
         session: the conversations.
@@ -57,6 +69,8 @@ class PlainChat:
         show_prompts: bool,
         memory_file: Path | None = None,
         sources: "SourceLibrary | None" = None,
+        pictures: "PictureReader | None" = None,
+        attached: bool = False,
     ) -> None:
         self.session = session
         self.client = client
@@ -67,9 +81,10 @@ class PlainChat:
         self._wake = threading.Event()
         self._failed = False
         self._ended = False
-        self._refused: str | None = None
+        self._refused: RefusedMessage | None = None
         self._attached: list[str] = []
         self.sources = PlainSources(sources, session, self.say)
+        self._pictures = PlainPictures(pictures, client, attached=attached)
         self._commands = PlainCommands(self)
         client.on_wake(self._wake.set)
         if sources is not None:
@@ -111,12 +126,17 @@ class PlainChat:
         """Send a message; its answer is printed when the command or line is done."""
         if self.sources.takes(text):
             return
-        text = self._expanded(" ".join([*self._attached, text]))
+        text = " ".join([*self._attached, text])
+        if self._pictures.named(text):
+            while self.client.snapshot().state is EngineState.LOADING:
+                self.wait_for_engine()  # until it is known whether the model sees them
+        read = self._pictures.read(text)
+        text = self._expanded(read.text)
         self._attached = []
         try:
-            self.session.send(text)
+            self.session.send(text, images=read.images)
         except ContextFull as error:
-            self.refuse(text)
+            self.refuse(RefusedMessage(text, read.images))
             raise InvalidRequest(
                 "The message does not fit into the context with all earlier ones. /shorten drop leaves "
                 "earlier messages out and sends it, /shorten summarise puts a summary in their place."
@@ -126,6 +146,8 @@ class PlainChat:
                 raise EngineUnavailable(f"{error} /model NAME loads another one.") from error
             raise
         self._refused = None
+        for remark in read.remarks if self._show_prompts else ():
+            self.say(f"({safe_line(remark)})")
         sent = [node for node in self.session.path() if node.kind is NodeKind.USER][-1:]
         for node in sent:
             self._say_remarks(node)
@@ -136,6 +158,7 @@ class PlainChat:
         Raises:
             InvalidRequest: it cannot be attached.
         """
+        self._pictures.named(f'@"{name}"')
         self._expanded(f'@"{name}"')
         self._attached.append(mention(name))
 
@@ -147,14 +170,14 @@ class PlainChat:
             length=model.context_length if model else 0,
         )
 
-    def refuse(self, text: str) -> None:
+    def refuse(self, message: RefusedMessage) -> None:
         """Keep a message that the context has no room for, until /shorten."""
-        self._refused = text
+        self._refused = message
 
-    def take_refused(self) -> str | None:
+    def take_refused(self) -> RefusedMessage | None:
         """The message that was refused last, once; None if another was sent since."""
-        text, self._refused = self._refused, None
-        return text
+        message, self._refused = self._refused, None
+        return message
 
     def quit(self) -> None:
         """End the chat after this line."""
@@ -219,9 +242,6 @@ class PlainChat:
             self.say("(stopped; the text so far is kept)")
         elif last is not None and last.finish in INCOMPLETE and self._show_prompts:
             self.say(f"({INCOMPLETE[last.finish]})")
-        while self.session.checking:
-            if not self.session.pump():
-                self.wait_for_engine()
         if node_id is not None and node_id in self.session.tree:
             self._say_remarks(self.session.view(node_id))
             if self._show_prompts:
@@ -255,3 +275,4 @@ class PlainChat:
         notice = self.session.take_notice()
         if notice is not None:
             self.say(f"Note: {safe_text(notice)}")
+        self.sources.say_news()

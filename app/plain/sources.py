@@ -1,9 +1,14 @@
 """Collections of documents in line mode: `/sources`, `@NAME`, and the citations of an answer."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.runtime.attachment import Attachment, attached
+from app.runtime.source_library import build_added, build_updated
 from app.runtime.stored_passages import StoredPassage, load_citations, load_passages
 from app.slash.sources import SourcesCall, mentioned, read_sources, without_mentions
 from app.text.safe_text import safe_line, safe_text
@@ -13,6 +18,7 @@ from engine.conversations.tree import NodeKind
 
 if TYPE_CHECKING:
     from app.runtime.source_library import SourceLibrary
+    from engine.retrieval.indexing.report import AddReport
 
 _DOCUMENTS = 100
 """Most documents of a collection that are printed."""
@@ -33,6 +39,7 @@ class PlainSources:
         self._library = library
         self._session = session
         self._say = say
+        self._news: deque[str] = deque()
 
     def run(self, argument: str) -> None:
         """`/sources …`; see `read_sources`.
@@ -50,16 +57,29 @@ class PlainSources:
                 self._say(f"{call.name} is empty: /sources add {call.name} PATH fills it.")
             case "add":
                 self._add(library, call)
+            case "refresh":
+                self._run(library, library.update(call.name), partial(build_updated, call.name))
+            case "watch":
+                library.watch(call.name, partial(self._tell_watched, call.name)).result()
+                self._say(f"{call.name} is watched until you quit: what changes is read again.")
+            case "unwatch":
+                if not library.unwatch(call.name):
+                    raise InvalidRequest(f"{call.name} is not watched.")
             case "attach":
-                self._attach(library, call.name)
+                self._attach(library, Attachment(call.name, call.conditions))
             case "detach":
-                if not self._session.detach_source(call.name):
+                attachment = attached(self._session.sources).get(call.name)
+                if attachment is None or not self._session.detach_source(attachment.stored):
                     raise InvalidRequest(f"{call.name} is not attached to this branch.")
                 self._say(f"{call.name} is no longer attached to this branch.")
             case "remove":
                 path = call.paths[0] if call.paths else None
                 count = library.remove(call.name, path).result()
                 self._say(f"Documents deleted from the index of {call.name}: {count}.")
+                attachment = attached(self._session.sources).get(call.name)
+                if path is None and attachment is not None:
+                    self._session.detach_source(attachment.stored)
+                    self._say(f"{call.name} is no longer attached to this branch.")
             case "show":
                 self._show(library, int(call.name))
             case "stop":
@@ -71,7 +91,8 @@ class PlainSources:
             return False
         names = mentioned(text, self._names(self._library))
         for name in names:
-            self._session.attach_source(name)
+            if name not in attached(self._session.sources):
+                self._session.attach_source(Attachment(name).stored)
         if not names or without_mentions(text, names):
             return False
         self._say(f"{', '.join(names)} attached: answers of this branch are taken from it.")
@@ -95,10 +116,14 @@ class PlainSources:
 
     def _list(self, library: "SourceLibrary") -> None:
         collections = library.refresh().result()
-        attached = self._session.sources
+        here_now = attached(self._session.sources)
         for one in collections:
             failed = f", {one.failed} cannot be read" if one.failed else ""
-            here = ", attached to this branch" if one.name in attached else ""
+            here = ""
+            if one.name in here_now:
+                chosen = here_now[one.name].words.removeprefix(one.name)
+                here = f", attached to this branch{chosen}"
+            here += ", watched" if one.name in library.watched else ""
             self._say(f"{one.name}: {one.documents} documents, {one.chunks} passages{failed}{here}")
             if one.failed:
                 self._say_failed(library, one.name)
@@ -111,30 +136,56 @@ class PlainSources:
             self._say(f"  {safe_line(one.path)}: {safe_line(one.problem)}")
 
     def _add(self, library: "SourceLibrary", call: SourcesCall) -> None:
-        from app.runtime.source_library import build_added
-
         if not library.has_model:
             raise InvalidRequest(
                 "The embedding model is not installed: run `pravaha models add minilm`."
             )
-        adding = library.add(call.name, call.paths)
+        adding = library.add(
+            call.name, call.paths, exclude=call.exclude, attributes=call.attributes
+        )
+        self._run(library, adding, partial(build_added, call.name))
+
+    def _run(
+        self,
+        library: "SourceLibrary",
+        work: "Future[AddReport]",
+        sentence: "Callable[[AddReport], str]",
+    ) -> None:
+        """Wait for work and say what it did; Ctrl+C stops it."""
         try:
-            report = adding.result()
+            report = work.result()
         except KeyboardInterrupt:
             library.cancel()
-            report = adding.result()
-        self._say(build_added(call.name, report))
+            report = work.result()
+        self._say(sentence(report))
 
-    def _attach(self, library: "SourceLibrary", name: str) -> None:
+    def _tell_watched(self, name: str, report: "AddReport | None", reason: str) -> None:
+        """On another thread: keep what a refresh did until the next command or answer."""
+        said = f"{name} is not watched any more. {reason}".rstrip()
+        self._news.append(said if report is None else build_updated(name, report))
+
+    def say_news(self) -> None:
+        """Print what watching has done since the last call."""
+        while self._news:
+            self._say(f"({self._news.popleft()})")
+
+    def _attach(self, library: "SourceLibrary", attachment: Attachment) -> None:
+        name = attachment.name
         known = self._names(library)
         if name not in known:
             listed = f" There are: {', '.join(known)}." if known else ""
             raise InvalidRequest(f"There is no collection {name}.{listed}")
-        attached = self._session.attach_source(name)
+        fitting = ""
+        if attachment.conditions:
+            fitting = f" Documents that fit: {library.count(attachment).result()}."
+        before = attached(self._session.sources).get(name)
+        changed = self._session.attach_source(
+            attachment.stored, instead_of=None if before is None else before.stored
+        )
         self._say(
-            f"{name} is attached: answers of this branch are taken from it."
-            if attached
-            else f"{name} is attached to this branch already."
+            f"{attachment.words} is attached: answers of this branch are taken from it.{fitting}"
+            if changed
+            else f"{attachment.words} is attached to this branch already.{fitting}"
         )
 
     def _show(self, library: "SourceLibrary", number: int) -> None:
@@ -167,4 +218,5 @@ def _place(passage: StoredPassage) -> str:
     name = safe_line(Path(passage.file).name)
     where = f"{name}, page {passage.page}" if passage.page is not None else f"{name}:{passage.line}"
     headings = " > ".join(map(safe_line, passage.headings))
-    return f"{where}, {headings}" if headings else where
+    via = f"via {safe_line(passage.bridge)}" if passage.bridge else ""
+    return ", ".join(filter(None, (where, via, headings)))

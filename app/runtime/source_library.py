@@ -10,22 +10,21 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
+from app.runtime.attachment import Attachment, attached
+from app.runtime.collection_watch import CollectionWatch
 from app.runtime.opened_passage import Section, open_passage
+from app.runtime.passage_blocks import shared_contexts
+from app.runtime.running_check import RunningCheck
 from app.runtime.source_views import CollectionView, DocumentView, IndexJob, OpenedPassage
-from app.runtime.stored_passages import (
-    StoredCitation,
-    StoredPassage,
-    dump_citations,
-    dump_passages,
-    load_passages,
-)
+from app.runtime.stored_passages import StoredPassage, dump_passages, load_passages
+from app.slash.document_attributes import attribute_words
 from engine.api.chat import ChatMessage
 from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.api.grammar import Grammar
 from engine.api.snapshot import ModelInfo
-from engine.conversations.passage_source import CheckedAnswer, FoundPassages
+from engine.conversations.passage_source import FoundPassages
 from engine.retrieval.api.errors import UnknownCollection
 
 if TYPE_CHECKING:
@@ -34,11 +33,14 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from engine.embedding.embedder import Embedder
+    from engine.retrieval.answering.cited_text import CitedText
+    from engine.retrieval.answering.hops import Hops
     from engine.retrieval.answering.source import Source
-    from engine.retrieval.api.passage import Passage
+    from engine.retrieval.api.passage import AttributeValue, Passage
     from engine.retrieval.indexing.report import AddReport, IndexProgress
     from engine.retrieval.library.collection import Collection
     from engine.retrieval.library.library import Library
+    from engine.retrieval.store.filters import Where
 
 T = TypeVar("T")
 
@@ -77,6 +79,8 @@ class SourceLibrary:
         self._searching = ThreadPoolExecutor(1, thread_name_prefix="pravaha-sources")
         self._indexing = ThreadPoolExecutor(1, thread_name_prefix="pravaha-index")
         self._stopping = threading.Event()
+        self._closing = threading.Event()
+        self._watches: dict[str, CollectionWatch] = {}  # changed by the thread that indexes
         self._wakers: list[Callable[[], None]] = []
         self._listing: Future[tuple[CollectionView, ...]] | None = None
         self._job: IndexJob | None = None
@@ -90,6 +94,11 @@ class SourceLibrary:
     def job(self) -> IndexJob | None:
         """What is being added or removed now; None if nothing is."""
         return self._job
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The collections that are refreshed when their files change."""
+        return tuple(sorted(self._watches))
 
     @property
     def has_model(self) -> bool:
@@ -108,12 +117,46 @@ class SourceLibrary:
         """Create an empty collection. Fails with one sentence if the name is malformed or taken."""
         return self._index_thread(lambda: self._create(name))
 
-    def add(self, name: str, paths: Sequence[str]) -> "Future[AddReport]":
+    def add(
+        self,
+        name: str,
+        paths: Sequence[str],
+        *,
+        exclude: Sequence[str] = (),
+        attributes: "Mapping[str, AttributeValue] | None" = None,
+    ) -> "Future[AddReport]":
         """Add files and folders. `job` is the progress; `cancel` ends it, and what is stored stays.
 
-        The same call goes on where an earlier one was interrupted.
+        The same call goes on where an earlier one was interrupted. Other arguments: see `Collection.add`.
         """
-        return self._index_thread(lambda: self._add(name, paths))
+        return self._index_thread(lambda: self._add(name, paths, exclude, attributes or {}))
+
+    def update(self, name: str) -> "Future[AddReport]":
+        """Read again what has changed since it was added, and delete what is gone; as `add` otherwise."""
+        return self._index_thread(lambda: self._update(name, None, lambda: False))
+
+    def watch(
+        self, name: str, on_report: "Callable[[AddReport | None, str], None]"
+    ) -> "Future[None]":
+        """Refresh a collection now and whenever its files change, until `unwatch` or `close`.
+
+        The future is done once that has begun. `cancel` during such a refresh ends it, too.
+
+        Args:
+            name: the collection.
+            on_report: called on any thread with what a refresh did, if it did something; at the end with None
+                and the sentence that says why it ended, which is empty if that was asked for.
+        """
+        return self._index_thread(lambda: self._watch(name, on_report))
+
+    def unwatch(self, name: str) -> bool:
+        """End watching a collection; False if it is not watched."""
+        watch = self._watches.pop(name, None)
+        if watch is None:
+            return False
+        watch.stop()
+        self._wake()
+        return True
 
     def remove(self, name: str, path: str | None = None) -> "Future[int]":
         """Delete a collection, or the documents of a path in it; the number of documents."""
@@ -130,6 +173,10 @@ class SourceLibrary:
     def documents(self, name: str) -> "Future[tuple[DocumentView, ...]]":
         """The documents of a collection, those that cannot be read first."""
         return self._search_thread(lambda: self._documents(name))
+
+    def count(self, attachment: Attachment) -> "Future[int]":
+        """How many documents an attachment stands for now. Fails if a condition is malformed."""
+        return self._search_thread(lambda: self._count(attachment))
 
     def open(
         self, passage: StoredPassage, cited: tuple[int, int] | None
@@ -163,15 +210,50 @@ class SourceLibrary:
 
         return citation_grammar(found.count)
 
-    def check(self, answer: str, found: FoundPassages) -> "Future[CheckedAnswer]":
-        """See `PassageSource.check`."""
-        return self._search_thread(lambda: self._check(answer, load_passages(found.passages)))
+    def begin_check(
+        self,
+        found: FoundPassages,
+        question: str,
+        *,
+        earlier: Sequence[str],
+        model: ModelInfo | None,
+    ) -> RunningCheck:
+        """See `PassageSource.begin_check`."""
+        before = tuple(earlier)
+        small = model is not None and model.is_small
+
+        def begin() -> "CitedText":
+            from engine.retrieval.answering.cited_text import CitedText
+            from engine.retrieval.answering.names import names_of
+            from engine.retrieval.answering.support import SupportJudge
+            from engine.retrieval.answering.windows import SourcePart
+
+            passages, query = load_passages(found.passages), query_of(question, before)
+            judge = SupportJudge(
+                [_source(one) for one in passages],
+                self._embed,
+                [SourcePart(one.n, *one.link) for one in passages if one.link is not None],
+                about=names_of(query).certain if small else frozenset(),
+            )
+            return CitedText(judge, query, small_model=small)
+
+        return RunningCheck(begin, self._search_thread)
+
+    def contexts(self, given: Sequence[FoundPassages]) -> list[str]:
+        """See `PassageSource.contexts`."""
+        return shared_contexts(given)
 
     def close(self) -> None:
-        """End what is being added, and wait for it. Idempotent."""
-        self.cancel()
+        """End what is being added and watched, and wait for it. Idempotent."""
+        self._closing.set()
+        watches = list(self._watches.values())
+        self._watches.clear()
+        for watch in watches:
+            watch.stop()
         for pool in (self._searching, self._indexing):
             pool.shutdown(wait=True, cancel_futures=True)
+        for watch in watches:
+            watch.join()
         for library in (self._library, self._written):
             if library is not None:
                 library.close()
@@ -241,15 +323,76 @@ class SourceLibrary:
     def _create(self, name: str) -> None:
         self._opened_to_write().create(name)
 
-    def _add(self, name: str, paths: Sequence[str]) -> "AddReport":
+    def _add(
+        self,
+        name: str,
+        paths: Sequence[str],
+        exclude: Sequence[str],
+        attributes: "Mapping[str, AttributeValue]",
+    ) -> "AddReport":
         collection = self._opened_to_write().open(name)
-        self._show(IndexJob(name, "adding"))
+        progress = self._progress(name, "adding")
+        return collection.add(
+            paths,
+            exclude=exclude,
+            attributes=attributes,
+            progress=progress,
+            cancelled=self._is_cancelled,
+        )
 
-        def progress(now: "IndexProgress") -> None:
+    def _update(
+        self, name: str, changed: frozenset[str] | None, cancelled: Callable[[], bool]
+    ) -> "AddReport":
+        collection = self._opened_to_write().open(name)
+        progress = self._progress(name, "refreshing")
+        return collection.refresh(
+            changed=changed,
+            progress=progress,
+            cancelled=lambda: self._is_cancelled() or cancelled(),
+        )
+
+    def _watch(self, name: str, on_report: "Callable[[AddReport | None, str], None]") -> None:
+        collection = self._opened_to_write().open(name)
+        if name in self._watches:
+            raise InvalidRequest(f"{name} is watched already.")
+        if not collection.sources():
+            raise InvalidRequest(f"{name} is empty: /sources add {name} PATH fills it.")
+        if self._closing.is_set():
+            raise EngineUnavailable("The collections are closed.")
+
+        def refresh(changed: frozenset[str] | None) -> "AddReport":
+            work = self._index_thread(lambda: self._update(name, changed, lambda: watch.stopping))
+            report = work.result()
+            if report.cancelled and not self._closing.is_set():
+                watch.stop()  # by the user: changes that were not read would be missed
+            return report
+
+        def end(reason: str) -> None:
+            if self._watches.get(name) is watch:
+                del self._watches[name]
+            on_report(None, reason)
+            self._wake()
+
+        watch = CollectionWatch(
+            collection, refresh=refresh, on_report=lambda report: on_report(report, ""), on_end=end
+        )
+        self._watches[name] = watch
+        watch.start()
+
+    def _is_cancelled(self) -> bool:
+        return self._stopping.is_set() or self._closing.is_set()
+
+    def _progress(
+        self, name: str, doing: Literal["adding", "refreshing"]
+    ) -> "Callable[[IndexProgress], None]":
+        """What shows the progress of work that begins now."""
+        self._show(IndexJob(name, doing))
+
+        def show(now: "IndexProgress") -> None:
             self._show(
                 IndexJob(
                     name,
-                    "adding",
+                    doing,
                     now.files_done,
                     now.files,
                     now.chunks,
@@ -259,7 +402,7 @@ class SourceLibrary:
                 )
             )
 
-        return collection.add(paths, progress=progress, cancelled=self._stopping.is_set)
+        return show
 
     def _remove(self, name: str, path: str | None) -> int:
         library = self._opened_to_write()
@@ -268,6 +411,7 @@ class SourceLibrary:
         if path is not None:
             return collection.remove(path)
         count = len(collection.documents())
+        self.unwatch(name)
         library.remove(name)
         return count
 
@@ -281,10 +425,19 @@ class SourceLibrary:
 
     def _documents(self, name: str) -> tuple[DocumentView, ...]:
         found = [
-            DocumentView(one.path, one.chunks, (one.reason or "") if one.status == "failed" else "")
+            DocumentView(
+                one.path,
+                one.chunks,
+                (one.reason or "") if one.status == "failed" else "",
+                attribute_words(one.attributes),
+            )
             for one in self._opened().open(name).documents()
         ]
         return tuple(sorted(found, key=lambda one: (not one.problem, one.path)))
+
+    def _count(self, attachment: Attachment) -> int:
+        found = self._opened().open(attachment.name).documents(attachment.where)
+        return sum(one.status == "ready" for one in found)
 
     def _open(self, passage: StoredPassage, cited: tuple[int, int] | None) -> OpenedPassage:
         section = self._section(passage) if passage.spans_of == "text" else None
@@ -305,59 +458,58 @@ class SourceLibrary:
         self, names: Sequence[str], query: str, room: int | None, *, small: bool
     ) -> FoundPassages:
         from engine.retrieval.answering.answerer import DEFAULT_K, MAX_PASSAGE_TOKENS
-        from engine.retrieval.answering.evidence import is_answerable
+        from engine.retrieval.answering.evidence import is_answerable, unknown_names
         from engine.retrieval.answering.fitting import fit_sources
+        from engine.retrieval.answering.hops import followed
 
-        library = self._opened()
-        found: list[Passage] = []
+        opened = self._attached(names)
         origin: dict[int, Collection] = {}  # by chunk id, which is unique in the library
-        for name in names:
+
+        def search(wanted: str) -> "list[Passage]":
+            found: list[Passage] = []
+            for collection, where in opened:
+                results = collection.search(wanted, k=DEFAULT_K, where=where)
+                found += results
+                origin.update({one.chunk_id: collection for one in results})
+            # Scores of different collections cannot be compared: the best of each come first.
+            return sorted(found, key=lambda one: one.rank)
+
+        def mentions(words: str) -> bool:
+            return any(one.mentions(words, where=where) for one, where in opened)
+
+        found = search(query)
+        if unknown_names(query, found, mentions) or not is_answerable(query, found, self._embed):
+            return FoundPassages(_NOTHING, dump_passages(()), 0)
+        hops = followed(query, found[:DEFAULT_K], search)
+        budget = MAX_PASSAGE_TOKENS if room is None else min(room, MAX_PASSAGE_TOKENS)
+        sources = fit_sources(
+            hops.best(DEFAULT_K),
+            self._count_tokens,
+            budget=budget,
+            # Small models answer worse from longer texts.
+            section=None if small else lambda one: origin[one.chunk_id].section(one),
+        )
+        names_of = {chunk: collection.name for chunk, collection in origin.items()}
+        return found_passages(sources, names_of, hops, small=small)
+
+    def _attached(self, names: Sequence[str]) -> "list[tuple[Collection, Where | None]]":
+        """The attached collections, each with the filter of its attachment."""
+        library = self._opened()
+        found: list[tuple[Collection, Where | None]] = []
+        for name, attachment in attached(names).items():
             try:
-                collection = library.open(name)
+                found.append((library.open(name), attachment.where))
             except UnknownCollection as error:
                 raise InvalidRequest(
                     f"{error} /sources detach {name} goes on without it."
                 ) from error
-            results = collection.search(query, k=DEFAULT_K)
-            found += results
-            origin |= {one.chunk_id: collection for one in results}
-        # Scores of different collections cannot be compared: the best of each come first.
-        found.sort(key=lambda one: one.rank)
-        if not is_answerable(query, found, self._embed):
-            return FoundPassages(_NOTHING, dump_passages(()), 0)
-        budget = MAX_PASSAGE_TOKENS if room is None else min(room, MAX_PASSAGE_TOKENS)
-        sources = fit_sources(
-            found[:DEFAULT_K],
-            self._count_tokens,
-            budget=budget,
-            section=lambda one: origin[one.chunk_id].section(one),
-        )
-        names_of = {chunk: collection.name for chunk, collection in origin.items()}
-        return found_passages(sources, names_of, small=small)
+        return found
 
     def _count_tokens(self, text: str) -> int:
         """About the length of a text in tokens of the generating model, which this thread must not ask."""
         if self._tokenizer is None:
             self._tokenizer = self._embedder.tokenizer()
         return int(len(self._tokenizer.encode(text).ids) * _TOKENS_PER_TOKEN)
-
-    def _check(self, answer: str, passages: Sequence[StoredPassage]) -> CheckedAnswer:
-        from engine.retrieval.answering.verification import verify
-
-        by_number = {one.n: one for one in passages}
-        verified = verify(answer, [_source(one) for one in passages], self._embed)
-        citations = [
-            StoredCitation(
-                citation.n,
-                True,
-                by_number[citation.n].start if quote.start is None else quote.start,
-                by_number[citation.n].end if quote.end is None else quote.end,
-            )
-            for citation in verified.citations
-            for quote in citation.quotes
-        ]
-        citations += [StoredCitation(one.n, False, 0, 0) for one in verified.dropped]
-        return CheckedAnswer(verified.text, dump_citations(citations))
 
     def _embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         from engine.embedding.text_encoder import TRAINED_TOKENS
@@ -375,23 +527,28 @@ def query_of(question: str, earlier: Sequence[str]) -> str:
 
 
 def found_passages(
-    sources: "Sequence[Source]", collections: Mapping[int, str], *, small: bool
+    sources: "Sequence[Source]", collections: Mapping[int, str], hops: "Hops", *, small: bool
 ) -> FoundPassages:
     """Sources as the model reads them and as they are stored.
 
     Args:
         sources: numbered from 1, at least one.
         collections: the name of the collection of each chunk.
+        hops: the searches that found them.
         small: whether a small model reads them.
     """
+    from engine.retrieval.answering.hops import chain_parts
     from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, passage_block
 
+    links = {part.n: (part.start, part.end) for part in chain_parts(hops.chain, sources)}
     before = f"{SHORT_INSTRUCTION if small else INSTRUCTION}\n\n"
     stored = [
         _stored(
             collections[source.passage.chunk_id],
             source,
             len(before) + len(passage_block(sources[: source.n])),
+            bridge=hops.bridge_to(source.passage),
+            link=links.get(source.n),
         )
         for source in sources
     ]
@@ -399,7 +556,14 @@ def found_passages(
     return FoundPassages(context, dump_passages(stored), len(stored))
 
 
-def _stored(collection: str, source: "Source", prompt_end: int) -> StoredPassage:
+def _stored(
+    collection: str,
+    source: "Source",
+    prompt_end: int,
+    *,
+    bridge: str,
+    link: tuple[int, int] | None,
+) -> StoredPassage:
     passage = source.passage
     return StoredPassage(
         n=source.n,
@@ -418,6 +582,8 @@ def _stored(collection: str, source: "Source", prompt_end: int) -> StoredPassage
         rank=passage.rank,
         score=passage.score,
         prompt_end=prompt_end,
+        bridge=bridge,
+        link=link,
     )
 
 
@@ -460,3 +626,22 @@ def build_added(name: str, report: "AddReport") -> str:
         parts.append(f"{failed} cannot be read (/sources shows why)")
     stopped = " Stopped: the same command goes on from there." if report.cancelled else ""
     return f"{', '.join(parts)}.{stopped}"
+
+
+def build_updated(name: str, report: "AddReport") -> str:
+    """What a refresh did, in one sentence."""
+    counts = (
+        (report.added, "new"),
+        (report.updated, "changed"),
+        (report.removed, "gone"),
+        (len(report.failed), "unreadable (/sources shows why)"),
+    )
+    parts = [f"{count} {word}" for count, word in counts if count]
+    done = f"{name}: {', '.join(parts)}." if parts else f"{name} is up to date."
+    # A drive may not be mounted.
+    kept = "".join(
+        f" {one.folder} cannot be reached: its {one.documents} documents are kept."
+        for one in report.unreachable
+    )
+    stopped = f" Stopped: /sources refresh {name} goes on from there." if report.cancelled else ""
+    return f"{done}{kept}{stopped}"

@@ -29,11 +29,13 @@ class DocumentView:
         path: absolute path of the file.
         chunks: number of its chunks.
         problem: why it cannot be read, in one sentence; empty if it can.
+        attributes: such as `year=2026`, for filters.
     """
 
     path: str
     chunks: int
     problem: str = ""
+    attributes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class IndexJob:
 
     Attributes:
         name: the collection.
-        doing: `adding`, `removing` or `downloading`.
+        doing: `refreshing` reads again what has changed.
         done: number of files that are stored, or the downloaded bytes.
         total: number of files, or bytes; 0 until it is known.
         chunks: chunks stored so far.
@@ -52,7 +54,7 @@ class IndexJob:
     """
 
     name: str
-    doing: Literal["adding", "removing", "downloading"]
+    doing: Literal["adding", "refreshing", "removing", "downloading"]
     done: int = 0
     total: int = 0
     chunks: int = 0

@@ -31,6 +31,9 @@ class StoredPassage:
         rank: position in the result, from 1.
         score: what the result was ordered by.
         prompt_end: number of characters of the context up to the end of the passage.
+        bridge: the name in another passage that led to this one; empty if the question did.
+        link: the characters of `text`, half-open, by which it is in the chain of passages that support an
+            answer together, which are in the order of their numbers; None if it is in none.
     """
 
     n: int
@@ -49,6 +52,8 @@ class StoredPassage:
     rank: int
     score: float
     prompt_end: int
+    bridge: str = ""
+    link: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +128,10 @@ def _passage(entry: Any) -> StoredPassage | None:
             rank=_integer(entry["rank"]),
             score=float(entry["score"]),
             prompt_end=_integer(entry["prompt_end"]),
+            bridge=str(entry.get("bridge", "")),
+            link=_span(entry.get("link")),
         )
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
 
@@ -138,6 +145,13 @@ def _citation(entry: Any) -> StoredCitation | None:
         )
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def _span(value: Any) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    start, end = value
+    return _integer(start), _integer(end)
 
 
 def _integer(value: Any) -> int:

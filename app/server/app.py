@@ -1,5 +1,7 @@
 """The application factory: routes, middleware and error handlers in one ASGI application."""
 
+import re
+
 from fastapi import FastAPI, Request
 from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
@@ -39,9 +41,11 @@ from app.server.routes import (
     scheduling,
     streams,
     tokenize,
+    uploads,
     vector_stores,
 )
 from app.server.wire import errors
+from engine.retrieval.parsing.picture_reader import PictureReader
 from engine.runtime.engine import AsyncPravahaEngine
 
 _ROUTERS = (
@@ -51,6 +55,7 @@ _ROUTERS = (
     embeddings.router,
     rerank.router,
     files.router,
+    uploads.router,
     vector_stores.router,
     moderations.router,
     fork.router,
@@ -66,8 +71,10 @@ _ROUTERS = (
     introspection.router,
 )
 
-_UPLOADS = frozenset({"/v1/files"})
+_UPLOADS = re.compile(r"/v1/files|/v1/uploads/[^/]+/parts")
 """Paths whose POST bodies are written to disk while they arrive."""
+_WITH_PICTURES = frozenset({"/v1/chat/completions"})
+"""Paths whose bodies may have pictures."""
 
 
 def create_app(
@@ -78,6 +85,7 @@ def create_app(
     guardrails: Guardrails | None = None,
     moderation: Guardrails | None = None,
     retrieval: RetrievalService | None = None,
+    pictures: PictureReader | None = None,
 ) -> FastAPI:
     """The API over one engine, and over agents and files if there are any. The caller starts and closes all.
 
@@ -88,6 +96,7 @@ def create_app(
         guardrails: check messages and answers; None checks nothing.
         moderation: answers `/v1/moderations`; None takes the recognizers with their defaults.
         retrieval: keeps files and vector stores; None serves none.
+        pictures: reads the text of pictures; None reads none, and only a model that sees takes pictures.
     """
     context = ServerContext(
         engine,
@@ -96,6 +105,7 @@ def create_app(
         guardrails=guardrails,
         moderation=moderation or Guardrails(moderation_policy(Policy())),
         retrieval=retrieval,
+        pictures=pictures,
     )
     app = FastAPI(
         title="Pravāha",
@@ -130,8 +140,10 @@ def _middleware(context: ServerContext) -> list[Middleware]:
             BodyLimit,
             max_bytes=config.max_body_bytes,
             timeout_s=config.body_timeout_s,
-            uploads=_UPLOADS,
+            is_upload=lambda path: _UPLOADS.fullmatch(path) is not None,
             max_upload_bytes=config.max_upload_bytes,
+            with_pictures=_WITH_PICTURES,
+            max_picture_bytes=config.max_picture_bytes,
         )
     )
     return layers

@@ -1,4 +1,7 @@
-"""Text files in a message: `@path` names one, and on sending its text is appended in a fenced block."""
+"""Files in a message: `@path` names one, and on sending its text is appended in a fenced block.
+
+Pictures are named in the same way and read elsewhere (`app.slash.pictures`).
+"""
 
 import os
 import re
@@ -6,12 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.api.errors import InvalidRequest
+from engine.retrieval.answering.picture_text import own_words
+from engine.vision.opening import picture_type
 
 MAX_BYTES = 4 * 1024 * 1024
 """Largest file that is read to count its tokens."""
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]\S*))')
 _OPEN = re.compile(r'(?<!\S)@"?([^\s"]*)$')
 _MAX_NAMES = 200
+SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".webp"))
+"""Of the names of pictures."""
 
 
 def mention(path: str) -> str:
@@ -22,6 +29,8 @@ def mention(path: str) -> str:
 def attach_files(text: str, *, count: Callable[[str], int], length: int) -> str:
     """The message with the text of every file that it names; names of no file stay as they are.
 
+    A file whose text the message has already, as one that is sent again from the history, is not added again.
+
     Args:
         text: the message.
         count: returns the number of tokens of a text.
@@ -30,18 +39,59 @@ def attach_files(text: str, *, count: Callable[[str], int], length: int) -> str:
     Raises:
         InvalidRequest: a file cannot be read, is not text, or is too large for the context.
     """
-    blocks: list[str] = []
-    for quoted, word in dict.fromkeys(_MENTION.findall(text)):
+    blocks = [
+        _block(path, count, length)
+        for path in mentioned_files(text)
+        if not is_picture(path) and f"\n{path.name}:\n```" not in text
+    ]
+    return "\n\n".join([text, *blocks])
+
+
+def mentioned_files(text: str) -> list[Path]:
+    """The files that a message names in its own words, in order, each once; not those in attached texts.
+
+    Raises:
+        InvalidRequest: a name in quotes is that of no file.
+    """
+    paths: list[Path] = []
+    for quoted, word in mentions(text):
         path = Path(quoted or word).expanduser()
         try:
             found = path.is_file()
         except (OSError, ValueError):
             found = False
         if found:
-            blocks.append(_block(path, count, length))
+            paths.append(path)
         elif quoted:
             raise InvalidRequest(f"There is no file {path}.")
-    return "\n\n".join([text, *blocks])
+    return paths
+
+
+def mentions(text: str) -> list[tuple[str, str]]:
+    """What stands behind `@` in a message's own words, each once: in quotes, or as a word."""
+    return list(dict.fromkeys(_MENTION.findall(own_words(text))))
+
+
+def is_picture(path: Path) -> bool:
+    """Whether a file is a picture, by its content or else by its name."""
+    try:
+        with path.open("rb") as file:
+            return picture_type(file.read(12)) is not None or path.suffix.lower() in SUFFIXES
+    except OSError:
+        return False  # reading it says why
+
+
+def check_fits(name: str, text: str, count: Callable[[str], int], length: int) -> None:
+    """Refuse a text that is longer than the context; arguments as `attach_files`.
+
+    Raises:
+        InvalidRequest: it is.
+    """
+    tokens = count(text)
+    if length and tokens >= length:
+        raise InvalidRequest(
+            f"{name} has {tokens} tokens, and the context length is {length}: attach a part of it."
+        )
 
 
 def complete_path(text: str) -> list[str]:
@@ -71,11 +121,7 @@ def complete_path(text: str) -> list[str]:
 
 def _block(path: Path, count: Callable[[str], int], length: int) -> str:
     text = _read(path)
-    tokens = count(text)
-    if length and tokens >= length:
-        raise InvalidRequest(
-            f"{path.name} has {tokens} tokens, and the context length is {length}: attach a part of it."
-        )
+    check_fits(path.name, text, count, length)
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{path.name}:\n{fence}\n{text.rstrip()}\n{fence}"

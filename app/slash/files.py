@@ -51,7 +51,7 @@ def _exported(session: TreeSession, name: str) -> str:
     if contents is None or not contents.nodes:
         raise InvalidRequest("The conversation is empty: send a message first.")
     if name.endswith(".messages.json"):
-        return export_messages(session.path())
+        return export_messages(session.path(), session.images_of)
     if name.endswith(".md"):
         return export_markdown(session.title, session.path())
     if name.endswith(".jsonl"):

@@ -1,21 +1,42 @@
 """`/sources`: its argument, and `@NAME`, which attaches a collection of documents to the branch."""
 
+import difflib
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
+from app.slash.document_attributes import read_attribute, read_conditions
 from engine.api.errors import InvalidRequest
+from engine.retrieval.api.passage import AttributeValue
 
-Action = Literal["create", "add", "attach", "detach", "remove", "show", "stop"]
+Action = Literal[
+    "create",
+    "add",
+    "refresh",
+    "watch",
+    "unwatch",
+    "attach",
+    "detach",
+    "remove",
+    "show",
+    "stop",
+]
 USAGE = (
-    "/sources takes nothing, create NAME, add NAME PATH…, attach NAME, detach NAME, remove NAME [PATH], "
-    "show N or stop."
+    "/sources takes nothing, create NAME, add NAME PATH… [--exclude PATTERN] [--attribute KEY=VALUE], "
+    "refresh, watch, unwatch or detach NAME, attach NAME [KEY=VALUE…], remove NAME [PATH], show N or stop."
 )
-_MENTION = re.compile(r"(?<!\S)@([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?=[\s?!.,;:]|$)")
+_COUNTS: dict[str, tuple[int, int | None]] = {
+    "add": (2, None), "attach": (1, None), "remove": (1, 2), "stop": (0, 0),
+}  # fmt: skip
+"""The least and the largest number of words behind an action; of the others it is one."""
+_MENTION = re.compile(r"(?<!\S)@([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?=[\s?!,;:]|\.(?:\s|$)|$)")
+"""A name before a point and a letter is that of a file: `@notes.md`."""
+_NEAR = 0.7
+"""How similar a word must be to the name of a collection to be taken for it, from 0 to 1."""
 _OPEN = re.compile(r"(?<!\S)@([A-Za-z0-9_-]*)$")
 
 
@@ -27,11 +48,17 @@ class SourcesCall:
         action: None lists the collections.
         name: the collection; for `show`, the number of a citation.
         paths: files and folders.
+        exclude: patterns of files in these folders that are left out.
+        attributes: of the documents that are added.
+        conditions: which documents of the attached collection are searched, such as `year>=2025`.
     """
 
     action: Action | None = None
     name: str = ""
     paths: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    conditions: tuple[str, ...] = ()
 
 
 def read_sources(argument: str) -> SourcesCall:
@@ -49,19 +76,71 @@ def read_sources(argument: str) -> SourcesCall:
     action, *rest = words
     if action not in get_args(Action):
         raise InvalidRequest(USAGE)
-    least, most = {"add": (2, None), "remove": (1, 2), "stop": (0, 0)}.get(action, (1, 1))
+    exclude: list[str] = []
+    attributes: list[str] = []
+    if action == "add":
+        exclude, rest = _option("--exclude", rest)
+        attributes, rest = _option("--attribute", rest)
+        unknown = next((one for one in rest[1:] if one.startswith("--")), None)
+        if unknown is not None:
+            raise InvalidRequest(f"/sources add has no option {unknown}. {USAGE}")
+    least, most = _COUNTS.get(action, (1, 1))
     if len(rest) < least or (most is not None and len(rest) > most):
         raise InvalidRequest(USAGE)
     if action == "show" and not rest[0].isdecimal():
         raise InvalidRequest("/sources show takes the number of a citation of the last answer.")
+    name = rest[0] if rest else ""
+    if action == "attach":
+        conditions = tuple(rest[1:])
+        read_conditions(conditions)
+        return SourcesCall("attach", name, conditions=conditions)
     paths = tuple(os.path.expanduser(one) for one in rest[1:])
-    return SourcesCall(action, rest[0] if rest else "", paths)  # type: ignore[arg-type]
+    return SourcesCall(
+        action,  # type: ignore[arg-type]  # it is one of them
+        name,
+        paths,
+        tuple(exclude),
+        dict(map(read_attribute, attributes)),
+    )
+
+
+def _option(name: str, words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The values of an option, `--name VALUE` or `--name=VALUE`, and the other words."""
+    values: list[str] = []
+    others: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == name:
+            value = next(rest, None)
+            if value is None:
+                raise InvalidRequest(f"{name} lacks its value. {USAGE}")
+            values.append(value)
+        elif word.startswith(f"{name}="):
+            values.append(word.partition("=")[2])
+        else:
+            others.append(word)
+    return values, others
 
 
 def mentioned(text: str, names: Collection[str]) -> tuple[str, ...]:
     """The collections that a message names, in order. A name that is also a file stands for the file."""
     found = dict.fromkeys(_MENTION.findall(text))
     return tuple(one for one in found if one in names and not _is_file(one))
+
+
+def near_misses(text: str, names: Collection[str]) -> dict[str, str]:
+    """Words after an `@` that are neither a collection nor a file, with the collection that is meant."""
+    found: dict[str, str] = {}
+    for word in _MENTION.findall(text):
+        near = difflib.get_close_matches(word, names, 1, _NEAR)
+        if word not in names and near and not _is_file(word):
+            found[word] = near[0]
+    return found
+
+
+def unknown_mentions(text: str) -> tuple[str, ...]:
+    """The words after an `@` that could be collections: none of them is a file."""
+    return tuple(one for one in dict.fromkeys(_MENTION.findall(text)) if not _is_file(one))
 
 
 def without_mentions(text: str, names: Collection[str]) -> str:

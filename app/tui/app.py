@@ -43,6 +43,7 @@ from app.tui.actions.kv import KvActions
 from app.tui.actions.listing import ListActions
 from app.tui.actions.merge import MergeActions
 from app.tui.actions.models import ModelActions
+from app.tui.actions.pictures import PictureActions
 from app.tui.actions.sampling import SamplingActions
 from app.tui.actions.scheduler import SchedulerActions, TimeActions
 from app.tui.actions.search import SearchActions
@@ -116,10 +117,12 @@ from app.tui.widgets.token_view import TokenView
 from app.tui.widgets.transcript import MessageScroll, Transcript
 from app.tui.widgets.vitals import Vitals
 from engine.api.errors import InvalidRequest, PravahaError
+from engine.api.image import Image
 from engine.clients.engine_client import EngineClient
 from engine.conversations.errors import ContextFull, ConversationChanged
 from engine.conversations.session import TreeSession
-from engine.conversations.tree import NodeKind
+from engine.conversations.tree import NodeKind, NodeView
+from engine.retrieval.parsing.picture_reader import PictureReader
 
 P = TypeVar("P", bound=Widget)
 T = TypeVar("T")
@@ -147,6 +150,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         run_service: runs agents; None in a replay.
         memory_file: what the agents remember on this machine; None in a replay.
         sources: the collections of documents; None in a replay.
+        pictures: reads the text of pictures; None in a replay.
         log_file: where tracebacks are, for messages about failures.
         log_ring: the records of the log pane; None for none.
         on_theme: called with the name of a theme that was chosen, to save it.
@@ -182,6 +186,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         run_service: RunService | None = None,
         memory_file: Path | None = None,
         sources: SourceLibrary | None = None,
+        pictures: PictureReader | None = None,
         theme: str | None = None,
         true_colors: bool = True,
         avatar: str = figures.DEFAULT,
@@ -253,6 +258,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self._run_service = run_service
         self.memory_file = memory_file
         self.sources = SourceActions(self, sources)
+        self.pictures = PictureActions(self, pictures)
         self.agent_names = AgentNames(run_service)
         self._actions: dict[str, object] = {
             "agents": self.agents,
@@ -317,7 +323,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
                 yield Transcript(
                     glyphs,
                     place_of=self._place_of,
-                    rows_below=self.sources.rows_below,
+                    rows_below=self._rows_below,
                     id="transcript",
                 )
                 yield self._joined(
@@ -653,22 +659,42 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     async def send(self, text: str) -> None:
         """Send a message; if it is refused, its text returns to the prompt."""
-        sent = text
         try:
             if await self.agents.takes(text) or await self.sources.takes(text):
                 return
-            sent = self.files.expanded(text)
-            self.session.send(sent)
+            pictures = self.pictures.named(text)
+            if self.pictures.takes(text, pictures):
+                return  # it is sent when they are read
+        except PravahaError as error:
+            await self._return_unsent(text, error)
+            return
+        await self.send_read(text, text, images=[one.image for one in pictures])
+
+    async def send_read(self, text: str, message: str, *, images: Sequence[Image] = ()) -> None:
+        """Send a message whose pictures were read; if it is refused, its text returns to the prompt.
+
+        Args:
+            text: as it was typed.
+            message: what is sent, together with the files that it names.
+            images: the pictures that the model sees.
+        """
+        sent = message
+        try:
+            sent = self.files.expanded(message)
+            self.session.send(sent, images=images)
         except ContextFull:
-            self.context.ask(sent)
+            self.context.ask(sent, images)
             return
         except PravahaError as error:
-            self.notify_safely(str(error), "error")
-            self.query_one(Prompt).insert_unsent(text)
-            if isinstance(error, ConversationChanged):
-                await self.show_chat()
+            await self._return_unsent(text, error)
             return
         await self.show_sent()
+
+    async def _return_unsent(self, text: str, error: PravahaError) -> None:
+        self.notify_safely(str(error), "error")
+        self.query_one(Prompt).insert_unsent(text)
+        if isinstance(error, ConversationChanged):
+            await self.show_chat()
 
     async def show_sent(self) -> None:
         """Show the message that was sent and follow its answer."""
@@ -747,6 +773,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
     @on(TextArea.Changed, "#prompt")
     def _show_completions(self, event: TextArea.Changed) -> None:
         lines: Sequence[Line] = ()
+        self.pictures.text_changed(event.text_area.text)
         if self.query_one(Prompt).editing is None:  # an edited message is no draft and no command
             self._drafts.changed(event.text_area.text)
             text = event.text_area.text
@@ -796,6 +823,14 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
     @on(SourcesPane.AttachAsked)
     async def _attach_asked(self, event: SourcesPane.AttachAsked) -> None:
         await self.action_perform("sources", "toggle", event.name)
+
+    @on(SourcesPane.WatchAsked)
+    async def _watch_asked(self, event: SourcesPane.WatchAsked) -> None:
+        await self.action_perform("sources", "toggle_watch", event.name)
+
+    @on(SourcesPane.RemoveAsked)
+    async def _remove_asked(self, event: SourcesPane.RemoveAsked) -> None:
+        await self.action_perform("sources", "ask_to_remove", event.name, event.path)
 
     @on(Markdown.LinkClicked)
     async def _link_clicked(self, event: Markdown.LinkClicked) -> None:
@@ -858,6 +893,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             or bool(self.screen.get_selected_text())
             or chats.narrowed,
             editing=prompt.editing is not None,
+            reading=self.pictures.reading,
             queued=bool(self.session.queued),
             generating=self.session.generating,
             prompting=self._typing,
@@ -882,6 +918,8 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
                     self.marks.clear()
             case EscapeEffect.LEAVE_EDIT:
                 self._tree.leave_edit()
+            case EscapeEffect.KEEP_UNSENT:
+                self.pictures.cancel()
             case EscapeEffect.WITHDRAW_QUEUED:
                 withdrawn = self.session.withdraw()
                 if withdrawn is not None:
@@ -896,6 +934,15 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
                 if self._clock() - self._escaped_at <= _DOUBLE_ESC_S:
                     self._go.open_tree_at_last_question()
                 self._escaped_at = float("-inf")
+
+    @property
+    def attached(self) -> bool:
+        """Whether the engine is that of a server."""
+        return self._server is not None
+
+    def _rows_below(self, node: NodeView) -> list[Line]:
+        """The rows below a message that has finished: its pictures, passages and citations."""
+        return [*self.pictures.rows_below(node), *self.sources.rows_below(node)]
 
     @property
     def _wide_enough_for_list(self) -> bool:

@@ -90,6 +90,8 @@ SOURCES: tuple[Hint, ...] = (
     ("sources.open", "open"),
     ("sources.attach", "attach"),
     ("sources.fold", "documents"),
+    ("sources.watch", "watch"),
+    ("sources.remove", "delete"),
 )
 HELP: Hint = ("help", "keys")
 EVERYWHERE: tuple[Hint, ...] = (

@@ -237,6 +237,8 @@ SOURCE_KEYS: tuple[Key, ...] = (
     Key("sources.open", "enter", "open", "open", "Open the passage; on a collection, list or hide its documents", Group.SOURCES, False, False),
     Key("sources.attach", "space", "attach", "attach", "Attach the collection to the open branch, or detach it", Group.SOURCES, False, False),
     Key("sources.fold", "z", "fold", "fold", "List the documents of the collection, or hide them", Group.SOURCES, False, False),
+    Key("sources.watch", "W", "watch", "watch", "Read the collection again whenever its files change, or end that", Group.SOURCES, False, False),
+    Key("sources.remove", "D", "remove", "delete", "Delete the collection or the document from the index; asks first", Group.SOURCES, False, False),
     Key("sources.stop", "s", "app.perform('sources','stop')", "stop", "Stop adding; what is stored stays", Group.SOURCES, False, False),
 )  # fmt: skip
 

@@ -108,7 +108,7 @@ class PravahaCommands(Provider):
             write = partial(_write_command, app, f"/agents {one['name']} ")
             yield Entry(text, safe_line(one["description"]), write, at_once=False)
         for name in app.sources.names:
-            verb = "Detach" if name in app.session.sources else "Attach"
+            verb = "Detach" if name in app.sources.attached else "Attach"
             toggle = partial(app.run_action, f"perform('sources','toggle',{name!r})")
             yield Entry(f"{verb}: {name}", "collection of documents", toggle)
         for tree in app.listing.found[:MAX_CONVERSATIONS]:

@@ -1,8 +1,10 @@
 """`PassageResidency`: which passages of the last answer are in the prefix cache."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
+from app.runtime.passage_blocks import passage_blocks
 from app.runtime.stored_passages import StoredPassage
 from app.tui.view.sources import Prefix
 from engine.api.errors import PravahaError
@@ -22,7 +24,7 @@ class PassageResidency:
         self._client = client
         self._known_for: tuple[str, str] = ("", "")
         self._ids: tuple[int, ...] = ()
-        self._ends: dict[int, int] = {}
+        self._spans: dict[int, tuple[int, int]] = {}
 
     def prefixes(
         self, message: str, context: str, passages: Sequence[StoredPassage]
@@ -31,40 +33,33 @@ class PassageResidency:
 
         Args:
             message: the id of the message that the passages belong to.
-            context: the text of the passages in the prompt.
-            passages: in the order of the prompt.
+            context: the text before the message, with all of its passages.
+            passages: those of the message; one that an earlier message has is where that has it.
         """
         try:
             self._locate(message, context, passages)
-            residency = self._client.residency(self._ids) if self._ends else None
+            residency = self._client.residency(self._ids) if self._spans else None
         except PravahaError:  # no model, or another one whose template rejects the messages
             return {}
         if residency is None:
             return {}
-        found: dict[int, Prefix] = {}
-        begin = 0
-        for number, end in self._ends.items():
-            cached = residency.pool_tokens
-            found[number] = (
-                "cached" if end <= cached else "partly" if begin < cached else "not cached"
-            )
-            begin = end
-        return found
+        cached = residency.pool_tokens
+        return {
+            number: "cached" if end <= cached else "partly" if start < cached else "not cached"
+            for number, (start, end) in self._spans.items()
+        }
 
     def _locate(self, message: str, context: str, passages: Sequence[StoredPassage]) -> None:
-        """Find the tokens behind each passage."""
+        """Find the tokens of each passage, half-open."""
         wanted = (message, self._client.tokenizer_fingerprint())
         if self._known_for == wanted:
             return
         ids = self._session.branches.prompt_ids(message)
         texts = self._client.token_texts(ids)
-        at = "".join(texts).rfind(context.rstrip())
-        self._known_for, self._ids, self._ends = wanted, ids, {}
-        if at < 0:  # the template changes what messages contain
-            return
-        lengths = list(accumulate(map(len, texts)))
-        token = 0
-        for one in passages:
-            while token < len(lengths) and lengths[token] < at + one.prompt_end:
-                token += 1
-            self._ends[one.n] = token + 1
+        prompt, ends = "".join(texts), list(accumulate(map(len, texts)))
+        self._known_for, self._ids, self._spans = wanted, ids, {}
+        for one, block in passage_blocks(context, passages):
+            at = prompt.find(block.body)
+            if block.body and at >= 0:  # the template may change what messages contain
+                last = at + len(block.body)
+                self._spans[one.n] = (bisect_right(ends, at), bisect_left(ends, last) + 1)

@@ -3,6 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
+from app.runtime.imported_passages import build_imported
 from app.slash.files import import_from_file
 from app.slash.memory import run_memory
 from app.slash.parse import Invocation, method_name
@@ -80,6 +81,8 @@ class SlashActions:
         import_from_file(session, argument)
         await self._app.open_chat(session.tree_id)
         self._app.notify_safely("Imported; /delete archives this conversation.")
+        if notice := build_imported(session):
+            self._app.notify_safely(notice)
 
     # Branches.
 

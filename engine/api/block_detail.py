@@ -32,7 +32,7 @@ class BlockDetail:
         pins: pins that keep it.
         owners: the requests that hold it, the first to arrive first.
         fill: tokens stored in it.
-        token_ids: those tokens; empty for a free block.
+        token_ids: those tokens, -1 in a cached block with an image; empty for a free block.
         text: the tokens as text, control tokens included. Not safe for a terminal.
         first_token: position of its first token in its sequence, or None if it is free.
         last_used: when it was last released, on the clock of `EngineSnapshot.time`, as of the last block

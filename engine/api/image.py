@@ -8,6 +8,9 @@ from typing import Literal
 MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 """The types of pictures that a chat takes, which are those of the OpenAI API."""
 
+MAX_IMAGES = 64
+"""Most images of a prompt."""
+
 
 @dataclass(frozen=True)
 class Image:
@@ -37,7 +40,8 @@ class PlacedImage:
     Attributes:
         image: the picture.
         start: position of its first token in the prompt.
-        tokens: how many tokens it takes, all of which have the id of the model's image token.
+        tokens: how many tokens it takes: copies of the model's image token, and the separators that
+            the model's processor writes around and between them.
     """
 
     image: Image

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from engine.api.grammar import Grammar
+from engine.api.image import PlacedImage
 from engine.api.service_class import ServiceClass
 
 
@@ -125,6 +126,8 @@ class Request:
         continued_tokens: the last so many prompt tokens, not all, are the beginning of the answer (vLLM's
             `continue_final_message`). Penalties count them as output, a grammar starts before them, a
             stop string may begin in them, and a character that they leave incomplete is completed.
+        images: the images of the prompt in their order, as `place_images` places them; only for a model
+            that sees images (`ModelInfo.sees_images`). Forks have those before the fork point.
     """
 
     prompt_ids: tuple[int, ...]
@@ -135,6 +138,7 @@ class Request:
     deadline_ms: float | None = None
     cache_salt: str | None = field(default=None, repr=False)
     continued_tokens: int = 0
+    images: tuple[PlacedImage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,10 @@ given in its second paragraph."""
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """The loaded model, as shown to people and returned by `/v1/models`."""
+    """The loaded model, as shown to people and returned by `/v1/models`.
+
+    `sees_images`: whether requests may have images.
+    """
 
     name: str
     architecture: str
@@ -60,6 +63,7 @@ class ModelInfo:
     dispatch: str
     threads: int
     generation_defaults: GenerationDefaults = field(default_factory=GenerationDefaults)
+    sees_images: bool = False
 
     @property
     def is_small(self) -> bool:

@@ -14,6 +14,7 @@ from math import isnan
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.api.image import PlacedImage
 from engine.api.request import Timings
 from engine.batch.breaker_rows import BreakerRows
 from engine.batch.grammar_rows import GrammarRows
@@ -66,6 +67,8 @@ class RowTable:
             by row.
         scoring_rows: row to sequence, for rows that compute prompt logprobs.
         cache_salts: row to the digest of its cache salt, for rows with one.
+        images: row to its images, for rows with images.
+        uncomputed_images: the same for rows that may have to compute one.
         breakers: sequence breakers of the rows with a DRY penalty.
         stop_string_rows: row to sequence and detokenizer, for rows with stop strings.
         grammars: matchers of the rows with a grammar.
@@ -118,6 +121,8 @@ class RowTable:
         self.breakers = BreakerRows(self.sampling)
         self.scoring_rows: dict[int, Sequence] = {}
         self.cache_salts: dict[int, bytes] = {}
+        self.images: dict[int, tuple[PlacedImage, ...]] = {}
+        self.uncomputed_images: dict[int, tuple[PlacedImage, ...]] = {}
         self.stop_string_rows: dict[int, tuple[Sequence, Detokenizer]] = {}
         self.grammars = GrammarRows(max_rows)
         self.logprob_rows = 0
@@ -311,6 +316,12 @@ class RowTable:
                 self.cache_salts[row] = sequence.cache_salt
             else:
                 del self.cache_salts[row]
+        if sequence.request.images:
+            if change > 0:
+                self.images[row] = self.uncomputed_images[row] = sequence.request.images
+            else:
+                del self.images[row]
+                self.uncomputed_images.pop(row, None)
         if sequence.detokenizer is not None:
             if change > 0:
                 self.stop_string_rows[row] = (sequence, sequence.detokenizer)

@@ -16,6 +16,7 @@ from engine.api.chat import ChatMessage
 from engine.api.embeddings import Embeddings
 from engine.api.event_ring import EventBatch
 from engine.api.fork_price import ForkPrice
+from engine.api.image import Image, PlacedImage
 from engine.api.request import Request, SamplingParams, TokenBatch
 from engine.api.request_status import RequestStatus
 from engine.api.residency import Residency
@@ -255,6 +256,19 @@ class EngineClient(Protocol):
 
         Raises:
             InvalidRequest: the template rejects the messages.
+        """
+        ...
+
+    def place_images(
+        self, prompt_ids: Sequence[int], images: Sequence[Image]
+    ) -> tuple[tuple[int, ...], tuple[PlacedImage, ...]]:
+        """A prompt with the tokens of its images in place of its placeholders, and their places.
+
+        Decodes images that were not seen lately, about 10 ns a pixel.
+
+        Raises:
+            InvalidRequest: the model sees no images, the placeholders are not as many as the images, an
+                image is damaged or too large, or the engine is a server, which takes images in its API only.
         """
         ...
 

@@ -20,6 +20,7 @@ from engine.api.embeddings import Embeddings
 from engine.api.errors import EngineUnavailable, InvalidRequest, ModelNotFound, PravahaError
 from engine.api.event_ring import EventBatch
 from engine.api.fork_price import ForkPrice
+from engine.api.image import Image, PlacedImage
 from engine.api.request import Request, SamplingParams, TokenBatch, new_request_id
 from engine.api.request_status import RequestStatus
 from engine.api.residency import Residency, new_pin_id
@@ -86,6 +87,7 @@ class HttpClient:
 
     def submit(self, request: Request) -> str:
         """See `EngineClient`; one round trip."""
+        self.place_images(request.prompt_ids, [placed.image for placed in request.images])
         self._connection.call(self._submit(request))
         return request.request_id
 
@@ -245,6 +247,17 @@ class HttpClient:
     ) -> str:
         """See `EngineClient`; no round trip."""
         return self._tokenizer.render_chat(messages, add_generation_prompt=add_generation_prompt)
+
+    def place_images(
+        self, prompt_ids: Sequence[int], images: Sequence[Image]
+    ) -> tuple[tuple[int, ...], tuple[PlacedImage, ...]]:
+        """See `EngineClient`; refused if there are images: how many tokens one takes, the server knows."""
+        if images:
+            raise InvalidRequest(
+                "Images cannot be sent to an attached server: load the model in this process.",
+                param="images",
+            )
+        return tuple(prompt_ids), ()
 
     def tokenizer_fingerprint(self) -> str:
         """See `EngineClient`; no round trip."""

@@ -11,6 +11,7 @@ from engine.api.embeddings import Embeddings
 from engine.api.errors import PravahaError
 from engine.api.event_ring import EventBatch
 from engine.api.fork_price import ForkPrice
+from engine.api.image import Image, PlacedImage
 from engine.api.request import Request, SamplingParams, TokenBatch
 from engine.api.request_status import RequestStatus
 from engine.api.residency import Residency, new_pin_id
@@ -159,6 +160,12 @@ class InProcessClient:
         return self._engine.tokenizer.render_chat(
             messages, add_generation_prompt=add_generation_prompt
         )
+
+    def place_images(
+        self, prompt_ids: Sequence[int], images: Sequence[Image]
+    ) -> tuple[tuple[int, ...], tuple[PlacedImage, ...]]:
+        """A prompt with the tokens of its images; see `EngineClient.place_images`."""
+        return self._engine.place_images(prompt_ids, images)
 
     def bos_id(self) -> int | None:
         """The token that plain completions begin with."""

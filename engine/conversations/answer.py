@@ -9,7 +9,7 @@ from engine.api.generation_defaults import SamplingChoice
 from engine.api.grammar import Grammar
 from engine.api.request import FinishReason, SamplingParams, Timings, TokenBatch, TopLogprob
 from engine.conversations.branch_sampling import stored
-from engine.conversations.passage_source import FoundPassages
+from engine.conversations.passage_source import CitationCheck, FoundPassages
 from engine.conversations.text_guard import NO_CHECK, AnswerCheck
 from engine.conversations.tree import Node, NodeDelta, NodeStatus, NodeView, view_of
 from engine.text.repetition import RepetitionDetector
@@ -70,6 +70,7 @@ class Answer:
         finding: the search for the passages of its message, until its result was taken; otherwise None.
         stopped_for_repetition: whether the request was cancelled because the answer repeats itself.
         stopped_by_check: whether the request was cancelled because the check ended the answer.
+        stopped_by_citations: whether it was cancelled because nothing more of the answer would be shown.
     """
 
     def __init__(
@@ -102,8 +103,14 @@ class Answer:
         self._max_tokens: int | None = None
         self.stopped_for_repetition = False
         self.stopped_by_check = False
+        self.stopped_by_citations = False
         self._check = NO_CHECK if check is None else check
-        self._shown = [] if beginning is None else [self._check.feed(beginning.text)]
+        self._citations: CitationCheck | None = None
+        self._streams_checked = (
+            True  # whether the text that the check of citations returns is shown at once
+        )
+        self._ending: tuple[NodeStatus, str | None] | None = None  # until the citations are checked
+        self._shown: list[str] | None = None  # until a text was fed to the checks
 
     def refer(self, *, prompt: Sequence[Node] | None, forked_from: str | None) -> None:
         """Set the prompt's nodes if they are not those before the answer, and a node to refer to."""
@@ -112,12 +119,24 @@ class Answer:
         if forked_from is not None:
             self._node = replace(self._node, forked_from=forked_from)
 
-    def answers_from(self, message: Node, grammar: Grammar | None) -> None:
-        """Take the message with its passages in place of the one without them, and the grammar."""
+    def answers_from(
+        self, message: Node, grammar: Grammar | None, citations: CitationCheck | None
+    ) -> None:
+        """Take the message with its passages in place of the one without them.
+
+        Args:
+            message: with its passages.
+            grammar: the language of the answer.
+            citations: checks the answer while it arrives; None if there is nothing to cite.
+        """
         self.asked = _with(self.asked, message)
         self.prompt = _with(self.prompt, message)
         self.grammar = grammar
+        self._citations = citations
         self._node = replace(self._node, n_passages=message.n_passages)
+        if citations is not None and self._shown is not None and self.beginning is not None:
+            citations.feed(self.beginning.text)
+            self._streams_checked = False  # its beginning has been shown
 
     @property
     def repeats(self) -> bool:
@@ -128,6 +147,16 @@ class Answer:
     def blocked(self) -> bool:
         """Whether the check ended the answer."""
         return self._check.blocked
+
+    @property
+    def leaves_passages(self) -> bool:
+        """Whether the check of citations shows nothing more of it."""
+        return self._citations is not None and self._citations.ended
+
+    @property
+    def awaits_citations(self) -> bool:
+        """Whether everything was generated, and citations are still being checked."""
+        return self._ending is not None
 
     @property
     def node_id(self) -> str:
@@ -171,6 +200,7 @@ class Answer:
 
     def add(self, batch: TokenBatch) -> NodeDelta:
         """Add a batch; returns the change."""
+        self._begin_showing()
         self._text.append(batch.text)
         self._ids += batch.token_ids
         self._logprobs += batch.logprobs
@@ -182,32 +212,90 @@ class Answer:
             status, finish = _STATUS[batch.finish_reason], batch.finish_reason.value
         if self.stopped_for_repetition and status is NodeStatus.STOPPED:
             finish = REPETITION
+        if self.stopped_by_citations and status is NodeStatus.STOPPED:
+            status, finish = NodeStatus.DONE, FinishReason.STOP.value
         if batch.finish_reason is FinishReason.LENGTH and self._has_room():
             finish = CONTEXT_FULL
-        shown = self._show(batch.text, finished=status is not NodeStatus.STREAMING)
-        if self._check.blocked and status in (NodeStatus.DONE, NodeStatus.STOPPED):
-            status, finish = NodeStatus.STOPPED, CONTENT_FILTER
         if status is NodeStatus.STREAMING:
             self._detector.feed(batch.token_ids)
         self._node = replace(
             self._node,
-            status=status,
-            finish=finish,
             error=batch.error,
             seed=batch.seed,
             n_cached=batch.cached_tokens,
             ttft_us=_microseconds(batch.timings.ttft),
             decode_us=_microseconds(_decode_seconds(batch.timings)),
         )
-        return NodeDelta(self.node_id, shown, status, self._node.finish, batch.error)
+        visible = batch.text
+        if self._citations is not None:
+            self._citations.feed(batch.text)
+            if self._streams_checked:
+                visible = self._citations.take()
+        if status is NodeStatus.STREAMING:
+            return self._delta(self._show(visible))
+        is_empty = not "".join(self._text).strip()
+        if self._citations is None or status is NodeStatus.ERROR or is_empty:
+            return self._end(status, finish, visible)
+        self._citations.finish()
+        self._ending = status, finish
+        return self._delta(self._show(visible))
 
-    def _show(self, text: str, *, finished: bool) -> str:
+    def take_checked(self) -> NodeDelta | None:
+        """The change that the check of citations has brought since the last call; None without one.
+
+        The last one finishes an answer that awaited it.
+        """
+        if self._citations is None:
+            return None
+        done = self._ending is not None and self._citations.done
+        text = self._citations.take() if self._streams_checked else ""
+        if self._ending is None or not done:
+            return self._delta(self._show(text)) if text else None
+        checked = self._citations.result
+        if checked is not None:
+            self._node = replace(self._node, citations=checked.citations, checked_text=checked.text)
+        self._unsaved = True
+        status, finish = self._ending
+        self._ending = None
+        return self._end(status, finish, text)
+
+    def wait_for_citations(self, seconds: float) -> None:
+        """Finish an answer that awaits the check of its citations, if that takes no longer."""
+        if self._citations is not None:
+            self._citations.wait(seconds)
+            self.take_checked()
+
+    def _end(self, status: NodeStatus, finish: str | None, text: str) -> NodeDelta:
+        """Finish with the last text that is shown."""
+        shown = self._show(text, finished=True)
+        if self._check.blocked and status in (NodeStatus.DONE, NodeStatus.STOPPED):
+            status, finish = NodeStatus.STOPPED, CONTENT_FILTER
+        self._node = replace(self._node, status=status, finish=finish)
+        return self._delta(shown)
+
+    def _delta(self, text: str) -> NodeDelta:
+        node = self._node
+        return NodeDelta(node.id, text, node.status, node.finish, node.error)
+
+    def _show(self, text: str, *, finished: bool = False) -> str:
         """The text that can be shown after this one."""
         shown = self._check.feed(text)
         if finished:
             shown += self._check.finish()
-        self._shown.append(shown)
+        self._begin_showing().append(shown)
         return shown
+
+    def _begin_showing(self) -> list[str]:
+        """What was shown so far; the first call shows the beginning."""
+        if self._shown is None:
+            self._shown = []
+            if self.beginning is not None:
+                begun = self.beginning.text
+                if self._citations is not None:
+                    self._citations.feed(begun)
+                    begun = self._citations.take()
+                self._shown.append(self._check.feed(begun))
+        return self._shown
 
     def _has_room(self) -> bool:
         """Whether the limit of the answer's tokens allows more."""
@@ -218,8 +306,9 @@ class Answer:
     ) -> NodeDelta:
         """Finish without a final batch: the request was never submitted, or the session closes."""
         self._unsaved = True
-        self._node = replace(self._node, status=status, finish=reason.value, error=error)
-        return NodeDelta(self.node_id, self._show("", finished=True), status, reason.value, error)
+        self._ending = None
+        self._node = replace(self._node, error=error)
+        return self._end(status, reason.value, "")
 
     def needs_save(self, now: float) -> bool:
         """Whether there are unsaved changes, and `FLUSH_S` passed or the answer finished."""
@@ -234,7 +323,7 @@ class Answer:
 
     def view(self) -> NodeView:
         """The node with the text that is shown so far."""
-        return replace(view_of(self.node()), text="".join(self._shown))
+        return replace(view_of(self.node()), text="".join(self._begin_showing()))
 
     def node(self) -> Node:
         """The node with the output so far."""

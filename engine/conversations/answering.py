@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from engine.api.errors import EngineUnavailable, PravahaError
 from engine.api.generation_defaults import SamplingChoice
+from engine.api.image import Image
 from engine.api.request import FinishReason, Request
 from engine.api.snapshot import EngineState
 from engine.clients.engine_client import EngineClient
@@ -33,6 +34,9 @@ from engine.conversations.titles import UNTITLED, default_title
 from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus, view_of
 
 _log = logging.getLogger(__name__)
+
+_CLOSE_S = 2.0
+"""Most seconds that `close` waits for the check of an answer's citations, which takes milliseconds."""
 
 
 def with_next_seed(sampling: SamplingChoice, steps: int, seed: int | None = None) -> SamplingChoice:
@@ -84,7 +88,7 @@ class Answering:
         self._clock = clock
         self._wall = wall
         self._new_id = new_id
-        self._submitter = Submitter(client)
+        self._submitter = Submitter(client, self._grounding.contexts)
         self.builder = self._submitter.builder
         self._background = BackgroundSubmitter(client, self._submitter) if background else None
         self._active: dict[str, tuple[Conversation, Answer]] = {}  # by node id
@@ -102,6 +106,7 @@ class Answering:
         text: str,
         sampling: SamplingChoice,
         *,
+        images: Sequence[Image] = (),
         keep_failed: bool = False,
     ) -> None:
         """Add a user message, preceded by the system prompt if it changed, and begin its answer.
@@ -111,6 +116,7 @@ class Answering:
             path: the nodes before the message, root first.
             text: the message.
             sampling: sampling parameters of the answer.
+            images: images of the message.
             keep_failed: record an error as a failed answer instead of raising it.
 
         Raises:
@@ -123,7 +129,7 @@ class Answering:
             system = conversation.system_prompt or ""
             parent = self.new_node(conversation, parent, NodeKind.SYSTEM, system)
             added.append(parent)
-        added.append(self.new_node(conversation, parent, NodeKind.USER, text))
+        added.append(self.new_node(conversation, parent, NodeKind.USER, text, images=tuple(images)))
         self.begin(conversation, path, added, sampling, "send", keep_failed=keep_failed)
 
     def begin(
@@ -278,6 +284,8 @@ class Answering:
         kind: NodeKind,
         text: str,
         status: NodeStatus = NodeStatus.DONE,
+        *,
+        images: tuple[Image, ...] = (),
     ) -> Node:
         """A node that is not saved yet."""
         return Node(
@@ -288,12 +296,14 @@ class Answering:
             text=text,
             status=status,
             created_at=self._wall(),
+            n_images=len(images) or None,
+            images=images,
         )
 
     def stop(self, conversation: Conversation, node_id: str | None) -> None:
         """Stop a running answer at the next step boundary; its text is kept."""
         answer = conversation.answers.get(node_id or "")
-        if answer is None or answer.finished:
+        if answer is None or answer.finished or answer.awaits_citations:
             return
         if answer.request_id is not None:
             self._client.cancel(answer.request_id)
@@ -333,10 +343,9 @@ class Answering:
 
     def pump(self) -> list[NodeDelta]:
         """Drain the engine's output; returns the changes. Costs microseconds if there are none."""
-        if not (self._active or self._submitter.abandoned or self._submitting or self.checking):
+        if not (self._active or self._submitter.abandoned or self._submitting):
             return []
         deltas, self._pending_deltas = self._pending_deltas, []
-        deltas += self._grounding.collect()
         self._collect_submissions(deltas)
         now = self._clock()
         for conversation, answer in list(self._active.values()):
@@ -345,17 +354,11 @@ class Answering:
             self._save(answer, now)
             if answer.finished:
                 self._remove(conversation, answer)
-                self._grounding.begin_check(conversation, answer)
                 self._begin_queued(conversation, answer, deltas)
                 if not conversation.answers:
                     self._store.release(conversation.id)
         self._submitter.drain_abandoned()
         return deltas
-
-    @property
-    def checking(self) -> bool:
-        """Whether citations of an answer are being checked."""
-        return self._grounding.checking
 
     @property
     def _submitting(self) -> bool:
@@ -370,12 +373,13 @@ class Answering:
             self.stop(conversation, answer.node_id)
             if not answer.finished and answer.request_id is not None:
                 self._drain(answer, answer.request_id, [])
+            if answer.awaits_citations:
+                answer.wait_for_citations(_CLOSE_S)
             if not answer.finished:
                 answer.finish(NodeStatus.STOPPED, FinishReason.ABORT)
             self._save(answer, self._clock())
             self._remove(conversation, answer)
             self._store.release(conversation.id)
-        self._grounding.close()
 
     def _new_answer(
         self,
@@ -495,6 +499,9 @@ class Answering:
             deltas.append(answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
 
     def _drain(self, answer: Answer, request_id: str, deltas: list[NodeDelta]) -> None:
+        self._take_checked(answer, deltas)
+        if answer.finished or answer.awaits_citations:
+            return
         try:
             batch = self._client.drain(request_id)
         except PravahaError as error:
@@ -503,12 +510,22 @@ class Answering:
         if batch is None:
             return
         deltas.append(answer.add(batch))
+        self._take_checked(answer, deltas)
+        if answer.leaves_passages and not (
+            answer.finished or answer.awaits_citations or answer.stopped_by_citations
+        ):
+            answer.stopped_by_citations = True
+            self._client.cancel(request_id)
         if answer.blocked and not (answer.finished or answer.stopped_by_check):
             answer.stopped_by_check = True
             self._client.cancel(request_id)
         if self._stop_repetition and answer.repeats and not answer.stopped_for_repetition:
             answer.stopped_for_repetition = True
             self._client.cancel(request_id)
+
+    def _take_checked(self, answer: Answer, deltas: list[NodeDelta]) -> None:
+        if (checked := answer.take_checked()) is not None:
+            deltas.append(checked)
 
     def _save(self, answer: Answer, now: float) -> None:
         if answer.needs_save(now):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from engine.api.errors import InvalidRequest
 from engine.api.fork_price import ForkPrice
 from engine.api.generation_defaults import SamplingChoice
+from engine.api.image import Image
 from engine.api.request import TopLogprob
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import Answer, Beginning
@@ -24,6 +25,7 @@ from engine.conversations.conversation import Conversation
 from engine.conversations.next_tokens import NextTokens
 from engine.conversations.oplog import Assignment
 from engine.conversations.perplexity import perplexity
+from engine.conversations.prompt_builder import Prompt
 from engine.conversations.store import Store
 from engine.conversations.submission import warm_request
 from engine.conversations.token_sources import TokenSource, token_sources
@@ -191,6 +193,8 @@ class Branches:
     def edit(self, node_id: str, text: str) -> str:
         """Add a changed message as a sibling and open it; the id. A user message is answered anew.
 
+        It keeps its images.
+
         Raises:
             InvalidRequest: the text is empty or the same, or the answer is running.
             PravahaError: as `regenerate`.
@@ -203,7 +207,8 @@ class Branches:
         with self._writing(conversation):
             path = self._path_to(conversation, node_id)[:-1]
             parent = path[-1] if path else None
-            changed = self._answering.new_node(conversation, parent, node.kind, text)
+            images = self._full(conversation, node_id).images
+            changed = self._answering.new_node(conversation, parent, node.kind, text, images=images)
             if node.kind is NodeKind.USER:
                 self._answering.begin(conversation, path, [changed], self._sampling(), "edit")
             else:
@@ -432,7 +437,7 @@ class Branches:
             self._answering.add_nodes(conversation, nodes, [note], "shorten context", end=note)
         return note.id
 
-    def fits(self, text: str, *, keep: int) -> bool:
+    def fits(self, text: str, *, keep: int, images: Sequence[Image] = ()) -> bool:
         """Whether a message fits into the context after the last `keep` ones of the user and their answers.
 
         Cost: one tokenization of the message.
@@ -445,7 +450,9 @@ class Branches:
         first = users[-keep] if keep else len(nodes)
         system = [node for node in nodes[:first] if node.kind is NodeKind.SYSTEM]
         text = self._admit(text)
-        message = self._answering.new_node(self._current(), None, NodeKind.USER, text)
+        message = self._answering.new_node(
+            self._current(), None, NodeKind.USER, text, images=tuple(images)
+        )
         prompt = self._answering.builder.build([*system, *nodes[first:], message])
         model = self._client.snapshot().model
         return model is not None and len(prompt.token_ids) < model.context_length
@@ -499,7 +506,7 @@ class Branches:
         return perplexity(node.logprobs)
 
     def prompt_ids(self, node_id: str, *, at: int | None = None) -> tuple[int, ...]:
-        """The token ids that a continuation of a node starts from.
+        """The token ids that a continuation of a node starts from, those of images included.
 
         Args:
             node_id: a node; after a user message the ids of its answer's prompt.
@@ -508,12 +515,17 @@ class Branches:
         Raises:
             PravahaError: the chat template rejects the messages, or the model is not loaded.
         """
+        return self._prompt(node_id, at).token_ids
+
+    def _prompt(self, node_id: str, at: int | None = None) -> Prompt:
+        """The prompt of `prompt_ids`, with its images."""
         path = self._path_to(self._current(), node_id)
         last = path[-1]
         if last.kind is not NodeKind.ASSISTANT:
-            return self._answering.builder.build(path).token_ids
+            return self._answering.builder.build(path)
         begun = (last.token_ids or ())[:at]
-        return self._answering.builder.build(path[:-1]).token_ids + begun
+        prompt = self._answering.builder.build(path[:-1])
+        return replace(prompt, token_ids=prompt.token_ids + begun)
 
     def price(self, node_id: str, *, at: int | None = None) -> "Future[ForkPrice]":
         """The predicted cost of continuing a node, with the cache as it is now; arguments as `prompt_ids`.
@@ -531,7 +543,7 @@ class Branches:
         Raises:
             PravahaError: as `prompt_ids`.
         """
-        request = NextTokens.request(self.prompt_ids(node_id, at=at), continued=at)
+        request = NextTokens.request(self._prompt(node_id, at), continued=at)
         return NextTokens(self._client, self._answering.submit_aside(request))
 
     def warm(self, node_id: str) -> tuple[str, "Future[str]"]:
@@ -545,7 +557,7 @@ class Branches:
         Raises:
             PravahaError: as `prompt_ids`.
         """
-        request = warm_request(self.prompt_ids(node_id))
+        request = warm_request(self._prompt(node_id))
         submitted = self._answering.submit_aside(request)
         self._answering.discard_output(submitted)
         return request.request_id, submitted

@@ -3,14 +3,16 @@
 The template is rendered twice, once with the messages and once with placeholders as contents. The second
 rendering gives the scaffolding between the contents. The first must equal that scaffolding with each
 content, unchanged or stripped (`| trim`), in place of its placeholder. Otherwise the template rewrites
-contents (Qwen3 removes earlier reasoning) and there is no layout.
+contents (Qwen3 removes earlier reasoning) and there is no layout. What the template writes for an image is
+scaffolding.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from engine.api.chat import ChatMessage
+from engine.api.chat import ChatMessage, replace_content, text_of
 
 Render = Callable[[Sequence[ChatMessage]], str]
 
@@ -50,7 +52,10 @@ def chat_layout(messages: Sequence[ChatMessage], render: Render) -> list[Piece] 
     rendering = render(messages)
     marked = render(
         [
-            {**message, "content": f"{_OPEN}{index}{_CLOSE}"}
+            {
+                **message,
+                "content": replace_content(message["content"], partial(_mark, index)),
+            }
             for index, message in enumerate(messages)
         ]
     )
@@ -58,7 +63,11 @@ def chat_layout(messages: Sequence[ChatMessage], render: Render) -> list[Piece] 
     scaffolds, indices = parts[::2], [int(index) for index in parts[1::2]]
     if indices != list(range(len(messages))):
         return None
-    return _align(rendering, scaffolds, [message["content"] for message in messages])
+    return _align(rendering, scaffolds, [text_of(message["content"]) for message in messages])
+
+
+def _mark(index: int, _: str) -> str:
+    return f"{_OPEN}{index}{_CLOSE}"
 
 
 def _align(rendering: str, scaffolds: list[str], contents: list[str]) -> list[Piece] | None:

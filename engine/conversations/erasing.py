@@ -7,14 +7,24 @@ Cost: one pass over the database for the indexes, then O(deleted nodes).
 import sqlite3
 from collections.abc import Sequence
 
-_INDEXES = {"node": "parent_id", "checkout": "child_id", "head": "node_id"}
+from engine.conversations.stored_images import remove_unused
+
+_INDEXES = {
+    "node": "parent_id",
+    "checkout": "child_id",
+    "head": "node_id",
+    "node_image": "node_id",
+}
 """Columns that refer to nodes. Each deletion of a node looks for references to it; without an index that
 would read the whole table once per node. Nothing else needs these indexes, so they are not kept."""
-_PARTS = ("oplog", "checkout", "head", "draft", "source")
+_PARTS = ("oplog", "checkout", "head", "draft", "source", "node_image")
 
 
 def erase(connection: sqlite3.Connection, tree_ids: Sequence[str]) -> int:
-    """Delete the archived ones of these trees, with all that belongs to them; returns how many."""
+    """Delete the archived ones of these trees, with all that belongs to them; returns how many.
+
+    What is deleted is overwritten with zeros in the pages that it leaves.
+    """
     archived = [
         tree_id
         for tree_id in tree_ids
@@ -24,6 +34,7 @@ def erase(connection: sqlite3.Connection, tree_ids: Sequence[str]) -> int:
     ]
     if not archived:
         return 0
+    connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA defer_foreign_keys = ON")  # until the end of the transaction
     for table, column in _INDEXES.items():
         connection.execute(f"CREATE INDEX erase_{table} ON {table} ({column})")
@@ -34,4 +45,5 @@ def erase(connection: sqlite3.Connection, tree_ids: Sequence[str]) -> int:
         connection.execute("DELETE FROM tree WHERE id = ?", (tree_id,))
     for table in _INDEXES:
         connection.execute(f"DROP INDEX erase_{table}")
+    remove_unused(connection)
     return len(archived)

@@ -3,10 +3,12 @@
 `importing.py` reads JSON, JSON Lines and messages back.
 """
 
+import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from engine.api.image import Image
 from engine.conversations.node_words import ROLES
 from engine.conversations.store import Store, TreeContents
 from engine.conversations.tree import Node, NodeKind, NodeView
@@ -17,7 +19,7 @@ _OPENAI = (NodeKind.SYSTEM, NodeKind.USER, NodeKind.ASSISTANT, NodeKind.TOOL)
 
 
 def export_json(contents: TreeContents) -> str:
-    """The whole tree as one JSON object: title, nodes with tokens and logprobs, and pointers."""
+    """The whole tree as one JSON object: title, nodes with tokens, logprobs and images, and pointers."""
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -29,27 +31,46 @@ def export_json(contents: TreeContents) -> str:
 
 
 def export_markdown(title: str, path: Sequence[NodeView]) -> str:
-    """The messages of a path as Markdown, each under a heading with its author."""
+    """The messages of a path as Markdown, each under a heading with its author; images are counted."""
     parts = [f"# {title}"]
     for node in path:
         author = ROLES[node.kind] + (f" ({node.model})" if node.model else "")
-        parts += [f"## {author}", node.text.strip()]
+        count = node.n_images or 0
+        shown = [f"*{count} {'image' if count == 1 else 'images'}*"] if count else []
+        parts += [f"## {author}", *shown, node.text.strip()]
     return "\n\n".join(parts) + "\n"
 
 
-def export_messages(path: Sequence[NodeView]) -> str:
-    """The messages of a path as a list of OpenAI's chat format. Notes and summaries are left out."""
+def export_messages(path: Sequence[NodeView], images_of: Callable[[str], Sequence[Image]]) -> str:
+    """The messages of a path as a list of OpenAI's chat format. Notes and summaries are left out.
+
+    Args:
+        path: the messages.
+        images_of: the images of a message with this id.
+    """
     messages = [
-        {"role": node.kind.value, "content": node.text} for node in path if node.kind in _OPENAI
+        {
+            "role": node.kind.value,
+            "content": _content(node.text, images_of(node.id)) if node.n_images else node.text,
+        }
+        for node in path
+        if node.kind in _OPENAI
     ]
     return json.dumps(messages, ensure_ascii=False, indent=1) + "\n"
+
+
+def _content(text: str, images: Sequence[Image]) -> list[dict[str, Any]]:
+    """The parts of a message with images, which are data URLs."""
+    urls = [f"data:{one.media_type};base64,{_base64(one)}" for one in images]
+    parts: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    return [*parts, {"type": "text", "text": text}]
 
 
 def export_jsonl(store: Store, tree_id: str) -> Iterator[str]:
     """The tree's nodes, one JSON object per item, without newlines.
 
     `id` and `parentId` define the tree; absent values are omitted. Token ids, logprobs and timings are
-    included. Reads committed data.
+    included, and images in base64. Reads committed data.
     """
     for node in store.nodes(tree_id):
         yield json.dumps(_object(node), ensure_ascii=False, separators=(",", ":"))
@@ -91,8 +112,13 @@ def _object(node: Node) -> dict[str, Any]:
         "passageCount": node.n_passages,
         "checkedText": node.checked_text,
         "citations": None if node.citations is None else json.loads(node.citations),
+        "images": [{"data": _base64(one)} for one in node.images] or None,
     }
     return fields | {name: value for name, value in optional.items() if value is not None}
+
+
+def _base64(image: Image) -> str:
+    return base64.b64encode(image.data).decode()
 
 
 def _indices(flags: Sequence[bool]) -> list[int]:

@@ -1,43 +1,33 @@
-"""`Grounding`: the passages of answers, which are sought before an answer is submitted and checked after it.
+"""`Grounding`: the passages that answers are taken from, and the check of what they cite.
 
 ```
-begin ──search──▶ waiting ──passages stored with the message──▶ submitted ──▶ finished ──check──▶ citations
+begin ──search──▶ waiting ──passages stored with the message──▶ submitted ──▶ checked while it streams
 ```
 
 Passages that are stored with a message are used again, not sought again: for another answer to it, and in
-the prompts of what follows. Used by the session's thread; nothing here waits, except `close`.
+the prompts of what follows. A passage that two messages of a prompt have is in it once: `contexts` leaves out
+the later one whenever a prompt is built, so that a prompt without the first message has the whole text.
+Used by the session's thread; nothing here waits.
 """
 
 import logging
 from collections.abc import Sequence
 from concurrent.futures import Future
-from concurrent.futures import wait as wait_for
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from engine.api.errors import InvalidRequest, PravahaError
 from engine.api.snapshot import ModelInfo
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import Answer
 from engine.conversations.conversation import Conversation
-from engine.conversations.passage_source import CheckedAnswer, FoundPassages, PassageSource
+from engine.conversations.passage_source import CitationCheck, FoundPassages, PassageSource
 from engine.conversations.store import Store
-from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus
+from engine.conversations.tree import Node, NodeDelta, NodeKind
 
 _log = logging.getLogger(__name__)
 
 _ROOM_SHARE = 2
 """Passages get at most this part of the free context: the rest is for the answer and what follows."""
-_CLOSE_S = 2.0
-"""Most seconds that `close` waits for checks; each takes milliseconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Check:
-    """A finished answer whose citations are being checked."""
-
-    conversation: Conversation
-    node: Node
-    future: "Future[CheckedAnswer]"
 
 
 class Grounding:
@@ -53,7 +43,6 @@ class Grounding:
         self._source = source
         self._store = store
         self._client = client
-        self._checks: list[_Check] = []
 
     def must_search(self, conversation: Conversation, answers: Sequence[Answer]) -> bool:
         """Whether passages have to be found first. Passages of the message that are stored are used."""
@@ -65,20 +54,19 @@ class Grounding:
             return bool(_sources(conversation, answers[0].asked))
         grammar = self._source.grammar(found)
         for answer in answers:
-            answer.answers_from(message, grammar)
+            answer.answers_from(message, grammar, self._check_of(answer, found))
         return False
 
     def search(self, conversation: Conversation, answers: Sequence[Answer]) -> None:
         """Begin to find the passages for answers to one message."""
         if self._source is None:
             return
-        *before, message = answers[0].asked
+        message = answers[0].asked[-1]
         model = self._client.snapshot().model
-        earlier = [node.text for node in before if node.kind is NodeKind.USER]
         finding = self._source.find(
             _sources(conversation, answers[0].asked),
             message.text,
-            earlier=earlier,
+            earlier=_earlier(answers[0]),
             model=model,
             room=None if model is None else _room(conversation, model),
         )
@@ -100,53 +88,38 @@ class Grounding:
         found = _result(finding)
         message = _with_passages(answer.asked[-1], found)
         grammar = None if self._source is None else self._source.grammar(found)
-        answer.answers_from(message, grammar)
+        answer.answers_from(message, grammar, self._check_of(answer, found))
         answer.faithful = True
         for other in conversation.answers.values():
             if other.finding is finding:
                 other.finding = None
-                other.answers_from(message, grammar)
+                other.answers_from(message, grammar, self._check_of(other, found))
         self._store.set_passages(message)
         _update(conversation, message)
         deltas.append(NodeDelta(message.id, "", message.status, message.finish, message.error))
         return True
 
-    def begin_check(self, conversation: Conversation, answer: Answer) -> None:
-        """Begin to check the citations of a finished answer."""
-        node, message = answer.node(), answer.asked[-1] if answer.asked else None
-        found = None if message is None else found_of(message)
-        if self._source is None or found is None or not found.count or not node.text.strip():
-            return
-        if node.status in (NodeStatus.DONE, NodeStatus.STOPPED):
-            self._checks.append(_Check(conversation, node, self._source.check(node.text, found)))
+    def contexts(self, nodes: Sequence[Node]) -> list[Node]:
+        """The nodes of a prompt in which each passage is given once."""
+        given = [(node, found_of(node)) for node in nodes]
+        found = [one for _, one in given if one is not None]
+        if self._source is None or len(found) < 2:
+            return list(nodes)
+        contexts = iter(self._source.contexts(found))
+        return [
+            node if one is None else replace(node, context=next(contexts)) for node, one in given
+        ]
 
-    @property
-    def checking(self) -> bool:
-        """Whether a check has not been collected."""
-        return bool(self._checks)
-
-    def collect(self) -> list[NodeDelta]:
-        """Save the results of checks; the changes."""
-        done = [one for one in self._checks if one.future.done()]
-        self._checks = [one for one in self._checks if one not in done]
-        deltas: list[NodeDelta] = []
-        for one in done:
-            try:
-                checked = one.future.result()
-            except Exception:
-                _log.exception("the citations of an answer could not be checked")
-                continue
-            node = replace(one.node, citations=checked.citations, checked_text=checked.text)
-            self._store.set_passages(node)
-            _update(one.conversation, node)
-            deltas.append(NodeDelta(node.id, "", node.status, node.finish, node.error))
-        return deltas
-
-    def close(self) -> None:
-        """Save the checks that finish soon."""
-        wait_for([one.future for one in self._checks], timeout=_CLOSE_S)
-        self.collect()
-        self._checks = []
+    def _check_of(self, answer: Answer, found: FoundPassages) -> CitationCheck | None:
+        """The check of an answer to a message with these passages."""
+        if self._source is None or not found.count:
+            return None
+        return self._source.begin_check(
+            found,
+            answer.asked[-1].text,
+            earlier=_earlier(answer),
+            model=self._client.snapshot().model,
+        )
 
 
 def found_of(message: Node) -> FoundPassages | None:
@@ -154,6 +127,11 @@ def found_of(message: Node) -> FoundPassages | None:
     if message.passages is None or message.n_passages is None:
         return None
     return FoundPassages(message.context or "", message.passages, message.n_passages)
+
+
+def _earlier(answer: Answer) -> list[str]:
+    """The messages of the user before the one that is answered."""
+    return [node.text for node in answer.asked[:-1] if node.kind is NodeKind.USER]
 
 
 def _room(conversation: Conversation, model: ModelInfo) -> int:
@@ -187,25 +165,16 @@ def _with_passages(message: Node, found: FoundPassages) -> Node:
 
 
 def _update(conversation: Conversation, node: Node) -> None:
-    """Take the passages or citations of a node into the conversation; its flags may have changed."""
+    """Take the passages of a message into the conversation; its flags may have changed."""
     tree = conversation.tree
     if node.id in tree:
-        tree.add(
-            replace(
-                tree[node.id],
-                n_passages=node.n_passages,
-                citations=node.citations,
-                checked_text=node.checked_text,
-            )
-        )
+        tree.add(replace(tree[node.id], n_passages=node.n_passages))
     conversation.nodes = [
         replace(
             old,
             context=node.context,
             passages=node.passages,
             n_passages=node.n_passages,
-            citations=node.citations,
-            checked_text=node.checked_text,
         )
         if old.id == node.id
         else old

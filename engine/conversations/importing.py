@@ -4,22 +4,27 @@ Every mistake in the text is an `InvalidRequest` with one sentence; nothing is s
 ids, so that the same file can be read twice.
 """
 
+import base64
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
 from engine.api.errors import InvalidRequest
+from engine.api.image import MAX_IMAGES, Image
 from engine.api.request import TopLogprob
 from engine.conversations.oplog import Assignment
 from engine.conversations.store import TreeContents
 from engine.conversations.titles import default_title, title_of
 from engine.conversations.tree import Node, NodeKind, NodeStatus
+from engine.vision.opening import open_image
 
-MAX_CHARACTERS = 64 * 1024 * 1024
+MAX_CHARACTERS = 256 * 1024 * 1024
 """Longest text that is read."""
 MAX_NODES = 100_000
+_DATA_URL = re.compile(r"data:image/[a-z]+;base64,(?P<data>[A-Za-z0-9+/=]*)")
 _MAX_INT = 2**63 - 1
 _MAX_SEED = 2**64 - 1
 _MAX_TOKEN = 2**32 - 1
@@ -87,6 +92,9 @@ def _messages(
         kind = _ROLES.get(str(message.get("role")))
         if kind is None:
             _refuse(f"message {number} has no role that is known")
+        images = _message_images(message.get("content"), number)
+        if images and kind is not NodeKind.USER:
+            _refuse(f"message {number} is not the user's and has images")
         nodes.append(
             Node(
                 id=new_id(),
@@ -96,6 +104,8 @@ def _messages(
                 text=_content(message.get("content"), number),
                 status=NodeStatus.DONE,
                 created_at=now,
+                n_images=len(images) or None,
+                images=images,
             )
         )
     return _contents(tree_id, None, nodes, [])
@@ -107,10 +117,32 @@ def _content(content: Any, number: int) -> str:
     if isinstance(content, str):
         return _clean(content)
     if isinstance(content, list):
+        content = [part for part in content if not _is_image(part)]
         texts = [part.get("text") for part in content if isinstance(part, Mapping)]
         if len(texts) == len(content) and all(isinstance(text, str) for text in texts):
             return _clean("".join(map(str, texts)))
     raise _error(f"the content of message {number} is not text")
+
+
+def _is_image(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type") == "image_url"
+
+
+def _message_images(content: Any, number: int) -> tuple[Image, ...]:
+    """The images of a message's parts, which must be data URLs: nothing is fetched."""
+    if not isinstance(content, list):
+        return ()
+    parts = [part.get("image_url") for part in content if _is_image(part)]
+    if len(parts) > MAX_IMAGES:
+        _refuse(f"message {number} has more than {MAX_IMAGES} images")
+    images = []
+    for part in parts:
+        url = part.get("url") if isinstance(part, Mapping) else part
+        found = _DATA_URL.fullmatch(url) if isinstance(url, str) else None
+        if found is None:
+            _refuse(f"an image of message {number} is not a data: URL in base64")
+        images.append(_image({"data": found["data"]}, number))
+    return tuple(images)
 
 
 def _tree(
@@ -157,6 +189,9 @@ def _node(fields: "_Fields", tree_id: str, node_id: str, parent_id: str | None, 
         status = NodeStatus.STOPPED
     created_at = fields.number_of("createdAt")
     sampling = fields.value("sampling", dict)
+    images = fields.images()
+    if images and kind != NodeKind.USER:
+        _refuse(f"message {fields.number} is not the user's and has images")
     return Node(
         id=node_id,
         tree_id=tree_id,
@@ -190,6 +225,8 @@ def _node(fields: "_Fields", tree_id: str, node_id: str, parent_id: str | None, 
         n_passages=fields.integer("passageCount"),
         citations=fields.json("citations", list),
         checked_text=fields.string("checkedText"),
+        n_images=len(images) or None,
+        images=images,
     )
 
 
@@ -298,6 +335,12 @@ class _Fields:
         found = set(indices)
         return tuple(at in found for at in range(count))
 
+    def images(self) -> tuple[Image, ...]:
+        found = self.value("images", list) or ()
+        if len(found) > MAX_IMAGES:
+            _refuse(f"message {self.number} has more than {MAX_IMAGES} images")
+        return tuple(_image(one, self.number) for one in found)
+
     def alternatives(self) -> tuple[tuple[TopLogprob, ...], ...]:
         positions = self.value("topk", list) or ()
         return tuple(tuple(map(self._alternative, self._position(one))) for one in positions)
@@ -320,6 +363,13 @@ class _Fields:
         if not (one <= 1 or math.isnan(one)):
             _refuse(f"a logprob of message {self.number} is out of range")
         return float(one) if one > -1e9 or math.isnan(one) else -1e9
+
+
+def _image(one: Any, number: int) -> Image:
+    try:
+        return open_image(base64.b64decode(one["data"], validate=True))
+    except (InvalidRequest, TypeError, KeyError, ValueError):
+        _refuse(f"an image of message {number} is damaged or of a kind that is not read")
 
 
 def _clean(text: str) -> str:

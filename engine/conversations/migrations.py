@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.conversations.errors import StoreError
 
-_SCRIPTS = ("schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql")
+_SCRIPTS = ("schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql", "schema_5.sql")
 
 
 def _migrations() -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from concurrent.futures import Future
 from engine.api.errors import EngineUnavailable
 from engine.api.request import FinishReason, Request, SamplingParams, TopLogprob
 from engine.clients.engine_client import EngineClient
+from engine.conversations.prompt_builder import Prompt
 
 COUNT = 10
 """Number of alternatives."""
@@ -24,10 +25,10 @@ class NextTokens:
         self._found: tuple[TopLogprob, ...] = ()
 
     @staticmethod
-    def request(prompt_ids: tuple[int, ...], *, continued: int) -> Request:
-        """The request to submit: its prompt, of which `continued` tokens are the beginning of an answer."""
+    def request(prompt: Prompt, *, continued: int) -> Request:
+        """The request to submit: a prompt, of which `continued` tokens are the beginning of an answer."""
         sampling = SamplingParams(temperature=0.0, max_tokens=1, logprobs=COUNT)
-        return Request(prompt_ids, sampling, continued_tokens=continued)
+        return Request(prompt.token_ids, sampling, continued_tokens=continued, images=prompt.images)
 
     def poll(self) -> tuple[TopLogprob, ...] | None:
         """The alternatives, most likely first, or None; not to be called after a result. Never waits.

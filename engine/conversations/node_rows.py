@@ -51,8 +51,9 @@ NODE_COLUMNS = (
     "n_passages",
     "citations",
     "checked_text",
+    "n_images",
 )
-"""Columns in the order of `Node`'s fields."""
+"""Columns in the order of `Node`'s fields; `images` are in a table of their own."""
 
 
 def row_from_node(node: Node, writer: str | None) -> tuple[Any, ...]:

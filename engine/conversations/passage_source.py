@@ -45,6 +45,44 @@ class CheckedAnswer:
     citations: str
 
 
+class CitationCheck(Protocol):
+    """The check of one answer while it is generated. Only `wait` waits; the source wakes the front end.
+
+    The text that `take` returns, joined, is that of `result`, unless the check fails.
+    """
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is shown, so that the rest is not worth generating."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Whether everything was checked after `finish`, or the check failed."""
+        ...
+
+    @property
+    def result(self) -> CheckedAnswer | None:
+        """The checked answer once it is `done`; None if the check failed."""
+        ...
+
+    def feed(self, piece: str) -> None:
+        """Take a piece of what is generated."""
+        ...
+
+    def finish(self) -> None:
+        """Take no more pieces."""
+        ...
+
+    def take(self) -> str:
+        """The text that can be shown since the last call."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it is `done`, at most so long; the only method that waits."""
+        ...
+
+
 class PassageSource(Protocol):
     """Called by the session's thread. No method waits: futures are completed by threads of the source.
 
@@ -79,6 +117,24 @@ class PassageSource(Protocol):
         """The language of an answer to these passages, which cites no others; None for any text."""
         ...
 
-    def check(self, answer: str, found: FoundPassages) -> "Future[CheckedAnswer]":
-        """Check whether the passages that a finished answer cites support it."""
+    def begin_check(
+        self,
+        found: FoundPassages,
+        question: str,
+        *,
+        earlier: Sequence[str],
+        model: ModelInfo | None,
+    ) -> CitationCheck:
+        """Begin to check an answer to a message that passages were found for; arguments as in `find`."""
+        ...
+
+    def contexts(self, given: Sequence[FoundPassages]) -> Sequence[str]:
+        """The texts before the messages of one prompt: a passage that an earlier one has is not repeated.
+
+        Args:
+            given: the passages of its messages, in the order of the prompt.
+
+        Returns:
+            For each its `context`, or one that refers to the passages before.
+        """
         ...

@@ -11,16 +11,19 @@ Invariants:
   rendering are unchanged.
 * Contents never become control tokens; see `engine.text.chat_encoding`.
 * Prompts are not truncated.
+* The images of a message precede its text. A turn is stored with one placeholder per image, which is
+  replaced by the image's tokens whenever a prompt is built: their number depends on the image processor.
 
 Cost: two renderings of the template, plus tokenization of the new turns.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.api.chat import ChatMessage
+from engine.api.chat import ChatMessage, content_with_images
 from engine.api.errors import InvalidRequest
+from engine.api.image import Image, PlacedImage
 from engine.clients.engine_client import EngineClient
 from engine.conversations.chat_layout import Content, Piece, Scaffold, chat_layout
 from engine.conversations.tree import Node, NodeKind
@@ -35,26 +38,40 @@ class Prompt:
     Attributes:
         token_ids: including special tokens.
         tokenized: user nodes whose turn was newly tokenized; save them with `Store.set_token_ids`.
+        images: the images with their places.
     """
 
     token_ids: tuple[int, ...]
     tokenized: tuple[Node, ...]
+    images: tuple[PlacedImage, ...] = ()
 
 
 @dataclass(slots=True)
 class _Turn:
-    """The pieces between two stored answers, and the ids of the following answer."""
+    """The pieces between two stored answers, their images, and the ids of the following answer."""
 
     pieces: list[Piece] = field(default_factory=list)
     user_node: Node | None = None
     answer: tuple[int, ...] = ()
+    images: list[Image] = field(default_factory=list)
 
 
 class PromptBuilder:
-    """Builds prompts for the model of `client`. Use one per client."""
+    """Builds prompts for the model of `client`. Use one per client.
 
-    def __init__(self, client: EngineClient) -> None:
+    Args:
+        client: the engine.
+        contexts: the nodes of a prompt with what stands before their messages in it; None takes that of each
+            message as it is stored.
+    """
+
+    def __init__(
+        self,
+        client: EngineClient,
+        contexts: Callable[[Sequence[Node]], Sequence[Node]] | None = None,
+    ) -> None:
         self._client = client
+        self._contexts = contexts
         self._fingerprint: str | None = None
         self._takes_system_prompt: bool | None = None
         self._asked_fingerprint: str | None = None
@@ -64,9 +81,10 @@ class PromptBuilder:
         """The prompt for the answer after `path`, root first.
 
         Raises:
-            InvalidRequest: the template rejects the messages.
+            InvalidRequest: the template rejects the messages, or the model their images.
             EngineUnavailable: the model is not loaded.
         """
+        self._check_sight(path)
         fingerprint = self._client.tokenizer_fingerprint()
         if fingerprint != self._fingerprint:  # the first model, or another one
             self._encoder = replace(self._encoder, controls=self._client.control_tokens())
@@ -98,24 +116,55 @@ class PromptBuilder:
             self._asked_fingerprint = fingerprint
         return self._takes_system_prompt
 
-    def _build(self, nodes: list[Node]) -> Prompt:
+    def _build(self, nodes: Sequence[Node]) -> Prompt:
+        if self._contexts is not None:
+            nodes = self._contexts(nodes)
         messages: list[ChatMessage] = [
-            {"role": node.kind.value, "content": node.prompt_text} for node in nodes
+            {
+                "role": node.kind.value,
+                "content": content_with_images(node.prompt_text, len(node.images)),
+            }
+            for node in nodes
         ]
         layout = chat_layout(messages, self._client.render_chat)
         if layout is None:
-            return Prompt(tuple(self._encoder.encode_chat(messages)), ())
+            images = [image for node in nodes for image in node.images]
+            whole, places = self._place(self._encoder.encode_chat(messages), images)
+            return Prompt(tuple(whole), (), tuple(places))
         ids: list[int] = []
         tokenized: list[Node] = []
+        placed: list[PlacedImage] = []
         for turn in self._cut_at_answers(layout, nodes):
             turn_ids, updated = self._turn_ids(turn)
             if updated is not None:
                 tokenized.append(updated)
             if ids:
                 turn_ids = self._without_repeated_end(ids, turn_ids)
+            turn_ids, places = self._place(turn_ids, turn.images)
+            placed += [replace(one, start=one.start + len(ids)) for one in places]
             ids += turn_ids
             ids += turn.answer
-        return Prompt(tuple(ids), tuple(tokenized))
+        return Prompt(tuple(ids), tuple(tokenized), tuple(placed))
+
+    def _place(
+        self, ids: list[int], images: Sequence[Image]
+    ) -> tuple[list[int], Sequence[PlacedImage]]:
+        """Ids with the tokens of their images. An answer may have sampled a placeholder: it is none."""
+        if not images:
+            return ids, ()
+        expanded, placed = self._client.place_images(ids, images)
+        return list(expanded), placed
+
+    def _check_sight(self, path: Sequence[Node]) -> None:
+        """Raise if the prompt would have images and the model sees none."""
+        model = self._client.snapshot().model
+        if model is None or model.sees_images:
+            return
+        if any(node.images for node in _in_context(path)):
+            raise InvalidRequest(
+                f"The conversation has images, and {model.name} sees none: load a model that does, or "
+                "go on from before the first image."
+            )
 
     def _cut_at_answers(self, layout: Sequence[Piece], nodes: Sequence[Node]) -> list[_Turn]:
         """The layout split at every answer with stored ids of this tokenizer."""
@@ -130,6 +179,7 @@ class PromptBuilder:
             turns[-1].pieces.append(piece)
             if node is not None and node.kind is NodeKind.USER:
                 turns[-1].user_node = node
+                turns[-1].images += node.images
         return turns
 
     def _stored_ids(self, node: Node | None) -> tuple[int, ...]:

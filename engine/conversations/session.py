@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from engine.api.errors import InvalidRequest
 from engine.api.generation_defaults import SamplingChoice
+from engine.api.image import Image
 from engine.api.request import SamplingParams
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import REPETITION
@@ -354,10 +355,14 @@ class TreeSession:
         """The collections that the next message of the open path is answered from."""
         return self._current.tree.sources_after(self._current.head)
 
-    def attach_source(self, name: str) -> bool:
+    def attach_source(self, name: str, *, instead_of: str | None = None) -> bool:
         """Answer the next messages of the open branch from a collection, too; False if they are already.
 
         Forks after this place keep it. It can be undone once the conversation has a message.
+
+        Args:
+            name: what the `PassageSource` finds passages in.
+            instead_of: what is detached at the same time, if it is attached.
 
         Raises:
             InvalidRequest: another process is answering in the conversation.
@@ -365,7 +370,8 @@ class TreeSession:
         """
         if name in self.sources:
             return False
-        self._set_sources((*self.sources, name), f"attach {name}")
+        kept = [one for one in self.sources if one != instead_of]
+        self._set_sources((*kept, name), f"attach {name}")
         return True
 
     def detach_source(self, name: str) -> bool:
@@ -396,17 +402,20 @@ class TreeSession:
         users = [node for node in path if node.kind is NodeKind.USER]
         return found_of(users[-1]) if users else None
 
+    def images_of(self, node_id: str) -> tuple[Image, ...]:
+        """The images of a message of the open conversation.
+
+        Raises:
+            InvalidRequest: no such message, or it is not on disk yet and cannot be read at present.
+        """
+        return self.branches.path_to(node_id)[-1].images
+
     # Answers.
 
     @property
     def generating(self) -> bool:
         """Whether an answer runs at the end of the open path."""
         return self._current.answer is not None
-
-    @property
-    def checking(self) -> bool:
-        """Whether the citations of an answer are being checked; `pump` has the result."""
-        return self._answering.checking
 
     @property
     def stopped_for_repetition(self) -> bool:
@@ -457,17 +466,26 @@ class TreeSession:
         current = self._current
         return self._guard.shown_text(current.id, current.queued.pop()) if current.queued else None
 
-    def send(self, text: str) -> None:
+    def send(self, text: str, *, images: Sequence[Image] = ()) -> None:
         """Send a message, or queue it while an answer is running.
+
+        Args:
+            text: the message; may be empty beside images.
+            images: its images, for a model that sees images. Such a message cannot be queued.
 
         Raises:
             InvalidRequest: the message is empty or refused by the guard, the conversation exceeds the
-                context length, or another process is answering in it; nothing was added.
+                context length, the model does not take its images, or another process is answering in
+                it; nothing was added.
             ConversationChanged: another process has added to the conversation; nothing was added.
             QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
         """
-        if not text.strip():
+        if not text.strip() and not images:
             raise InvalidRequest("The message is empty: type something to send.")
+        if images and (self._current.answer is not None or self._current.queued):
+            raise InvalidRequest(
+                "A message with images cannot wait for an answer: send it when none is running."
+            )
         written, text = text, self._admit(text)
         if self._current.answer is not None:
             self._current.queue(text)
@@ -475,12 +493,15 @@ class TreeSession:
             with self._writing(self._current) as conversation:
                 # Messages queued before the last start come first.
                 answered, waiting = conversation.head or "", [*conversation.queued, text]
-                self._answering.ask(conversation, conversation.nodes, waiting[0], self.sampling)
+                self._answering.ask(
+                    conversation, conversation.nodes, waiting[0], self.sampling, images=images
+                )
                 conversation.queues.pop(answered, None)
                 for later in waiting[1:]:
                     conversation.queue(later)
         self._keep_queued()
-        self._history.append(written)
+        if written.strip():
+            self._history.append(written)
 
     def stop(self, node_id: str | None = None) -> None:
         """Stop an answer of the open conversation at the next step boundary; its text is kept.

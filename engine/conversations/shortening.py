@@ -1,6 +1,9 @@
 """A message that the context has no room for: sent after earlier messages were left out or summarised."""
 
+from collections.abc import Sequence
+
 from engine.api.errors import InvalidRequest
+from engine.api.image import Image
 from engine.conversations.branches import KEPT_MESSAGES, SUMMARY_TOKENS
 from engine.conversations.errors import ContextFull
 from engine.conversations.session import TreeSession
@@ -9,7 +12,14 @@ from engine.conversations.tree import NodeKind, NodeView
 TOO_LONG = "The message alone is too long for the context: shorten it."
 
 
-def send_shortened(session: TreeSession, text: str, *, summarised: bool, length: int) -> None:
+def send_shortened(
+    session: TreeSession,
+    text: str,
+    *,
+    summarised: bool,
+    length: int,
+    images: Sequence[Image] = (),
+) -> None:
     """Shorten the context of the open conversation as little as is enough, then send a message.
 
     With `summarised` the message is queued until the summary is written.
@@ -19,11 +29,17 @@ def send_shortened(session: TreeSession, text: str, *, summarised: bool, length:
         text: the message.
         summarised: whether a summary takes the place of the messages that are left out.
         length: the context length in tokens.
+        images: its images, which cannot wait for a summary.
 
     Raises:
-        InvalidRequest: shortening does not help; the conversation is as before.
+        InvalidRequest: shortening does not help, or the message cannot wait; the conversation is as
+            before.
         PravahaError: as `TreeSession.send`.
     """
+    if summarised and images:
+        raise InvalidRequest(
+            "A message with images cannot wait for a summary: leave earlier messages out."
+        )
     if summarised:
         _send_summarised(session, text, length)
         return
@@ -32,14 +48,14 @@ def send_shortened(session: TreeSession, text: str, *, summarised: bool, length:
     fitting = (
         keep
         for keep in range(min(KEPT_MESSAGES, users - 1), -1, -1)
-        if session.branches.fits(text, keep=keep)
+        if session.branches.fits(text, keep=keep, images=images)
     )
     keep = next(fitting, None)
     if keep is None:
         raise InvalidRequest(TOO_LONG)
     session.branches.shorten_context(summarised=False, keep=keep)
     try:
-        session.send(text)
+        session.send(text, images=images)
     except BaseException:
         session.undo()
         raise

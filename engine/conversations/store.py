@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,6 +39,7 @@ from engine.conversations.node_rows import (
     view_from_row,
 )
 from engine.conversations.oplog import Assignment
+from engine.conversations.stored_images import add_images, with_images
 from engine.conversations.tree import VIEW_FIELDS, Node, SearchHit, TreeSummary
 from engine.conversations.writer import WriterThread
 from engine.files.private_file import create_private_file
@@ -200,6 +202,7 @@ class Store:
             row_from_node(node, self._lease.id if node.status == "streaming" else None)
             for node in nodes
         ]
+        illustrated = [node for node in nodes if node.images]
         tree_id = nodes[-1].tree_id
         if changes is None:
             changes = [Assignment("checkout", node.parent_id or "", node.id) for node in nodes]
@@ -213,6 +216,7 @@ class Store:
                 f"INSERT INTO node ({columns}) VALUES ({marks})",  # noqa: S608
                 rows,
             )
+            add_images(connection, illustrated)
             if name is None:
                 oplog.apply(connection, tree_id, moves, now)
             else:
@@ -288,13 +292,19 @@ class Store:
     def erase(self, tree_ids: Sequence[str]) -> int:
         """Delete trees for good, with their nodes, pointers, drafts and history; returns how many. Waits.
 
-        Trees that are not archived are kept. Cannot be undone.
+        Trees that are not archived are kept. Cannot be undone. What was deleted is gone from the file and
+        from its journal, unless another process is reading at this moment.
 
         Raises:
             StoreError: the file takes no writes.
         """
         doomed = tuple(tree_ids)
-        return self._run(lambda c: erase(c, doomed))
+        erased = self._run(lambda c: erase(c, doomed))
+        if erased and self._copied is None:
+            # A connection of its own: one with an unfinished read would refuse.
+            with closing(connect(self.file)) as connection:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return erased
 
     def undo(self, tree_id: str) -> str | None:
         """Undo the newest operation; returns its name, or None. Waits for the commit.
@@ -495,7 +505,7 @@ class Store:
             f"SELECT {', '.join(NODE_COLUMNS)} FROM node WHERE id = ?",  # noqa: S608
             (node_id,),
         ).fetchone()
-        return node_from_row(row) if row else None
+        return self._node(row) if row else None
 
     def path(self, node_id: str) -> list[Node]:
         """The nodes from the root to this one."""
@@ -511,7 +521,7 @@ class Store:
             SELECT {columns} FROM up JOIN node ON node.id = up.id ORDER BY up.depth DESC
         """  # noqa: S608
         rows = self._reader.execute(query, (node_id,))
-        return [node_from_row(row) for row in rows]
+        return [self._node(row) for row in rows]
 
     def nodes(self, tree_id: str) -> Iterator[Node]:
         """Every node of a tree, parents before children."""
@@ -519,7 +529,11 @@ class Store:
             f"SELECT {', '.join(NODE_COLUMNS)} FROM node WHERE tree_id = ? ORDER BY n",  # noqa: S608
             (tree_id,),
         )
-        return map(node_from_row, rows)
+        return map(self._node, rows)
+
+    def _node(self, row: tuple[Any, ...]) -> Node:
+        """The node of a row, with its images."""
+        return with_images(self._reader, node_from_row(row))
 
     def prompts(self, limit: int) -> list[str]:
         """The latest `limit` user messages of all trees, oldest first."""

@@ -4,18 +4,19 @@ It reads immutable nodes and calls the client, and knows nothing of conversation
 steps, so that `Answering` can submit on a thread of its own where that waits for a network.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from engine.api.errors import InvalidRequest, PravahaError, UnknownRequest
 from engine.api.generation_defaults import DEFAULTED_PARAMETERS, SamplingChoice
 from engine.api.grammar import Grammar
-from engine.api.request import MAX_PRIORITY, Request, SamplingParams
+from engine.api.image import PlacedImage
+from engine.api.request import MAX_PRIORITY, Request, SamplingParams, new_request_id
 from engine.api.snapshot import ModelInfo
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import Answer
 from engine.conversations.errors import ContextFull, MessageTooLong
-from engine.conversations.prompt_builder import PromptBuilder
+from engine.conversations.prompt_builder import Prompt, PromptBuilder
 from engine.conversations.tree import Node, NodeKind
 
 SMALL_MODEL_MAX_TOKENS = 1024
@@ -73,6 +74,7 @@ class PreparedAnswers:
         model: the model's name.
         sampling: the sampling parameters that are used.
         grammar: the language of the answers, or None.
+        images: the images of the prompt.
     """
 
     token_ids: tuple[int, ...]
@@ -83,6 +85,7 @@ class PreparedAnswers:
     model: str | None
     sampling: SamplingParams
     grammar: Grammar | None = None
+    images: tuple[PlacedImage, ...] = ()
 
     def record(self, answers: Sequence[Answer], request_ids: Sequence[str]) -> None:
         """Record the submission in its answers."""
@@ -104,9 +107,14 @@ class Submitter:
         abandoned: requests without an answer (cancelled, or of `warm`), whose output is to be discarded.
     """
 
-    def __init__(self, client: EngineClient) -> None:
+    def __init__(
+        self,
+        client: EngineClient,
+        contexts: Callable[[Sequence[Node]], Sequence[Node]] | None = None,
+    ) -> None:
+        """`contexts` is as in `PromptBuilder`."""
         self._client = client
-        self.builder = PromptBuilder(client)
+        self.builder = PromptBuilder(client, contexts)
         self.abandoned: set[str] = set()
 
     def prepare(self, answers: Sequence[Answer]) -> PreparedAnswers:
@@ -139,6 +147,7 @@ class Submitter:
             None if model is None else model.name,
             sampling,
             first.grammar,
+            prompt.images,
         )
 
     def _too_long(self, nodes: Sequence[Node], length: int, model: ModelInfo) -> InvalidRequest:
@@ -167,14 +176,15 @@ class Submitter:
             PravahaError: the engine rejects them; nothing was submitted.
         """
         ids, sampling = prepared.token_ids, replace(prepared.sampling, grammar=prepared.grammar)
-        first = self._client.submit(Request(ids, sampling, continued_tokens=prepared.begun))
+        request = Request(ids, sampling, continued_tokens=prepared.begun, images=prepared.images)
+        first = self._client.submit(request)
         if prepared.count == 1:
             return (first,)
         try:
             others = self._client.fork(first, at=len(ids), n=prepared.count - 1, sampling=sampling)
         except UnknownRequest:  # it has finished: a short answer, or a slow connection
             others = [
-                self._client.submit(Request(ids, one, continued_tokens=prepared.begun))
+                self._client.submit(replace(request, sampling=one, request_id=new_request_id()))
                 for one in _with_own_seeds(sampling, prepared.count - 1)
             ]
         except PravahaError:
@@ -207,6 +217,11 @@ def _with_own_seeds(sampling: SamplingParams, count: int) -> list[SamplingParams
     return [replace(sampling, seed=(seed + 1 + at) % 2**64) for at in range(count)]
 
 
-def warm_request(token_ids: tuple[int, ...]) -> Request:
-    """A request that computes the KV of tokens without an answer, after all other requests."""
-    return Request(token_ids, SamplingParams(max_tokens=0), priority=WARM_PRIORITY)
+def warm_request(prompt: Prompt) -> Request:
+    """A request that computes the KV of a prompt without an answer, after all other requests."""
+    return Request(
+        prompt.token_ids,
+        SamplingParams(max_tokens=0),
+        priority=WARM_PRIORITY,
+        images=prompt.images,
+    )

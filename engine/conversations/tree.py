@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from engine.api.image import Image
 from engine.api.request import TopLogprob
 
 
@@ -54,6 +55,8 @@ class Node:
         n_passages: for a user, their number; for an assistant, that of its message. None if none were sought.
         citations: for an assistant, JSON of the check of its citations; None until it was checked.
         checked_text: for an assistant, its text as it is shown after that check.
+        n_images: for a user, the number of its images; None if it has none.
+        images: for a user, the images that precede the message in the prompt. A table of their own.
         finish: the finish reason of the request, or `repetition` or `content_filter` if it was cancelled
             for that; None while streaming or if the writer died.
         error: one sentence when status is `error`.
@@ -101,6 +104,8 @@ class Node:
     n_passages: int | None = None
     citations: str | None = None
     checked_text: str | None = None
+    n_images: int | None = None
+    images: tuple[Image, ...] = ()
 
     @property
     def prompt_text(self) -> str:
@@ -139,6 +144,7 @@ class NodeView:
     n_passages: int | None = None
     citations: str | None = None
     checked_text: str | None = None
+    n_images: int | None = None
     remarks: tuple[str, ...] = ()
 
     def with_flag(self, name: str, value: object) -> "NodeView":

@@ -16,6 +16,7 @@ from typing import Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.api.image import Image
 from engine.text.sequence_breakers import MAX_BREAKER_TAIL
 
 SAMPLING_DTYPE = np.dtype(
@@ -55,6 +56,23 @@ NO_BREAKER_TAILS: NDArray[np.int32] = np.zeros((0, MAX_BREAKER_TAIL), np.int32)
 
 
 @dataclass(frozen=True, slots=True)
+class ImageRun:
+    """Consecutive tokens of a step that stand for a part of an image.
+
+    Attributes:
+        image: the image.
+        flat: the first of them.
+        offset: how many of the image's tokens come before it.
+        count: number of tokens, at least one.
+    """
+
+    image: Image
+    flat: int
+    offset: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class StepPlan:
     """One ragged step. The row-indexed arrays are views of the row table, valid during `execute`.
 
@@ -89,6 +107,8 @@ class StepPlan:
             if there are none. The sum is at most `MAX_DRAFT_TOKENS`.
         score_tokens, score_targets, score_tops: [P] int32 each: a flat token, the token that follows
             it in its row and is scored, and the number of alternatives to return besides its logprob.
+        images: the runs of image tokens in the step; empty for a model that sees no images. Their
+            embeddings are computed from the image instead of looked up.
     """
 
     rows: NDArray[np.int32]
@@ -114,6 +134,7 @@ class StepPlan:
     score_tokens: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
     score_targets: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
     score_tops: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
+    images: tuple[ImageRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

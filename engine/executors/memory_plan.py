@@ -10,6 +10,8 @@ from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 
 _TORCH_BYTES: dict[KvDtype, int] = {"f16": 2, "bf16": 2, "f32": 4}
+_IMAGE_CACHE_BYTES = 64 << 20
+"""`CACHE_BYTES` of `engine.executors.torch.image_features`, which imports torch."""
 _UNQUANTISED = frozenset({"F32", "F16", "BF16", "dummy"})
 
 
@@ -87,8 +89,10 @@ def plan_torch(
     """
     element_bytes = 4 if spec.compute_dtype == "f32" else 2
     block_bytes = spec.kv_elements_per_token * _TORCH_BYTES[kv_dtype] * block_size
+    image_bytes = _IMAGE_CACHE_BYTES if spec.sees_images else 0
     return MemoryPlan(
         weight_bytes=parameters * element_bytes if weight_format in _UNQUANTISED else file_bytes,
-        work_bytes=block_bytes,  # the pool's scratch block, which padding rows write to
+        # The pool's scratch block, which padding rows write to, and the embeddings of images.
+        work_bytes=block_bytes + image_bytes,
         block_bytes=block_bytes,
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine._core import GgufFile
 from engine.api.config import EngineConfig, KvDtype
@@ -26,6 +27,9 @@ from engine.models.transformers_spec import TransformersSpec
 from engine.text import gguf_vocabulary, tokenizer_json
 from engine.text.tokenizer import Tokenizer
 
+if TYPE_CHECKING:  # it imports torch
+    from engine.executors.torch.image_processor import ImageProcessor
+
 _MAGIC = b"GGUF"
 _PICKLED = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle"})
 
@@ -43,6 +47,7 @@ class OpenModel:
         parameters: number of weights.
         file_bytes: size of the weight files.
         generation_defaults: the sampling parameters in its files, or our record of the demo model.
+        images: processes the images of a model that sees them; None for any other.
     """
 
     name: str
@@ -53,6 +58,7 @@ class OpenModel:
     parameters: int
     file_bytes: int
     generation_defaults: GenerationDefaults = field(default_factory=GenerationDefaults)
+    images: "ImageProcessor | None" = None
 
     def plan_memory(
         self, config: EngineConfig, *, kv_dtype: KvDtype, max_model_len: int
@@ -222,7 +228,7 @@ def _open_for_torch(
     directory: Path, config: Fields, settings: EngineConfig, *, reason: str
 ) -> OpenModel:
     require_torch(reason)
-    from engine.executors.torch.opening import read_spec
+    from engine.executors.torch.opening import read_image_processor, read_spec
 
     dummy = settings.dummy_weights
     paths = () if dummy else safetensors.weight_files(directory)
@@ -238,6 +244,7 @@ def _open_for_torch(
         parameters=parameters,
         file_bytes=sum(path.stat().st_size for path in paths),
         generation_defaults=generation_config.read_generation_config(directory),
+        images=read_image_processor(directory, spec),
     )
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from engine.batch.rows import RowTable
 from engine.executors.base import StepPlan
 from engine.memory.block_manager import BlockManager
+from engine.memory.image_identity import identity_tokens
 from engine.memory.kv_identity import NO_CACHE_SALT
 
 
@@ -37,7 +38,9 @@ def check_tables(blocks: BlockManager, table: RowTable) -> None:
             raise AssertionError(f"row {row} has indexed blocks, but prefix caching is off")
         if indexed and blocks.prefixes is not None:
             salt = table.cache_salts.get(row, NO_CACHE_SALT)
-            named = blocks.prefixes.match(table.token_table[row, : indexed * size], salt)
+            tokens = table.token_table[row, : indexed * size]
+            identity = identity_tokens(tokens, table.images.get(row, ()), size)
+            named = blocks.prefixes.match(identity, salt)
             if not np.array_equal(named, mine[:indexed]):
                 raise AssertionError(f"the trie finds {named} for row {row}, which holds {mine}")
     wrong = np.flatnonzero(held != blocks.refcounts())

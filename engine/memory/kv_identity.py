@@ -3,7 +3,7 @@
 It is the salt of the prefix trie's root. Two models, quantisations, KV types or RoPE settings must
 not share blocks: a collision would serve one model's context to another, so every setting that may
 change KV values is included. The blocks of requests with a cache salt are below a root of their own,
-whose salt is `kv_salt` followed by `cache_salt_digest`.
+whose salt is `kv_salt` followed by `cache_salt_digest`. Images: see `engine.memory.image_identity`.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from engine.api.config import EngineConfig
 if TYPE_CHECKING:
     from engine.executors.open_model import OpenModel
 
-_VERSION = 2
+_VERSION = 3
 
 NO_CACHE_SALT = b""
 """The digest of a request without a cache salt."""
@@ -37,7 +37,7 @@ def kv_salt(model: "OpenModel", config: EngineConfig) -> bytes:
     gigabytes of content would cost more than the cache saves.
 
     Args:
-        model: shapes, RoPE settings and weight files.
+        model: shapes, RoPE settings, weight files and image processor.
         config: KV type, block size, executor, device, data type and attention backend.
 
     Raises:
@@ -62,6 +62,7 @@ def kv_salt(model: "OpenModel", config: EngineConfig) -> bytes:
         config.dtype,
         config.attention,
         config.dummy_weights,
+        None if model.images is None else model.images.fingerprint,
     ]
     encoded = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.blake2b(encoded.encode(), digest_size=32).digest()

@@ -3,7 +3,8 @@
 Invariants: only full blocks whose KV was computed are indexed. A row holds all ancestors of the
 nodes it adds: a duplicate block is replaced by the indexed one before a child is added to it.
 Cost: a lookup computes one hash per block of the prompt. Indexing is one call into the core, or one
-for each cache salt, for all rows that filled a block in this step; other rows cost nothing.
+for each cache salt, for all rows that filled a block in this step, and one for each of them that has
+images; other rows cost nothing.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.batch.rows import RowTable
+from engine.memory.image_identity import identity_tokens
 from engine.memory.kv_identity import NO_CACHE_SALT
 
 
@@ -117,6 +119,12 @@ class PrefixCache:
             Number of blocks that duplicated an indexed one and were released.
         """
         duplicates = 0
+        if table.images:
+            seeing = np.array([row in table.images for row in rows.tolist()], np.bool_)
+            for row, first, end in zip(rows[seeing], start[seeing], stop[seeing], strict=True):
+                duplicates += self._index_images(table, int(row), int(first), int(end))
+                table.num_indexed[row] = end
+            rows, start, stop = rows[~seeing], start[~seeing], stop[~seeing]
         for cache_salt, part in self._by_cache_salt(table, rows):
             duplicates += self._index.index_rows(
                 self._salt + cache_salt,
@@ -128,6 +136,19 @@ class PrefixCache:
             )
         table.num_indexed[rows] = stop
         return duplicates
+
+    def _index_images(self, table: RowTable, row: int, start: int, stop: int) -> int:
+        """Index the full blocks [start, stop) of a row with images."""
+        tokens = table.token_table[row, : stop * self._block_size]
+        identity = identity_tokens(tokens, table.images[row], self._block_size)
+        return self._index.index_rows(
+            self._salt + table.cache_salts.get(row, NO_CACHE_SALT),
+            identity[None],
+            table.block_tables[row : row + 1],
+            np.zeros(1, np.int32),
+            np.array([start], np.int32),
+            np.array([stop], np.int32),
+        )
 
     def _by_cache_salt(
         self, table: RowTable, rows: NDArray[np.int32]

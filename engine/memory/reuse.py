@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from engine.batch.rows import RowTable
 from engine.batch.sequence import NO_ROW, Sequence
 from engine.memory.block_manager import BlockManager
+from engine.memory.image_identity import common_images_until, identity_tokens
 from engine.memory.kv_identity import NO_CACHE_SALT
 from engine.memory.swap_tier import NO_ENTRIES
 
@@ -92,11 +93,12 @@ class ReuseFinder:
         size = self._table.block_size
         prefixes = self._blocks.prefixes
         cached = _NO_BLOCKS
+        identity = identity_tokens(sequence.tokens, sequence.request.images, size)
         if prefixes is not None:
-            cached = prefixes.match(sequence.tokens, sequence.cache_salt)
+            cached = prefixes.match(identity, sequence.cache_salt)
         cached = cached[: self._blocks.blocks_for(target)]
         hit = min(len(cached) * size, target)
-        swapped = self._find_swapped(sequence, len(cached), target // size)
+        swapped = self._find_swapped(sequence, identity, len(cached), target // size)
         hit += len(swapped) * size
         if sequence.donor is None and prefixes is not None:
             self._look_for_donor(sequence, running, hit)
@@ -109,12 +111,14 @@ class ReuseFinder:
         parent_id = sequence.donor.request_id if shared and sequence.donor is not None else None
         return Reuse(cached, hit - len(swapped) * size, whole, swapped, parent_id)
 
-    def _find_swapped(self, sequence: Sequence, first: int, last: int) -> NDArray[np.int64]:
-        """Swap-tier entries of the blocks [first, last)."""
+    def _find_swapped(
+        self, sequence: Sequence, identity: NDArray[np.int32], first: int, last: int
+    ) -> NDArray[np.int64]:
+        """Swap-tier entries of the blocks [first, last) of the sequence's identity tokens."""
         tier = self._blocks.tier
         if tier is None:
             return NO_ENTRIES
-        return tier.find(sequence.tokens, first, last, sequence.cache_salt)
+        return tier.find(identity, first, last, sequence.cache_salt)
 
     def _shared_with_donor(self, sequence: Sequence, target: int) -> int:
         donor = sequence.donor
@@ -152,6 +156,12 @@ class ReuseFinder:
         equal = table.token_table[rows, :target] == tokens[:target]
         equal &= np.arange(target) < num_tokens[:, None]
         common = np.where(equal.all(axis=1), target, equal.argmin(axis=1))
+        if table.images or sequence.request.images:
+            mine = sequence.request.images
+            common = np.minimum(
+                common,
+                [common_images_until(mine, table.images.get(row, ())) for row in rows.tolist()],
+            )
         best = int(np.lexsort((table.num_computed[rows], common))[-1])
         if common[best] >= end:
             sequence.donor = table.sequence(int(rows[best]))

@@ -25,12 +25,13 @@ class KvLayer:
 
 @dataclass(frozen=True, slots=True)
 class TransformersSpec:
-    """A causal language model of any architecture.
+    """A causal language model of any architecture; of one with a vision tower, its text part.
 
     Attributes:
         architecture: transformers' `model_type`.
         kv_layers: one entry per layer; layers may differ.
         compute_dtype: dtype of activations and of weights that are not quantised.
+        sees_images: whether it is run with its vision tower.
     """
 
     architecture: str
@@ -40,6 +41,7 @@ class TransformersSpec:
     context_length: int
     kv_layers: tuple[KvLayer, ...]
     compute_dtype: ComputeDtype
+    sees_images: bool = False
 
     @property
     def kv_elements_per_token(self) -> int:

@@ -18,6 +18,7 @@ from engine.api.block_detail import (
 from engine.api.snapshot import BlockState
 from engine.batch.rows import RowTable
 from engine.memory.block_manager import BlockManager
+from engine.memory.image_identity import IN_IMAGE
 
 Decode = Callable[[Sequence[int]], str]
 """Text of token ids, control tokens included."""
@@ -46,7 +47,8 @@ def describe_block(
     if node is not None:
         depth, parent, below, indexed = node
         children = tuple(below.tolist())
-        position, fill, tokens = (depth - 1) * blocks.block_size, len(indexed), indexed.tolist()
+        position, fill = (depth - 1) * blocks.block_size, len(indexed)
+        tokens = np.maximum(indexed, IN_IMAGE).tolist()
     return BlockDetail(
         block=block,
         state=BlockState(int(blocks.states()[block])),
@@ -55,7 +57,7 @@ def describe_block(
         owners=owners,
         fill=fill,
         token_ids=tuple(tokens),
-        text=decode(tokens),
+        text=decode(_texts(tokens)),
         first_token=position,
         last_used=last_used,
         parent=parent,
@@ -88,6 +90,11 @@ def _held(
     return tuple(owners), start, fill, tokens, parent
 
 
+def _texts(tokens: Sequence[int]) -> list[int]:
+    """The tokens without those of blocks with images, whose ids the cache does not have."""
+    return [token for token in tokens if token >= 0]
+
+
 def describe_tree(blocks: BlockManager, *, decode: Decode, limit: int = MAX_CHAINS) -> PrefixTree:
     """The prefix cache as at most `limit` chains; empty without a prefix cache. O(indexed blocks)."""
     if blocks.prefixes is None:
@@ -111,7 +118,7 @@ def describe_tree(blocks: BlockManager, *, decode: Decode, limit: int = MAX_CHAI
                 first_token=above * blocks.block_size,
                 refcount=int(refcounts[first]),
                 pinned=int(np.count_nonzero(pins[members[start:end]])),
-                text="" if node is None else decode(node[3].tolist()),
+                text="" if node is None else decode(_texts(node[3].tolist())),
                 blocks=tuple(members[start:end].tolist()),
             )
         )

@@ -28,6 +28,7 @@ from engine.api.event_ring import EventBatch, EventRing
 from engine.api.events import EventBus, RequestQueued
 from engine.api.fork_price import ForkPrice
 from engine.api.grammar import Grammar
+from engine.api.image import Image, PlacedImage
 from engine.api.request import Request, SamplingParams, new_request_id
 from engine.api.request_status import MAX_STATUSES, RequestStatus
 from engine.api.residency import Residency
@@ -41,7 +42,9 @@ from engine.api.snapshot import (
 from engine.api.step_view import PlannedStep, StepEntry
 from engine.batch.sequence import Sequence, SequenceState
 from engine.embedding.embedder import Embedder
+from engine.executors.image_placing import place_images
 from engine.grammar.compiler import CompiledGrammar, GrammarCompiler
+from engine.memory.image_identity import identity_tokens
 from engine.memory.kv_identity import NO_CACHE_SALT
 from engine.models.spec import ModelSpec
 from engine.models.store import ModelStore
@@ -367,6 +370,20 @@ class AsyncPravahaEngine:
         ]
         return self._enqueue(requests, parent=parent)
 
+    def place_images(
+        self, prompt_ids: Iterable[int], images: Iterable[Image]
+    ) -> tuple[tuple[int, ...], tuple[PlacedImage, ...]]:
+        """A prompt with the tokens of its images in place of its placeholders, and their places.
+
+        Decodes the images on the caller's thread. Never waits for a step.
+
+        Raises:
+            InvalidRequest: as `engine.executors.image_placing.place_images`.
+            EngineUnavailable: not started, or the model cannot be opened.
+        """
+        model = self._thread.wait_opened().opened.model
+        return place_images(model, tuple(prompt_ids), tuple(images))
+
     def build_grammar(self, grammar: Grammar) -> "Future[CompiledGrammar]":
         """Start compiling a grammar, or return the cached result. Never waits for the compilation.
 
@@ -477,8 +494,10 @@ class AsyncPravahaEngine:
                 compilation = None
             else:
                 sequence.state = SequenceState.WAITING_FOR_GRAMMAR
-        blocks = sum(current.pipeline.blocks.lookup_prefix(sequence.tokens, sequence.cache_salt))
-        sequence.record["cached_tokens_hint"] = blocks * opened.kv_cache.block_size
+        size = opened.kv_cache.block_size
+        identity = identity_tokens(sequence.tokens, request.images, size)
+        blocks = sum(current.pipeline.blocks.lookup_prefix(identity, sequence.cache_salt))
+        sequence.record["cached_tokens_hint"] = blocks * size
         return _NewRequest(sequence, detokenizer, compilation)
 
     def abort(self, request_id: str) -> None:

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from engine.api.errors import InvalidRequest
 from engine.api.fork_price import ForkPrice
+from engine.api.image import PlacedImage
 from engine.api.request import Request, SamplingParams, new_request_id
 from engine.batch.sequence import Sequence
 from engine.scheduler.work_predictor import WorkPredictor
@@ -55,6 +56,9 @@ def child_request(
         sampling: its sampling parameters; None uses the parent's, with its length limit, and a
             function modifies those.
         request_id: the child's id; None generates one.
+
+    Raises:
+        InvalidRequest: the tokens end inside an image.
     """
     if not isinstance(sampling, SamplingParams):
         room = parent.max_total - len(tokens)
@@ -70,7 +74,24 @@ def child_request(
         service_class=parent.request.service_class,
         deadline_ms=parent.request.deadline_ms,
         cache_salt=parent.request.cache_salt,
+        images=_images_before(parent, len(tokens)),
     )
+
+
+def _images_before(parent: Sequence, tokens: int) -> tuple[PlacedImage, ...]:
+    """The parent's images in its first `tokens` tokens.
+
+    Raises:
+        InvalidRequest: an image would be cut in two.
+    """
+    images = tuple(one for one in parent.request.images if one.start < tokens)
+    if images and (end := images[-1].start + images[-1].tokens) > tokens:
+        raise InvalidRequest(
+            f"Token {tokens} is inside an image: fork before its first token, {images[-1].start}, or "
+            f"after its last, {end}.",
+            param="at",
+        )
+    return images
 
 
 def fork_point(parent: Sequence, num_tokens: int, at: int | None) -> int:

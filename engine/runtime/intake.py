@@ -13,6 +13,7 @@ from engine.batch.mailbox import Mailbox
 from engine.batch.prompt_scores import PromptScores
 from engine.batch.request_record import request_record
 from engine.batch.sequence import Sequence
+from engine.executors.image_placing import check_images
 from engine.grammar.compiler import CompiledGrammar
 from engine.memory.kv_identity import cache_salt_digest
 from engine.runtime.loading import Opened
@@ -54,6 +55,7 @@ def make_sequence(
     sampling_validator.validate(params)
     deadline = _deadline(request, now)
     prompt = prompt_array(request.prompt_ids, opened, answer_room=int(params.max_tokens != 0))
+    check_images(opened.model, request.prompt_ids, request.images)
     limit = opened.max_model_len
     if params.max_tokens is not None:
         limit = min(limit, len(prompt) + params.max_tokens)

@@ -253,6 +253,7 @@ def describe(config: EngineConfig, opened: Opened, executor: ExecutorInfo) -> Mo
         generation_defaults=opened.model.generation_defaults
         if config.generation_config == "auto"
         else GenerationDefaults(),
+        sees_images=opened.model.images is not None,
     )
 
 
@@ -283,6 +284,7 @@ def load_executor(
             weight_format=model.weight_format,
             parameters=model.parameters,
             progress=progress,
+            images=model.images,
         )
     from engine.executors.native import NativeExecutor
 

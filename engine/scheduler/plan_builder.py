@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.batch.rows import RowTable
-from engine.executors.base import StepPlan
+from engine.executors.base import ImageRun, StepPlan
 from engine.scheduler.score_plan import NO_SCORES, ScorePlan, plan_scores
 from engine.scheduler.speculation import Drafts
 
@@ -80,8 +80,37 @@ class PlanBuilder:
             score_tokens=scores.tokens,
             score_targets=scores.targets,
             score_tops=scores.tops,
+            images=self._image_runs(batch, query_start, positions)
+            if table.uncomputed_images
+            else (),
         )
         return plan, scores
+
+    def _image_runs(
+        self,
+        batch: NDArray[np.int32],
+        query_start: NDArray[np.int32],
+        positions: NDArray[np.int32],
+    ) -> tuple[ImageRun, ...]:
+        """The runs of image tokens in the step. Forgets the images of rows that are past them."""
+        waiting, runs = self._table.uncomputed_images, []
+        for index, row in enumerate(batch.tolist()):
+            if (images := waiting.get(row)) is None:
+                continue
+            flat = query_start.item(index)
+            first = positions.item(flat)
+            last = first + query_start.item(index + 1) - flat
+            if first >= images[-1].start + images[-1].tokens:
+                del waiting[row]
+                continue
+            for placed in images:
+                start = max(first, placed.start)
+                count = min(last, placed.start + placed.tokens) - start
+                if count > 0:
+                    runs.append(
+                        ImageRun(placed.image, flat + start - first, start - placed.start, count)
+                    )
+        return tuple(runs)
 
     def is_steady(self, plan: StepPlan, running: NDArray[np.int32]) -> bool:
         """Whether the plan decodes every running row, so that `SteadyDecode` can continue it.

@@ -6,10 +6,11 @@ compute and allocate.
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from jinja2 import Template
 
-from engine.api.chat import ChatMessage
+from engine.api.chat import ChatMessage, has_images, text_of
 from engine.api.error_text import first_line
 from engine.api.errors import InvalidRequest
 from engine.text.template_budget import MAX_TEXT, TemplateBudget, TemplateLimitError, spending
@@ -30,6 +31,8 @@ CHATML = (
 )
 """The template for models without one: a common training format."""
 
+_PROBE = "a message's text"
+"""The content by which a template is asked for the form of contents that it reads."""
 _MAX_SOURCE = 128 << 10
 """Maximum length of a source in characters; the longest published templates have about 30,000."""
 
@@ -79,13 +82,43 @@ class ChatTemplate:
                 messages = as_plain_messages(messages)
             except RecursionError as error:
                 raise nested_too_deep() from error
-        return self._render(messages, add_generation_prompt, budget)
+        return self._render(self._in_form(messages), add_generation_prompt, budget)
+
+    def _in_form(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+        """The messages with their contents in the form that the template reads."""
+        if self.reads_parts:
+            return [
+                {**one, "content": [{"type": "text", "text": one["content"]}]}
+                if isinstance(one["content"], str)
+                else one
+                for one in messages
+            ]
+        return [
+            one
+            if isinstance(one["content"], str) or has_images(one)
+            else {**one, "content": text_of(one["content"])}
+            for one in messages
+        ]
+
+    @cached_property
+    def reads_parts(self) -> bool:
+        """Whether the template renders texts only as parts of a content.
+
+        Those of many models that see images iterate over the parts.
+        """
+        return not self._renders(_PROBE) and self._renders([{"type": "text", "text": _PROBE}])
+
+    def _renders(self, content: Any) -> bool:
+        try:
+            return _PROBE in self._render([{"role": "user", "content": content}], True, None)
+        except InvalidRequest:
+            return False
 
     @cached_property
     def renders_tools(self) -> bool:
         """Whether the template renders tool calls and their results."""
         try:
-            return is_probe_complete(self._render(PROBE, True, None))
+            return is_probe_complete(self._render(self._in_form(PROBE), True, None))
         except InvalidRequest:
             return False
 

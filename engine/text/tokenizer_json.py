@@ -17,14 +17,15 @@ from engine.text.tokenizer import Tokenizer
 
 _MAX_BYTES = 256 << 20
 _TEMPLATE_FILE = "chat_template.jinja"
+_TEMPLATE_JSON = "chat_template.json"
 
 
 def read_tokenizer(directory: Path, config: Fields, *, vocab_size: int) -> Tokenizer:
     """The tokenizer of a model directory.
 
     Args:
-        directory: holds tokenizer.json; tokenizer_config.json, generation_config.json and
-            chat_template.jinja are read if present.
+        directory: holds tokenizer.json; tokenizer_config.json, generation_config.json,
+            chat_template.jinja and chat_template.json are read if present.
         config: the model's config.json.
         vocab_size: rows of the embedding.
 
@@ -119,6 +120,9 @@ def _template(directory: Path, settings: Fields) -> str | None:
             return _read(file).decode()
         except UnicodeDecodeError as error:
             raise ModelError(f"{file} is not UTF-8.") from error
+    if "chat_template" not in settings:
+        # Where older processors of images save it.
+        return read_optional_json(directory / _TEMPLATE_JSON).optional_text("chat_template")
     if not settings.is_list("chat_template"):
         return settings.optional_text("chat_template")
     for named in settings.objects("chat_template"):

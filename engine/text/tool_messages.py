@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from engine.api.chat import ChatMessage
+from engine.api.chat import ChatMessage, replace_content, text_of
 from engine.api.errors import InvalidRequest
 
 _CALL, _RESULT = "a_tool_name", "a tool's result"
@@ -66,7 +66,7 @@ def as_plain_messages(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
             else:
                 plain.append({"role": "user", "content": text})
         else:
-            plain.append({"role": message["role"], "content": _text_with_calls(message)})
+            plain.append({"role": message["role"], "content": _content_with_calls(message)})
         follows_result = message["role"] == "tool"
     return plain
 
@@ -77,7 +77,7 @@ def replace_texts(message: ChatMessage, replace: Callable[[str], str]) -> ChatMe
     Raises:
         RecursionError: the arguments of a call are nested too deep.
     """
-    replaced = {**message, "content": replace(message["content"])}
+    replaced = {**message, "content": replace_content(message["content"], replace)}
     if "tool_calls" in message:
         replaced["tool_calls"] = [_replace_in_call(call, replace) for call in message["tool_calls"]]
     if "tool_call_id" in message:
@@ -107,10 +107,11 @@ def _replace_in_value(value: Any, replace: Callable[[str], str]) -> Any:
     return value
 
 
-def _text_with_calls(message: ChatMessage) -> str:
-    content: str = message["content"]
+def _content_with_calls(message: ChatMessage) -> Any:
+    """The content with the calls as JSON text after it."""
     if not message.get("tool_calls"):
-        return content
+        return message["content"]
+    content = text_of(message["content"])
     calls = [{"id": call["id"], **call["function"]} for call in message["tool_calls"]]
     text = _json({"tool_calls": calls})
     return f"{content}\n{text}" if content else text

@@ -19,6 +19,7 @@ from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.api.event_ring import EventBatch, EventRing
 from engine.api.fork_price import ForkPrice
 from engine.api.generation_defaults import GenerationDefaults
+from engine.api.image import Image, PlacedImage
 from engine.api.request import FinishReason, Request, Timings, TokenBatch, TopLogprob
 from engine.api.request_status import RequestStatus
 from engine.api.residency import Residency
@@ -50,7 +51,15 @@ REWRITING = CHATML.replace(
     "(m['content'].split('</think>')[-1] if m['role'] == 'assistant' else m['content'])",
 )
 
-CONTROLS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<s>", "</s>")
+SEEING = CHATML.replace(
+    "m['content']", "(m['content'] if m['content'] is string else m['content'] | toy_parts)"
+)
+"""Writes a placeholder for every image of a content in parts."""
+IMAGE = "<image>"
+IMAGE_TOKENS = 3
+"""Tokens of every image, all of them its placeholder."""
+
+CONTROLS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<s>", "</s>", IMAGE)
 _CONTROL = re.compile("|".join(map(re.escape, CONTROLS)))
 _PIECE = re.compile(r"([A-Za-z])\1|.", re.DOTALL)
 _PAIR = 0x200000
@@ -107,6 +116,8 @@ class ToyClient:
         refuse_load: raised by `load_model` while set.
         logprobs: token id → its logarithm in every answer; -0.5 for all others.
         resident: how many leading tokens of any path are in the pool.
+        sees_images: whether it takes images; so with the template `SEEING`.
+        placed: the number of images of every call of `place_images`.
     """
 
     def __init__(
@@ -131,12 +142,15 @@ class ToyClient:
         self.refuse_load: PravahaError | None = None
         self.closed = False
         self.resident = 0
+        self.sees_images = template is SEEING
+        self.placed: list[int] = []
         self._context_length = context_length
         self.event_ring = EventRing()
         self.pins: dict[str, tuple[int, ...]] = {}
         self._mail: dict[str, deque[TokenBatch]] = {}
         environment = jinja2.Environment()
         environment.globals["raise_exception"] = _raise
+        environment.filters["toy_parts"] = _toy_parts
         self._template = environment.from_string(template)
 
     # Called by tests.
@@ -150,13 +164,15 @@ class ToyClient:
         at: int = -1,
         cached: int = 0,
         drafted: Collection[int] = (),
+        special: bool = False,
     ) -> tuple[int, ...]:
         """Deliver text for a submitted request (the last by default); returns its token ids.
 
-        `drafted` are the indices of the tokens that are accepted draft tokens.
+        `drafted` are the indices of the tokens that are accepted draft tokens; with `special`, control
+        tokens of the text are such tokens.
         """
         request = self.requests[at]
-        ids = (*self.tokenizer.encode(text), *((EOS,) if eos else ()))
+        ids = (*self.tokenizer.encode(text, special=special), *((EOS,) if eos else ()))
         finish = FinishReason.STOP if eos else finish
         wants = request.sampling.logprobs is not None
         self._mail[request.request_id].append(
@@ -213,6 +229,7 @@ class ToyClient:
             dispatch="portable",
             threads=1,
             generation_defaults=self.generation_defaults,
+            sees_images=self.sees_images,
         )
         loading = self.state is EngineState.LOADING
         return EngineSnapshot(
@@ -242,7 +259,9 @@ class ToyClient:
         sampling = sampling or parent.sampling
         begun = parent.continued_tokens  # a child continues the answer that its parent continues
         return [
-            self.submit(Request(parent.prompt_ids, sampling, continued_tokens=begun))
+            self.submit(
+                Request(parent.prompt_ids, sampling, continued_tokens=begun, images=parent.images)
+            )
             for _ in range(n)
         ]
 
@@ -308,6 +327,23 @@ class ToyClient:
     ) -> str:
         return self._template.render(messages=messages, add_generation_prompt=add_generation_prompt)
 
+    def place_images(
+        self, prompt_ids: Sequence[int], images: Sequence[Image]
+    ) -> tuple[tuple[int, ...], tuple[PlacedImage, ...]]:
+        """Every image takes `IMAGE_TOKENS` tokens of its placeholder, whose text is `IMAGE`."""
+        self.placed.append(len(images))
+        if images and not self.sees_images:
+            raise InvalidRequest("toy sees no images: load a model with a vision tower.")
+        placeholder, waiting = CONTROLS.index(IMAGE), list(images)
+        assert list(prompt_ids).count(placeholder) == len(waiting)
+        ids: list[int] = []
+        placed = []
+        for token in prompt_ids:
+            if token == placeholder:
+                placed.append(PlacedImage(waiting.pop(0), len(ids), IMAGE_TOKENS))
+            ids += [token] * (IMAGE_TOKENS if token == placeholder else 1)
+        return tuple(ids), tuple(placed)
+
     def tokenizer_fingerprint(self) -> str:
         return self.tokenizer.fingerprint
 
@@ -323,3 +359,7 @@ class ToyClient:
 
 def _raise(message: str) -> None:
     raise InvalidRequest(f"The chat template refuses these messages: {message}.")
+
+
+def _toy_parts(parts):
+    return "".join(IMAGE if part["type"] == "image" else part["text"] for part in parts)

@@ -25,7 +25,7 @@ from engine.api.snapshot import (
     Totals,
 )
 from engine.api.step_view import STEP_ENTRIES, PlannedRow, PlannedStep, RowPhase, StepEntry
-from tests.fakes.chat_toys import ToyClient
+from tests.fakes.chat_toys import CHATML, SEEING, ToyClient
 
 MODEL = ModelInfo(
     name="fake-135m",
@@ -67,6 +67,7 @@ class FakeClient(ToyClient):
         answers: answers to the next requests, in order; each a text, split into
             words, or the pieces themselves. A request beyond them never ends by itself.
         blocks: size of the KV pool.
+        sees_images: whether the model takes pictures.
 
     Attributes:
         answers: answers not given yet; a test may add to them.
@@ -79,14 +80,15 @@ class FakeClient(ToyClient):
         *answers: str | Iterable[str],
         blocks: int = 1024,
         state: EngineState = EngineState.READY,
+        sees_images: bool = False,
     ) -> None:
-        super().__init__(state=state)
+        super().__init__(SEEING if sees_images else CHATML, state=state)
         self.answers = deque(answers)
         self.steps = 0
         self.time = 100.0
         self.progress = 1.0 if state is EngineState.READY else 0.0
         self.error: str | None = None
-        self.model = MODEL
+        self.model = replace(MODEL, sees_images=sees_images)
         self.rates = Rates()
         self.waiting = 0
         self._running: dict[str, _Running] = {}

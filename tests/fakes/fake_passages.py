@@ -1,6 +1,6 @@
 """A `PassageSource` whose searches and checks a test finishes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -31,17 +31,63 @@ class Search:
         self.future.set_result(found(*texts))
 
 
+class FakeCheck:
+    """Shows every piece when it arrives, and at the end nothing more.
+
+    Attributes:
+        fed: the pieces.
+        complete: whether `finish` was called.
+        ended: see `CitationCheck`; a test sets it.
+        held: whether pieces are kept back until the test calls `show`, and the end until it calls `end`.
+    """
+
+    def __init__(
+        self, result: Callable[[str], CheckedAnswer | None] | None = None, *, held: bool = False
+    ) -> None:
+        self.fed: list[str] = []
+        self.complete = self.done = self.ended = False
+        self.held = held
+        self.result: CheckedAnswer | None = None
+        self._result = result or (lambda text: CheckedAnswer(text, "[]"))
+        self._shown = ""
+
+    def show(self, text: str) -> None:
+        self._shown += text
+
+    def end(self) -> None:
+        self.done, self.result = True, self._result("".join(self.fed))
+
+    def feed(self, piece: str) -> None:
+        self.fed.append(piece)
+        if not self.held:
+            self.show(piece)
+
+    def finish(self) -> None:
+        self.complete = True
+        if not self.held:
+            self.end()
+
+    def take(self) -> str:
+        shown, self._shown = self._shown, ""
+        return shown
+
+    def wait(self, seconds: float) -> None:
+        self.end()
+
+
 class FakePassages:
     """Records what a session asks for.
 
     Attributes:
         searches: all of them, in order.
-        checks: (answer, passages, future) of each check.
+        checks: the check of each answer, and what it was given.
+        next_check: what the next answer is checked by.
     """
 
     def __init__(self) -> None:
         self.searches: list[Search] = []
-        self.checks: list[tuple[str, FoundPassages, Future[CheckedAnswer]]] = []
+        self.checks: list[tuple[FakeCheck, FoundPassages, str]] = []
+        self.next_check: FakeCheck | None = None
 
     def find(
         self,
@@ -58,7 +104,18 @@ class FakePassages:
     def grammar(self, found: FoundPassages) -> Grammar | None:
         return Grammar.regex(f"cites up to {found.count}")
 
-    def check(self, answer: str, found: FoundPassages) -> "Future[CheckedAnswer]":
-        future: Future[CheckedAnswer] = Future()
-        self.checks.append((answer, found, future))
-        return future
+    def begin_check(
+        self, found: FoundPassages, question: str, *, earlier: Sequence[str], model
+    ) -> FakeCheck:
+        check, self.next_check = self.next_check or FakeCheck(), None
+        self.checks.append((check, found, question))
+        return check
+
+    def contexts(self, given: Sequence[FoundPassages]) -> list[str]:
+        """Without the texts that were given before."""
+        seen, contexts = set(), []
+        for one in given:
+            lines = [line for line in one.context.split("\n") if not line or line not in seen]
+            seen.update(lines)
+            contexts.append("\n".join(lines))
+        return contexts

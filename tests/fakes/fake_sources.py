@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
+from app.runtime.passage_blocks import shared_contexts
 from app.runtime.source_views import CollectionView, DocumentView, IndexJob, OpenedPassage, Piece
 from app.runtime.stored_passages import (
     StoredCitation,
@@ -16,6 +17,7 @@ from app.runtime.stored_passages import (
 from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar
 from engine.conversations.passage_source import CheckedAnswer, FoundPassages
+from tests.fakes.fake_passages import FakeCheck
 
 
 @dataclass
@@ -27,6 +29,7 @@ class Report:
     unchanged: int = 0
     removed: int = 0
     failed: list = field(default_factory=list)
+    unreachable: list = field(default_factory=list)
     cancelled: bool = False
 
 
@@ -62,6 +65,9 @@ class FakeSources:
         found: the passages of the next searches, in order; without any nothing is found.
         checks: results of the next checks; an answer beyond them is left as it is.
         adding: (name, paths, future) of each call of `add`.
+        options: the exclusions and attributes of the last call of `add`.
+        watching: by name, what is called with the reports of a watched collection.
+        updates: reports of the next calls of `update`.
         searched: (names, question) of each search.
         opened: the passages that were opened, with the cited span.
     """
@@ -72,6 +78,9 @@ class FakeSources:
         self.found: deque[Sequence[StoredPassage]] = deque()
         self.checks: deque[CheckedAnswer] = deque()
         self.adding: list[tuple[str, tuple[str, ...], Future]] = []
+        self.options: tuple[tuple[str, ...], dict] = ((), {})
+        self.watching: dict[str, Callable] = {}
+        self.updates: deque[Report] = deque()
         self.searched: list[tuple[tuple[str, ...], str]] = []
         self.opened: list[tuple[StoredPassage, tuple[int, int] | None]] = []
         self.job: IndexJob | None = None
@@ -107,7 +116,8 @@ class FakeSources:
         self.collections = (*(self.collections or ()), CollectionView(name, 0, 0, 0))
         return done()
 
-    def add(self, name: str, paths: Sequence[str]) -> Future:
+    def add(self, name: str, paths: Sequence[str], *, exclude=(), attributes=None) -> Future:
+        self.options = tuple(exclude), dict(attributes or {})
         future: Future = Future()
         self.adding.append((name, tuple(paths), future))
         self.progress(IndexJob(name, "adding"))
@@ -117,6 +127,28 @@ class FakeSources:
         if path is None:
             self.collections = tuple(one for one in self.collections or () if one.name != name)
         return done(3)
+
+    def update(self, name: str) -> Future:
+        return done(self.updates.popleft() if self.updates else Report())
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        return tuple(sorted(self.watching))
+
+    def watch(self, name: str, on_report: Callable) -> Future:
+        if name in self.watching:
+            return failed(f"{name} is watched already.")
+        self.watching[name] = on_report
+        return done()
+
+    def unwatch(self, name: str) -> bool:
+        on_report = self.watching.pop(name, None)
+        if on_report is not None:
+            on_report(None, "")
+        return on_report is not None
+
+    def count(self, attachment) -> Future:
+        return done(next(one.documents for one in self.collections if one.name == attachment.name))
 
     def fetch_model(self) -> Future:
         self.has_model = self.fetched = True
@@ -145,15 +177,21 @@ class FakeSources:
         passages = self.found.popleft() if self.found else ()
         context, stored = "", []
         for one in passages:
-            context += f"[{one.n}] {one.text}\n"
+            context += f"[{one.n}] {one.title}\n> {one.text}"
             stored.append(replace(one, prompt_end=len(context)))
+            context += "\n"
         return done(FoundPassages(f"{context}\n", dump_passages(stored), len(stored)))
 
     def grammar(self, found: FoundPassages) -> Grammar | None:
         return None
 
-    def check(self, answer: str, found: FoundPassages) -> Future:
-        kept = [StoredCitation(int(n), True, 0, 0) for n in re.findall(r"\[(\d)\]", answer)]
-        return done(
-            self.checks.popleft() if self.checks else CheckedAnswer(answer, dump_citations(kept))
-        )
+    def begin_check(self, found, question, *, earlier, model) -> FakeCheck:
+        return FakeCheck(lambda text: self.checks.popleft() if self.checks else _supported(text))
+
+    def contexts(self, given: Sequence[FoundPassages]) -> list[str]:
+        return shared_contexts(given)
+
+
+def _supported(answer: str) -> CheckedAnswer:
+    kept = [StoredCitation(int(n), True, 0, 0) for n in re.findall(r"\[(\d)\]", answer)]
+    return CheckedAnswer(answer, dump_citations(kept))

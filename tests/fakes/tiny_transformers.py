@@ -14,7 +14,7 @@ CONTEXT = 128
 WINDOW = 12
 """Shorter than the tests' sequences, longer than a block."""
 
-_COMMON: dict[str, Any] = {
+COMMON: dict[str, Any] = {
     "vocab_size": VOCAB,
     "hidden_size": 32,
     "intermediate_size": 48,
@@ -121,7 +121,7 @@ TINY: dict[str, tuple[str, dict[str, Any]]] = {
 def tiny_hf_config(name: str, **changes: Any) -> Any:
     """A transformers configuration."""
     model_type, fields = TINY[name]
-    common = {} if model_type == "gpt2" else _COMMON
+    common = {} if model_type == "gpt2" else COMMON
     return CONFIG_MAPPING[model_type](**(common | fields | changes))
 
 

@@ -1,8 +1,9 @@
 """The `pravaha` command on toy engines, in a separate process: `python -m tests.fakes.toy_cli …`.
 
 `TOY` in the environment chooses the engine: `paris` answers at once, `echo` repeats its
-prompt, `endless` writes until it is
+prompt, `seeing` says the sizes of its pictures, `endless` writes until it is
 cancelled, `looping` writes the same until then, `failing` fails in mid-answer, `broken` never loads.
+`TOY_OCR` is what is found in every picture; without it OCR is not installed.
 """
 
 import os
@@ -13,7 +14,9 @@ from app.cli import main
 from app.runtime import opening
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineSnapshot, EngineState
-from tests.fakes.chat_toys import ToyClient
+from engine.retrieval.parsing import picture_reader
+from tests.fakes.chat_toys import SEEING, ToyClient
+from tests.fakes.picture_parser import AnyText, PictureParser
 
 
 class Paris(ToyClient):
@@ -28,6 +31,17 @@ class Echo(ToyClient):
     def submit(self, request):
         request_id = super().submit(request)
         self.write(self.detokenize(request.prompt_ids), finish=FinishReason.STOP)
+        return request_id
+
+
+class Seeing(ToyClient):
+    def __init__(self):
+        super().__init__(SEEING)
+
+    def submit(self, request):
+        request_id = super().submit(request)
+        sizes = [f"{one.image.width}×{one.image.height}" for one in request.images]
+        self.write(f"I see {', '.join(sizes)}.", eos=True)
         return request_id
 
 
@@ -62,6 +76,7 @@ class Broken(ToyClient):
 TOYS = {
     "paris": Paris,
     "echo": Echo,
+    "seeing": Seeing,
     "endless": Endless,
     "looping": Looping,
     "failing": Failing,
@@ -76,6 +91,14 @@ def open_toy(settings, progress=None, *, model_required=True):
     client.close()
 
 
+class ToyReader(picture_reader.PictureReader):
+    def __init__(self):
+        found = os.environ.get("TOY_OCR")
+        parser = PictureParser(AnyText(found or ""))
+        super().__init__(lambda: parser, installed=lambda: found is not None)
+
+
 if __name__ == "__main__":
     opening.open_client = open_toy
+    picture_reader.PictureReader = ToyReader
     main()

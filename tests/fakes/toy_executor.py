@@ -57,6 +57,7 @@ class ToyExecutor:
         self.salt_of = lambda row: (
             0
         )  # a number below 2**16: rows may read only what equal ones wrote
+        self.images_of = lambda row: ()  # as `Request.images`: rows may read only their own
 
     def copy_blocks(self, sources, targets):
         for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
@@ -89,12 +90,17 @@ class ToyExecutor:
         if self.fail_with:
             raise self.fail_with.pop(0)
         count = len(plan.rows)
+        seen = np.zeros(len(plan.token_ids), np.int64)
+        for one in plan.images:
+            offsets = np.arange(one.offset, one.offset + one.count)
+            seen[one.flat : one.flat + one.count] = image_salts(one.image, offsets)
         for index in range(count):
             row = plan.rows[index]
-            run = slice(plan.query_start[index], plan.query_start[index + 1])
-            for token, position in zip(plan.token_ids[run], plan.positions[run], strict=True):
+            for flat in range(plan.query_start[index], plan.query_start[index + 1]):
+                position = plan.positions[flat]
                 block = plan.block_tables[row, position // self.block_size]
-                self.kv[block, position % self.block_size] = self.stored(row, token)
+                salt = np.int64(self.salt_of(row)) ^ seen[flat]
+                self.kv[block, position % self.block_size] = salt * _SALTED + plan.token_ids[flat]
         drafts = plan.num_draft_tokens if plan.num_draft_tokens.size else np.zeros(count, np.int32)
         logits = []
         for index in range(count):
@@ -111,9 +117,18 @@ class ToyExecutor:
         ]
         return sample_reference(np.array(logits), plan, np.array(scored))
 
-    def stored(self, row, tokens):
+    def salts(self, row, positions):
+        """What the KV of a row at these positions is marked by: its cache salt and its images."""
+        salts = np.full(len(positions), self.salt_of(row), np.int64)
+        for placed in self.images_of(row):
+            offsets = positions - placed.start
+            inside = (offsets >= 0) & (offsets < placed.tokens)
+            salts[inside] ^= image_salts(placed.image, offsets[inside])
+        return salts
+
+    def stored(self, row, tokens, positions):
         """What the store holds for tokens of a row."""
-        return np.int64(self.salt_of(row)) * _SALTED + tokens
+        return self.salts(row, positions) * _SALTED + tokens
 
     def _logits(self, plan, row, length):
         """The row's first `length` tokens, read back from its blocks."""
@@ -123,8 +138,8 @@ class ToyExecutor:
         salt, history = np.divmod(stored, _SALTED)
         written = stored != _NEVER_WRITTEN  # calibration computes on blocks as they are
         history[~written] = _NEVER_WRITTEN
-        own = (salt == self.salt_of(row))[written]
-        assert own.all(), f"row {row} reads KV of another cache salt"
+        own = (salt == self.salts(row, places))[written]
+        assert own.all(), f"row {row} reads KV of another cache salt or image"
         logits = toy_logits(history, self.vocab_size)
         forced = self.force.get(int(length - plan.penalty_start[row]))
         if forced is not None:
@@ -136,6 +151,11 @@ class ToyExecutor:
 
     def close(self):
         self.closed = True
+
+
+def image_salts(image, offsets):
+    """What marks the KV of an image's tokens, below 2**16 and never 0."""
+    return (int.from_bytes(image.digest[:2], "little") + 257 * offsets) % 65_535 + 1
 
 
 def check_plan(plan):
@@ -283,6 +303,7 @@ def toy_model(context_length=256):
         weight_format="F32",
         parameters=250,
         file_bytes=1000,
+        images=None,
         plan_memory=toy_memory,
         generation_defaults=GenerationDefaults(),
     )

@@ -87,6 +87,7 @@ class ToyPipeline:
         self.executor.salt_of = lambda row: int.from_bytes(
             self.table.cache_salts.get(int(row), b"")[:2], "little"
         )
+        self.executor.images_of = lambda row: self.table.images.get(int(row), ())
         self.ended = []
         self.pipeline = Pipeline(
             self.table,
@@ -204,7 +205,7 @@ class ToyPipeline:
             places = np.arange(int(table.num_computed[row]))
             blocks = table.block_tables[row, places // table.block_size]
             stored = self.executor.kv[blocks, places % table.block_size]
-            expected = self.executor.stored(row, table.token_table[row, places])
+            expected = self.executor.stored(row, table.token_table[row, places], places)
             assert (stored == expected).all(), f"row {row} reads others' KV"
 
     def check_states(self):

@@ -154,24 +154,27 @@ def idle_window(terminal):
     return cpu_seconds(terminal.pid) - seconds, len(terminal.output) - written
 
 
-@pytest.mark.parametrize(
-    ("key", "opened"),
-    [("", "● ready"), (F3, "no request holds it"), (F10, "Last steps"), (CTRL_T, "enter open")],
-    ids=["chat", "kv", "scheduler", "tree"],
-)
-def test_60_an_idle_screen_and_engine_cost_no_cpu(open_pravaha, key, opened):
+VIEWS = {"": "● ready", F3: "no request holds it", F10: "Last steps", CTRL_T: "enter open"}
+"""Keys that are pressed one after the other, each with a word of what is then open."""
+
+
+def test_60_an_idle_screen_and_engine_cost_no_cpu(open_pravaha):
     """Screen, engine and compute threads after an answer: under 2 % of a core, and no byte is written."""
     terminal = open_pravaha()
     ask(terminal, CAPITAL)
     terminal.wait_until(lambda text: "Paris" in text and "● ready" in text, "the answer")
     assert cpu_seconds(terminal.pid) > 0.5  # it has worked until now
-    terminal.type(key)
-    terminal.wait_for(opened)
-    for _ in range(15):  # calibration steps and the last animation come first
-        seconds, written = idle_window(terminal)
-        if seconds <= 0.04 and not written:
-            return
-    pytest.fail(f"{seconds:.2f} s of processor time and {written} bytes in two idle seconds")
+    for key, opened in VIEWS.items():
+        terminal.type(key)
+        terminal.wait_for(opened)
+        for _ in range(15):  # calibration steps and the last animation come first
+            seconds, written = idle_window(terminal)
+            if seconds <= 0.04 and not written:
+                break
+        else:
+            pytest.fail(
+                f"{opened!r}: {seconds:.2f} s of processor time and {written} bytes in two idle seconds"
+            )
 
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)

@@ -64,6 +64,7 @@ def new_byte_engine(
         weight_format="F32",
         parameters=parameters,
         file_bytes=1000,
+        images=None,
         plan_memory=toy_memory,
         generation_defaults=defaults,
     )

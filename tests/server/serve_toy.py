@@ -5,6 +5,7 @@ import sys
 
 from app.commands.serve import serve_engine
 from app.server.process.config import ServerConfig
+from tests.fakes.picture_parser import AnyText, PictureParser
 from tests.server.byte_engine import new_byte_engine
 
 if __name__ == "__main__":
@@ -13,4 +14,6 @@ if __name__ == "__main__":
         engine_options["force"] = {
             int(position): token for position, token in engine_options["force"].items()
         }
-    sys.exit(serve_engine(new_byte_engine(**engine_options), ServerConfig(**server_options)))
+    engine = new_byte_engine(**engine_options)
+    with PictureParser(AnyText()).reader() as pictures:
+        sys.exit(serve_engine(engine, ServerConfig(**server_options), pictures=pictures))

@@ -43,7 +43,7 @@ async def receive_all(path, sizes, *, seconds_each, max_upload_bytes=10 * MEBIBY
         application,
         max_bytes=MEBIBYTE,
         timeout_s=30,
-        uploads=frozenset({"/v1/files"}),
+        is_upload=lambda path: path == "/v1/files",
         max_upload_bytes=max_upload_bytes,
         clock=clock,
     )

@@ -272,6 +272,36 @@ def test_what_is_not_in_the_files_is_said_not_to_be_there(served, retrieval):
     assert chunks[-1].usage.total_tokens == 0
 
 
+def test_a_name_leads_to_another_file_and_the_rounds_are_reported(tmp_path):
+    said = "The person who keeps the Velmora lighthouse works in hall C-7."
+    files = {
+        "keeper.md": b"Lina Berg keeps the Velmora lighthouse in order.\n",
+        "berg.md": b"Every morning Lina Berg works in hall C-7.\n",
+    } | {f"more{n}.md": b"The Velmora lighthouse is %d years old.\n" % n for n in range(3)}
+    with answering(tmp_path, said) as served:
+        store = served.store_with(files)
+        question = "Where does the person who keeps the Velmora lighthouse work?"
+        answer = chat(served, question, retrieval={"vector_store_ids": [store.id]})
+        first, second = answer.retrieval["rounds"]
+        assert (first["query"], first["bridge"]) == (question, None)
+        assert second["bridge"] == "Lina Berg"
+        assert second["query"].startswith("Lina Berg ")
+        read = [one["filename"] for one in answer.retrieval["passages"]]
+        assert read[:2] == ["keeper.md", "berg.md"]
+        (choice,) = answer.choices
+        assert choice.message.content == f"{said} [1][2]"
+        cited = {one["filename"] for one in citations(plain(choice.message.annotations))}
+        assert cited == {"keeper.md", "berg.md"}
+
+
+def test_a_name_that_no_file_has_is_not_answered(served):
+    question = "Where does the Zoral heron stand at dawn?"
+    prompts = prompts_of(served, lambda: chat(served, question))
+    assert prompts == []
+    assert chat(served, question).choices[0].message.content == "The documents do not answer this."
+    assert chat(served, question, retrieval={"query": QUESTION}).retrieval["passages"]
+
+
 def test_the_grammar_allows_existing_numbers_only(tmp_path):
     with answering(tmp_path, "The heron stands in water [7] at dawn.") as served:
         whole = chat(served, extra={"return_token_ids": True})

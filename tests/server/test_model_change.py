@@ -58,6 +58,7 @@ class Models:
             weight_format="F32" if config.name == "first" else "Q8_0",
             parameters=250,
             file_bytes=1000,
+            images=None,
             plan_memory=toy_memory,
             generation_defaults=GenerationDefaults(),
         )

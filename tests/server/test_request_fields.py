@@ -331,7 +331,6 @@ def test_arguments_that_are_no_json_object_are_kept_as_text():
 @pytest.mark.parametrize(
     ("part", "word"),
     [
-        ({"type": "image_url", "image_url": {"url": "data:"}}, "image_url"),
         ({"type": "input_audio", "input_audio": {}}, "input_audio"),
         ({"type": "file", "file": {}}, "file"),
     ],

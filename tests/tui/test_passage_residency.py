@@ -27,7 +27,7 @@ def test_a_passage_is_cached_when_the_prefix_reaches_behind_it(tmp_path):
     passages = load_passages(found.passages)
     ids = client.requests[0].prompt_ids
     texts = client.token_texts(ids)
-    ends = [next(n for n in range(len(ids)) if "".join(texts[:n]).endswith(f"{one.text}\n"))
+    ends = [next(n for n in range(len(ids)) if "".join(texts[:n]).endswith(one.text))
             for one in passages]  # fmt: skip
 
     def prefixes(tokens):

@@ -12,7 +12,7 @@ from tests.fakes.installed_models import HUGE, LOADED, OTHER
 from tests.tui.harness import open_screen
 from tests.tui.random_input import RandomUser
 
-SEEDS = (1, 2, 3)
+SEEDS = (1, pytest.param(2, marks=pytest.mark.soak), pytest.param(3, marks=pytest.mark.soak))
 EVENTS = 250
 SOAK_EVENTS = 10_000
 

@@ -1,5 +1,6 @@
 """Collections of documents on the screen: commands, the pane, citations that open."""
 
+from app.runtime.attachment import Attachment
 from app.runtime.source_views import CollectionView, DocumentView, IndexJob
 from app.runtime.stored_passages import StoredCitation, dump_citations
 from app.tui.widgets.sources_passage import PassageScreen
@@ -50,6 +51,48 @@ async def test_a_collection_is_created_and_filled_while_the_chat_goes_on(screen)
         assert ui.toasts[-1].startswith("39 documents added to docs, 1 cannot be read")
 
 
+async def test_adding_leaves_out_patterns_and_sets_attributes(screen):
+    sources = library()
+    async with screen(sources=sources) as ui:
+        await ui.ask(
+            '/sources add docs x --exclude "*.log" --attribute year=2026 --attribute kind=manual'
+        )
+        assert sources.adding[0][:2] == ("docs", ("x",))
+        assert sources.options == (("*.log",), {"year": 2026, "kind": "manual"})
+        await ui.ask("/sources add docs x --exlude y")
+        assert ui.toasts[-1].startswith("/sources add has no option --exlude.")
+
+
+async def test_a_refresh_says_what_has_changed(screen):
+    sources = library()
+    sources.updates.append(Report(added=1, updated=2, removed=1))
+    async with screen(sources=sources) as ui:
+        await ui.ask("/sources refresh docs")
+        await ui.until(lambda: "docs: 1 new, 2 changed, 1 gone." in ui.toasts)
+        await ui.ask("/sources refresh docs")
+        await ui.until(lambda: "docs is up to date." in ui.toasts)
+
+
+async def test_a_watched_collection_is_shown_as_such_and_tells_what_it_reads(screen):
+    sources = library()
+    async with screen(sources=sources, size=(160, 40)) as ui:
+        await ui.ask("/sources watch docs")
+        assert any(one.startswith("docs is watched until you quit") for one in ui.toasts)
+        await ui.shown("f6 watching docs")
+        sources.watching["docs"](Report(updated=1), "")
+        await ui.until(lambda: "docs: 1 changed." in ui.toasts)
+        await ui.press("f6")
+        await ui.shown("watched")
+        await ui.press("W")  # on docs
+        assert sources.watching == {}
+        await ui.until(lambda: "docs is not watched any more." in ui.toasts)
+        await ui.gone("watched  ")
+        await ui.press("W")
+        sources.watching.pop("docs")(None, "There is no collection docs.")
+        reason = "docs is not watched any more: There is no collection docs."
+        await ui.until(lambda: reason in ui.toasts)
+
+
 async def test_without_the_embedding_model_adding_offers_to_download_it(screen):
     sources = library()
     sources.has_model = False
@@ -72,7 +115,7 @@ async def test_a_failure_is_one_sentence(screen):
             ("create docs", "There is a collection docs already."),
             ("attach dosc", "There is no collection dosc. There are: docs, notes."),
             ("detach docs", "docs is not attached to this branch."),
-            ("frobnicate", "/sources takes nothing, create NAME, add NAME PATH…,"),
+            ("frobnicate", "/sources takes nothing, create NAME, add NAME PATH…"),
         ):
             await ui.ask(f"/sources {argument}")
             assert ui.toasts[-1].startswith(sentence)
@@ -92,6 +135,16 @@ async def test_deleting_a_collection_asks(screen):
         await ui.shown("3 documents of docs deleted from the index.")
 
 
+async def test_a_deleted_collection_is_detached_from_the_branch(screen):
+    async with screen(sources=library()) as ui:
+        await ui.ask("/sources attach docs year>2000")
+        await ui.ask("/sources remove docs")
+        await ui.shown("Delete the collection docs?")
+        await ui.press("y")
+        await ui.until(lambda: ui.session.sources == (), "the detachment")
+        assert ui.toasts[-1].endswith("docs is no longer attached to this branch.")
+
+
 # Attaching.
 
 
@@ -107,6 +160,42 @@ async def test_a_name_after_an_at_sign_attaches_the_collection_and_completes(scr
         assert sources.searched == [(("docs",), "@docs how tight?")]
         assert BOLTS.text in ui.client.detokenize(ui.client.requests[0].prompt_ids)
         await ui.shown("1 passage from docs")
+
+
+async def test_conditions_on_attributes_choose_the_documents_that_are_searched(screen):
+    sources = library([BOLTS], [BOLTS])
+    async with screen("12 [1]", "12 [1]", sources=sources, size=(160, 40)) as ui:
+        await ui.ask("/sources attach docs year>=2025 'kind=user manual'")
+        assert ui.toasts[-1].startswith("docs (year>=2025, kind=user manual) is attached")
+        assert ui.toasts[-1].endswith("Documents that fit: 12.")
+        await ask_docs(ui)  # @docs keeps the conditions
+        ((stored,),) = [names for names, _ in sources.searched]
+        assert Attachment.of(stored).where == {
+            "type": "and",
+            "filters": [
+                {"type": "gte", "key": "year", "value": 2025},
+                {"type": "eq", "key": "kind", "value": "user manual"},
+            ],
+        }
+        await ui.press("f6")
+        await ui.shown("attached to this branch: docs (year>=2025, kind=user manual)")
+        await ui.ask("/sources attach docs")
+        assert ui.session.sources == ("docs",)
+        await ui.ask("/undo")
+        assert ui.session.sources == (stored,)
+        await ui.ask("/sources attach docs year")
+        assert ui.toasts[-1].startswith("'year' is no condition")
+        await ui.ask("/sources detach docs")
+        assert ui.session.sources == ()
+
+
+async def test_a_name_that_is_nearly_a_collection_is_named(screen):
+    async with screen("ok", sources=library()) as ui:
+        await ui.ask("@dosc how tight?")
+        sentence = "@dosc is sent as text: there is a collection docs, but none of this name."
+        assert sentence in ui.toasts
+        await ui.ask("what does @property do?")
+        assert ui.toasts[-1] == sentence
 
 
 async def test_the_palette_attaches_a_collection(screen):
@@ -260,8 +349,38 @@ async def test_the_pane_lists_collections_documents_and_the_passages_of_the_last
         await ui.shown("Nuts are made of brass.")
 
 
+async def test_a_key_deletes_a_document_or_the_collection(screen):
+    sources = library()
+    sources.listed["docs"] = (DocumentView("/docs/guide.md", 21, attributes="year=2026"),)
+    async with screen(sources=sources, size=(160, 40)) as ui:
+        await ui.press("f6")
+        await ui.shown("docs")
+        await ui.press("enter")
+        await ui.shown("/docs/guide.md  year=2026")
+        await ui.press("j", "D")
+        await ui.shown("Delete /docs/guide.md from docs?")
+        await ui.press("n", "k", "D")
+        await ui.shown("Delete the collection docs?")
+        await ui.press("y")
+        await ui.until(lambda: DOCS not in sources.collections)
+
+
+async def test_an_imported_conversation_says_which_collection_it_was_answered_from(
+    screen, tmp_path
+):
+    async with screen("12 [1]", sources=library([BOLTS])) as ui:
+        await ask_docs(ui)
+        await ui.ask(f"/export {tmp_path / 'asked.json'}")
+        await ui.ask(f"/import {tmp_path / 'asked.json'}")
+        await ui.until(lambda: ui.toasts[-1].startswith("Its answers were taken from docs, which"))
+
+
 async def test_a_replay_has_no_collections(screen):
-    async with screen() as ui:
+    async with screen("ok") as ui:
+        await ui.ask("@docs how tight?")
+        assert (
+            "@docs is sent as text. There are no collections here: a replay has none." in ui.toasts
+        )
         await ui.press("f6")
         await ui.shown("There are no collections here: a replay has none.")
         await ui.ask("/sources create docs")

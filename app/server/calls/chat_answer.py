@@ -5,6 +5,7 @@ import uuid
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from app.server.calls.chat_images import ChatImages
 from app.server.calls.chat_sources import ChatSources
 from app.server.calls.cited_choice import CitedChoice
 from app.server.calls.generation import Generation, check_finish
@@ -27,6 +28,7 @@ class ChatAnswer:
         model: LoadedModel,
         generation: Generation,
         sources: ChatSources | None = None,
+        images: ChatImages | None = None,
     ) -> None:
         """Format the answer of one call.
 
@@ -35,11 +37,13 @@ class ChatAnswer:
             model: the model.
             generation: the running choices.
             sources: the passages that the answer cites; None for a chat without retrieval.
+            images: the pictures in the messages; None for a chat without any.
         """
         self._body = body
         self._model = model
         self._generation = generation
         self._sources = sources
+        self._images = images
         self._usage = Usage(generation.prompts, generation.n)
         self._shared = {
             "id": f"chatcmpl-{uuid.uuid4().hex}",
@@ -56,7 +60,7 @@ class ChatAnswer:
             choices=[await self._choice(index, output) for index, output in enumerate(outputs)],
             usage=self._usage.add_all(outputs).counts(),
             **self._prompt_logprobs(outputs[0]),
-            **self._retrieval(),
+            **self._input(),
         )
 
     async def _choice(self, index: int, output: RequestOutput) -> dict[str, Any]:
@@ -93,7 +97,7 @@ class ChatAnswer:
             check_finish(batch)
             self._usage.add(index, batch)
             if index not in begun:
-                yield self._first_chunk(index, with_sources=not begun)
+                yield self._first_chunk(index, with_input=not begun)
                 begun.add(index)
                 if self._sources is not None:
                     cited[index] = self._cited(self._sources)
@@ -128,13 +132,16 @@ class ChatAnswer:
         keeps_text = bool(self._body.return_token_ids) or grammar_of(self._body) is not None
         return CitedChoice(sources, self._model, keeps_text=keeps_text)
 
-    def _first_chunk(self, index: int, *, with_sources: bool) -> bytes:
+    def _first_chunk(self, index: int, *, with_input: bool) -> bytes:
         """The role; the first one of the call also says what the model reads."""
-        top = self._retrieval() if with_sources else {}
+        top = self._input() if with_input else {}
         return self._chunk(index, {"role": "assistant", "content": None}, top=top)
 
-    def _retrieval(self) -> dict[str, Any]:
-        return {} if self._sources is None else self._sources.fields()
+    def _input(self) -> dict[str, Any]:
+        """What the model reads beside the messages: passages and pictures."""
+        retrieval = {} if self._sources is None else self._sources.fields()
+        images = {} if self._images is None else self._images.fields()
+        return retrieval | images
 
     def _chunk(
         self,

@@ -8,19 +8,21 @@ while it is streamed (`engine.retrieval.answering.verification`).
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
 
+from app.server.calls.chat_images import ChatImages
 from app.server.calls.model import LoadedModel, off_loop
-from app.server.calls.prompts import chat_size, template_messages
+from app.server.calls.prompts import chat_ids
 from app.server.calls.retrieval import retrieval_service
 from app.server.calls.searching import search
 from app.server.process.context import ServerContext
 from app.server.retrieval.service import RetrievalService
-from app.server.retrieval.store_search import Found
+from app.server.retrieval.store_search import Found, mentioned
 from app.server.wire.errors import bad_request
-from app.server.wire.schemas import ChatCompletionRequest, Message, TextPart
+from app.server.wire.schemas import ChatCompletionRequest, ImagePart, Message, TextPart
 from engine.api.grammar import Grammar
 from engine.retrieval.answering.answerer import (
     DEFAULT_K,
@@ -28,14 +30,15 @@ from engine.retrieval.answering.answerer import (
     MAX_PASSAGE_TOKENS,
 )
 from engine.retrieval.answering.citation_grammar import citation_grammar
-from engine.retrieval.answering.closest_quotes import ClosestQuotes, closest_quotes
-from engine.retrieval.answering.evidence import is_answerable
+from engine.retrieval.answering.cited_text import CitedText
+from engine.retrieval.answering.evidence import is_answerable, unknown_names
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
+from engine.retrieval.answering.hops import Hops, Round, chain_parts
+from engine.retrieval.answering.names import names_of
 from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, passage_block
 from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.support import SupportJudge
-from engine.retrieval.answering.verification import VerifyingStream
 from engine.retrieval.api.errors import UnknownCollection, UnknownDocument
 from engine.retrieval.api.passage import Passage
 
@@ -52,7 +55,13 @@ class ChatSources:
     """The numbered passages of one call; none if nothing found is near enough to the question."""
 
     def __init__(
-        self, query: str, numbered: Sequence[NumberedSource], service: RetrievalService
+        self,
+        query: str,
+        numbered: Sequence[NumberedSource],
+        service: RetrievalService,
+        hops: Hops | None = None,
+        *,
+        small: bool = False,
     ) -> None:
         """Nothing is computed yet.
 
@@ -60,10 +69,18 @@ class ChatSources:
             query: what was searched for.
             numbered: the passages in the order of their numbers, which begin at 1.
             service: embeds claims and passages.
+            hops: the searches that found them; None if nothing was near enough.
+            small: whether a small model answers, which must stay with the names of the question.
         """
         self._query = query
         self.numbered = tuple(numbered)
-        self._judge = SupportJudge(self.sources, service.embed)
+        self._rounds = hops.rounds if hops is not None else [Round(query, "", ())]
+        self._judge = SupportJudge(
+            self.sources,
+            service.embed,
+            chain_parts(hops.chain, self.sources) if hops is not None else (),
+            about=names_of(query).certain if small else frozenset(),
+        )
 
     @property
     def sources(self) -> list[Source]:
@@ -75,14 +92,9 @@ class ChatSources:
         """Answers that cite existing numbers only."""
         return citation_grammar(len(self.numbered))
 
-    def verifying(self, model: LoadedModel) -> VerifyingStream:
-        """Checks one choice; those of a call are for one thread at a time."""
-        small = model.info.is_small
-        return VerifyingStream(self._judge, one_paragraph=small, supported_only=small)
-
-    def closest(self, *, behind_answer: bool) -> ClosestQuotes:
-        """What is shown with a choice that no passage supports; for the thread that checks it."""
-        return closest_quotes(self._judge, self._query, behind_answer=behind_answer)
+    def cited_text(self, model: LoadedModel) -> CitedText:
+        """The text of one choice; those of a call are for one thread at a time."""
+        return CitedText(self._judge, self._query, small_model=model.info.is_small)
 
     def fields(self) -> dict[str, Any]:
         """The member `retrieval` of the response: what was searched for and what the model reads."""
@@ -90,13 +102,27 @@ class ChatSources:
             {**place(one), "score": one.found.similarity, "text": one.source.text}
             for one in self.numbered
         ]
-        return {"retrieval": {"query": self._query, "passages": passages}}
+        rounds = [{"query": one.query, "bridge": one.bridge or None} for one in self._rounds]
+        return {"retrieval": {"query": self._query, "rounds": rounds, "passages": passages}}
 
 
 async def find_sources(
-    request: Request, context: ServerContext, body: ChatCompletionRequest, model: LoadedModel
+    request: Request,
+    context: ServerContext,
+    body: ChatCompletionRequest,
+    messages: Sequence[Message],
+    model: LoadedModel,
+    images: ChatImages | None,
 ) -> ChatSources | None:
     """Search for the passages that a chat asks for, as many as its context has room for.
+
+    Args:
+        request: the HTTP request.
+        context: the server.
+        body: its body; what the user wrote is searched for, not the text of pictures.
+        messages: the conversation as the model reads it.
+        model: the model.
+        images: the pictures in the messages.
 
     Returns:
         None for a chat without the field `retrieval`.
@@ -119,27 +145,50 @@ async def find_sources(
     if query is None:
         asked = question.text.strip()
         if wanted.rewrite_query is not False:
-            asked = standalone_query(asked, template_messages(body.messages[:-1]))
+            history = [{"role": one.role, "content": one.text} for one in body.messages[:-1]]
+            asked = standalone_query(asked, history)
         query = await asyncio.to_thread(service.shortened, asked)
-    found = await search(
-        request,
-        context,
-        wanted.vector_store_ids,
-        [query],
-        wanted,
-        default_results=DEFAULT_K,
-    )
-    passages = [one.passage for one in found]
-    if not await asyncio.to_thread(is_answerable, query, passages, service.embed):
+    found: dict[int, Found] = {}
+
+    async def searched(wanted_query: str) -> list[Passage]:
+        results = await search(
+            request,
+            context,
+            wanted.vector_store_ids,
+            [wanted_query],
+            wanted,
+            default_results=DEFAULT_K,
+        )
+        found.update({one.passage.chunk_id: one for one in results})
+        return [one.passage for one in results]
+
+    def is_declined(passages: Sequence[Passage]) -> bool:
+        called = [replace(one, file=found[one.chunk_id].file.filename) for one in passages]
+        mentions = partial(mentioned, service, wanted.vector_store_ids, where=wanted.filters)
+        # Words to search for are no question.
+        asked = "" if wanted.query is not None else question.text
+        return bool(unknown_names(asked, called, mentions)) or not is_answerable(
+            query, passages, service.embed
+        )
+
+    passages = await searched(query)
+    if await asyncio.to_thread(is_declined, passages):
         return ChatSources(query, (), service)
-    fitting = await _fitting(service, body, model, found, wanted.previous_chunk_ids or ())
+    hops = await asyncio.to_thread(Hops, query, passages)
+    while (following := hops.next_search()) is not None:
+        hops.take(await searched(following.query))
+    best = hops.best(wanted.max_num_results or DEFAULT_K)
+    chosen = [found[one.chunk_id] for one in best]
+    frame = await _frame(context, messages, model, images)
+    previous = wanted.previous_chunk_ids or ()
+    fitting = await _fitting(service, body, model, chosen, previous, frame=frame)
     if not fitting:
         raise bad_request(
             "The context has no room for a passage beside the messages.",
             param="messages",
             code="context_length_exceeded",
         )
-    return ChatSources(query, fitting, service)
+    return ChatSources(query, fitting, service, hops, small=model.info.is_small)
 
 
 def with_sources(
@@ -176,15 +225,30 @@ def place(numbered: NumberedSource) -> dict[str, Any]:
     }
 
 
+async def _frame(
+    context: ServerContext,
+    messages: Sequence[Message],
+    model: LoadedModel,
+    images: ChatImages | None,
+) -> int:
+    """The length of the prompt without passages, in tokens."""
+    asked = with_sources(messages, (), model)
+    prompt = await chat_ids(model, asked, add_generation_prompt=True)
+    if images is not None:
+        prompt, _ = await images.placed(context, prompt)
+    return len(prompt)
+
+
 async def _fitting(
     service: RetrievalService,
     body: ChatCompletionRequest,
     model: LoadedModel,
     found: Sequence[Found],
     previous: Sequence[int],
+    *,
+    frame: int,
 ) -> list[NumberedSource]:
-    """The best passages, or the sections around them, as many as there is room for."""
-    messages = with_sources(body.messages, (), model)
+    """The best passages, or the sections around them, as many as there is room for beside the frame."""
     limit = body.max_completion_tokens or body.max_tokens or DEFAULT_MAX_TOKENS
     answer = min(limit, model.info.context_length // 4)
     by_chunk = {one.passage.chunk_id: one for one in found}
@@ -203,8 +267,7 @@ async def _fitting(
 
     def choose() -> list[NumberedSource]:
         tokenizer = model.tokenizer
-        frame = tokenizer.encode_chat(template_messages(messages), add_generation_prompt=True)
-        room = model.info.context_length - answer - len(frame)
+        room = model.info.context_length - answer - frame
         sources = fit_sources(
             passages,
             lambda text: len(tokenizer.encode(text)),
@@ -213,9 +276,11 @@ async def _fitting(
         )
         return [NumberedSource(one, by_chunk[one.passage.chunk_id]) for one in sources]
 
-    size = chat_size(messages) + sum(len(one.text) for one in passages)
+    size = sum(len(one.text) for one in passages)
     return await off_loop(size, choose)
 
 
 def _with_text(message: Message, text: str) -> Message:
-    return message.model_copy(update={"content": [TextPart(type="text", text=text)]})
+    """The message with another text; its pictures come behind it."""
+    pictures = [part for part in message.content if isinstance(part, ImagePart)]
+    return message.model_copy(update={"content": [TextPart(type="text", text=text), *pictures]})

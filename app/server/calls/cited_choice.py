@@ -22,38 +22,31 @@ class CitedChoice:
             keeps_text: whether the text stays as it was generated, and citations are only reported.
         """
         self._sources, self._keeps_text = sources, keeps_text
-        self._stream = sources.verifying(model)
-        self._shown: list[str] = []
-        self._closest: dict[int, tuple[Quote, ...]] = {}
+        self._cited = sources.cited_text(model)
+        self._generated: list[str] = []
 
     @property
     def ended(self) -> bool:
         """Whether nothing more is shown: the answer repeats itself, or leaves its passages."""
-        return self._stream.ended and not self._keeps_text
+        return self._cited.ended and not self._keeps_text
 
     async def feed(self, piece: str) -> str:
         """The text to send after this piece."""
-        checked = await asyncio.to_thread(self._stream.feed, piece) if piece else ""
-        return self._send(piece if self._keeps_text else checked)
+        checked = await asyncio.to_thread(self._cited.feed, piece) if piece else ""
+        self._generated.append(piece)
+        return piece if self._keeps_text else checked
 
     async def finish(self) -> str:
         """The text to send at the end: the rest and, if nothing is supported, the closest sentences."""
-        rest = await asyncio.to_thread(self._stream.finish)
-        if self._keeps_text:
-            return ""
-        self._send(rest)
-        if self._stream.answer().is_supported:
-            return rest
-        answered = bool("".join(self._shown).strip())
-        closest = await asyncio.to_thread(self._sources.closest, behind_answer=answered)
-        self._closest = {one.n: one.quotes for one in closest.citations}
-        gap = "\n\n" if answered else ""
-        return rest + self._send(gap + closest.text)
+        rest = await asyncio.to_thread(self._cited.finish)
+        return "" if self._keeps_text else rest
 
     def annotations(self) -> list[dict[str, Any]]:
         """Every supported citation in the text that was sent, after `finish`."""
-        cited = {one.n: one.quotes for one in self._stream.answer().citations}
-        quotes = self._closest or cited
+        keeps = self._keeps_text
+        citations = self._cited.answer().citations if keeps else self._cited.citations()
+        quotes = {one.n: one.quotes for one in citations}
+        text = "".join(self._generated) if keeps else self._cited.text
         return [
             {
                 "type": "file_citation",
@@ -67,22 +60,18 @@ class CitedChoice:
                     ],
                 },
             }
-            for claim in claims_of("".join(self._shown))
+            for claim in claims_of(text)
             for marker in claim.markers
             if (said := self._quotes_of(claim.text, quotes.get(marker.n, ())))
         ]
 
     def fields(self) -> dict[str, Any]:
         """The member `retrieval` of the choice: whether it is supported, and what it cited in vain."""
-        answer = self._stream.answer()
+        answer = self._cited.answer()
         dropped = [
             {"n": one.n, "sentence": one.sentence, "exists": one.exists} for one in answer.dropped
         ]
         return {"retrieval": {"supported": answer.is_supported, "dropped_citations": dropped}}
-
-    def _send(self, text: str) -> str:
-        self._shown.append(text)
-        return text
 
     def _quotes_of(self, sentence: str, quotes: Sequence[Quote]) -> Sequence[Quote]:
         """The quotes that support a sentence."""

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from engine.api.image import PlacedImage
 from engine.api.request import (
     Request,
     RequestOutput,
@@ -98,6 +99,7 @@ async def fan_out(
     deadline_ms: float | None = None,
     cache_salt: str | None = None,
     continued_tokens: int = 0,
+    images: tuple[PlacedImage, ...] = (),
 ) -> AsyncIterator[Choices]:
     """Submit `n` choices of each prompt, prompt by prompt.
 
@@ -118,6 +120,7 @@ async def fan_out(
                 deadline_ms=deadline_ms,
                 cache_salt=cache_salt,
                 continued_tokens=continued_tokens,
+                images=images,
             )
             requests.append(request)
     choices = Choices(engine.submit_all(requests))

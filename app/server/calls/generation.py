@@ -14,6 +14,7 @@ from app.server.process.context import ServerContext
 from app.server.process.drain import shutting_down_error
 from app.server.wire.errors import bad_request, server_error
 from app.server.wire.schemas import SamplingFields
+from engine.api.image import PlacedImage
 from engine.api.request import FinishReason, RequestOutput, SamplingParams, TokenBatch
 
 
@@ -44,6 +45,7 @@ async def begin(
     *,
     candidates: int | None = None,
     continued_tokens: int = 0,
+    images: tuple[PlacedImage, ...] = (),
 ) -> Generation:
     """Admit the call and submit its choices.
 
@@ -56,6 +58,7 @@ async def begin(
         guard: of the call.
         candidates: answers to generate for each prompt; None generates `body.choices`.
         continued_tokens: as in `Request`, for each prompt.
+        images: as in `Request`, of the only prompt.
 
     Raises:
         ApiError: 400 for too many choices or a grammar that is refused, 503 while draining.
@@ -80,6 +83,7 @@ async def begin(
                 deadline_ms=body.deadline_ms,
                 cache_salt=body.cache_salt,
                 continued_tokens=continued_tokens,
+                images=images,
             )
         )
         return Generation(prompts, n, choices, stack.pop_all(), guard)

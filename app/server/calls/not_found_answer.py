@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from app.server.calls.chat_images import ChatImages
 from app.server.calls.chat_sources import ChatSources
 from app.server.calls.model import LoadedModel
 from app.server.wire.schemas import ChatCompletionRequest
@@ -22,9 +23,14 @@ class NotFoundAnswer:
     """The same sentence for each choice, in the shape of `ChatAnswer`; no tokens are used."""
 
     def __init__(
-        self, body: ChatCompletionRequest, model: LoadedModel, sources: ChatSources
+        self,
+        body: ChatCompletionRequest,
+        model: LoadedModel,
+        sources: ChatSources,
+        images: ChatImages | None,
     ) -> None:
-        self._body, self._sources = body, sources
+        self._body = body
+        self._input = sources.fields() | ({} if images is None else images.fields())
         self._shared = {
             "id": f"chatcmpl-{uuid.uuid4().hex}",
             "created": int(time.time()),
@@ -56,12 +62,12 @@ class NotFoundAnswer:
             "object": "chat.completion",
             "choices": choices,
             "usage": self._usage,
-            **self._sources.fields(),
+            **self._input,
         }
 
     async def events(self) -> AsyncGenerator[bytes, None]:
         """The stream, with the chunks that a generated answer has."""
-        first = self._sources.fields()
+        first = self._input
         for index in range(self._body.choices):
             yield self._chunk(index, {"role": "assistant", "content": None}, **first)
             first = {}

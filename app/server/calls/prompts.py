@@ -9,8 +9,8 @@ import orjson
 from app.server.calls.model import OFF_LOOP_CHARS, LoadedModel, off_loop
 from app.server.wire.errors import bad_request
 from app.server.wire.json_size import check_json_size
-from app.server.wire.schemas import Message, Prompt
-from engine.api.chat import ChatMessage
+from app.server.wire.schemas import Message, Prompt, TextPart
+from engine.api.chat import IMAGE_PART, ChatMessage, replace_content
 
 TURN_COST_CHARS = 64
 """Cost of rendering one message, in characters of tokenising."""
@@ -42,7 +42,7 @@ async def chat_ids(
 
 def _admitted(message: ChatMessage, admit: Callable[[Any], Any]) -> ChatMessage:
     """A message with its content, and the arguments of its calls, admitted."""
-    turn: ChatMessage = {**message, "content": admit(message["content"])}
+    turn: ChatMessage = {**message, "content": replace_content(message["content"], admit)}
     if "tool_calls" in message:
         turn["tool_calls"] = [
             {
@@ -56,7 +56,7 @@ def _admitted(message: ChatMessage, admit: Callable[[Any], Any]) -> ChatMessage:
 
 def chat_size(messages: list[Message]) -> int:
     """Cost of rendering a conversation, in characters of tokenising."""
-    texts = sum(len(part.text) for one in messages for part in one.content)
+    texts = sum(len(one.text) for one in messages)
     calls = [call.function.arguments for one in messages for call in one.tool_calls or ()]
     # The size of an object is not known: assume that it is large.
     arguments = sum(len(one) if isinstance(one, str) else OFF_LOOP_CHARS for one in calls)
@@ -70,7 +70,7 @@ def template_messages(messages: list[Message]) -> list[ChatMessage]:
 
 def _template_message(message: Message) -> ChatMessage:
     role = "system" if message.role == "developer" else message.role
-    turn: ChatMessage = {"role": role, "content": message.text}
+    turn: ChatMessage = {"role": role, "content": _content(message)}
     if message.tool_calls:
         turn["tool_calls"] = [
             {
@@ -86,6 +86,16 @@ def _template_message(message: Message) -> ChatMessage:
     if message.tool_call_id is not None:
         turn["tool_call_id"] = message.tool_call_id
     return turn
+
+
+def _content(message: Message) -> Any:
+    """A text, or with pictures the parts that chat templates expect, in the order of the message."""
+    if not message.has_images:
+        return message.text
+    return [
+        {"type": "text", "text": part.text} if isinstance(part, TextPart) else dict(IMAGE_PART)
+        for part in message.content
+    ]
 
 
 def _arguments(given: str | dict[str, Any]) -> str | dict[str, Any]:

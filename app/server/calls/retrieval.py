@@ -18,6 +18,7 @@ from app.server.retrieval.errors import (
     RetrievalError,
     RetrievalUnavailable,
     StoreExpired,
+    TooManyUploads,
 )
 from app.server.retrieval.paging import Page, PageRequest
 from app.server.retrieval.service import Opened, RetrievalService
@@ -117,6 +118,8 @@ def to_api_error(error: Exception) -> ApiError:
             return bad_request(message, param="vector_store_id", code="vector_store_expired")
         case BeingChanged():
             return ApiError(409, message, headers=retry_hints(_RETRY_S))
+        case TooManyUploads():
+            return ApiError(429, message, code="too_many_uploads", headers=_PERMANENT)
         case OutOfDisk():
             return ApiError(507, message, code="insufficient_storage", headers=_PERMANENT)
         case EmbeddingModelMissing():

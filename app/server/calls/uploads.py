@@ -1,37 +1,25 @@
 """`receive_upload`: the form of `POST /v1/files`, written to disk while it arrives."""
 
 import asyncio
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
 from app.server.calls.retrieval import opened
+from app.server.calls.upload_form import read_form
 from app.server.process.context import MAX_UPLOADS, ServerContext
-from app.server.retrieval.file_folder import PartialFile
 from app.server.retrieval.records import UploadedFile
 from app.server.retrieval.service import RetrievalService, new_file_id
 from app.server.wire.errors import ApiError, bad_request, retry_hints
 from app.server.wire.fields import header_value
-from app.server.wire.multipart import Event, MultipartDecoder, PartBegun, PartData, PartEnded
+from app.server.wire.multipart import MultipartDecoder
+from app.server.wire.retrieval_schemas import MAX_LIFETIME_S, MIN_LIFETIME_S
 
-PURPOSES = ("assistants", "user_data")
-MIN_LIFETIME_S, MAX_LIFETIME_S = 3600, 30 * 86_400
-WRITE_BYTES = 1024 * 1024
-MAX_FIELD_BYTES = 1024
-MAX_FILENAME = 255
+PURPOSES = ("assistants", "user_data", "vision")
 _UPLOAD_RETRY_S = 2
 _FIELDS = ("purpose", "expires_after[anchor]", "expires_after[seconds]")
-
-
-@dataclass(slots=True)
-class _Form:
-    """The form as far as it has arrived."""
-
-    filename: str | None = None
-    fields: dict[str, str] = field(default_factory=dict)
-    unknown: list[str] = field(default_factory=list)
 
 
 async def receive_upload(
@@ -46,6 +34,17 @@ async def receive_upload(
     """
     refuse_other_sites(request)
     decoder = MultipartDecoder(request.headers.get("content-type", ""))
+    async with upload_turn(context):
+        return await _receive(request, context, service, decoder)
+
+
+@asynccontextmanager
+async def upload_turn(context: ServerContext) -> AsyncIterator[None]:
+    """One of the files that are received at a time.
+
+    Raises:
+        ApiError: 429, as many are being received already.
+    """
     if context.uploads.locked():
         raise ApiError(
             429,
@@ -54,7 +53,7 @@ async def receive_upload(
             headers=retry_hints(_UPLOAD_RETRY_S),
         )
     async with context.uploads:
-        return await _receive(request, context, service, decoder)
+        yield
 
 
 async def _receive(
@@ -64,11 +63,11 @@ async def _receive(
     parts = await opened(context)
     upload = await asyncio.to_thread(parts.folder.begin, file_id)
     try:
-        form = await _read_form(request, decoder, upload)
-        _report_unknown(request, context, form.unknown)
-        if form.filename is None:
-            raise bad_request("The form has no `file`.", param="file")
-        purpose, lifetime_s = _purpose(form.fields), _lifetime(form.fields)
+        form = await read_form(request, decoder, upload, file_field="file", fields=_FIELDS)
+        report_unknown(request, context, form.unknown)
+        if not form.filename:
+            raise bad_request("The file has no name.", param="file")
+        purpose, lifetime_s = check_purpose(form.fields.get("purpose")), _lifetime(form.fields)
         keep = asyncio.to_thread(
             service.new_file,
             upload,
@@ -83,69 +82,16 @@ async def _receive(
         upload.discard()
 
 
-async def _read_form(request: Request, decoder: MultipartDecoder, upload: PartialFile) -> _Form:
-    form = _Form()
-    part: str | None = None
-    value = bytearray()
-    async for data in request.stream():
-        for event in decoder.feed(data):
-            part = await _take(event, form, part, value, upload)
-    decoder.finish()
-    return form
+def check_purpose(purpose: str | None) -> str:
+    """What a file is for.
 
-
-async def _take(
-    event: Event, form: _Form, part: str | None, value: bytearray, upload: PartialFile
-) -> str | None:
-    """Take one event; the name of the part that is open after it."""
-    match event:
-        case PartBegun(name, filename):
-            value.clear()
-            if name == "file":
-                _begin_file(form, filename)
-            elif name not in _FIELDS:
-                form.unknown.append(name)
-            elif name in form.fields:
-                raise bad_request(f"The form has `{name}` twice.", param=name)
-            return name
-        case PartData(data):
-            if part == "file" or part in _FIELDS:
-                value += data
-            if part == "file" and len(value) >= WRITE_BYTES:
-                await _write(upload, value)
-            elif part != "file" and len(value) > MAX_FIELD_BYTES:
-                raise bad_request(f"`{part}` is too long.", param=part)
-        case PartEnded():
-            if part == "file":
-                await _write(upload, value)
-            elif part in _FIELDS:
-                form.fields[part] = value.decode(errors="replace")
-            return None
-    return part
-
-
-def _begin_file(form: _Form, filename: str | None) -> None:
-    if form.filename is not None:
-        raise bad_request("The form has `file` twice; upload one file at a time.", param="file")
-    name = (filename or "").replace("\\", "/").rpartition("/")[2]
-    name = "".join(letter for letter in name if letter.isprintable()).strip()[:MAX_FILENAME]
-    if not name:
-        raise bad_request("The file has no name.", param="file")
-    form.filename = name
-
-
-async def _write(upload: PartialFile, value: bytearray) -> None:
-    if value:
-        await asyncio.to_thread(upload.write, bytes(value))
-        value.clear()
-
-
-def _purpose(fields: dict[str, str]) -> str:
-    purpose = fields.get("purpose")
+    Raises:
+        ApiError: 400, this server does not have that purpose, or none is given.
+    """
     if purpose not in PURPOSES:
         given = "missing" if purpose is None else repr(purpose[:40])
         raise bad_request(
-            f"`purpose` is {given}; this server has {' and '.join(map(repr, PURPOSES))}.",
+            f"`purpose` is {given}; this server has {', '.join(map(repr, PURPOSES))}.",
             param="purpose",
         )
     return purpose
@@ -166,7 +112,7 @@ def _lifetime(fields: dict[str, str]) -> int | None:
     )
 
 
-def _report_unknown(request: Request, context: ServerContext, unknown: list[str]) -> None:
+def report_unknown(request: Request, context: ServerContext, unknown: list[str]) -> None:
     """Count and list the form's other fields, or refuse them with `strict_fields`."""
     if not unknown:
         return

@@ -2,21 +2,27 @@
 
 Compressed bodies are refused instead of being decompressed, which excludes decompression bombs.
 Uploads, which are written to disk while they arrive, have a limit of their own, and more time the more of
-them has arrived.
+them has arrived. Bodies with pictures are larger, too; few of them are held at a time, and what they have
+beside the pictures is limited when they are parsed (`wire.json_body`).
 """
 
 import asyncio
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.server.wire.errors import ApiError, error_response
+from app.server.wire.body_size import limit_body, too_large
+from app.server.wire.errors import ApiError, error_response, retry_hints
 
 MIN_UPLOAD_RATE = 64 * 1024
 """Bytes per second that an upload must have on average, beyond the time that every body has."""
+MAX_LARGE_BODIES = 4
+"""Bodies beyond `max_bytes` with pictures at a time, from their arrival to the beginning of their answer."""
+_LARGE_RETRY_S = 2
 
 
 class BodyLimit:
@@ -28,15 +34,20 @@ class BodyLimit:
         *,
         max_bytes: int,
         timeout_s: float,
-        uploads: frozenset[str] = frozenset(),
+        is_upload: Callable[[str], bool] = lambda path: False,
         max_upload_bytes: int = 0,
+        with_pictures: frozenset[str] = frozenset(),
+        max_picture_bytes: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._app = app
         self._max_bytes = max_bytes
         self._timeout_s = timeout_s
-        self._uploads = uploads
+        self._is_upload = is_upload
         self._max_upload_bytes = max_upload_bytes
+        self._with_pictures = with_pictures
+        self._max_picture_bytes = max_picture_bytes
+        self._places = _Places(MAX_LARGE_BODIES)
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,16 +56,26 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        is_upload = scope["method"] == "POST" and scope["path"] in self._uploads
+        is_upload = scope["method"] == "POST" and self._is_upload(scope["path"])
         max_bytes = self._max_upload_bytes if is_upload else self._max_bytes
+        if scope["path"] in self._with_pictures:
+            max_bytes += base64_length(self._max_picture_bytes)
         refusal = _refuse_headers(headers, max_bytes)
         if refusal is not None:
             await error_response(refusal)(scope, receive, send)
             return
+        limit_body(scope, self._max_upload_bytes if is_upload else self._max_bytes)
+        slot = _LargeBody(self._places)
         rate = MIN_UPLOAD_RATE if is_upload else math.inf
-        await self._app(scope, self._guard(receive, max_bytes, rate), send)
+        guarded = self._guard(receive, max_bytes, rate, None if is_upload else slot)
+        try:
+            await self._app(scope, guarded, slot.freed_by(send))
+        finally:
+            slot.free()
 
-    def _guard(self, receive: Receive, max_bytes: int, rate: float) -> Receive:
+    def _guard(
+        self, receive: Receive, max_bytes: int, rate: float, slot: "_LargeBody | None"
+    ) -> Receive:
         received = 0
         complete = False
         deadline = self._clock() + self._timeout_s
@@ -71,11 +92,67 @@ class BodyLimit:
                 raise ApiError(408, "The request body took too long to arrive.") from None
             received += len(message.get("body", b""))
             if received > max_bytes:
-                raise _too_large(max_bytes)
+                raise too_large(max_bytes)
+            if slot is not None and received > self._max_bytes:
+                slot.take()
             complete = not message.get("more_body", False)
             return message
 
         return guarded
+
+
+@dataclass(slots=True)
+class _Places:
+    """Places that are free."""
+
+    free: int
+
+
+class _LargeBody:
+    """The place of one body with pictures, if it needs one."""
+
+    def __init__(self, places: _Places) -> None:
+        self._places = places
+        self._has_one = False
+
+    def take(self) -> None:
+        """Take a place, unless it has one.
+
+        Raises:
+            ApiError: 429, all are taken.
+        """
+        if self._has_one:
+            return
+        if not self._places.free:
+            raise ApiError(
+                429,
+                f"{MAX_LARGE_BODIES} requests with large pictures are being received; try again.",
+                code="too_many_large_requests",
+                headers={**retry_hints(_LARGE_RETRY_S), "connection": "close"},
+            )
+        self._places.free -= 1
+        self._has_one = True
+
+    def free(self) -> None:
+        """Give the place back. Idempotent."""
+        if self._has_one:
+            self._places.free += 1
+            self._has_one = False
+
+    def freed_by(self, send: Send) -> Send:
+        """`send`, which gives the place back when the response begins: the body has been read by then."""
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self.free()
+            await send(message)
+
+        return sending
+
+
+def base64_length(size: int) -> int:
+    """Characters of so many bytes in base64."""
+    return -(-size // 3) * 4
 
 
 def _refuse_headers(headers: Headers, max_bytes: int) -> ApiError | None:
@@ -83,15 +160,5 @@ def _refuse_headers(headers: Headers, max_bytes: int) -> ApiError | None:
         return ApiError(415, "Send the body uncompressed.", param="content-encoding")
     length = headers.get("content-length", "0")
     if length.isdecimal() and int(length) > max_bytes:
-        return _too_large(max_bytes)
+        return too_large(max_bytes)
     return None
-
-
-def _too_large(max_bytes: int) -> ApiError:
-    # The connection is closed: the rest of the body is not read.
-    return ApiError(
-        413,
-        f"The request body is larger than {max_bytes} bytes.",
-        code="request_too_large",
-        headers={"connection": "close"},
-    )

@@ -17,12 +17,14 @@ _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _NO_ROUTE = "none"
 GUARDRAILS_HEADER = "x-pravaha-guardrails"
 """Lists what the guardrails found in the messages of a call, and what they did."""
+IMAGES_HEADER = "x-pravaha-images"
+"""How the pictures of a call were read: `model` or `ocr`."""
 
 
 class Envelope:
     """Echoes or creates `x-request-id`, lists ignored fields and findings, counts responses by route pattern.
 
-    An error that no handler caught is logged and answered with 500 here.
+    It also says how pictures were read. An error that no handler caught is logged and answered with 500 here.
     """
 
     def __init__(self, app: ASGIApp, *, counters: ServerCounters) -> None:
@@ -49,6 +51,9 @@ class Envelope:
                 found = scope.get("state", {}).get("guardrails")
                 if found:
                     headers[GUARDRAILS_HEADER] = found
+                way = scope.get("state", {}).get("images")
+                if way:
+                    headers[IMAGES_HEADER] = way
                 route = getattr(scope.get("route"), "path", _NO_ROUTE)
                 self._counters.responded(route, scope["method"], message["status"])
             await send(message)

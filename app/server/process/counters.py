@@ -44,6 +44,12 @@ class ServerCounters:
             ["direction", "kind", "action"],
             registry=self._registry,
         )
+        self._images = Counter(
+            "pravaha_images",
+            "Pictures in chats, by the way that they were read.",
+            ["way"],
+            registry=self._registry,
+        )
         self._open = Gauge(
             "pravaha_http_requests_open",
             "HTTP requests being answered.",
@@ -74,6 +80,10 @@ class ServerCounters:
     def guarded(self, direction: str, kind: str, action: str) -> None:
         """The guardrails found something: `input` or `output`, what, and what happens to it."""
         self._guarded.labels(direction, kind, action).inc()
+
+    def images(self, way: str, count: int) -> None:
+        """`count` pictures of one request were read: by the `model`, or their text by `ocr`."""
+        self._images.labels(way).inc(count)
 
     def render(self) -> bytes:
         """All counters in Prometheus text format."""

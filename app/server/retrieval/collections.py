@@ -109,6 +109,11 @@ class StoreCollections:
         collection = self._open(store_id)
         return [] if collection is None else collection.search(query, k=k, where=where)
 
+    def mentions(self, store_id: str, words: str, *, where: Mapping[str, object] | None) -> bool:
+        """Whether a file has one of the words."""
+        collection = self._open(store_id)
+        return collection is not None and collection.mentions(words, where=where)
+
     def section(self, store_id: str, passage: Passage) -> str:
         """The text of the section around a passage.
 

@@ -13,30 +13,25 @@ from typing import Any, Literal
 
 from app.server.retrieval.errors import InvalidCursor, RetrievalUnavailable
 from app.server.retrieval.paging import Page, PageRequest
+from engine.files.sqlite_file import create_sqlite_file
 
 SCHEMA_VERSION = 1
-_PRAGMAS = (
-    "journal_mode = WAL",
-    "synchronous = FULL",
-    "foreign_keys = ON",
-    "secure_delete = ON",
-)
 
 
 class CatalogueDatabase:
     """The database, created if it is missing."""
 
     def __init__(self, path: Path) -> None:
-        """Open it; its folder exists.
+        """Open it.
 
         Raises:
             RetrievalUnavailable: it cannot be opened, or a newer version wrote it.
         """
         self._lock = threading.RLock()
         try:
-            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._connection = create_sqlite_file(path, any_thread=True)
             self._prepare()
-        except sqlite3.Error as error:
+        except (OSError, sqlite3.Error) as error:
             raise RetrievalUnavailable(
                 f"The catalogue {path} cannot be opened: {error}."
             ) from error
@@ -126,8 +121,6 @@ class CatalogueDatabase:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _prepare(self) -> None:
-        for pragma in _PRAGMAS:
-            self._connection.execute(f"PRAGMA {pragma}")
         (version,) = self.row("PRAGMA user_version")
         if version > SCHEMA_VERSION:
             raise RetrievalUnavailable(

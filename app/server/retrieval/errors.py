@@ -35,6 +35,10 @@ class NotErasedYet(RetrievalError):
     """Something is deleted, but a search that runs at present keeps its bytes on disk."""
 
 
+class TooManyUploads(RetrievalError):
+    """As many uploads in parts are pending as this server keeps."""
+
+
 class OutOfDisk(RetrievalError):
     """The disk has no room for the file."""
 

@@ -30,6 +30,10 @@ class FileFolder:
         """Where the bytes of a file are."""
         return self._directory / file.stored_as
 
+    def file(self, name: str) -> Path:
+        """The file of a name that `PartialFile.finish` returned."""
+        return self._directory / name
+
     def begin(self, file_id: str) -> "PartialFile":
         """A new file to write.
 

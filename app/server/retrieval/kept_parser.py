@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 
 from engine.retrieval.api.parsed_document import ParsedDocument
+from engine.retrieval.parsing.large_text import LargeText
 from engine.retrieval.parsing.parser_pool import ParserPool
 
 
@@ -16,11 +17,16 @@ class KeptParser:
 
     def parse(self, path: Path) -> ParsedDocument:
         """See `ParserPool.parse`."""
-        with self._lock:
-            if self._pool is None:
-                self._pool = ParserPool()
-            pool = self._pool
-        return pool.parse(path)
+        return self._started().parse(path)
+
+    @property
+    def longest(self) -> int:
+        """See `ParserPool.longest`."""
+        return self._started().longest
+
+    def open_large(self, path: Path) -> LargeText:
+        """See `ParserPool.open_large`."""
+        return self._started().open_large(path)
 
     def close(self) -> None:
         """A run is over; the next one uses the same process."""
@@ -31,3 +37,9 @@ class KeptParser:
             pool, self._pool = self._pool, None
         if pool is not None:
             pool.close()
+
+    def _started(self) -> ParserPool:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ParserPool()
+            return self._pool

@@ -25,6 +25,7 @@ from app.server.retrieval.errors import (
 )
 from app.server.retrieval.file_folder import FileFolder, PartialFile
 from app.server.retrieval.indexing_thread import IndexingThread
+from app.server.retrieval.parted_uploads import PartedUploads
 from app.server.retrieval.records import UploadedFile
 from app.server.retrieval.work_list import WorkList
 from engine.embedding.embedder import Embedder
@@ -44,6 +45,7 @@ class Opened:
     folder: FileFolder
     collections: StoreCollections
     indexing: IndexingThread
+    uploads: PartedUploads
 
 
 class RetrievalService:
@@ -196,6 +198,7 @@ class RetrievalService:
             catalogue = Catalogue(database, clock=self._clock)
             folder = FileFolder(self._directory / "files")
             folder.erase_all_but(catalogue.stored_names())
+            uploads = PartedUploads(FileFolder(self._directory / "uploads"), clock=self._clock)
             collections = StoreCollections(self._directory / "library", self._embedder)
             resources.callback(collections.close)
         except OSError as error:
@@ -206,7 +209,7 @@ class RetrievalService:
         indexing = IndexingThread(work_list, folder, collections, clock=self._clock)
         indexing.start()
         resources.callback(indexing.stop)
-        return Opened(catalogue, work_list, folder, collections, indexing)
+        return Opened(catalogue, work_list, folder, collections, indexing, uploads)
 
 
 def new_file_id() -> str:

@@ -86,6 +86,24 @@ def search_stores(
     ][:k]
 
 
+def mentioned(
+    service: RetrievalService,
+    store_ids: Sequence[str],
+    words: str,
+    *,
+    where: Mapping[str, Any] | None = None,
+) -> bool:
+    """Whether a file in one of the vector stores has one of the words. Blocks.
+
+    Raises:
+        InvalidRequest: the filter is malformed.
+        PravahaError: the library cannot be used.
+    """
+    condition = None if where is None else _by_path(where, service)
+    collections = service.open().collections
+    return any(collections.mentions(one, words, where=condition) for one in store_ids)
+
+
 def _fused(rankings: list[list[int]]) -> list[int]:
     """Reciprocal rank fusion: scores of different queries are not comparable, ranks are."""
     scores: dict[int, float] = {}

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.server.calls.chat_answer import ChatAnswer
+from app.server.calls.chat_images import read_images
 from app.server.calls.chat_sources import find_sources, with_sources
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.generation import begin, finish
@@ -21,6 +22,7 @@ from app.server.process.context import ServerContext, server_context
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import ChatCompletionRequest
+from engine.api.image import PlacedImage
 from engine.retrieval.answering.answerer import DEFAULT_MAX_TOKENS
 
 router = APIRouter(route_class=JsonRoute)
@@ -35,10 +37,15 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     model = loaded_model(context, body.model)
     sampling = chat_sampling(body, model.info)
     guard = CallGuard(context, body)
-    messages, sources = body.messages, await find_sources(request, context, body, model)
+    images = await read_images(request, context, body, model)
+    messages = body.messages
+    if images is not None:
+        messages = images.in_messages(messages, small=model.info.is_small)
+        request.state.images = images.way
+    sources = await find_sources(request, context, body, messages, model, images)
     if sources is not None:
         if not sources.numbered:
-            return await _not_found(context, NotFoundAnswer(body, model, sources), body)
+            return await _not_found(context, NotFoundAnswer(body, model, sources, images), body)
         messages = with_sources(messages, sources.sources, model)
         sampling = replace(
             sampling,
@@ -52,9 +59,12 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
         admit=guard.admit_value,
     )
     request.state.guardrails = guard.header
+    placed: tuple[PlacedImage, ...] = ()
+    if images is not None:
+        prompt, placed = await images.placed(context, prompt)
     check_length(prompt, model.info, param="messages")
-    generation = await begin(request, context, body, [prompt], sampling, guard)
-    answer = ChatAnswer(body, model, generation, sources)
+    generation = await begin(request, context, body, [prompt], sampling, guard, images=placed)
+    answer = ChatAnswer(body, model, generation, sources, images)
     if body.stream:
         return await stream_response(context, body, answer.events(), generation.resources)
     outputs = await finish(request, context, generation)

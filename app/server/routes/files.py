@@ -1,10 +1,11 @@
 """`/v1/files`: files that clients upload, list, read and delete."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import FileResponse, Response
 
+from app.server.calls.file_fields import file_fields
 from app.server.calls.retrieval import (
     Cursor,
     Order,
@@ -17,7 +18,6 @@ from app.server.calls.retrieval import (
 from app.server.calls.uploads import receive_upload
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
-from app.server.retrieval.records import UploadedFile
 from app.server.wire.json_response import json_response
 
 router = APIRouter()
@@ -33,7 +33,7 @@ async def create_file(request: Request) -> Response:
     service = retrieval_service(context)
     with context.drain.work():
         file = await receive_upload(request, context, service)
-    return json_response(_fields(file))
+    return json_response(file_fields(file))
 
 
 @router.get("/v1/files")
@@ -48,7 +48,7 @@ async def list_files(
     """The files, newest first, in pages."""
     wanted = page_request(limit, order, after, None)
     page = await ask_catalogue(request, lambda it: it.catalogue.files(wanted, purpose=purpose))
-    return json_response(list_body(page, _fields))
+    return json_response(list_body(page, file_fields))
 
 
 @router.get("/v1/files/{file_id}")
@@ -56,7 +56,7 @@ async def list_files(
 async def retrieve_file(file_id: str, request: Request) -> Response:
     """One file, without its bytes."""
     file = await ask_catalogue(request, lambda it: it.catalogue.file(file_id))
-    return json_response(_fields(file))
+    return json_response(file_fields(file))
 
 
 @router.get("/v1/files/{file_id}/content")
@@ -82,17 +82,3 @@ async def delete_file(file_id: str, request: Request) -> Response:
     await ask_catalogue(request, lambda it: it.catalogue.delete_file(file_id))
     await settled(request, "file", file_id)
     return json_response({"id": file_id, "object": "file", "deleted": True})
-
-
-def _fields(file: UploadedFile) -> dict[str, Any]:
-    return {
-        "id": file.id,
-        "object": "file",
-        "bytes": file.size,
-        "created_at": file.created_at,
-        "expires_at": file.expires_at,
-        "filename": file.filename,
-        "purpose": file.purpose,
-        "status": "processed",
-        "status_details": None,
-    }

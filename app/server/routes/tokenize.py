@@ -14,6 +14,7 @@ import orjson
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from app.server.calls.chat_images import refuse_images
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.model import loaded_model, off_loop
 from app.server.calls.prompts import chat_ids, chat_size, template_messages, text_ids
@@ -36,6 +37,7 @@ async def tokenize(body: TokenizeRequest, request: Request) -> Response:
     check_extra_fields(request, body)
     model = loaded_model(context, body.model)
     if body.messages is not None and body.prompt is None:
+        refuse_images(body.messages)
         ids: Sequence[int] = await chat_ids(
             model, body.messages, add_generation_prompt=body.add_generation_prompt
         )
@@ -82,6 +84,7 @@ async def apply_template(body: ApplyTemplateRequest, request: Request) -> Respon
     context = server_context(request)
     check_extra_fields(request, body)
     model = loaded_model(context, body.model)
+    refuse_images(body.messages)
     conversation = template_messages(body.messages)
     prompt = await off_loop(
         chat_size(body.messages),

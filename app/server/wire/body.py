@@ -2,6 +2,9 @@
 
 from pydantic import BaseModel, ConfigDict
 
+TEXT_TAG, IMAGE_TAG = "a part of text", "a picture"
+"""The tags of content parts, which pydantic adds to the place of an error in one."""
+
 
 class Body(BaseModel):
     """Types are strict: a boolean is not an integer, and "5" is not a number.

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.server.wire.body import IMAGE_TAG, TEXT_TAG
 from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
 
 log = logging.getLogger(__name__)
@@ -148,5 +149,7 @@ def _dotted(where: Sequence[str | int]) -> str | None:
     """`("messages", 0, "content")` as `messages[0].content`."""
     path = ""
     for part in where:
+        if part in (TEXT_TAG, IMAGE_TAG):
+            continue
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
     return path or None

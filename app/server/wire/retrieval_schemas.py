@@ -19,6 +19,9 @@ MAX_QUERIES = 8
 MAX_QUERY_CHARS = 4096
 MAX_SEARCHED_STORES = 8
 MAX_RERANKED = 1000
+MIN_LIFETIME_S, MAX_LIFETIME_S = 3600, 30 * 86_400
+"""Seconds until an uploaded file expires."""
+MAX_UPLOAD_PARTS = 1000
 
 ObjectId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 _Key = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY_CHARS)]
@@ -48,6 +51,30 @@ class ExpiresAfter(Body):
 
     anchor: Literal["last_active_at"]
     days: Annotated[int, Field(ge=1, le=MAX_EXPIRY_DAYS)]
+
+
+class FileExpiresAfter(Body):
+    """When an uploaded file expires."""
+
+    anchor: Literal["created_at"]
+    seconds: Annotated[int, Field(ge=MIN_LIFETIME_S, le=MAX_LIFETIME_S)]
+
+
+class CreateUpload(Body):
+    """Body of `POST /v1/uploads`. `mime_type` is not looked at: types are found by contents and names."""
+
+    bytes: Annotated[int, Field(ge=1)]
+    filename: Annotated[str, StringConstraints(min_length=1, max_length=MAX_VALUE_CHARS)]
+    mime_type: Annotated[str, StringConstraints(max_length=MAX_VALUE_CHARS)]
+    purpose: Annotated[str, StringConstraints(max_length=MAX_KEY_CHARS)]
+    expires_after: FileExpiresAfter | None = None
+
+
+class CompleteUpload(Body):
+    """Body of `POST /v1/uploads/{id}/complete`."""
+
+    part_ids: Annotated[list[ObjectId], Field(min_length=1, max_length=MAX_UPLOAD_PARTS)]
+    md5: Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{32}$")] | None = None
 
 
 class StaticChunking(Body):

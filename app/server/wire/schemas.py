@@ -10,13 +10,15 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    Discriminator,
     Field,
     StringConstraints,
+    Tag,
     ValidationInfo,
 )
 
 from agents.runs.approvals import Decision
-from app.server.wire.body import Body
+from app.server.wire.body import IMAGE_TAG, TEXT_TAG, Body
 from app.server.wire.retrieval_schemas import ChatRetrieval
 from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS
 from engine.api.residency import new_pin_id
@@ -174,6 +176,12 @@ class SamplingFields(Body):
         return self.stream_options is not None and bool(self.stream_options.include_usage)
 
 
+def _no_detail(detail: str | None) -> str | None:
+    if detail not in (None, "auto"):
+        raise ValueError("pictures are read in one way here; leave it out, or send 'auto'")
+    return detail
+
+
 class TextPart(Body):
     """A piece of text inside a message's content."""
 
@@ -181,10 +189,37 @@ class TextPart(Body):
     text: str
 
 
+class ImageUrl(Body):
+    """Where a picture is: in the URL itself (`data:`), or the id of an uploaded file."""
+
+    url: Annotated[str, StringConstraints(min_length=1)]
+    detail: Annotated[Literal["auto", "low", "high"] | None, AfterValidator(_no_detail)] = None
+
+
+class ImagePart(Body):
+    """A picture inside a message's content."""
+
+    type: Literal["image_url"]
+    image_url: ImageUrl
+
+
+def _part_tag(part: Any) -> str:
+    """The class of a content part that `_as_parts` accepted."""
+    kind = part.get("type") if isinstance(part, dict) else getattr(part, "type", None)
+    return IMAGE_TAG if kind == "image_url" else TEXT_TAG
+
+
+ContentPart = Annotated[
+    Annotated[TextPart, Tag(TEXT_TAG)] | Annotated[ImagePart, Tag(IMAGE_TAG)],
+    Discriminator(_part_tag),
+]
+
+
 def _as_parts(value: Any, info: ValidationInfo) -> Any:
     """A string becomes one part; a part of another type is refused with its type.
 
-    Only the assistant may say nothing: null or no content is an empty list there.
+    Only the assistant may say nothing: null or no content is an empty list there. Only the user shows
+    pictures.
     """
     if value is None and info.data.get("role") == "assistant":
         return []
@@ -194,7 +229,10 @@ def _as_parts(value: Any, info: ValidationInfo) -> Any:
         raise ValueError("must be a string or a list of content parts")
     for part in value:
         kind = part.get("type") if isinstance(part, dict) else None
-        if isinstance(kind, str) and kind != "text":
+        if kind == "image_url":
+            if info.data.get("role") != "user":
+                raise ValueError("only messages of the role 'user' have pictures")
+        elif isinstance(kind, str) and kind != "text":
             raise ValueError(f"content parts of type {kind[:40]!r} are not supported yet")
     return value
 
@@ -231,7 +269,7 @@ class Message(Body):
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Annotated[
-        list[TextPart], BeforeValidator(_as_parts), Field(default=None, validate_default=True)
+        list[ContentPart], BeforeValidator(_as_parts), Field(default=None, validate_default=True)
     ]
     tool_calls: Annotated[
         list[ToolCall] | None, Field(max_length=MAX_TOOL_CALLS), AfterValidator(_only_of_assistant)
@@ -244,8 +282,13 @@ class Message(Body):
 
     @property
     def text(self) -> str:
-        """The content as one string."""
-        return "".join(part.text for part in self.content)
+        """The content as one string, without its pictures."""
+        return "".join(part.text for part in self.content if isinstance(part, TextPart))
+
+    @property
+    def has_images(self) -> bool:
+        """Whether there are pictures in it."""
+        return any(isinstance(part, ImagePart) for part in self.content)
 
 
 Messages = Annotated[list[Message], Field(min_length=1, max_length=MAX_MESSAGES)]

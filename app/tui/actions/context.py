@@ -1,5 +1,6 @@
 """A full context: a warning before it, and a question instead of a dead end."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from app.slash.arguments import is_summary
@@ -8,6 +9,7 @@ from app.tui.numbers import percent
 from app.tui.widgets.choice import Choice, ChoiceScreen
 from app.tui.widgets.prompt import Prompt
 from engine.api.errors import PravahaError
+from engine.api.image import Image
 from engine.conversations.shortening import send_shortened
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ class ContextActions:
         self._warned[session.tree_id] = level
         return False
 
-    def ask(self, text: str) -> None:
+    def ask(self, text: str, images: Sequence[Image] = ()) -> None:
         """Ask how to make room for a message that was refused; a cancelled one returns to the prompt."""
         app = self._app
 
@@ -71,7 +73,7 @@ class ContextActions:
             if key is None:
                 app.query_one(Prompt).insert_unsent(text)
             else:
-                await self._send(text, summarised=key == "s")
+                await self._send(text, images, summarised=key == "s")
 
         reason = ("The message does not fit into the context with all earlier ones.",)
         app.open_dialog(ChoiceScreen("Context full", reason, _CHOICES), chosen)
@@ -85,7 +87,7 @@ class ContextActions:
         self._app.session.branches.shorten_context(summarised=is_summary(argument))
         await self._app.show_chat()
 
-    async def _send(self, text: str, *, summarised: bool) -> None:
+    async def _send(self, text: str, images: Sequence[Image], *, summarised: bool) -> None:
         app = self._app
         model = app.client.snapshot().model
         try:
@@ -94,6 +96,7 @@ class ContextActions:
                 text,
                 summarised=summarised,
                 length=model.context_length if model else 0,
+                images=images,
             )
         except PravahaError as error:
             app.notify_safely(str(error), "error")

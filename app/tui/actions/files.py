@@ -47,12 +47,17 @@ class FileActions:
         """
         if "@" not in text:
             return text
-        client = self._app.client
-        model = client.snapshot().model
-        length = model.context_length if model else 0
-        return attach_files(
-            text, count=lambda one: len(client.tokenize(one)) if length else 0, length=length
-        )
+        return attach_files(text, count=self.count_tokens, length=self.length)
+
+    @property
+    def length(self) -> int:
+        """The context length; 0 while no model is loaded."""
+        model = self._app.client.snapshot().model
+        return model.context_length if model else 0
+
+    def count_tokens(self, text: str) -> int:
+        """The number of tokens of a text; 0 while no model is loaded."""
+        return len(self._app.client.tokenize(text)) if self.length else 0
 
     def attach(self, name: str) -> None:
         """Name a file in the prompt."""

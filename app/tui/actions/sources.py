@@ -7,10 +7,12 @@ that the screen and the answers go on.
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.runtime.source_library import SourceLibrary, build_added
+from app.runtime.attachment import Attachment, attached
+from app.runtime.source_library import SourceLibrary, build_added, build_updated
 from app.runtime.source_views import CollectionView, DocumentView
 from app.runtime.stored_passages import (
     StoredCitation,
@@ -18,7 +20,14 @@ from app.runtime.stored_passages import (
     load_citations,
     load_passages,
 )
-from app.slash.sources import SourcesCall, mentioned, read_sources, without_mentions
+from app.slash.sources import (
+    SourcesCall,
+    mentioned,
+    near_misses,
+    read_sources,
+    unknown_mentions,
+    without_mentions,
+)
 from app.tui.passage_residency import PassageResidency
 from app.tui.view.citations import build_cited, build_found, cited_numbers
 from app.tui.view.sources import Prefix, SourcesState, build_job_hint
@@ -31,6 +40,7 @@ from engine.conversations.tree import NodeKind, NodeView
 
 if TYPE_CHECKING:
     from app.tui.app import PravahaApp
+    from engine.retrieval.indexing.report import AddReport
 
 _NOT_SUPPORTED = (
     "this passage does not support the sentence that cited it: the citation was dropped"
@@ -68,7 +78,13 @@ class SourceActions:
     @property
     def job_hint(self) -> str:
         """What is being done to a collection, for the status bar; empty if nothing is."""
-        return "" if self._library is None else build_job_hint(self._library.job)
+        library = self._library
+        return "" if library is None else build_job_hint(library.job, library.watched)
+
+    @property
+    def attached(self) -> Mapping[str, Attachment]:
+        """What is attached to the open branch, by the name of the collection."""
+        return attached(self._app.session.sources)
 
     # Commands.
 
@@ -89,12 +105,18 @@ class SourceActions:
                 )
             case "add":
                 self._work(self._add(call))
+            case "refresh":
+                self._work(self._update(call.name))
+            case "watch":
+                await self._watch(call.name)
+            case "unwatch":
+                self._unwatch(call.name)
             case "attach":
-                await self.attach(call.name)
+                await self.attach(Attachment(call.name, call.conditions))
             case "detach":
                 self._detach(call.name)
             case "remove":
-                self._ask_to_remove(call)
+                self.ask_to_remove(call.name, *call.paths)
             case "show":
                 self._open_of_last(int(call.name))
             case "stop":
@@ -105,7 +127,10 @@ class SourceActions:
         if not library.has_model:
             self._ask_for_model(call)
             return
-        report = await asyncio.wrap_future(library.add(call.name, call.paths))
+        adding = library.add(
+            call.name, call.paths, exclude=call.exclude, attributes=call.attributes
+        )
+        report = await asyncio.wrap_future(adding)
         self._documents.pop(call.name, None)
         self._app.notify_safely(
             build_added(call.name, report), "warning" if report.failed else "information"
@@ -134,51 +159,115 @@ class SourceActions:
             answered,
         )
 
-    async def attach(self, name: str) -> None:
-        """Answer the next messages of the branch from a collection.
+    async def _update(self, name: str) -> None:
+        report = await asyncio.wrap_future(self._required().update(name))
+        self._documents.pop(name, None)
+        self._tell_updated(name, report)
+
+    def _tell_updated(self, name: str, report: "AddReport") -> None:
+        self._app.notify_safely(
+            build_updated(name, report), "warning" if report.failed else "information"
+        )
+
+    # Watching.
+
+    async def _watch(self, name: str) -> None:
+        library, loop = self._required(), asyncio.get_running_loop()
+
+        def tell(report: "AddReport | None", reason: str) -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._tell_watched, name, report, reason)
+
+        await asyncio.wrap_future(library.watch(name, tell))
+        self._app.notify_safely(
+            f"{name} is watched until you quit: what changes is read again. "
+            f"/sources unwatch {name} ends it."
+        )
+        self._app.draw_all()
+
+    def _tell_watched(self, name: str, report: "AddReport | None", reason: str) -> None:
+        """What a refresh of a watched collection did, or why it is not watched any more."""
+        self._documents.pop(name, None)
+        if report is not None:
+            self._tell_updated(name, report)
+        elif reason:
+            self._app.notify_safely(f"{name} is not watched any more: {reason}", "warning")
+        else:
+            self._app.notify_safely(f"{name} is not watched any more.")
+        self._app.draw_all()
+
+    def _unwatch(self, name: str) -> None:
+        if not self._required().unwatch(name):
+            raise InvalidRequest(f"{name} is not watched.")
+
+    async def toggle_watch(self, name: str) -> None:
+        """Watch a collection, or end that."""
+        if name in self._required().watched:
+            self._unwatch(name)
+        else:
+            await self._watch(name)
+
+    # Attaching.
+
+    async def attach(self, attachment: Attachment) -> None:
+        """Answer the next messages of the branch from a collection, or from some of its documents.
 
         Raises:
             InvalidRequest: there is none of this name.
         """
+        name = attachment.name
         known = await self._known()
         if name not in known:
             listed = f" There are: {', '.join(known)}." if known else ""
             raise InvalidRequest(f"There is no collection {name}.{listed}")
-        attached = self._app.session.attach_source(name)
+        fitting = ""
+        if attachment.conditions:
+            count = await asyncio.wrap_future(self._required().count(attachment))
+            fitting = f" Documents that fit: {count}."
+        before = self.attached.get(name)
+        changed = self._app.session.attach_source(
+            attachment.stored, instead_of=None if before is None else before.stored
+        )
         self._app.notify_safely(
-            f"{name} is attached: answers of this branch are taken from it."
-            if attached
-            else f"{name} is attached to this branch already."
+            f"{attachment.words} is attached: answers of this branch are taken from it.{fitting}"
+            if changed
+            else f"{attachment.words} is attached to this branch already.{fitting}"
         )
         self._app.draw_all()
 
     def _detach(self, name: str) -> None:
-        if not self._app.session.detach_source(name):
+        attachment = self.attached.get(name)
+        if attachment is None or not self._app.session.detach_source(attachment.stored):
             raise InvalidRequest(f"{name} is not attached to this branch.")
         self._app.notify_safely(f"{name} is no longer attached to this branch.")
         self._app.draw_all()
 
     async def toggle(self, name: str) -> None:
         """Attach a collection to the branch, or detach it."""
-        if name in self._app.session.sources:
+        if name in self.attached:
             self._detach(name)
         else:
-            await self.attach(name)
+            await self.attach(Attachment(name))
 
-    def _ask_to_remove(self, call: SourcesCall) -> None:
-        path = call.paths[0] if call.paths else None
+    def ask_to_remove(self, name: str, path: str = "") -> None:
+        """Delete a collection, or the documents of a path in it, after a question."""
 
         async def remove() -> None:
-            count = await asyncio.wrap_future(self._required().remove(call.name, path))
-            self._documents.pop(call.name, None)
+            count = await asyncio.wrap_future(self._required().remove(name, path or None))
+            self._documents.pop(name, None)
             documents = f"{count} document{'' if count == 1 else 's'}"
-            self._app.notify_safely(f"{documents} of {call.name} deleted from the index.")
+            detached = ""
+            if not path and name in self.attached:
+                self._app.session.detach_source(self.attached[name].stored)
+                detached = f" {name} is no longer attached to this branch."
+            self._app.notify_safely(f"{documents} of {name} deleted from the index.{detached}")
+            self._app.draw_all()
 
         def answered(yes: bool | None) -> None:
             if yes:
                 self._work(remove())
 
-        what = f"Delete {path} from {call.name}?" if path else f"Delete the collection {call.name}?"
+        what = f"Delete {path} from {name}?" if path else f"Delete the collection {name}?"
         self._app.open_dialog(ConfirmScreen(what, "Files are not touched."), answered)
 
     def stop(self) -> None:
@@ -196,15 +285,25 @@ class SourceActions:
 
     async def takes(self, text: str) -> bool:
         """Attach the collections that a message names; whether it says nothing else."""
-        if self._library is None or "@" not in text:
+        if "@" not in text:
+            return False
+        if self._library is None:
+            for name in unknown_mentions(text):
+                self._app.notify_safely(f"@{name} is sent as text. {_NO_SOURCES}", "warning")
             return False
         try:
             known = await self._known()
         except PravahaError:
             return False  # a file or a word with an @
+        for word, name in near_misses(text, known).items():
+            self._app.notify_safely(
+                f"@{word} is sent as text: there is a collection {name}, but none of this name.",
+                "warning",
+            )
         names = mentioned(text, known)
         for name in names:
-            self._app.session.attach_source(name)
+            if name not in self.attached:
+                self._app.session.attach_source(Attachment(name).stored)
         if not names or without_mentions(text, names):
             return False
         self._app.notify_safely(
@@ -238,7 +337,8 @@ class SourceActions:
         numbers = () if answer is None else cited_numbers(answer.text, len(passages))
         return SourcesState(
             collections=library.collections,
-            attached=self._app.session.sources,
+            attached=self.attached,
+            watched=library.watched,
             documents={name: self._documents_of(library, name) for name in unfolded},
             job=library.job,
             problem=problem,

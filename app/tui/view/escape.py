@@ -12,6 +12,7 @@ class EscapeEffect(Enum):
     RESTORE_PANE = auto()
     DROP_SELECTION = auto()
     LEAVE_EDIT = auto()
+    KEEP_UNSENT = auto()
     WITHDRAW_QUEUED = auto()
     STOP = auto()
     NAVIGATE = auto()
@@ -27,6 +28,7 @@ class EscapeState:
     maximised: bool = False
     selection: bool = False
     editing: bool = False
+    reading: bool = False
     queued: bool = False
     generating: bool = False
     prompting: bool = False
@@ -40,6 +42,7 @@ def escape_effect(state: EscapeState) -> EscapeEffect:
         (state.maximised, EscapeEffect.RESTORE_PANE),
         (state.selection, EscapeEffect.DROP_SELECTION),
         (state.editing, EscapeEffect.LEAVE_EDIT),
+        (state.reading, EscapeEffect.KEEP_UNSENT),
         (state.queued, EscapeEffect.WITHDRAW_QUEUED),
         (state.generating, EscapeEffect.STOP),
         (state.prompting, EscapeEffect.NAVIGATE),

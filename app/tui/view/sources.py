@@ -1,10 +1,11 @@
 """Rows of the sources pane: the collections, their documents, and the passages of the last answer."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from app.runtime.attachment import Attachment
 from app.runtime.source_views import CollectionView, DocumentView, IndexJob
 from app.runtime.stored_passages import StoredCitation, StoredPassage
 from app.text.safe_text import safe_line
@@ -16,9 +17,13 @@ MAX_DOCUMENTS = 500
 """Documents of a collection that are listed; those that cannot be read come first."""
 _NAME_CELLS = 24
 _GAUGE_CELLS = 20
+_DOING = {"adding": "adding to", "refreshing": "refreshing", "removing": "removing from"}
 _NONE_YET = (
-    "No collections yet: /sources create NAME makes one, /sources add NAME PATH fills it.",
-    "Attached to a branch (@NAME in a message), it is what answers are taken from.",
+    "No collections yet. Answers can be taken from your own documents:",
+    "",
+    "  /sources create notes         makes a collection",
+    "  /sources add notes FOLDER     fills it while you go on",
+    "  @notes and a question         is answered from it, with citations that open",
 )
 
 Prefix = Literal["cached", "partly", "not cached", ""]
@@ -72,7 +77,8 @@ class SourcesState:
 
     Attributes:
         collections: None until they are read.
-        attached: names of those that are attached to the open branch.
+        attached: what is attached to the open branch, by the name of the collection.
+        watched: names of those that are refreshed when their files change.
         documents: those of the collections that are unfolded; None until they are read.
         job: what is being done to a collection.
         problem: why the collections cannot be shown; empty if they can.
@@ -83,7 +89,8 @@ class SourcesState:
     """
 
     collections: Sequence[CollectionView] | None = None
-    attached: Sequence[str] = ()
+    attached: Mapping[str, Attachment] = field(default_factory=dict)
+    watched: Collection[str] = ()
     documents: Mapping[str, Sequence[DocumentView] | None] = field(default_factory=dict)
     job: IndexJob | None = None
     problem: str = ""
@@ -124,15 +131,15 @@ def _selectable(
 
 
 def _head(state: SourcesState, glyphs: Glyphs, cells: int) -> Line:
-    attached = ", ".join(state.attached)
+    attached = ", ".join(one.words for one in state.attached.values())
     about = f"  attached to this branch: {safe_line(attached)}" if attached else "  none attached"
     return justify([Span("Sources", "bold $primary"), Span(about, "$muted")], [], cells)
 
 
 def build_job(job: IndexJob, glyphs: Glyphs, cells: int) -> Line:
     """What is being done to a collection, with a gauge and the time left."""
-    if job.doing == "removing":
-        return cut((Span(f"{glyphs.busy} removing from {job.name}", "$warning"),), cells)
+    if job.doing == "removing" or (job.doing == "refreshing" and not job.total):
+        return cut((Span(f"{glyphs.busy} {_DOING[job.doing]} {job.name}", "$warning"),), cells)
     full, empty = gauge(glyphs, job.done / job.total if job.total else 0.0, _GAUGE_CELLS)
     bar = (Span(full, "$secondary"), Span(empty, "$panel"))
     if job.doing == "downloading":
@@ -145,17 +152,17 @@ def build_job(job: IndexJob, glyphs: Glyphs, cells: int) -> Line:
     if job.seconds_left is not None:
         facts += f"  {duration(max(0.0, job.seconds_left))} left"
     failed = f"  {job.failed} cannot be read" if job.failed else ""
-    name = Span(f"adding to {job.name}  ", "$warning")
+    name = Span(f"{_DOING[job.doing]} {job.name}  ", "$warning")
     return cut((name, *bar, Span(facts, "$muted"), Span(failed, "$error")), cells)
 
 
-def build_job_hint(job: IndexJob | None) -> str:
-    """The same in the status bar, such as `adding 3/40`; empty if nothing is being done."""
+def build_job_hint(job: IndexJob | None, watched: Collection[str] = ()) -> str:
+    """The same in the status bar, such as `adding 3/40`, else what is watched; empty if nothing is."""
     if job is None:
-        return ""
-    return (
-        f"{job.doing} {job.done}/{job.total}" if job.doing == "adding" and job.total else job.doing
-    )
+        first = next(iter(watched), "")
+        return f"watching {first if len(watched) == 1 else len(watched)}" if watched else ""
+    counted = job.total and job.doing in ("adding", "refreshing")
+    return f"{job.doing} {job.done}/{job.total}" if counted else job.doing
 
 
 def _collections(
@@ -173,9 +180,15 @@ def _collections(
         )
         facts = f" {one.documents:>9} {compact(one.chunks):>9}"
         failed = Span(f" {one.failed or '':>11}", "$error")
-        words = Span("  attached", "$success") if attached else Span("")
+        words = Span("  attached" if attached else "", "$success")
+        watched = Span("  watched" if one.name in state.watched else "", "$secondary")
         label = Span(f"{one.name:<{_NAME_CELLS}}", "bold")
-        rows.append((RowId("collection", one.name), (glyph, label, Span(facts), failed, words)))
+        rows.append(
+            (
+                RowId("collection", one.name),
+                (glyph, label, Span(facts), failed, words, watched),
+            )
+        )
         if one.name in state.documents:
             rows += _documents(one.name, state.documents[one.name], glyphs)
     for name in state.attached:
@@ -194,7 +207,8 @@ def _documents(
     rows: list[tuple[RowId | None, Line]] = []
     for one in documents[:MAX_DOCUMENTS]:
         path = safe_line(one.path)
-        line: Line = (Span(f"  {compact(one.chunks):>6}  ", "$muted"), Span(path))
+        attributes = Span(f"  {safe_line(one.attributes)}", "$faint")
+        line: Line = (Span(f"  {compact(one.chunks):>6}  ", "$muted"), Span(path), attributes)
         if one.problem:
             line = (
                 Span(f"  {glyphs.failed:>6}  ", "$error"),
@@ -250,8 +264,9 @@ def _verdict(n: int, state: SourcesState) -> tuple[str, str]:
 
 
 def place_of(passage: StoredPassage) -> str:
-    """`guide.md:12  Install › Linux`: where a passage is, for one line."""
+    """`guide.md:12  Install > Linux`: where a passage is, and the name that led to it, for one line."""
     name = safe_line(Path(passage.file).name)
     where = f"{name} p. {passage.page}" if passage.page is not None else f"{name}:{passage.line}"
     headings = " > ".join(map(safe_line, passage.headings))
-    return f"{where}  {headings}" if headings else where
+    via = f"via {safe_line(passage.bridge)}" if passage.bridge else ""
+    return "  ".join(filter(None, (where, via, headings)))

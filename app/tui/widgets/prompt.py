@@ -90,6 +90,19 @@ class Prompt(UndoWithScrollbar):
         self.border_title = self.border_subtitle = None
         self.remove_class("-editing")
 
+    def hold(self, text: str, why: str) -> None:
+        """Show a message that is sent as soon as something is done, and what that is; see `release`."""
+        self._at = None
+        self._replace(text)
+        self.border_title = why
+        self.border_subtitle = "then it is sent; esc leaves it here"
+        self.add_class("-editing")
+
+    def release(self) -> None:
+        """The message is not held any more; its text stays."""
+        if self._editing is None:
+            self._leave_edit()
+
     def set_history(self, prompts: list[str]) -> None:
         """Earlier prompts, oldest first."""
         self._history = prompts

@@ -47,6 +47,22 @@ class SourcesPane(DrawnOnTicks, VerticalScroll, can_focus=True):
             super().__init__()
             self.name = name
 
+    class WatchAsked(Message):
+        """A collection is to be watched, or not any more."""
+
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+    class RemoveAsked(Message):
+        """A collection is to be deleted, or a document of it."""
+
+        def __init__(self, name: str, path: str) -> None:
+            super().__init__()
+            self.name = name
+            self.path = path
+            """Empty for the collection."""
+
     def __init__(
         self,
         reader: ReadsSources,
@@ -116,6 +132,18 @@ class SourcesPane(DrawnOnTicks, VerticalScroll, can_focus=True):
         """Attach the collection to the branch, or detach it."""
         if name := self._collection():
             self.post_message(self.AttachAsked(name))
+
+    def action_watch(self) -> None:
+        """Watch the collection, or end that."""
+        if name := self._collection():
+            self.post_message(self.WatchAsked(name))
+
+    def action_remove(self) -> None:
+        """Delete the collection or the document under the cursor; asks first."""
+        if name := self._collection():
+            row = self._cursor
+            path = row.key if row is not None and row.kind == "document" else ""
+            self.post_message(self.RemoveAsked(name, path))
 
     def _collection(self) -> str:
         """The collection under the cursor, or of the document there; empty for none."""

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, PreTrainedConfig
+from transformers import PreTrainedConfig
 
 from engine.api.error_text import first_line
 from engine.api.errors import ModelError
 from engine.executors.torch.attention import IMPLEMENTATION
+from engine.executors.torch.hf_config import attention_setting, auto_class
 
-_MODELS: Any = AutoModelForCausalLM  # its annotations are incomplete
 DUMMY_SEED = 0
 
 
@@ -27,11 +27,11 @@ def load_checkpoint(
         ModelError: a weight is missing or has the wrong shape, or transformers cannot load the format.
     """
     try:
-        model, report = _MODELS.from_pretrained(
+        model, report = auto_class(config).from_pretrained(
             directory,
             config=config,
             dtype=dtype,
-            attn_implementation=IMPLEMENTATION,
+            attn_implementation=attention_setting(config, IMPLEMENTATION),
             use_safetensors=True,
             local_files_only=True,
             trust_remote_code=False,
@@ -55,7 +55,9 @@ def dummy_model(
     with torch.random.fork_rng(devices), device:
         torch.manual_seed(DUMMY_SEED)
         try:
-            model = _MODELS.from_config(config, attn_implementation=IMPLEMENTATION, dtype=dtype)
+            model = auto_class(config).from_config(
+                config, attn_implementation=attention_setting(config, IMPLEMENTATION), dtype=dtype
+            )
         except Exception as error:
             raise ModelError(
                 f"transformers cannot build a {config.model_type!r} model: {first_line(error)}."

@@ -20,6 +20,9 @@ from engine.executors.torch.backends import Backend, choose_backend
 from engine.executors.torch.checkpoint import dummy_model, load_checkpoint, weight_bytes
 from engine.executors.torch.devices import DTYPES, kv_dtype_of, resolve_device
 from engine.executors.torch.hf_config import read_config
+from engine.executors.torch.image_check import check_image_attention
+from engine.executors.torch.image_features import ImageFeatures
+from engine.executors.torch.image_processor import ImageProcessor
 from engine.executors.torch.kv_pool import KvPool
 from engine.executors.torch.sampler import sample
 from engine.executors.torch.sampling_batch import sampling_batch
@@ -47,6 +50,7 @@ class TorchExecutor:
         info: ExecutorInfo,
         vocab_size: int,
         device: torch.device,
+        images: ImageFeatures | None = None,
     ) -> None:
         """Wrap a loaded model; use `load`."""
         self.info = info
@@ -55,6 +59,7 @@ class TorchExecutor:
         self._backend = backend
         self._vocab_size = vocab_size
         self._device = device
+        self._images = images
         self._graphs: DecodeGraphs | None = None
         self._keeps_logits = bool(model._supports_logits_to_keep())  # type: ignore[operator]
 
@@ -69,6 +74,7 @@ class TorchExecutor:
         weight_format: str,
         parameters: int,
         progress: Callable[[float], None],
+        images: ImageProcessor | None = None,
     ) -> "TorchExecutor":
         """Load the weights, check the attention against transformers' own, allocate the KV pool.
 
@@ -80,6 +86,7 @@ class TorchExecutor:
             weight_format: element type of the stored weights, for display.
             parameters: number of weights.
             progress: called with the fraction done, in (0, 1]; an exception from it aborts the load.
+            images: processes the images of a model that sees them; None for any other.
 
         Raises:
             ModelError: weights or configuration cannot be used, or memory does not suffice.
@@ -99,6 +106,8 @@ class TorchExecutor:
             progress(0.9)
             backend = choose_backend(config.attention, device)
             check_attention(model, spec, backend=backend, device=device)
+            if images is not None:
+                check_image_attention(model, spec, images, backend=backend, device=device)
             pool = KvPool(
                 spec.kv_layers,
                 num_blocks=num_blocks,
@@ -125,6 +134,7 @@ class TorchExecutor:
             info=info,
             vocab_size=spec.vocab_size,
             device=device,
+            images=None if images is None else ImageFeatures(images, device),
         )
         if config.cuda_graphs:
             if device.type != "cuda" or backend.name != "triton":
@@ -173,7 +183,9 @@ class TorchExecutor:
         self._check(plan, layout.slots, pool.scratch_block * pool.block_size)
         try:
             with torch.inference_mode():
-                logits = None if self._graphs is None else self._graphs.run(plan, layout)
+                logits = None
+                if self._graphs is not None and not plan.images:
+                    logits = self._graphs.run(plan, layout)
                 if logits is None:
                     logits = self._forward(model, pool, plan, layout)
                 count = len(layout.sampled_rows)
@@ -195,12 +207,19 @@ class TorchExecutor:
     ) -> torch.Tensor:
         """[N + P, vocab] float32 logits for the N samples, then for the P scores."""
         wanted = np.concatenate([layout.sampled_tokens, plan.score_tokens.astype(np.int64)])
+        ids = self._long(plan.token_ids).unsqueeze(0)
+        embeddings = None
+        if plan.images:
+            if self._images is None:
+                raise ExecutorError("The model sees no images.")
+            embeddings = self._images.embed(model, ids, plan.images)
         return self._logits(
             model,
-            self._long(plan.token_ids).unsqueeze(0),
+            ids,
             self._long(plan.positions).unsqueeze(0),
             self._backend.step(pool, layout, self._device),
             torch.from_numpy(wanted).to(self._device),
+            embeddings,
         )
 
     def _logits(
@@ -210,12 +229,15 @@ class TorchExecutor:
         positions: torch.Tensor,
         step: PagedStep,
         sampled: torch.Tensor | None,
+        embeddings: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """[N, vocab] float32 logits of the flat tokens `sampled`; of all tokens if None."""
+        """[N, vocab] float32 logits of the flat tokens `sampled`; of all tokens if None.
+
+        `embeddings`, [1, T, hidden size], take the place of the ids' own.
+        """
+        tokens = {"input_ids": ids} if embeddings is None else {"inputs_embeds": embeddings}
         keep = {"logits_to_keep": sampled} if self._keeps_logits and sampled is not None else {}
-        output = model(
-            input_ids=ids, position_ids=positions, use_cache=False, paged_step=step, **keep
-        )
+        output = model(**tokens, position_ids=positions, use_cache=False, paged_step=step, **keep)
         logits: torch.Tensor = output.logits[0]
         if sampled is not None and not self._keeps_logits:
             logits = logits[sampled]
@@ -252,6 +274,11 @@ class TorchExecutor:
         if len(sources) != len(targets) or ((blocks < 0) | (blocks >= pool.scratch_block)).any():
             raise ExecutorError("Blocks to copy must be pairs of blocks inside the KV pool.")
         pool.copy_blocks(sources.tolist(), targets.tolist())
+
+    @property
+    def images_computed(self) -> int:
+        """How often the vision tower has run in steps."""
+        return 0 if self._images is None else self._images.computed
 
     @property
     def block_bytes(self) -> int:
@@ -294,7 +321,7 @@ class TorchExecutor:
 
     def close(self) -> None:
         """Free weights and KV storage. Idempotent."""
-        self._model = self._pool = self._graphs = None
+        self._model = self._pool = self._graphs = self._images = None
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 

@@ -3,10 +3,16 @@
 No code from the directory is run (`trust_remote_code` is never set), and only local files are read.
 """
 
+import inspect
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    PreTrainedConfig,
+)
 from transformers.utils import logging as transformers_logging
 
 from engine.api.error_text import first_line
@@ -46,8 +52,11 @@ def check_config(config: PreTrainedConfig, *, source: str) -> None:
         ModelError: the model is not a causal language model with an attention that can be replaced.
     """
     described = f"{source} describes a {config.model_type!r} model"
-    model_class = causal_class(config)
+    model_class = image_class(config) if sees_images(config) else causal_class(config)
     if model_class is None:
+        refusal = image_refusal(config)
+        if refusal is not None:
+            raise ModelError(f"{described}, which is not supported: {refusal}.")
         raise ModelError(f"{described}, which transformers does not run as a causal LM.")
     named = config.architectures or [model_class.__name__]
     if model_class.__name__ not in named:
@@ -67,13 +76,80 @@ def check_config(config: PreTrainedConfig, *, source: str) -> None:
         raise ModelError(f"{described}, whose layers share keys and values: not supported.")
 
 
+def auto_class(config: PreTrainedConfig) -> Any:
+    """The auto class that builds the model: for images and text, or for text only."""
+    return AutoModelForImageTextToText if sees_images(config) else AutoModelForCausalLM
+
+
 def causal_class(config: PreTrainedConfig) -> Any | None:
     """The class that AutoModelForCausalLM selects for a configuration, or None."""
-    mapping = AutoModelForCausalLM._model_mapping
+    return _class_for(config, AutoModelForCausalLM)
+
+
+def image_class(config: PreTrainedConfig) -> Any | None:
+    """The class that AutoModelForImageTextToText selects for a configuration, or None."""
+    return _class_for(config, AutoModelForImageTextToText)
+
+
+def _class_for(config: PreTrainedConfig, auto: Any) -> Any | None:
+    mapping = auto._model_mapping
     if type(config) not in mapping:
         return None
     found = mapping[type(config)]
     return found[0] if isinstance(found, (tuple, list)) else found
+
+
+def sees_images(config: PreTrainedConfig) -> bool:
+    """Whether the model is run as one that takes images.
+
+    A model with images that the paged attention cannot compute is run on text alone, if transformers
+    has it as a causal language model, too.
+    """
+    model_class = image_class(config)
+    if model_class is None or image_refusal(config) is not None:
+        return False
+    return causal_class(config) is None or model_class.__name__ in (config.architectures or ())
+
+
+def image_refusal(config: PreTrainedConfig) -> str | None:
+    """Why the paged attention cannot compute the model's images; None if nothing speaks against it.
+
+    It computes causal attention over positions that count tokens. What this does not find, the
+    comparison at loading does (`engine.executors.torch.image_check`).
+    """
+    model_class = image_class(config)
+    if model_class is None:
+        return None
+    text = config.get_text_config()
+    if any("mrope_section" in rope for rope in rope_settings(text)):
+        return "its tokens have positions in three dimensions (M-RoPE)"
+    if text_key(config) is None:
+        return "its configuration has no part for text"
+    taken = inspect.signature(model_class.forward).parameters
+    if "token_type_ids" in taken or getattr(text, "use_bidirectional_attention", None):
+        return "its attention within an image is bidirectional"
+    if "mm_token_type_ids" in taken:
+        return "its attention or its positions within an image are not those of text"
+    return None
+
+
+def text_key(config: PreTrainedConfig) -> str | None:
+    """The name of the part of a configuration that describes the language model; None without one."""
+    text = config.get_text_config()
+    name: str
+    for name in config.sub_configs:
+        if getattr(config, name, None) is text:
+            return name
+    return None
+
+
+def attention_setting(config: PreTrainedConfig, implementation: str) -> str | dict[str, str]:
+    """The `attn_implementation` under which the language model alone uses an implementation.
+
+    A vision tower keeps transformers' own attention.
+    """
+    key = text_key(config)
+    return implementation if key is None or not sees_images(config) else {key: implementation}
 
 
 def context_length(config: PreTrainedConfig) -> int:

@@ -12,6 +12,11 @@ def torch_installed() -> bool:
     return all(find_spec(name) is not None for name in ("torch", "transformers", "safetensors"))
 
 
+def pillow_installed() -> bool:
+    """Whether Pillow is installed, which decodes pictures."""
+    return find_spec("PIL") is not None
+
+
 def require_torch(reason: str) -> None:
     """Raise if torch is not installed.
 

@@ -6,7 +6,8 @@ import torch
 
 from engine.api.config import ComputeDtype, EngineConfig
 from engine.api.errors import ModelError
-from engine.executors.torch.hf_config import context_length, read_config
+from engine.executors.torch.hf_config import context_length, read_config, sees_images
+from engine.executors.torch.image_processor import ImageProcessor
 from engine.executors.torch.probe import probe
 from engine.models.transformers_spec import TransformersSpec
 
@@ -56,5 +57,17 @@ def read_spec(
         context_length=context_length(config),
         kv_layers=kv_layers,
         compute_dtype=compute,
+        sees_images=sees_images(config),
     )
     return spec, parameters
+
+
+def read_image_processor(directory: Path, spec: TransformersSpec) -> ImageProcessor | None:
+    """The image processor of a model directory; None if the model is run on text alone.
+
+    Raises:
+        ModelError: it is missing, or cannot be used.
+    """
+    if not spec.sees_images:
+        return None
+    return ImageProcessor.load(directory, read_config(directory), vocab_size=spec.vocab_size)

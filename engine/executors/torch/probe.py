@@ -6,18 +6,20 @@ for any model size and needs no code per architecture.
 """
 
 import copy
-from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, PreTrainedConfig
+from transformers import PreTrainedConfig
 
 from engine.api.error_text import first_line
 from engine.api.errors import ModelError
 from engine.executors.torch.attention import IMPLEMENTATION, AttentionTraits
-from engine.executors.torch.hf_config import LENGTH_DEPENDENT_ROPE, rope_settings
+from engine.executors.torch.hf_config import (
+    LENGTH_DEPENDENT_ROPE,
+    attention_setting,
+    auto_class,
+    rope_settings,
+)
 from engine.models.transformers_spec import KvLayer
-
-_MODELS: Any = AutoModelForCausalLM  # its annotations are incomplete
 
 
 class _Recorder:
@@ -54,9 +56,15 @@ def probe(config: PreTrainedConfig) -> tuple[tuple[KvLayer, ...], int]:
     token = torch.zeros(1, 1, dtype=torch.long, device="meta")
     try:
         with torch.device("meta"), torch.no_grad():
-            model = _MODELS.from_config(
-                config, attn_implementation=IMPLEMENTATION, dtype=torch.float32
-            ).eval()
+            model = (
+                auto_class(config)
+                .from_config(
+                    config,
+                    attn_implementation=attention_setting(config, IMPLEMENTATION),
+                    dtype=torch.float32,
+                )
+                .eval()
+            )
             model(input_ids=token, position_ids=token, use_cache=False, paged_step=recorder)
     except Exception as error:  # any of transformers' model classes may raise anything here
         raise _refused(config, first_line(error)) from error

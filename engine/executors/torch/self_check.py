@@ -6,6 +6,10 @@ of a few tokens twice: in one pass with transformers' eager attention, and in tw
 with a second row, with the paged attention.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -14,14 +18,15 @@ from engine.api.errors import ModelError
 from engine.executors.base import SAMPLING_DTYPE, StepPlan
 from engine.executors.torch.attention import IMPLEMENTATION
 from engine.executors.torch.backends import Backend
+from engine.executors.torch.hf_config import attention_setting
 from engine.executors.torch.kv_pool import KvPool
 from engine.executors.torch.step_layout import build_layout
 from engine.models.transformers_spec import TransformersSpec
 
 _TOKENS = 11
 _CHUNK = 5
-_BLOCK = 4
-_TOLERANCE = {torch.float32: 0.01, torch.float16: 0.1, torch.bfloat16: 0.2}
+CHECK_BLOCK = 4
+TOLERANCE = {torch.float32: 0.01, torch.float16: 0.1, torch.bfloat16: 0.2}
 """Maximum relative error, in the norm of the logits, that is attributed to rounding."""
 
 
@@ -49,21 +54,28 @@ def check_attention(
             f"{first_line(error)}."
         ) from error
     error_share = float((got - expected).norm() / expected.norm().clamp_min(1e-30))
-    if not error_share <= _TOLERANCE.get(dtype, 0.2):
+    if not error_share <= TOLERANCE.get(dtype, 0.2):
         raise ModelError(
             f"A {spec.architecture!r} model is not supported: its logits with the paged attention "
             f"differ from transformers' by {error_share:.0%} of their norm."
         )
 
 
+@contextmanager
+def eager_attention(model: Any) -> Iterator[None]:
+    """A context in which the language model uses transformers' eager attention."""
+    model.set_attn_implementation(attention_setting(model.config, "eager"))
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(attention_setting(model.config, IMPLEMENTATION))
+
+
 def _eager_logits(model: torch.nn.Module, tokens: np.ndarray, device: torch.device) -> torch.Tensor:
     """[n, vocab] logits with transformers' eager attention."""
     ids = torch.from_numpy(tokens).to(device).unsqueeze(0)
-    model.set_attn_implementation("eager")  # type: ignore[operator]
-    try:
+    with eager_attention(model):
         logits: torch.Tensor = model(input_ids=ids, use_cache=False).logits[0].float()
-    finally:
-        model.set_attn_implementation(IMPLEMENTATION)  # type: ignore[operator]
     return logits
 
 
@@ -77,9 +89,9 @@ def _paged_logits(
     dtype: torch.dtype,
 ) -> torch.Tensor:
     """[n, vocab] logits with the paged attention, in two chunks, together with a second row."""
-    blocks = -(-len(tokens) // _BLOCK)
+    blocks = -(-len(tokens) // CHECK_BLOCK)
     pool = KvPool(
-        spec.kv_layers, num_blocks=2 * blocks, block_size=_BLOCK, dtype=dtype, device=device
+        spec.kv_layers, num_blocks=2 * blocks, block_size=CHECK_BLOCK, dtype=dtype, device=device
     )
     tables = np.arange(2 * blocks, dtype=np.int32)[::-1].reshape(2, blocks).copy()
     other = tokens[::-1]
@@ -87,8 +99,8 @@ def _paged_logits(
     for start, end in ((0, min(_CHUNK, len(tokens))), (min(_CHUNK, len(tokens)), len(tokens))):
         if start == end:
             continue
-        plan = _plan(tokens[start:end], other[start:end], start, tables)
-        step = backend.step(pool, build_layout(plan, block_size=_BLOCK), device)
+        plan = chunk_plan(tokens[start:end], other[start:end], start, tables)
+        step = backend.step(pool, build_layout(plan, block_size=CHECK_BLOCK), device)
         output = model(
             input_ids=torch.from_numpy(plan.token_ids.astype(np.int64)).to(device)[None],
             position_ids=torch.from_numpy(plan.positions.astype(np.int64)).to(device)[None],
@@ -99,7 +111,7 @@ def _paged_logits(
     return torch.cat(parts)
 
 
-def _plan(tokens: np.ndarray, other: np.ndarray, start: int, tables: np.ndarray) -> StepPlan:
+def chunk_plan(tokens: np.ndarray, other: np.ndarray, start: int, tables: np.ndarray) -> StepPlan:
     """One chunk of both rows; the checked row is second, so that its flat tokens do not start at 0."""
     count = len(tokens)
     positions = np.arange(start, start + count, dtype=np.int32)

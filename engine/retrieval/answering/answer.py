@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.api.request import FinishReason
+from engine.retrieval.answering.hops import Round
 from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.verification import (
     CheckedSentence,
@@ -14,7 +15,8 @@ from engine.retrieval.api.passage import Passage
 
 Outcome = Literal["answered", "unsupported", "not_found"]
 """`answered`: a passage supports at least one sentence. `unsupported`: none does; the closest passages are
-quoted behind the model's text. `not_found`: the passages are too far from the question to ask the model."""
+quoted behind the model's text. `not_found`: the model is not asked, because the passages are too far from the
+question, or no document has a name that the question has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Answer:
         sentences: the model's sentences, each with whether a source supports it.
         sources: what the model read, in the order of the prompt.
         passages: what was found, best first.
+        unknown_names: the names of the question that no document has; nothing is then answered.
+        rounds: the searches; the first one, and those that added a passage (`hops`).
         evidence: the highest cosine between the question and a passage.
         finish_reason: why the model ended; None if it was not asked.
         prompt_tokens: length of the prompt.
@@ -49,6 +53,8 @@ class Answer:
     sentences: tuple[CheckedSentence, ...] = ()
     sources: tuple[Source, ...] = ()
     passages: tuple[Passage, ...] = ()
+    unknown_names: tuple[str, ...] = ()
+    rounds: tuple[Round, ...] = ()
     evidence: float = 0.0
     finish_reason: FinishReason | None = None
     prompt_tokens: int = 0

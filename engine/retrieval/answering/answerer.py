@@ -20,9 +20,11 @@ from engine.clients.engine_client import EngineClient
 from engine.retrieval.answering.answer import Answer
 from engine.retrieval.answering.citation_grammar import citation_grammar
 from engine.retrieval.answering.closest_quotes import closest_quotes
-from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence, is_answerable
+from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence, is_answerable, unknown_names
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
+from engine.retrieval.answering.hops import MAX_ROUNDS, Hops, chain_parts, followed
+from engine.retrieval.answering.names import names_of
 from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, answer_messages
 from engine.retrieval.answering.reranking import RERANKED, rerank_by_likelihood
 from engine.retrieval.answering.source import Source
@@ -46,6 +48,11 @@ NOT_FOUND = "The documents do not answer this."
 _LOADING_S = 0.05
 
 
+def not_found_text(unknown: Sequence[str] = ()) -> str:
+    """What is said in place of an answer; names the names that no document has."""
+    return f"{NOT_FOUND} None has the name {' or '.join(unknown)}." if unknown else NOT_FOUND
+
+
 class AskedCollection(Protocol):
     """What an answer needs of a collection; `Collection` is one."""
 
@@ -54,6 +61,9 @@ class AskedCollection(Protocol):
 
     def section(self, passage: Passage) -> str:
         """The text of the section around a passage."""
+
+    def mentions(self, words: str, *, where: Where | None = None) -> bool:
+        """Whether a document has one of the words."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """[texts, dimensions] vectors of unit length; long texts are cut."""
@@ -68,10 +78,12 @@ class AnswerOptions:
         where: only passages of documents that this filter matches.
         sampling: sampling parameters; `max_tokens` None takes `DEFAULT_MAX_TOKENS`. A grammar is replaced.
         min_evidence: cosine of a passage below which the model is not asked, unless a single sentence is
-            close enough (`is_answerable`); -1 asks it always.
+            close enough (`is_answerable`); nor is it if no document has a name of the question. -1 asks it
+            always.
         sections: whether sections are read in place of passages where they fit; None leaves that to the
             size of the model, since small ones answer worse from longer texts.
         rerank: whether the model orders the passages before it reads the best `k` (`reranking`).
+        rounds: searches one behind the other, from 1; more follow names that a passage introduces (`hops`).
     """
 
     k: int = DEFAULT_K
@@ -80,6 +92,7 @@ class AnswerOptions:
     min_evidence: float = MIN_EVIDENCE
     sections: bool | None = None
     rerank: bool = False
+    rounds: int = MAX_ROUNDS
 
 
 class Answerer:
@@ -124,17 +137,27 @@ class Answerer:
             question, query, NOT_FOUND, "not_found",
             passages=tuple(passages), evidence=evidence(passages), search_s=time.monotonic() - began,
         )  # fmt: skip
-        if not is_answerable(query, passages, collection.embed, min_evidence=options.min_evidence):
-            on_text(NOT_FOUND)
-            return found
+        unknown = (
+            () if options.min_evidence <= -1 else _unknown(collection, question, passages, options)
+        )
+        if unknown or not is_answerable(
+            query, passages, collection.embed, min_evidence=options.min_evidence
+        ):
+            text = not_found_text(unknown)
+            on_text(text)
+            return replace(found, text=text, unknown_names=unknown)
         model = self._model()
         if options.rerank:
             passages = self._reranked(query, passages)[: options.k]
-            found = replace(found, passages=tuple(passages))
+        hops = _followed(collection, query, passages, options)
+        passages = hops.best(options.k)
+        found = replace(found, passages=tuple(passages), rounds=tuple(hops.rounds))
         sources, prompt = self._prompt(
             collection, question, in_cached_order(passages, previous), history, options, model
         )
-        judge = SupportJudge(sources, collection.embed)
+        about = names_of(query).certain if model.is_small else frozenset()
+        chain = chain_parts(hops.chain, sources)
+        judge = SupportJudge(sources, collection.embed, chain, about=about)
         stream = VerifyingStream(judge, one_paragraph=model.is_small, supported_only=model.is_small)
         run = _Run(stream, on_text)
         request_id = self._client.submit(Request(prompt, _sampling(options, len(sources))))
@@ -200,6 +223,26 @@ class Answerer:
                 "beside the question and the answer."
             )
         return sources, tuple(encoder.encode_chat(messages_of(sources)))
+
+
+def _unknown(
+    collection: AskedCollection,
+    question: str,
+    passages: Sequence[Passage],
+    options: AnswerOptions,
+) -> tuple[str, ...]:
+    return unknown_names(
+        question, passages, lambda words: collection.mentions(words, where=options.where)
+    )
+
+
+def _followed(
+    collection: AskedCollection, query: str, passages: Sequence[Passage], options: AnswerOptions
+) -> Hops:
+    def search(wanted: str) -> list[Passage]:
+        return collection.search(wanted, k=options.k, where=options.where)
+
+    return followed(query, passages, search, rounds=options.rounds)
 
 
 def ask(

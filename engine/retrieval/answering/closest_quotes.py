@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine.retrieval.answering.support import SupportJudge
+from engine.retrieval.answering.support import Support, SupportJudge
 from engine.retrieval.answering.verification import Citation, Quote
 
 NOT_SUPPORTED = "No passage supports this answer. The closest ones say:"
@@ -25,7 +25,7 @@ class ClosestQuotes:
 
 
 def closest_quotes(judge: SupportJudge, query: str, *, behind_answer: bool) -> ClosestQuotes:
-    """The sentences of the judge's sources that are closest to what was searched for.
+    """The sentences of the judge's chain; without one, those of its sources that are closest to the query.
 
     Args:
         judge: has the sources.
@@ -35,11 +35,14 @@ def closest_quotes(judge: SupportJudge, query: str, *, behind_answer: bool) -> C
     numbers = {source.n: source for source in judge.sources}
     citations: list[Citation] = []
     lines: list[str] = []
-    for support in judge.closest(query):
+    chained = [Support(one.n, one.start, one.end, 0.0) for one in judge.chain]
+    for support in chained or judge.closest(query):
         source = numbers[support.n]
         text = source.text[support.start : support.end]
         line = f"“{' '.join(text.split())}”"
-        if len(lines) == _MAX_QUOTES or any(one.startswith(line) for one in lines):
+        if len(lines) == max(_MAX_QUOTES, len(chained)) or any(
+            one.startswith(line) for one in lines
+        ):
             continue  # neighbouring chunks overlap
         citations.append(Citation(source, (Quote.of(source, support, text),)))
         lines.append(f"{line} [{source.n}]")

@@ -5,12 +5,18 @@ answer from whatever they are given, so too little evidence ends in "not in the 
 
 A passage about several subjects is close to a question about none of them, so where the passages are not
 close enough, their sentences are compared.
+
+A question about something whose name is nowhere finds pages about other things of its kind, which are as
+close as the right one would be. Its name is evidence against an answer (`unknown_names`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from engine.retrieval.answering.names import asked_names, folded_words
 from engine.retrieval.answering.sentences import sentences
+from engine.retrieval.answering.source import labels_of
 from engine.retrieval.answering.support import Embed
+from engine.retrieval.answering.terms import folded
 from engine.retrieval.api.passage import Passage
 
 MIN_EVIDENCE = 0.44
@@ -20,6 +26,12 @@ of all-MiniLM-L6-v2; questions in scripts that it was not trained on score high 
 MIN_SENTENCE_EVIDENCE = 0.5
 """The same for the cosine of a single sentence: one that merely resembles a question scores higher than a
 passage that does."""
+
+MAX_ASKED_NAMES = 8
+"""Names that are looked up for a question."""
+
+Mentions = Callable[[str], bool]
+"""Whether a document has one of some words."""
 
 _MIN_CHARACTERS = 12
 _MAX_SENTENCES = 64
@@ -60,3 +72,21 @@ def is_answerable(
         return False
     vectors = embed([query, *found])
     return float((vectors[1:] @ vectors[0]).max()) >= max(MIN_SENTENCE_EVIDENCE, min_evidence)
+
+
+def unknown_names(
+    question: str, passages: Sequence[Passage], mentions: Mentions
+) -> tuple[str, ...]:
+    """The names of a question that no document has; one of them is reason not to answer it.
+
+    Args:
+        question: as it was asked. Names are told by capitals (`names`): a name in small letters is not seen.
+        passages: what was found. What they are called counts: file names are in no index.
+        mentions: looks a word up in the documents.
+    """
+    called = folded_words(" ".join(labels_of(one) for one in passages))
+    return tuple(
+        name
+        for name in asked_names(question)[:MAX_ASKED_NAMES]
+        if folded(name) not in called and not mentions(f"{name} {folded(name)}")
+    )

@@ -1,7 +1,8 @@
 """Chooses what of the found passages the model reads: as much as fits, the best first.
 
 Small chunks are found, larger sections are read: after the passages themselves, the best of them grow to the
-section around them while there is room. Two passages of one section are then read once.
+section around them while there is room. Passages that overlap or touch are joined, so that nothing is read or
+cited twice.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,7 +48,7 @@ def fit_sources(
             left -= cost
     if section is not None:
         chosen = _grown(chosen, count_tokens, left, section, section_tokens)
-    return [replace(source, n=n) for n, source in enumerate(chosen, start=1)]
+    return [replace(source, n=n) for n, source in enumerate(_joined(chosen), start=1)]
 
 
 def in_cached_order(passages: Sequence[Passage], previous: Sequence[int]) -> list[Passage]:
@@ -99,6 +100,45 @@ def _grown(
             grown if one is source else one for one in chosen if one is source or one not in within
         ]
     return chosen
+
+
+def _joined(chosen: Sequence[Source]) -> list[Source]:
+    """The sources with those that overlap or touch joined, in the place and with the passage of the best."""
+    joined: list[Source] = []
+    for source in chosen:
+        meeting = [one for one in joined if _meet(one, source)]
+        at = joined.index(meeting[0]) if meeting else len(joined)
+        joined = [one for one in joined if one not in meeting]
+        for one in reversed(meeting):
+            source = _union(one, source)
+        joined.insert(at, source)
+    return joined
+
+
+def _meet(one: Source, other: Source) -> bool:
+    """Whether two sources are neighbouring or common bytes of one document, in UTF-8."""
+    first, last = sorted((one, other), key=lambda each: each.start)
+    same = (one.passage.document_id, one.passage.file) == (
+        other.passage.document_id,
+        other.passage.file,
+    )
+    if not same or last.start > first.end or not (_is_exact(one) and _is_exact(other)):
+        return False
+    common = first.text.encode()[last.start - first.start :]
+    return last.text.encode()[: len(common)] == common[: last.end - last.start]
+
+
+def _is_exact(source: Source) -> bool:
+    return len(source.text.encode()) == source.end - source.start
+
+
+def _union(best: Source, other: Source) -> Source:
+    """Two sources that meet as one, under the passage of the first."""
+    first, last = sorted((best, other), key=lambda one: (one.start, -one.end))
+    rest = last.text.encode()[first.end - last.start :] if last.end > first.end else b""
+    return Source(
+        best.n, best.passage, first.text + rest.decode(), first.start, max(first.end, last.end)
+    )
 
 
 def _has_more(passage: Passage) -> bool:

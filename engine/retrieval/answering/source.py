@@ -51,3 +51,9 @@ class Source:
 def number_passages(passages: Iterable[Passage]) -> list[Source]:
     """Passages as sources, numbered in their order."""
     return [Source.of(n, passage) for n, passage in enumerate(passages, start=1)]
+
+
+def labels_of(passage: Passage) -> str:
+    """What a passage is called: names of it stand in for those that its sentences leave out."""
+    name = passage.file.replace("\\", "/").rsplit("/", 1)[-1]
+    return " ".join((name, passage.title or "", *passage.heading_path))

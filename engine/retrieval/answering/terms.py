@@ -23,7 +23,7 @@ _IDENTIFIER = re.compile(
 def content_terms(text: str) -> frozenset[str]:
     """Folded words without frequent ones; pairs of characters where words have no spaces between them."""
     text = _CITATION.sub(" ", text)
-    words = {_stem(word) for word in query_terms(text)}
+    words = {folded(word) for word in query_terms(text)}
     for run in _UNSPACED.findall(text):
         words.update(run[at : at + 2] for at in range(max(1, len(run) - 1)))
     return frozenset(words)
@@ -48,7 +48,9 @@ def plain_words(text: str) -> frozenset[str]:
     return frozenset(map(str.lower, _WORD.findall(text)))
 
 
-def _stem(word: str) -> str:
+def folded(word: str) -> str:
+    """A word in lower case without its English ending, if a stem of four letters is left."""
+    word = word.lower()
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
             return word[: -len(ending)]

@@ -2,7 +2,8 @@
 
 What comes out cites only passages that exist and that support the sentence (`support`):
   - a citation without support, or of a number that does not exist, is replaced by `UNSUPPORTED`;
-  - a sentence without a citation gets that of the source that supports it best, if there is one;
+  - a sentence without a citation gets that of the source that supports it best, if there is one, and all
+    that support it only together;
   - a sentence that was said before is left out, because small models repeat themselves;
   - of a small model, a sentence that no source supports is left out.
 """
@@ -15,6 +16,7 @@ from typing import Self
 from engine.retrieval.answering.claims import Claim, claims_of
 from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.support import Embed, Support, SupportJudge
+from engine.retrieval.answering.windows import SourcePart
 
 _EMPTY_LINE = re.compile(r"\n[ \t]*\n")
 _CITATIONS_TO_COME = re.compile(r"(?:\[\d*\]?[ \t]*)+")
@@ -112,15 +114,18 @@ class VerifiedAnswer:
         return any(one.supported for one in self.sentences)
 
 
-def verify(answer: str, sources: Sequence[Source], embed: Embed) -> VerifiedAnswer:
+def verify(
+    answer: str, sources: Sequence[Source], embed: Embed, chain: Sequence[SourcePart] = ()
+) -> VerifiedAnswer:
     """Check a complete answer.
 
     Args:
         answer: what the model wrote.
         sources: what it was given, numbered as in its prompt.
         embed: computes vectors of texts; the embedding model of the collection.
+        chain: as for `SupportJudge`.
     """
-    stream = VerifyingStream(SupportJudge(sources, embed))
+    stream = VerifyingStream(SupportJudge(sources, embed, chain))
     stream.feed(answer)
     stream.finish()
     return stream.answer()
@@ -254,9 +259,9 @@ class VerifyingStream:
                     DroppedCitation(marker.n, claim.text, marker.n in self._numbers)
                 )
         pieces.append(self._raw[at : claim.end].rstrip())
-        if not kept and supports:
-            kept = [supports[0].n]
-            pieces.append(f" [{kept[0]}]")
+        missing = _missing(supports, kept)
+        pieces += [f" [{n}]" for n in missing[:1]] + [f"[{n}]" for n in missing[1:]]
+        kept += missing
         for n in kept:
             self._quotes.setdefault(n, []).append(
                 Quote.of(self._numbers[n], by_number[n], claim.text)
@@ -264,6 +269,13 @@ class VerifyingStream:
         supported = bool(kept) if checkable else None
         self._sentences.append(CheckedSentence(claim.text, supported, tuple(kept)))
         return "".join(pieces)
+
+
+def _missing(supports: Sequence[Support], kept: Sequence[int]) -> list[int]:
+    """The numbers that a sentence lacks: the best one if it has none, and all that support it jointly."""
+    joint = [one.n for one in supports if one.is_joint]
+    wanted = joint or ([] if kept else [one.n for one in supports[:1]])
+    return [n for n in dict.fromkeys(wanted) if n not in kept]
 
 
 def _settled(text: str) -> str:

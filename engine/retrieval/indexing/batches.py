@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import islice
 
 from engine.api.embeddings import Embeddings
 from engine.retrieval.api.chunk import Chunk
-from engine.retrieval.indexing.preparing import Prepared
+from engine.retrieval.api.errors import Unreadable
+from engine.retrieval.indexing.preparing import Prepared, unreadable_reason
 
 BATCH_CHUNKS = 256
 """Chunks of a batch: enough that texts of like length can be computed together."""
@@ -21,6 +23,7 @@ class Piece:
         chunks: the chunks; empty if it has none, cannot be read, or is unchanged.
         first: whether this is the first piece of the document.
         more: whether further pieces follow.
+        failure: why the document could not be read to its end; the pieces before are to be dropped.
         stored_slots: slots of those chunks whose vector is stored already, by their index.
     """
 
@@ -28,6 +31,7 @@ class Piece:
     chunks: Sequence[Chunk]
     first: bool
     more: bool
+    failure: str | None = None
     stored_slots: dict[int, int] = field(default_factory=dict)
 
     def texts(self) -> list[str]:
@@ -63,8 +67,22 @@ class Batch:
 
 
 def pieces_of(prepared: Prepared) -> Iterator[Piece]:
-    """A document in pieces of at most `BATCH_CHUNKS` chunks."""
-    chunks = prepared.chunks or ()
-    for first in range(0, max(len(chunks), 1), BATCH_CHUNKS):
-        end = first + BATCH_CHUNKS
-        yield Piece(prepared, chunks[first:end], first == 0, end < len(chunks))
+    """A document in pieces of at most `BATCH_CHUNKS` chunks, of which one is read ahead."""
+    pieces = _read_pieces(prepared)
+    current = next(pieces)
+    for following in pieces:
+        current.more = True
+        yield current
+        current = following
+    yield current
+
+
+def _read_pieces(prepared: Prepared) -> Iterator[Piece]:
+    chunks = iter(prepared.chunks or ())
+    first = True
+    try:
+        while (some := list(islice(chunks, BATCH_CHUNKS))) or first:
+            yield Piece(prepared, some, first, more=False)
+            first = False
+    except (Unreadable, OSError) as error:
+        yield Piece(prepared, (), first, more=False, failure=unreadable_reason(error))

@@ -11,6 +11,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -24,7 +26,8 @@ from engine.retrieval.indexing.batches import Batch, Piece, pieces_of
 from engine.retrieval.indexing.collection_writer import CollectionWriter
 from engine.retrieval.indexing.preparing import Parser, Prepared, prepare_files
 from engine.retrieval.indexing.report import AddReport, Cancelled, Failure, IndexProgress, Progress
-from engine.retrieval.indexing.walking import FoundFile
+from engine.retrieval.indexing.walking import FoundFile, stored_path
+from engine.retrieval.store.new_document import NewDocument
 from engine.retrieval.store.records import DocumentRecord
 
 PARSER_PROCESSES = min(4, os.cpu_count() or 1)
@@ -34,6 +37,8 @@ COMMIT_S = 5.0
 """How much work a crash may cost at most: a group is committed after this many chunks or seconds."""
 _BATCHES_AHEAD = 2
 _RETRY_S = 0.05
+_ASK_S = 0.05
+"""Seconds after which a run that waits for vectors asks again whether it is cancelled."""
 
 
 class TextEmbedder(Protocol):
@@ -79,7 +84,7 @@ class IndexRun:
         self._progress, self._cancelled, self._clock = progress, cancelled, clock
         self._report = AddReport()
         self._files = self._files_done = self._bytes = self._bytes_done = 0
-        self._uncommitted = 0
+        self._uncommitted = self._bytes_of_document = 0
         self._started = self._committed_at = clock()
         self._waiting: deque[Batch] = deque()
         self._hashes: dict[str, str] = {}
@@ -118,18 +123,26 @@ class IndexRun:
             self._report.removed = len(vanished)
         self._writer.commit()
         self._report.purged = self._writer.purge()
+        if not self._report.cancelled:
+            self._writer.maintain()
         self._report.seconds = self._clock() - self._started
         return self._report
 
     def _named(self, files: Sequence[FoundFile]) -> list[FoundFile]:
-        """The files whose name can be stored; others are reported, but not listed afterwards."""
+        """The files whose name can be stored; others are listed as unreadable, with a printable name."""
         named = []
+        reason = "Its name is not valid UTF-8."
         for one in files:
-            printable = one.path.encode("utf-8", "backslashreplace").decode()
-            if printable == one.path:
+            path = stored_path(one.path)
+            if path == one.path:
                 named.append(one)
-            else:
-                self._fail(printable, "Its name is not valid UTF-8.")
+                continue
+            self._fail(path, reason)
+            if path not in self._known:
+                attributes = dict(one.source.attributes)
+                self._writer.add_failed(
+                    NewDocument(path, "", one.size, one.mtime_ns, reason, attributes=attributes)
+                )
         return named
 
     def _index(self, files: Sequence[FoundFile]) -> None:
@@ -143,8 +156,11 @@ class IndexRun:
                 batch = Batch()
         else:
             self._submit(batch)
-            while self._waiting and not self._cancelled():
-                self._store(self._waiting.popleft())
+            while self._waiting and self._store_next():
+                pass
+        for batch in self._waiting:
+            if batch.future is not None:
+                batch.future.cancel()
         self._report.cancelled = bool(self._waiting) or self._files_done < self._files
 
     def _pieces(self, files: Sequence[FoundFile]) -> Iterator[Piece]:
@@ -157,22 +173,13 @@ class IndexRun:
             threads=PARSER_PROCESSES,
             cancelled=self._cancelled,
         ):
-            slots = self._take_over(prepared)
-            at = 0
+            stored = (
+                None if prepared.chunks is None else self._writer.stored_texts(prepared.document)
+            )
             for piece in pieces_of(prepared):
-                if slots:
-                    piece.stored_slots = {
-                        index: slots[at + index]
-                        for index in range(len(piece.chunks))
-                        if at + index in slots
-                    }
-                at += len(piece.chunks)
+                if stored is not None:
+                    piece.stored_slots = stored.find(piece.texts())
                 yield piece
-
-    def _take_over(self, prepared: Prepared) -> dict[int, int]:
-        if not prepared.chunks:
-            return {}
-        return self._writer.stored_slots(prepared.document, prepared.chunks)
 
     def _submit(self, batch: Batch) -> None:
         while batch.texts and batch.future is None:
@@ -181,8 +188,19 @@ class IndexRun:
             except QueueFull:  # other callers' requests fill the queue; they are answered in turn
                 time.sleep(_RETRY_S)
         self._waiting.append(batch)
-        while len(self._waiting) > _BATCHES_AHEAD and not self._cancelled():
-            self._store(self._waiting.popleft())
+        while len(self._waiting) > _BATCHES_AHEAD and self._store_next():
+            pass
+
+    def _store_next(self) -> bool:
+        """Store the first of the waiting batches; False if that was cancelled before it was embedded."""
+        if self._cancelled():
+            return False
+        future = self._waiting[0].future
+        while future is not None and not wait_for([future], _ASK_S).done:
+            if self._cancelled():
+                return False
+        self._store(self._waiting.popleft())
+        return True
 
     def _store(self, batch: Batch) -> None:
         vectors = (
@@ -204,9 +222,10 @@ class IndexRun:
         known = self._known.get(prepared.file.path)
         if prepared.unchanged and known is not None:
             self._keep(prepared, known)
-        elif prepared.chunks is None:
-            self._writer.add_failed(prepared.document)
-            self._fail(prepared.file.path, prepared.document.reason)
+        elif prepared.chunks is None or piece.failure is not None:
+            reason = piece.failure or prepared.document.reason
+            self._writer.add_failed(replace(prepared.document, reason=reason))
+            self._fail(prepared.file.path, reason)
         else:
             self._writer.add(
                 prepared.document, piece.chunks, self._complete(piece, vectors), more=piece.more
@@ -219,6 +238,9 @@ class IndexRun:
         if not piece.more:
             self._files_done += 1
             self._bytes_done += prepared.file.size
+            self._bytes_of_document = 0
+        elif prepared.document.spans_of == "file":
+            self._bytes_of_document = min(piece.chunks[-1].end, prepared.file.size)
 
     def _complete(self, piece: Piece, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Vectors of all chunks of a piece: computed ones and those taken over."""
@@ -250,7 +272,7 @@ class IndexRun:
                 IndexProgress(
                     self._files_done,
                     self._files,
-                    self._bytes_done,
+                    self._bytes_done + self._bytes_of_document,
                     self._bytes,
                     self._report.chunks,
                     len(self._report.failed),

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +14,10 @@ from engine.retrieval.api.chunk import Chunk
 from engine.retrieval.api.errors import Unreadable
 from engine.retrieval.api.parsed_document import ParsedDocument
 from engine.retrieval.chunking.split import split
+from engine.retrieval.chunking.split_large import split_large
 from engine.retrieval.chunking.token_counter import TokenCounter
 from engine.retrieval.indexing.walking import FoundFile
+from engine.retrieval.parsing.large_text import LargeText
 from engine.retrieval.store.new_document import NewDocument
 
 _BLOCK = 1 << 20
@@ -34,6 +36,17 @@ class Parser(Protocol):
             Unreadable: it has none; the message says why.
         """
 
+    @property
+    def longest(self) -> int:
+        """Length of the longest file that `parse` reads."""
+
+    def open_large(self, path: Path) -> LargeText:
+        """A longer text, to be read in segments.
+
+        Raises:
+            Unreadable: it cannot be; the message says why.
+        """
+
     def close(self) -> None:
         """Free what it uses."""
 
@@ -45,13 +58,15 @@ class Prepared:
     Attributes:
         file: where it is.
         document: what the store keeps of it.
-        chunks: its chunks; None if it cannot be read, or is unchanged.
+        chunks: its chunks; None if it cannot be read, or is unchanged. Those of a long file are cut while
+            they are taken, once, and end with `Unreadable` or `OSError` if the file cannot be read to its
+            end.
         unchanged: whether its bytes are those of the stored document.
     """
 
     file: FoundFile
     document: NewDocument
-    chunks: list[Chunk] | None
+    chunks: Iterable[Chunk] | None
     unchanged: bool = False
 
 
@@ -114,6 +129,8 @@ def prepare(
     """
     digest = ""
     try:
+        if file.size > parser.longest:
+            return _prepare_large(file, known_hash, parser, counter)
         digest = content_hash(file.path)
         if digest == known_hash:
             return Prepared(file, _document(file, digest), None, unchanged=True)
@@ -122,8 +139,31 @@ def prepare(
     except Unreadable as error:
         return Prepared(file, _document(file, digest, reason=str(error)), None)
     except OSError as error:
-        reason = f"It cannot be read: {error.strerror or first_line(error)}."
-        return Prepared(file, _document(file, digest, reason=reason), None)
+        return Prepared(file, _document(file, digest, reason=unreadable_reason(error)), None)
+
+
+def _prepare_large(
+    file: FoundFile, known_hash: str | None, parser: Parser, counter: TokenCounter
+) -> Prepared:
+    """Hash a long file and prepare to cut it.
+
+    Raises:
+        Unreadable: it is no text that can be read in segments.
+        OSError: it cannot be read.
+    """
+    text = parser.open_large(Path(file.path))
+    digest = text.content_hash()
+    if digest == known_hash:
+        return Prepared(file, _document(file, digest), None, unchanged=True)
+    first = text.segment(text.start).document
+    return Prepared(file, _document(file, digest, first), split_large(text, counter))
+
+
+def unreadable_reason(error: Unreadable | OSError) -> str:
+    """Why a file cannot be read, as one sentence."""
+    if isinstance(error, Unreadable):
+        return str(error)
+    return f"It cannot be read: {error.strerror or first_line(error)}."
 
 
 def content_hash(path: str) -> str:

@@ -17,6 +17,19 @@ class Failure:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """A folder that cannot be reached, so that nothing is known about files in it.
+
+    Attributes:
+        folder: the folder.
+        documents: how many documents are kept although their files are not found.
+    """
+
+    folder: str
+    documents: int
+
+
 @dataclass(slots=True)
 class AddReport:
     """What an index run did.
@@ -27,6 +40,7 @@ class AddReport:
         unchanged: documents whose bytes are the same.
         removed: documents whose file is gone.
         failed: files that cannot be read, those known from former runs included.
+        unreachable: folders that cannot be reached.
         chunks: chunks that were stored.
         embedded: chunks of these whose vector was computed; that of others is taken over.
         seconds: how long it took.
@@ -39,6 +53,7 @@ class AddReport:
     unchanged: int = 0
     removed: int = 0
     failed: list[Failure] = field(default_factory=list)
+    unreachable: list[Unreachable] = field(default_factory=list)
     chunks: int = 0
     embedded: int = 0
     seconds: float = 0.0
@@ -53,7 +68,7 @@ class IndexProgress:
     Attributes:
         files_done: files that are stored, unchanged or failed.
         files: all files of the run.
-        bytes_done: size of the former.
+        bytes_done: size of the former, and of what is stored of a document that is not complete.
         bytes: size of the latter.
         chunks: chunks stored so far.
         failed: files that could not be read so far.

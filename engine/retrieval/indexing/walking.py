@@ -83,13 +83,31 @@ def watched_folder(pattern: str) -> str:
     return folder
 
 
+def fixed_folder(pattern: str) -> str:
+    """The folder that a source names: its own, or for a glob pattern the one before the first wildcard."""
+    if not glob.has_magic(pattern) or os.path.lexists(pattern):
+        return pattern
+    while glob.has_magic(pattern):
+        pattern = os.path.dirname(pattern)
+    return pattern
+
+
+def stored_path(path: str) -> str:
+    r"""A path as the database and the screen can hold it: bytes that are no UTF-8 become `\xff`."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(path).decode("utf-8", "backslashreplace")
+    return path
+
+
 def is_inside(path: str, folder: str) -> bool:
     """Whether a path is that of a file or folder, or of something in it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _is_removed(path: str, removed: tuple[str, ...]) -> bool:
-    return any(is_inside(path, one) for one in removed)
+    return any(is_inside(stored_path(path), one) for one in removed)
 
 
 def _roots(pattern: str) -> list[str]:

@@ -1,11 +1,13 @@
 """Waits for changes in the folders of a collection's sources."""
 
+import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 
 import watchfiles
 
-from engine.retrieval.indexing.walking import watched_folder
+from engine.retrieval.indexing.walking import is_glob, watched_folder
 from engine.retrieval.store.records import Source
 
 _DEBOUNCE_MS = 1000
@@ -14,18 +16,50 @@ _STEP_MS = 50
 _WAKE_MS = 1000
 
 
-def watch_changes(sources: Sequence[Source], stop: threading.Event) -> Iterator[frozenset[str]]:
+def watch_changes(
+    sources: Callable[[], Sequence[Source]], stop: threading.Event
+) -> Iterator[frozenset[str]]:
     """Absolute paths that were changed, in groups, until `stop` is set.
 
-    An empty group is given once at the beginning, when changes are noticed from then on, and about every
-    second without changes, so that the caller can do what it had to put off.
+    An empty group is given about every second without changes, so that the caller can do what it had to put
+    off. With the first group, whatever it holds, everything that changes from then on is noticed. Where the
+    folders of the sources have become others, all of them are given: changes may have been missed in between.
 
     Args:
-        sources: where to look; folders that do not exist are left out.
+        sources: where to look; asked about every second. What does not exist is left out until it
+            does.
         stop: ends the iteration within a second.
     """
-    folders = sorted({watched_folder(one.pattern) for one in sources})
-    yield frozenset()
+    folders = _folders(sources())
+    missed: frozenset[str] = frozenset()
+    while not stop.is_set():
+        if folders:
+            with closing(_changes(folders, stop)) as groups:
+                for group in groups:
+                    yield group | missed
+                    missed = frozenset()
+                    if _folders(sources()) != folders:
+                        break
+        else:
+            yield missed
+            missed = frozenset()
+            stop.wait(_WAKE_MS / 1000)
+        now = _folders(sources())
+        if now != folders:
+            # A folder that has vanished counts as changed, too.
+            folders, missed = now, frozenset({*folders, *now})
+
+
+def _folders(sources: Sequence[Source]) -> list[str]:
+    found = {
+        watched_folder(one.pattern)
+        for one in sources
+        if os.path.lexists(one.pattern) or is_glob(one.pattern)
+    }
+    return sorted(one for one in found if os.path.isdir(one))
+
+
+def _changes(folders: Sequence[str], stop: threading.Event) -> Generator[frozenset[str]]:
     for changes in watchfiles.watch(
         *folders,
         watch_filter=None,  # the sources decide which files count

@@ -2,13 +2,17 @@
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.api.embeddings import Embeddings
 from engine.api.errors import InvalidRequest, ModelError
 from engine.embedding.text_encoder import TRAINED_TOKENS
 from engine.retrieval.api.errors import UnknownDocument
@@ -16,13 +20,16 @@ from engine.retrieval.api.passage import AttributeValue, Mode, Passage
 from engine.retrieval.indexing.collection_writer import CollectionWriter
 from engine.retrieval.indexing.index_run import IndexRun, TextEmbedder
 from engine.retrieval.indexing.preparing import Parser
-from engine.retrieval.indexing.report import AddReport, Cancelled, Progress
+from engine.retrieval.indexing.reachability import Reachability, mount_points, still_missing
+from engine.retrieval.indexing.report import AddReport, Cancelled, Progress, Unreachable
+from engine.retrieval.indexing.vector_restoring import restore_vectors
 from engine.retrieval.indexing.walking import (
     FoundFile,
     absolute_pattern,
     find_all_files,
     is_glob,
     is_inside,
+    stored_path,
 )
 from engine.retrieval.indexing.watching import watch_changes
 from engine.retrieval.library.doctor import DoctorReport, examine
@@ -109,8 +116,11 @@ class Collection:
         sources = [Source(_existing(path), tuple(exclude), given) for path in paths]
         files = find_all_files(sources)
         with self._writing() as writer:
+            former = {one.pattern: one.mounts for one in self.sources()}
             for source in sources:
+                source = replace(source, mounts=former.get(source.pattern, ()))
                 writer.rows.add_source(writer.record.id, source)
+                _note_mounts(writer, source, files)
             return self._run(writer, files, (), progress, cancelled, retry_failed=True)
 
     def add_text(
@@ -149,7 +159,8 @@ class Collection:
     ) -> AddReport:
         """Bring all documents up to date: changed and new files are read, vanished ones deleted.
 
-        A file has changed if the hash of its bytes has.
+        A file has changed if the hash of its bytes has. Documents in a folder that cannot be reached, such as
+        a drive that is not mounted, are kept and named in the report.
 
         Args:
             changed: paths to look at, files or folders; None looks at all.
@@ -159,17 +170,25 @@ class Collection:
         Raises:
             PravahaError: as in `add`.
         """
-        files = find_all_files(self.sources())
-        present = {one.path for one in files}
+        sources = self.sources()
+        files = find_all_files(sources)
+        present = {stored_path(one.path) for one in files}
         with self._writing() as writer:
             documents = self._store.documents(writer.record.id)
-            vanished = [one for one in documents if one.path not in present]
+            missing = [one for one in documents if one.path not in present]
+            vanished, unreachable = _divide(missing, Reachability(sources))
+            for source in sources:
+                _note_mounts(writer, source, files)
             if changed is not None:
                 known = {one.path for one in documents}  # a changed .gitignore may reveal others
                 files = [
-                    one for one in files if one.path not in known or _concerns(one.path, changed)
+                    one
+                    for one in files
+                    if stored_path(one.path) not in known or _concerns(one.path, changed)
                 ]
-            return self._run(writer, files, vanished, progress, cancelled)
+            report = self._run(writer, files, vanished, progress, cancelled)
+            report.unreachable = unreachable
+            return report
 
     def watch(
         self,
@@ -177,6 +196,7 @@ class Collection:
         *,
         on_report: Callable[[AddReport], None],
         progress: Progress | None = None,
+        refresh: Callable[[frozenset[str] | None], AddReport] | None = None,
     ) -> None:
         """Refresh now, and whenever files change, until `stop` is set.
 
@@ -186,22 +206,31 @@ class Collection:
             stop: ends the call within about a second, also in the middle of a refresh.
             on_report: called after each refresh that did something.
             progress: as in `add`.
+            refresh: does the refreshes, with the changed paths as in `refresh`, for a caller that changes
+                the library on one thread; None does them here.
 
         Raises:
             PravahaError: as in `refresh`, but for `LibraryBusy`.
         """
         pending: frozenset[str] | None = None  # everything
-        for changes in watch_changes(self.sources(), stop):
+        unreachable: list[Unreachable] = []
+        for changes in watch_changes(self.sources, stop):
             if pending is not None:
                 pending |= changes
                 if not pending:
                     continue
             try:
-                report = self.refresh(changed=pending, progress=progress, cancelled=stop.is_set)
+                report = (
+                    self.refresh(changed=pending, progress=progress, cancelled=stop.is_set)
+                    if refresh is None
+                    else refresh(pending)
+                )
             except LibraryBusy:
                 continue
             pending = frozenset()
-            if report.added or report.updated or report.removed or report.failed:
+            news = report.unreachable != unreachable
+            unreachable = report.unreachable
+            if report.added or report.updated or report.removed or report.failed or news:
                 on_report(report)
 
     def remove(self, path: str | Path) -> int:
@@ -214,7 +243,7 @@ class Collection:
             UnknownDocument: there is no such document.
             LibraryBusy: another process adds or deletes.
         """
-        wanted = absolute_pattern(os.fspath(path))
+        wanted = stored_path(absolute_pattern(os.fspath(path)))
         with CollectionWriter.opened(self._store, self.name) as writer:
             collection_id = writer.record.id
             found = [
@@ -232,6 +261,7 @@ class Collection:
                     writer.rows.exclude_from_source(collection_id, source, wanted)
             writer.commit()
             writer.purge()
+            writer.maintain()
             self._store.forget_file(collection_id, wanted)
             return len(found)
 
@@ -268,11 +298,20 @@ class Collection:
         """
         return search(self.index(mode), query, k=k, mode=mode, where=where)
 
+    def mentions(self, words: str, *, where: Where | None = None) -> bool:
+        """Whether a document, or a heading of it, has one of the words.
+
+        Raises:
+            InvalidRequest: the filter is malformed.
+        """
+        return bool(self.index("lexical").lexical(words, 1, where))
+
     def index(self, mode: Mode = "hybrid") -> CollectionIndex:
         """What a search reads, as it is stored now; without vectors where the mode needs none."""
         record = self.record
-        vectors = None if mode == "lexical" else self._vectors.get(record)
-        return CollectionIndex(self._store, record.id, vectors, self.embed)
+        found = None if mode == "lexical" else self._vectors.get(record)
+        vectors, live = (None, None) if found is None else found
+        return CollectionIndex(self._store, record.id, vectors, live, self._submit)
 
     def passage(self, chunk_id: int) -> Passage | None:
         """The chunk of this id; None if it was deleted or is in another collection."""
@@ -305,6 +344,33 @@ class Collection:
             LibraryBusy: another process adds or deletes.
         """
         return examine(self._store, self.name, self._embedder.name)
+
+    def restore_vectors(
+        self, *, progress: Progress | None = None, cancelled: Cancelled = lambda: False
+    ) -> int:
+        """Compute vectors anew that are missing or damaged, from the stored texts.
+
+        Searches by meaning and changes are refused until all are there, if the file itself was lost.
+
+        Args:
+            progress: called on this thread after each batch.
+            cancelled: asked often; ends the run early, and the next call goes on.
+
+        Returns:
+            How many were computed.
+
+        Raises:
+            ModelError: the embedding model is not installed, or another one than the collection's.
+            LibraryBusy: another process adds or deletes.
+            RetrievalStoreError: the disk is full, or the database cannot be used.
+        """
+        self._check_model()
+        with CollectionWriter.opened(self._store, self.name, usable=False) as writer:
+            if writer.record.dimensions is None:
+                return 0
+            return restore_vectors(
+                writer, self._store, self._embedder, progress=progress, cancelled=cancelled
+            )
 
     def _writing(self) -> AbstractContextManager[CollectionWriter]:
         self._check_model()
@@ -352,8 +418,34 @@ class Collection:
             InvalidRequest: a text is empty.
             ModelError: the embedding model is not installed, or another one than the collection's.
         """
+        return self._submit(texts).result().vectors
+
+    def _submit(self, texts: Sequence[str]) -> Future[Embeddings]:
         self._check_model()
-        return self._embedder.submit(texts, truncate=TRAINED_TOKENS).result().vectors
+        return self._embedder.submit(texts, truncate=TRAINED_TOKENS)
+
+
+def _divide(
+    missing: Sequence[DocumentRecord], reachability: Reachability
+) -> tuple[list[DocumentRecord], list[Unreachable]]:
+    """Documents whose files were deleted, and the folders of the others."""
+    vanished: list[DocumentRecord] = []
+    kept: Counter[str] = Counter()
+    for one in missing:
+        folder = reachability.unreachable_folder(one.path)
+        if folder is None:
+            vanished.append(one)
+        else:
+            kept[folder] += 1
+    return vanished, [Unreachable(folder, count) for folder, count in sorted(kept.items())]
+
+
+def _note_mounts(writer: CollectionWriter, source: Source, files: Sequence[FoundFile]) -> None:
+    """Remember on which mount points a source's files are, those that are not mounted now included."""
+    folders = {os.path.dirname(one.path) for one in files if one.source.pattern == source.pattern}
+    mounts = tuple(sorted(mount_points(folders) | still_missing(source.mounts)))
+    if mounts != source.mounts:
+        writer.rows.set_mounts(writer.record.id, source.pattern, mounts)
 
 
 def _existing(path: str | Path) -> str:

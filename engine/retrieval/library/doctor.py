@@ -1,19 +1,19 @@
 """Examines a collection: whether its files fit each other, and its documents the user's files."""
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from engine.retrieval.indexing.collection_writer import open_vectors
+from engine.retrieval.indexing.collection_writer import CollectionWriter
 from engine.retrieval.indexing.preparing import content_hash
-from engine.retrieval.store.errors import RetrievalStoreError
+from engine.retrieval.indexing.vector_restoring import broken_slots
+from engine.retrieval.store.collection_vectors import lost_vectors, open_vectors
+from engine.retrieval.store.errors import RetrievalStoreError, store_errors
 from engine.retrieval.store.records import CollectionRecord, DocumentRecord
 from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import StoreWriter
-
-_BLOCK_ROWS = 8192
-_ADVICE = "remove the collection and add its documents again"
 
 
 @dataclass(slots=True)
@@ -27,8 +27,9 @@ class DoctorReport:
         documents: documents that can be found.
         chunks: their chunks.
         database_bytes: size of the database of all collections.
-        vector_bytes: size of the vector file.
-        dead_slots: rows of the vector file without a chunk.
+        vector_bytes: size of the vector file; 0 where vectors are in another database.
+        dead_slots: rows of the vector file without a chunk, which were removed from it.
+        lost_vectors: chunks whose vector is missing or damaged; `Collection.restore_vectors` computes them.
     """
 
     damage: list[str] = field(default_factory=list)
@@ -39,10 +40,13 @@ class DoctorReport:
     database_bytes: int = 0
     vector_bytes: int = 0
     dead_slots: int = 0
+    lost_vectors: int = 0
 
 
 def examine(store: Store, name: str, model: str) -> DoctorReport:
     """Examine a collection; its word indexes are built anew if they are damaged.
+
+    The rows of deleted chunks are removed from a vector file that is not damaged.
 
     Args:
         store: the database.
@@ -71,13 +75,22 @@ def examine(store: Store, name: str, model: str) -> DoctorReport:
     report.documents, report.chunks = len(ready), sum(one.chunks for one in ready)
     report.outdated = [one.path for one in documents if _is_outdated(one)]
     report.database_bytes = _size(store.path)
-    report.vector_bytes = _size(store.vector_path(record.id))
     _check_chunks(store, ready, report)
-    _check_vectors(store, record, report)
+    if record.dimensions is not None:
+        _check_vectors(store, record, report)
+        if not report.lost_vectors:
+            with CollectionWriter.opened(store, name) as vectors, store_errors(store.path):
+                report.dead_slots = vectors.compact()
+                vectors.purge()
+                vectors.maintain()
+        record = store.collection(name)
+        report.vector_bytes = _size(store.vector_path(record.id, record.rewrites))
     return report
 
 
 def _is_outdated(document: DocumentRecord) -> bool:
+    if not document.content_hash:  # it was refused without reading it
+        return False
     try:
         return content_hash(document.path) != document.content_hash
     except OSError:
@@ -91,34 +104,21 @@ def _check_chunks(store: Store, ready: list[DocumentRecord], report: DoctorRepor
 
 
 def _check_vectors(store: Store, record: CollectionRecord, report: DoctorReport) -> None:
-    if record.dimensions is None:
-        return
+    slots = store.slots(record.id)
+    live = np.flatnonzero(slots.allowed)
     try:
-        file = open_vectors(store.vector_path(record.id), record)
+        if record.vectors_lost:
+            raise lost_vectors(record, "not all of them are computed")
+        with closing(open_vectors(store, record, rewrites=record.rewrites)) as file:
+            if file.rows < record.slots:
+                raise lost_vectors(record, f"it has {file.rows} of {record.slots}")
+            report.lost_vectors = len(broken_slots(file, live))
     except RetrievalStoreError as error:
         report.damage.append(str(error))
+        report.lost_vectors = len(live)
         return
-    with file:
-        if file.rows < record.slots:
-            report.damage.append(
-                f"The vector file has {file.rows} of {record.slots} vectors: {_ADVICE}."
-            )
-            return
-        slots = store.slots(record.id)
-        live = np.flatnonzero(slots.allowed)
-        report.dead_slots = record.slots - len(live)
-        broken = sum(
-            _count_broken(file.read(live[at : at + _BLOCK_ROWS]))
-            for at in range(0, len(live), _BLOCK_ROWS)
-        )
-    if broken:
-        report.damage.append(f"{broken} vectors are damaged: {_ADVICE}.")
-
-
-def _count_broken(vectors: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> int:
-    """How many are not of unit length; the largest error is that of int8."""
-    lengths = np.linalg.norm(vectors, axis=1)
-    return int(np.count_nonzero(~(np.abs(lengths - 1) < 0.05)))
+    if report.lost_vectors:
+        report.damage.append(f"{report.lost_vectors} vectors are damaged.")
 
 
 def _size(path: Path) -> int:

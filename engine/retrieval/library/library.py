@@ -1,7 +1,7 @@
 """`Library`: the collections in a directory."""
 
 import re
-import shutil
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
@@ -11,13 +11,16 @@ from engine.retrieval.indexing.index_run import PARSER_PROCESSES, TextEmbedder
 from engine.retrieval.indexing.preparing import Parser
 from engine.retrieval.library.collection import Collection
 from engine.retrieval.library.vector_files import VectorFiles
+from engine.retrieval.library.vector_store_choice import check_vector_store
 from engine.retrieval.parsing.parser_pool import ParserPool
+from engine.retrieval.store.collection_vectors import delete_unused_files, delete_unused_tables
 from engine.retrieval.store.errors import store_errors
 from engine.retrieval.store.records import CollectionRecord, Counts
 from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import StoreWriter
 from engine.retrieval.vectors.header import VectorType
 from engine.retrieval.vectors.vector_file import DEFAULT_TYPE
+from engine.retrieval.vectors.vector_store import StoreKind
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -64,15 +67,26 @@ class Library:
         """How much a collection holds."""
         return self._store.counts(record.id)
 
-    def create(self, name: str, *, vector_type: VectorType = DEFAULT_TYPE) -> Collection:
+    def create(
+        self,
+        name: str,
+        *,
+        vector_type: VectorType = DEFAULT_TYPE,
+        vector_store: StoreKind = "auto",
+        dsn_env: str | None = None,
+    ) -> Collection:
         """Create an empty collection.
 
         Args:
             name: 1 to 64 letters, digits, `-` and `_`, with a letter or digit first.
             vector_type: how vectors are stored; see docs/retrieval.md for what each costs.
+            vector_store: where they are, and how they are searched.
+            dsn_env: for "pgvector", the environment variable that has the address of the database. It is read
+                whenever the collection is used; its value is not stored.
 
         Raises:
-            InvalidRequest: the name is malformed or taken.
+            InvalidRequest: the name is malformed or taken, or the vectors cannot be kept there.
+            VectorStoreUnavailable: the database server cannot be reached.
             LibraryBusy: another process adds or deletes.
         """
         if not _NAME.fullmatch(name):
@@ -81,9 +95,15 @@ class Library:
                 "with a letter or digit first.",
                 param="name",
             )
+        check_vector_store(vector_store, vector_type, dsn_env)
         with StoreWriter.open(self._store.directory) as writer:
             collection_id = writer.create_collection(
-                name, model=self._embedder.name, vector_type=vector_type
+                name,
+                model=self._embedder.name,
+                vector_type=vector_type,
+                vector_store=vector_store,
+                dsn_env=dsn_env,
+                vector_table=f"pravaha_{secrets.token_hex(8)}" if dsn_env else None,
             )
             writer.commit(collection_id, slots=0, dimensions=None)
         return self.open(name)
@@ -109,13 +129,12 @@ class Library:
         """
         record = self._store.collection(name)
         with StoreWriter.open(self._store.directory) as writer:
+            delete_unused_tables(record, all_of_them=True)
             writer.remove_collection(record.id)
             writer.commit(record.id, slots=0, dimensions=None)
-            path = self._store.vector_path(record.id)
             self._vectors.close(record.id)
-            with store_errors(path):
-                path.unlink(missing_ok=True)
-                shutil.rmtree(self._store.files_path(record.id), ignore_errors=True)
+            with store_errors(self._store.path):
+                delete_unused_files(self._store)
             return writer.purge(None)
 
     def purge(self) -> bool:

@@ -16,6 +16,7 @@ from engine.retrieval.parsing.code_outline import has_outline
 from engine.retrieval.parsing.documents import extracted_document, file_document
 from engine.retrieval.parsing.extracted import Extracted
 from engine.retrieval.parsing.file_type import FileType, detect_type
+from engine.retrieval.parsing.large_text import LargeText, open_large_text
 from engine.retrieval.parsing.markdown import markdown_outline
 from engine.retrieval.parsing.outline import Outline
 from engine.retrieval.parsing.parser_limits import ParserLimits
@@ -49,6 +50,19 @@ class ParserPool:
             Unreadable: there is none, with the reason in one sentence.
         """
         return self.parse_bytes(path.name, read_regular_file(path, self._limits.file_bytes))
+
+    @property
+    def longest(self) -> int:
+        """Length of the longest file that `parse` reads."""
+        return self._limits.file_bytes
+
+    def open_large(self, path: Path) -> LargeText:
+        """A text that is longer than that, to be read in segments; nothing but its beginning is read here.
+
+        Raises:
+            Unreadable: it is of a type that is read at once only, or no text.
+        """
+        return open_large_text(path, self._limits)
 
     def parse_bytes(self, name: str, data: bytes) -> ParsedDocument:
         """The document in a file that has been read.

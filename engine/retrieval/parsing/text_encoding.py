@@ -53,7 +53,7 @@ def decode_text(data: bytes) -> DecodedText:
     except UnicodeDecodeError:
         pass
     else:
-        return DecodedText(_not_binary(text), "utf-8", 0, "file")
+        return DecodedText(_text_only(text), "utf-8", 0, "file")
     return _damaged_utf8(data) or _guessed(data)
 
 
@@ -73,10 +73,19 @@ def decode_html(data: bytes) -> str:
     return decode_text(data).text
 
 
-def _not_binary(text: str) -> str:
+def refuse_binary(text: str) -> None:
+    """Check the beginning of a text for characters that no text has.
+
+    Raises:
+        Unreadable: it has too many.
+    """
     sample = text[:_SAMPLE]
     if len(_CONTROL.findall(sample)) > _MAX_CONTROL_SHARE * len(sample):
         raise Unreadable("It is a binary file of an unknown type.")
+
+
+def _text_only(text: str) -> str:
+    refuse_binary(text)
     return text
 
 
@@ -86,13 +95,13 @@ def _decoded(data: bytes, encoding: str, start: int) -> DecodedText:
     except UnicodeDecodeError:
         text = data[start:].decode(encoding, "replace")
     if "\ufffd" not in text or text.encode(encoding, "replace") == data[start:]:
-        return DecodedText(_not_binary(text), encoding, start, "file")
+        return DecodedText(_text_only(text), encoding, start, "file")
     return _replaced(text, encoding)
 
 
 def _replaced(text: str, encoding: str) -> DecodedText:
     note = f"{text.count(chr(0xFFFD))} places are no valid {encoding} and shown as \ufffd."
-    return DecodedText(_not_binary(text), "utf-8", 0, "text", (note,))
+    return DecodedText(_text_only(text), "utf-8", 0, "text", (note,))
 
 
 def _wide_encoding(data: bytes) -> str | None:
@@ -130,7 +139,7 @@ def _guessed(data: bytes) -> DecodedText:
         text = data.decode(encoding)
     except (UnicodeDecodeError, LookupError):
         encoding, text = "latin-1", data.decode("latin-1")
-    _not_binary(text)
+    _text_only(text)
     if not _round_trips(text, encoding, data):
         return DecodedText(text, "utf-8", 0, "text")
     return DecodedText(text, encoding, 0, "file")

@@ -21,3 +21,8 @@ def query_terms(text: str) -> list[str]:
     """
     words = (word.lower() for word in _WORD.findall(text))
     return list(dict.fromkeys(word for word in words if word not in _FREQUENT))
+
+
+def is_frequent(word: str) -> bool:
+    """Whether a word is one of the most frequent English ones."""
+    return word.lower() in _FREQUENT

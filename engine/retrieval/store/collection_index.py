@@ -1,12 +1,14 @@
 """`CollectionIndex`: what a search reads of one collection."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.api.embeddings import Embeddings
 from engine.retrieval.api.passage import Passage
 from engine.retrieval.store.filters import Where
 from engine.retrieval.store.lexical_search import LexicalMatches
@@ -15,7 +17,7 @@ from engine.retrieval.store.store import Store
 
 
 class SearchableVectors(Protocol):
-    """The vectors of a collection; slot i is the chunk `Slots.chunk_ids[i]`."""
+    """What a search needs of a `VectorStore`; slot i is the chunk `Slots.chunk_ids[i]`."""
 
     def search(
         self, queries: NDArray[np.float32], k: int, *, allowed: NDArray[np.bool_] | None = None
@@ -34,13 +36,15 @@ class CollectionIndex:
         store: the database.
         collection_id: the collection.
         vectors: its vectors; None while it has no chunk.
-        embed: embeds texts as the chunks were: [texts, dimensions], of unit length.
+        live: the slots of these vectors; None without vectors.
+        submit: starts to embed texts as the chunks were; does not wait.
     """
 
     store: Store
     collection_id: int
     vectors: SearchableVectors | None
-    embed: Callable[[Sequence[str]], NDArray[np.float32]]
+    live: Slots | None
+    submit: Callable[[Sequence[str]], Future[Embeddings]]
 
     def lexical(self, query: str, k: int, where: Where | None = None) -> list[tuple[int, float]]:
         """Chunk ids and BM25, best first."""
@@ -51,8 +55,16 @@ class CollectionIndex:
         return self.store.lexical(self.collection_id, query, k, where)
 
     def slots(self, where: Where | None = None) -> Slots:
-        """See `Store.slots`."""
-        return self.store.slots(self.collection_id, where)
+        """The rows of `vectors` that a search may return.
+
+        Args:
+            where: only chunks of documents that this filter matches.
+        """
+        if self.live is None:
+            return self.store.slots(self.collection_id, where)
+        if where is None:
+            return self.live
+        return self.store.slots_within(self.live, self.collection_id, where)
 
     def passages(self, chunk_ids: Sequence[int]) -> list[Passage]:
         """See `Store.passages`."""

@@ -29,9 +29,14 @@ def store_errors(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise RetrievalStoreError(_sentence(error, path)) from error
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if not is_disk_full(error):
             raise
         raise RetrievalStoreError(_disk_full(path)) from error
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether there is no room left, or no more of it allowed."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def _sentence(error: sqlite3.Error, path: Path) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.retrieval.store.errors import RetrievalStoreError
 
-_SCRIPTS = ("schema.sql",)
+_SCRIPTS = ("schema.sql", "schema_2.sql", "schema_3.sql")
 """Script i migrates from version i to i + 1."""
 
 
@@ -46,6 +46,11 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
             f"supports up to {len(_SCRIPTS)}): install that version, or set PRAVAHA_DATA_DIR to another "
             "folder."
         )
+
+
+def is_current(connection: sqlite3.Connection) -> bool:
+    """Whether the database has the newest schema that this version supports."""
+    return _version(connection) == len(_SCRIPTS)
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -6,6 +6,7 @@ from typing import Literal
 from engine.retrieval.api.parsed_document import SpansOf
 from engine.retrieval.api.passage import AttributeValue
 from engine.retrieval.vectors.header import VectorType
+from engine.retrieval.vectors.vector_store import StoreKind
 
 Status = Literal["ready", "failed", "partial", "stale"]
 
@@ -23,6 +24,11 @@ class CollectionRecord:
         slots: rows of its vector file that belong to committed documents.
         generation: changes with each commit that changes its documents.
         created: seconds since the epoch.
+        rewrites: how often its vectors were rewritten; names their file.
+        vectors_lost: whether its vectors were lost and are not yet all computed anew.
+        vector_store: where its vectors are.
+        dsn_env: of pgvector, the environment variable with the address of the database.
+        vector_table: of pgvector, how the names of its tables begin.
     """
 
     id: int
@@ -33,6 +39,11 @@ class CollectionRecord:
     slots: int
     generation: int
     created: float
+    rewrites: int
+    vectors_lost: int
+    vector_store: StoreKind
+    dsn_env: str | None
+    vector_table: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +96,14 @@ class Source:
         exclude: patterns of files that are left out.
         attributes: values for each of its documents.
         removed: files and folders in it that the user has removed since.
+        mounts: mount points in it or around it where its documents are.
     """
 
     pattern: str
     exclude: tuple[str, ...] = ()
     attributes: dict[str, AttributeValue] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
+    mounts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,14 @@ class Slots:
 
     Attributes:
         generation: the collection's, at which this holds.
+        rewrites: of the vectors; a rewrite gives every chunk another slot.
         chunk_ids: [slots] chunk of each row; -1 for rows without a chunk.
         document_ids: [slots] document of each row; -1 for rows without a chunk.
         allowed: [slots] bool: rows that a search may return.
     """
 
     generation: int
+    rewrites: int
     chunk_ids: NDArray[np.int64]
     document_ids: NDArray[np.int64]
     allowed: NDArray[np.bool_]
@@ -26,14 +28,15 @@ class Slots:
         """The same rows, of which only those of the documents may be returned."""
         allowed = np.isin(self.document_ids, document_ids)
         allowed.flags.writeable = False
-        return Slots(self.generation, self.chunk_ids, self.document_ids, allowed)
+        return Slots(self.generation, self.rewrites, self.chunk_ids, self.document_ids, allowed)
 
 
-def slots_of(generation: int, rows: int, ranges: NDArray[np.int64]) -> Slots:
+def slots_of(generation: int, rewrites: int, rows: int, ranges: NDArray[np.int64]) -> Slots:
     """Build the slots from documents.
 
     Args:
         generation: the collection's.
+        rewrites: the collection's.
         rows: number of rows of the vector file.
         ranges: [documents, 4] id, first slot, first chunk, number of chunks.
     """
@@ -49,4 +52,4 @@ def slots_of(generation: int, rows: int, ranges: NDArray[np.int64]) -> Slots:
     allowed = chunk_ids >= 0
     for array in (chunk_ids, document_ids, allowed):
         array.flags.writeable = False
-    return Slots(generation, chunk_ids, document_ids, allowed)
+    return Slots(generation, rewrites, chunk_ids, document_ids, allowed)

@@ -27,9 +27,11 @@ from engine.retrieval.store.records import CollectionRecord, Counts, DocumentRec
 from engine.retrieval.store.slots import Slots, slots_of
 
 DATABASE = "retrieval.db"
+FILES = "files"
 
 _COLLECTION = (
-    "SELECT id, name, model, vector_type, dimensions, slots, generation, created FROM collection"
+    "SELECT id, name, model, vector_type, dimensions, slots, generation, created, rewrites, vectors_lost, "
+    "vector_store, dsn_env, vector_table FROM collection"
 )
 _DOCUMENT = (
     "SELECT id, path, status, reason, content_hash, size, mtime_ns, media_type, title, spans_of, encoding, "
@@ -61,13 +63,13 @@ class Store:
         for connection in connections:
             connection.close()
 
-    def vector_path(self, collection_id: int) -> Path:
-        """The vector file of a collection."""
-        return self.directory / f"{collection_id:d}.vectors"
+    def vector_path(self, collection_id: int, rewrites: int) -> Path:
+        """The vector file of a collection after so many rewrites."""
+        return self.directory / f"{collection_id:d}{f'-{rewrites:d}' if rewrites else ''}.vectors"
 
     def files_path(self, collection_id: int) -> Path:
         """The folder of documents that are in no file of the user's."""
-        return self.directory / "files" / str(collection_id)
+        return self.directory / FILES / str(collection_id)
 
     def keep_file(self, collection_id: int, name: str, data: bytes) -> Path:
         """Write such a document, all or nothing; returns its file.
@@ -178,7 +180,7 @@ class Store:
         """What was added to a collection, in that order."""
         with self._reading() as connection:
             rows = connection.execute(
-                "SELECT pattern, exclude, attributes, removed FROM source "
+                "SELECT pattern, exclude, attributes, removed, mounts FROM source "
                 "WHERE collection_id = ? ORDER BY id",
                 (collection_id,),
             ).fetchall()
@@ -188,8 +190,9 @@ class Store:
                 tuple(json.loads(exclude)),
                 json.loads(attributes),
                 tuple(json.loads(removed)),
+                tuple(json.loads(mounts)),
             )
-            for pattern, exclude, attributes, removed in rows
+            for pattern, exclude, attributes, removed, mounts in rows
         ]
 
     def lexical(
@@ -206,6 +209,17 @@ class Store:
         condition, parameters = (None, []) if where is None else document_condition(where)
         with self._reading() as connection:
             return lexical_search(connection, collection_id, query, k, condition, parameters)
+
+    def texts(self, chunk_ids: Sequence[int]) -> list[str]:
+        """The texts of chunks that exist, in the order of the ids."""
+        with self._reading() as connection:
+            found = dict(
+                connection.execute(
+                    "SELECT id, text FROM chunk WHERE id IN (SELECT value FROM json_each(?))",
+                    (json.dumps(list(map(int, chunk_ids))),),
+                ).fetchall()
+            )
+        return [found[int(one)] for one in chunk_ids]
 
     def chunk_counts(self, document_ids: Sequence[int]) -> dict[int, int]:
         """How many chunks are stored of documents; reads all of their rows."""
@@ -229,14 +243,17 @@ class Store:
         """
         with self._reading() as connection:
             found = self._current_slots(connection, collection_id)
-            if where is None:
-                return found
-            condition, parameters = _matching(where)
+        return found if where is None else self.slots_within(found, collection_id, where)
+
+    def slots_within(self, slots: Slots, collection_id: int, where: Where) -> Slots:
+        """The same slots, of which a search may return only those of documents that a filter matches."""
+        condition, parameters = _matching(where)
+        with self._reading() as connection:
             rows = connection.execute(
                 f"SELECT id FROM document WHERE collection_id = ? AND {condition}",
                 (collection_id, *parameters),
             ).fetchall()
-        return found.within(np.array([row[0] for row in rows], np.int64))
+        return slots.within(np.array([row[0] for row in rows], np.int64))
 
     def passages(
         self, chunk_ids: Sequence[int], *, collection_id: int | None = None
@@ -264,11 +281,11 @@ class Store:
 
     def _current_slots(self, connection: sqlite3.Connection, collection_id: int) -> Slots:
         row = connection.execute(
-            "SELECT generation, slots FROM collection WHERE id = ?", (collection_id,)
+            "SELECT generation, rewrites, slots FROM collection WHERE id = ?", (collection_id,)
         ).fetchone()
         if row is None:
             raise UnknownCollection("The collection was removed.")
-        generation, rows = row
+        generation, rewrites, rows = row
         with self._lock:
             known = self._slots.get(collection_id)
         if known is not None and known.generation == generation:
@@ -278,7 +295,7 @@ class Store:
             "WHERE collection_id = ? AND status = 'ready' AND chunks > 0",
             (collection_id,),
         ).fetchall()
-        built = slots_of(generation, rows, np.array(ranges, np.int64).reshape(-1, 4))
+        built = slots_of(generation, rewrites, rows, np.array(ranges, np.int64).reshape(-1, 4))
         with self._lock:
             self._slots[collection_id] = built
         return built

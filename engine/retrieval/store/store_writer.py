@@ -10,21 +10,24 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 
 import orjson
 
 from engine.api.errors import InvalidRequest
 from engine.files.file_lock import try_hold
+from engine.files.sqlite_file import BUSY_MS
 from engine.retrieval.api.chunk import Chunk
 from engine.retrieval.api.passage import AttributeValue
-from engine.retrieval.store.database import BUSY_MS, open_for_writing
+from engine.retrieval.store.database import open_for_writing
 from engine.retrieval.store.errors import LibraryBusy, store_errors
 from engine.retrieval.store.filters import FILE_KEY, attribute_kind
 from engine.retrieval.store.new_document import NewDocument
 from engine.retrieval.store.records import Source
 from engine.retrieval.store.scripts import has_unspaced
 from engine.retrieval.store.store import DATABASE
+from engine.retrieval.store.stored_texts import StoredTexts
 from engine.retrieval.store.word_index import (
     check_indexes,
     create_indexes,
@@ -75,8 +78,17 @@ class StoreWriter:
             stack.callback(writer.rollback)
             yield writer
 
-    def create_collection(self, name: str, *, model: str, vector_type: str) -> int:
-        """Create a collection; returns its id.
+    def create_collection(
+        self,
+        name: str,
+        *,
+        model: str,
+        vector_type: str,
+        vector_store: str,
+        dsn_env: str | None,
+        vector_table: str | None,
+    ) -> int:
+        """Create a collection; returns its id. The arguments are attributes of `CollectionRecord`.
 
         Raises:
             InvalidRequest: there is one of this name.
@@ -84,8 +96,9 @@ class StoreWriter:
         self._begin()
         try:
             cursor = self._connection.execute(
-                "INSERT INTO collection (name, model, vector_type, created) VALUES (?, ?, ?, ?)",
-                (name, model, vector_type, time.time()),
+                "INSERT INTO collection (name, model, vector_type, created, vector_store, dsn_env, "
+                "vector_table) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (name, model, vector_type, time.time(), vector_store, dsn_env, vector_table),
             )
         except sqlite3.IntegrityError as error:
             raise InvalidRequest(f"There is a collection {name} already.", param="name") from error
@@ -106,11 +119,11 @@ class StoreWriter:
         self._begin()
         self.remove_source(collection_id, source.pattern)
         self._connection.execute(
-            "INSERT INTO source (collection_id, pattern, exclude, attributes, removed) "
-            "VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO source (collection_id, pattern, exclude, attributes, removed, mounts) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
             (
                 collection_id, source.pattern, json.dumps(source.exclude), json.dumps(source.attributes),
-                json.dumps(source.removed),
+                json.dumps(source.removed), json.dumps(source.mounts),
             ),
         )  # fmt: skip
 
@@ -119,6 +132,14 @@ class StoreWriter:
         self._begin()
         self._connection.execute(
             "DELETE FROM source WHERE collection_id = ? AND pattern = ?", (collection_id, pattern)
+        )
+
+    def set_mounts(self, collection_id: int, pattern: str, mounts: Sequence[str]) -> None:
+        """Remember the mount points of a source."""
+        self._begin()
+        self._connection.execute(
+            "UPDATE source SET mounts = ? WHERE collection_id = ? AND pattern = ?",
+            (json.dumps(list(mounts)), collection_id, pattern),
         )
 
     def exclude_from_source(self, collection_id: int, source: Source, path: str) -> None:
@@ -141,8 +162,8 @@ class StoreWriter:
         self._begin()
         self._delete("collection_id = ? AND status = 'stale'", (collection_id,))
 
-    def stored_texts(self, collection_id: int, path: str, content_hash: str) -> dict[str, int]:
-        """Texts whose vectors are stored for a former version of a file, or for a copy of it: their slots."""
+    def stored_texts(self, collection_id: int, path: str, content_hash: str) -> StoredTexts | None:
+        """Texts whose vectors are stored for a former version of a file, or for a copy of it."""
         select = (
             "SELECT first_chunk, first_slot, chunks FROM document WHERE collection_id = ? "
             "AND status IN ('ready', 'stale') AND chunks > 0 AND "
@@ -152,14 +173,16 @@ class StoreWriter:
             f"{select} path = ? UNION {select} content_hash = ?",
             (collection_id, path, collection_id, content_hash),
         ).fetchall()
-        texts: dict[str, int] = {}
-        for first_chunk, first_slot, count in ranges:
-            rows = self._connection.execute(
-                "SELECT text, id + ? FROM chunk WHERE id >= ? AND id < ?",
+        if not ranges:
+            return None
+        rows = (
+            self._connection.execute(
+                "SELECT text, id, id + ? FROM chunk WHERE id >= ? AND id < ?",
                 (first_slot - first_chunk, first_chunk, first_chunk + count),
             )
-            texts.update(rows)
-        return texts
+            for first_chunk, first_slot, count in ranges
+        )
+        return StoredTexts(self._connection, chain.from_iterable(rows))
 
     def begin_document(self, collection_id: int, document: NewDocument, *, first_slot: int) -> int:
         """Store a document without chunks, which is not found before `finish_document`; returns its id."""
@@ -276,6 +299,44 @@ class StoreWriter:
             "SELECT first_slot, slots FROM erasure WHERE collection_id = ?", (collection_id,)
         ).fetchall()
         return [range(first, first + count) for first, count in rows]
+
+    def vector_ranges(self, collection_id: int) -> list[tuple[int, int, int]]:
+        """Id, first slot and number of chunks of all documents, incomplete ones too, by slot."""
+        return self._connection.execute(
+            "SELECT id, first_slot, chunks FROM document WHERE collection_id = ? AND chunks > 0 "
+            "ORDER BY first_slot",
+            (collection_id,),
+        ).fetchall()
+
+    def switch_vectors(
+        self, collection_id: int, first_slots: Mapping[int, int], *, lost: bool
+    ) -> None:
+        """The vectors are in the file of the next number, where documents begin at other slots.
+
+        Args:
+            collection_id: the collection.
+            first_slots: by document; the others stay where they are.
+            lost: whether vectors are missing in it.
+        """
+        self._begin()
+        self._connection.executemany(
+            "UPDATE document SET first_slot = ? WHERE id = ?",
+            [(slot, document_id) for document_id, slot in first_slots.items()],
+        )
+        self._connection.execute(
+            "UPDATE collection SET rewrites = rewrites + 1 WHERE id = ?", (collection_id,)
+        )
+        self.set_vectors_lost(collection_id, lost=lost)
+        # The erasures name slots of the old file; what they were for in the database is still to be done.
+        self._connection.execute("DELETE FROM erasure WHERE collection_id = ?", (collection_id,))
+        self._set_purge_pending(True)
+
+    def set_vectors_lost(self, collection_id: int, *, lost: bool) -> None:
+        """Remember whether vectors are missing."""
+        self._begin()
+        self._connection.execute(
+            "UPDATE collection SET vectors_lost = ? WHERE id = ?", (lost, collection_id)
+        )
 
     def purge(self, collection_id: int | None) -> bool:
         """Remove the bytes of what was deleted from the database's files, after a commit.

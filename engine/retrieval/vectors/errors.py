@@ -5,3 +5,7 @@ from engine.api.errors import PravahaError
 
 class DamagedVectors(PravahaError):
     """A file is not a vector file, is shorter than it says, or is of another version."""
+
+
+class VectorStoreUnavailable(PravahaError):
+    """The server with the vectors cannot be reached, or refuses."""

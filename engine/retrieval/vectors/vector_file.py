@@ -3,9 +3,10 @@
 Invariants:
 * Rows are appended; a row's number is its *slot*. Slots below `rows` are readable in every process that
   has the file open, without locks: a row is written before the number of rows that includes it.
-* The file never shrinks, because reading a mapped page beyond the end of a file is fatal (SIGBUS).
+* A file never shrinks, because reading a mapped page beyond the end of a file is fatal (SIGBUS).
   `truncate` only lowers the number of rows and overwrites what it drops with zeros. Nothing else may
-  shorten the file while it is open.
+  shorten the file while it is open. The room of dead rows comes back by copying the live ones to another
+  file (`append_copies`).
 * Rows are written with `pwrite`, so that a full disk is an `OSError`.
 
 Cost: `append` writes the rows, `search` reads all allowed rows once for all queries of the call.
@@ -16,6 +17,7 @@ One writer at a time, which the caller ensures; any number of readers, in any th
 import mmap
 import os
 import threading
+import weakref
 from pathlib import Path
 from typing import Self
 
@@ -62,10 +64,12 @@ class VectorFile:
         self._closed = False
         self._lock = threading.Lock()  # guards remapping
         self._map = self._map_file()
+        # A reader that has been told of a rewritten file drops this one, perhaps during a search.
+        self._close_descriptor = weakref.finalize(self, os.close, descriptor)
 
     @classmethod
     def create(cls, path: Path, dimensions: int, dtype: VectorType = DEFAULT_TYPE) -> Self:
-        """Create a file without rows.
+        """Create a file without rows; it and its name are durable.
 
         Args:
             path: where; its directory exists.
@@ -86,6 +90,7 @@ class VectorFile:
         try:
             _write_all(descriptor, header.pack(), 0)
             os.fsync(descriptor)
+            sync_directory(path.parent)
             return cls(path, descriptor, header)
         except BaseException:
             os.close(descriptor)
@@ -140,6 +145,37 @@ class VectorFile:
         self._set_rows(slots.stop)
         return slots
 
+    def append_copies(self, source: Self, slots: NDArray[np.int64]) -> range:
+        """Append rows of another file of the same type and length, bit for bit; returns their slots.
+
+        Raises:
+            InvalidRequest: the files differ in type or length, or a slot does not exist.
+            OSError: the file cannot be written; it has the rows that it had.
+        """
+        if (source.dtype, source.dimensions) != (self.dtype, self.dimensions):
+            raise InvalidRequest(f"The vectors of {source.path} do not fit into {self.path}.")
+        first = self.rows
+        rows = source._stored_rows().reshape(-1, self._row_bytes)[source._checked(slots)]
+        _write_all(self._descriptor, rows.reshape(-1).data, self._offset(first))
+        copies = range(first, first + len(rows))
+        self._set_rows(copies.stop)
+        return copies
+
+    def write(self, slots: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        """Replace rows, durable after `sync`. A search meanwhile may see parts of both.
+
+        Args:
+            slots: [n] rows that exist.
+            vectors: [n, dimensions] float32.
+
+        Raises:
+            InvalidRequest: a slot does not exist, or the array cannot be stored.
+            OSError: the file cannot be written.
+        """
+        wanted, rows = self._checked(slots), self._encode(vectors).reshape(-1, self._row_bytes)
+        for slot, row in zip(wanted.tolist(), rows, strict=True):
+            _write_all(self._descriptor, row.data, self._offset(slot))
+
     def sync(self) -> None:
         """Write what was changed to the disk.
 
@@ -174,6 +210,9 @@ class VectorFile:
         while at < end:
             _write_all(self._descriptor, zeros[: end - at], at)
             at += len(zeros)
+
+    def maintain(self, live: int) -> None:
+        """See `VectorStore`: nothing is to be done."""
 
     def read(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
         """The stored vectors: [n, dimensions] float32. What the element type cannot hold is lost.
@@ -234,7 +273,7 @@ class VectorFile:
         with self._lock:
             if not self._closed:
                 self._closed = True
-                os.close(self._descriptor)
+                self._close_descriptor()
                 self._map = np.zeros(0, np.uint8)
 
     def __enter__(self) -> Self:
@@ -251,9 +290,11 @@ class VectorFile:
 
     def _map_file(self) -> NDArray[np.uint8]:
         """Map the whole file as it is now. Arrays keep their map alive, so old ones stay valid."""
+        # Before mapping: rows that another process appends in between are not in the map.
+        rows = os.pread(self._descriptor, 8, ROWS_OFFSET)
         mapped = mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ)
         array = np.frombuffer(mapped, np.uint8)
-        end = self._offset(int.from_bytes(array[_ROWS_FIELD].tobytes(), "little"))
+        end = self._offset(int.from_bytes(rows, "little"))
         if end > len(array):
             raise DamagedVectors(
                 f"The vector file {self.path} has {len(array)} bytes, but its rows need {end}."
@@ -306,6 +347,15 @@ def _bits(allowed: NDArray[np.bool_] | NDArray[np.uint8] | None) -> NDArray[np.u
         f"Allowed slots are a bool each or bits in bytes, not {allowed.dtype} "
         f"{list(allowed.shape)}."
     )
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names of new files durable."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _write_all(descriptor: int, data: bytes | memoryview, offset: int) -> None:

@@ -15,6 +15,7 @@ from engine.retrieval.answering.answerer import (
     ask,
 )
 from engine.retrieval.answering.closest_quotes import NOT_SUPPORTED, ONLY_QUOTES
+from engine.retrieval.answering.names import folded_words
 from engine.retrieval.api.passage import Passage
 from engine.retrieval.store.filters import Where
 from tests.fakes.scripted_client import ScriptedClient
@@ -36,6 +37,9 @@ class Documents:
     def search(self, query: str, *, k: int = 8, where: Where | None = None) -> list[Passage]:
         self.queries.append((query, k, where))
         return self.passages[:k]
+
+    def mentions(self, words: str, *, where: Where | None = None) -> bool:
+        return bool(folded_words(words) & folded_words(" ".join(one.text for one in self.passages)))
 
     def section(self, passage: Passage) -> str:
         return f"{passage.text} It logs to standard error."
@@ -143,12 +147,13 @@ def test_a_sentence_about_the_question_is_evidence_enough():
     assert unrelated.outcome == "not_found"
 
 
-def test_overlapping_passages_are_quoted_once():
+def test_overlapping_passages_are_one_source():
     again = passage(PORT.text + " Bread.", chunk_id=3)
     client = ScriptedClient(["Bread is baked from flour and water."])
     answer = ask(Documents(PORT, again, QUEUE), "Which port does the server listen on?", client)
+    assert [one.text for one in answer.sources] == [again.text, QUEUE.text]
     assert answer.text.count("The server listens on port 8000 by default.") == 1
-    assert [one.n for one in answer.citations] == [1, 3]
+    assert [one.n for one in answer.citations] == [1, 2]
 
 
 def test_an_answer_that_repeats_itself_is_cancelled():
@@ -249,3 +254,80 @@ def test_only_large_models_are_told_to_cite_and_may_write_paragraphs(parameters:
     answer = ask(Documents(QUEUE), "When does a queue block?", client)
     assert ("write the number of the passage" in client.prompt_text()) is told
     assert ("A full queue blocks" in answer.text) is told
+
+
+KEEPER = passage("The Lemal turbine is kept by Lina Berg.", chunk_id=1, file="/docs/lemal.md")
+HALL = passage(
+    "Lina Berg works in hall C-7.", chunk_id=2, document_id=2, file="/docs/berg.md", dense=0.1
+)
+TWO_HOPS = "Where does the person who keeps the Lemal turbine work?"
+
+
+class Linked(Documents):
+    """Finds a passage by the first word of the query in it, else the first one."""
+
+    def search(self, query: str, *, k: int = 8, where: Where | None = None) -> list[Passage]:
+        super().search(query, k=k, where=where)
+        found = [one for one in self.passages if query.split()[0] in one.text]
+        return (found or self.passages[:1])[:k]
+
+
+def test_a_second_search_finds_what_a_name_leads_to():
+    documents = Linked(KEEPER, HALL, QUEUE)
+    client = Sized(135_000_000, ["The person who keeps the Lemal turbine works in hall C-7."])
+    where = {"type": "eq", "key": "year", "value": 2026}
+    answer = ask(documents, TWO_HOPS, client, options=AnswerOptions(where=where))
+    assert answer.text == "The person who keeps the Lemal turbine works in hall C-7. [1][2]"
+    assert [one.source.passage.file for one in answer.citations] == [KEEPER.file, HALL.file]
+    assert [one.quotes[0].text for one in answer.citations] == [KEEPER.text, HALL.text]
+    assert [one.bridge for one in answer.rounds] == ["", "Lina Berg"]
+    assert [one.query for one in answer.rounds] == [query for query, _, _ in documents.queries]
+    assert {filtered["value"] for _, _, filtered in documents.queries if filtered} == {2026}
+    assert len(documents.queries) == 2
+
+
+def test_an_unsupported_answer_over_two_searches_quotes_the_way_to_it():
+    client = Sized(135_000_000, ["Bread is baked from flour and water."])
+    answer = ask(
+        Linked(QUEUE, KEEPER, HALL), "The " + TWO_HOPS.lower().replace("lemal", "Lemal"), client
+    )
+    assert answer.text == f"{ONLY_QUOTES}\n“{KEEPER.text}” [1]\n“{HALL.text}” [2]"
+
+
+def test_one_round_searches_once():
+    documents = Linked(KEEPER, HALL)
+    answer = ask(
+        documents, TWO_HOPS, Sized(135_000_000, ["Bread."]), options=AnswerOptions(rounds=1)
+    )
+    assert len(documents.queries) == 1
+    assert [one.passage for one in answer.sources] == [KEEPER]
+
+
+def test_a_name_that_no_document_has_is_not_answered():
+    client = ScriptedClient()
+    near = passage("The Pegul pump is kept by Demul Makis.", dense=0.9)
+    answer = ask(Documents(near), "Who keeps the Zoral pump?", client)
+    assert answer.text == f"{NOT_FOUND} None has the name Zoral."
+    assert (answer.outcome, answer.unknown_names) == ("not_found", ("Zoral",))
+    assert client.requests == []
+    assert ask(Documents(near), "Who keeps the Pegul pump?", ScriptedClient(["Yes."])).sources
+
+
+def test_a_name_in_what_a_passage_is_called_is_known():
+    near = passage("It is kept by the workshop.", file="/docs/zoral.md")
+    assert ask(Documents(near), "Who keeps the Zoral pump?", ScriptedClient(["Yes."])).sources
+
+
+def test_names_are_not_looked_up_if_the_model_is_to_be_asked_always():
+    options = AnswerOptions(min_evidence=-1)
+    answer = ask(Documents(PORT), "Does Zoral listen?", ScriptedClient(["Yes."]), options=options)
+    assert answer.sources
+
+
+def test_a_small_model_must_stay_with_the_names_of_the_question():
+    pegul = passage("The Pegul turbine is kept by Demul Makis.", chunk_id=2, document_id=2)
+    said = ["The Pegul turbine is kept by Demul Makis."]
+    documents = Documents(KEEPER, pegul)
+    question = "Who keeps the Lemal turbine?"
+    assert ask(documents, question, Sized(135_000_000, said)).outcome == "unsupported"
+    assert ask(documents, question, Sized(8_000_000_000, said)).outcome == "answered"

@@ -17,6 +17,9 @@ from tests.retrieval.search.toy_library import WordEmbedder, collection_of
 
 TEXT = "# Server\n\nThe server listens on port 8000 by default.\nIt logs to standard error.\n"
 
+KEEPER = "Lina Berg keeps the Lemal turbine in order.\n"
+HALL = "Every morning Lina Berg works in hall C-7.\n"
+
 
 class ClosedEmbedder(WordEmbedder):
     def close(self) -> None:
@@ -29,7 +32,8 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
     monkeypatch.setenv("PRAVAHA_DATA_DIR", str(data))
     monkeypatch.chdir(tmp_path)
     data.mkdir()
-    with collection_of(data, {"a.md": TEXT}):
+    more = {f"more{n}.md": f"The Lemal turbine is {n} years old.\n" for n in range(3)}
+    with collection_of(data, {"a.md": TEXT, "turbine.md": KEEPER, "berg.md": HALL} | more):
         (data / "library").rename(data / "retrieval")
 
     def run(*arguments: str, script: tuple[str, ...] = (), **options: Any) -> Result:
@@ -82,7 +86,7 @@ def test_says_what_is_not_in_the_documents(ask: Callable[..., Result]):
     result = ask("docs", "Who composed the Four Seasons?")
     assert result.exit_code == 0
     assert result.output.startswith("The documents do not answer this.")
-    assert "a.md:1" in result.output
+    assert "The closest passages:\ndata/documents/" in result.output
 
 
 def test_counts_sentences_without_support(ask: Callable[..., Result]):
@@ -130,6 +134,36 @@ def test_a_secret_in_the_question_does_not_reach_the_model(ask: Callable[..., Re
     assert "4111" not in result.output
 
 
-def test_k_and_evidence_have_limits(ask: Callable[..., Result]):
+TWO_HOPS = "Where does the person who keeps the Lemal turbine work?"
+CHAINED = "The person who keeps the Lemal turbine works in hall C-7."
+
+
+def test_several_searches_are_shown(ask: Callable[..., Result]):
+    result = ask("docs", TWO_HOPS, script=(CHAINED,))
+    assert result.output.startswith(f"{CHAINED} [1][2]")
+    assert "\n\nSearched again for Lina Berg: Lina Berg " in result.output
+    alone = ask("docs", TWO_HOPS, "--rounds", "1", script=(CHAINED,))
+    assert "Searched again" not in alone.output
+
+
+def test_json_has_the_rounds(ask: Callable[..., Result]):
+    answer = json.loads(ask("docs", TWO_HOPS, "-k", "2", "--json", script=(CHAINED,)).stdout)
+    first, second = answer["rounds"]
+    assert (first["query"], first["bridge"]) == (TWO_HOPS, None)
+    assert second["bridge"] == "Lina Berg"
+    assert len(first["chunks"]) == 2
+    assert set(second["chunks"]).isdisjoint(first["chunks"])
+    assert [one["n"] for one in answer["citations"]] == [1, 2]
+
+
+def test_names_the_name_that_no_document_has(ask: Callable[..., Result]):
+    result = ask("docs", "Which port does the Zoral server listen on?")
+    assert result.output.startswith("The documents do not answer this. None has the name Zoral.")
+    answer = json.loads(ask("docs", "Which port does the Zoral server use?", "--json").stdout)
+    assert (answer["outcome"], answer["unknown_names"]) == ("not_found", ["Zoral"])
+
+
+def test_k_rounds_and_evidence_have_limits(ask: Callable[..., Result]):
+    assert ask("docs", "Why?", "--rounds", "0").exit_code == 2
     assert ask("docs", "Why?", "-k", "0").exit_code == 2
     assert ask("docs", "Why?", "--min-evidence", "2").exit_code == 2

@@ -93,3 +93,31 @@ def test_passages_of_the_last_prompt_keep_their_places():
     assert [one.chunk_id for one in in_cached_order(found, [1, 2, 9, 3])] == [1, 2, 4, 3]
     assert [one.chunk_id for one in in_cached_order(found, [])] == [4, 2, 1, 3]
     assert [one.chunk_id for one in in_cached_order(found, [9, 1])] == [4, 2, 1, 3]
+
+
+def test_passages_that_overlap_or_touch_are_one_source():
+    whole = "Zwölf Boote liegen hier. Sie sind alt. Niemand fährt damit. Der Hafen ist zu."
+    pieces = ("Sie sind alt. Niemand", "Niemand fährt damit.", "Zwölf Boote liegen hier. ")
+    found = [part(n, text, document=whole) for n, text in enumerate(pieces, start=1)]
+    (source,) = fit_sources(found, words, budget=1000)
+    assert source.text == "Zwölf Boote liegen hier. Sie sind alt. Niemand fährt damit."
+    assert whole.encode()[source.start : source.end].decode() == source.text
+    assert (source.n, source.passage.chunk_id) == (1, 1)
+
+
+def test_a_passage_within_another_is_read_once():
+    found = [part(1, "Body of it."), part(2, "Intro words here.\n" + "Body of it. " * 5)]
+    (source,) = fit_sources(found, words, budget=1000)
+    assert (source.text, source.passage.chunk_id) == (found[1].text, 1)
+
+
+def test_passages_apart_and_of_other_documents_stay_apart():
+    found = [
+        part(1, "Intro words"),
+        part(2, "End of section."),
+        passage("Intro words", chunk_id=3, document_id=2),
+        passage(
+            "Intro", start=3, end=30, chunk_id=4
+        ),  # not UTF-8: its bytes are not those of the text
+    ]
+    assert [one.passage.chunk_id for one in fit_sources(found, words, budget=1000)] == [1, 2, 3, 4]

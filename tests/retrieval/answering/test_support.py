@@ -4,6 +4,7 @@ from numpy.typing import NDArray
 
 from engine.retrieval.answering.source import number_passages
 from engine.retrieval.answering.support import SupportJudge
+from engine.retrieval.answering.windows import SourcePart
 from tests.retrieval.answering.passages import embed, passage
 
 TABLE = "Options\n\n|---|---|\n| host | all |\n\n# Port\n\nThe port is 8000. It can be changed."
@@ -93,3 +94,79 @@ def test_the_first_sentence_below_a_heading_can_be_quoted():
     judge = SupportJudge(number_passages([passage(text)]), embed)
     (closest,) = judge.closest("Where does the shed key hang behind?")
     assert text[closest.start : closest.end].startswith("The shed key hangs behind the tank.")
+
+
+def test_another_name_is_not_supported():
+    found = judge("The pump is kept in order by Lina Berg. The crane is kept in order by Ada Holm.")
+    assert found.supports("The pump is kept in order by Lina Berg.")
+    assert found.supports("The pump is kept in order by Bo Adler.") == []
+
+
+def test_a_name_of_the_passage_in_another_sentence_is_another_name():
+    found = judge(
+        "The pump is kept in order by Lina Berg. Tea is at four. The crane is kept by Ada Holm."
+    )
+    assert found.supports("The pump is kept in order by Ada Holm.") == []
+
+
+@pytest.mark.parametrize("where", ["title", "heading_path", "file"])
+def test_what_a_passage_is_called_may_have_the_name(where: str):
+    called = {"title": "Zoral pump", "heading_path": ("Zoral pump",), "file": "/docs/zoral.md"}
+    sentence = "It is kept in order by the workshop."
+    claim = "At Zoral it is kept in order by the workshop."
+    plain = SupportJudge(
+        number_passages([passage(sentence)]), lambda texts: embed([sentence] * len(texts))
+    )
+    assert plain.supports(claim) == []
+    named = number_passages([passage(sentence, **{where: called[where]})])
+    assert SupportJudge(named, lambda texts: embed([sentence] * len(texts))).supports(claim)
+
+
+def test_a_name_of_another_source_is_known_where_a_sentence_begins():
+    pump = "Lina keeps the big pump in order."
+    claim = "Bodan keeps the big pump in order."
+    assert judge(pump).supports(claim)  # any word may begin a sentence
+    assert judge(pump, "Tea is made by Bodan at four.").supports(claim) == []
+
+
+def test_nouns_of_german_are_no_names():
+    text = "Die große Pumpe in der Halle wird von der Werkstatt gewartet."
+    claim = "Die große Pumpe in der Anlage wird von der Werkstatt gewartet."
+    assert judge(text).supports(claim)
+
+
+TURBINE, BERG = "The Lemal turbine is kept by Lina Berg.", "Lina Berg works in hall C-7."
+CHAINED = "The person who keeps the Lemal turbine works in hall C-7."
+
+
+def chained(*texts: str) -> SupportJudge:
+    parts = [SourcePart(n, 0, len(text)) for n, text in enumerate(texts, start=1)]
+    return SupportJudge(number_passages(map(passage, texts)), embed, parts)
+
+
+def test_the_sentences_of_a_chain_support_a_claim_together():
+    assert judge(TURBINE, BERG).supports(CHAINED) == []
+    found = chained(TURBINE, BERG).supports(CHAINED)
+    assert [(one.n, one.is_joint) for one in found] == [(1, True), (2, True)]
+
+
+@pytest.mark.parametrize(
+    "claim", [CHAINED.replace("7", "9"), CHAINED.replace("works", "never works"),
+              CHAINED.replace("Lemal", "Pegul")]
+)  # fmt: skip
+def test_a_chain_must_say_it_too(claim: str):
+    assert chained(TURBINE, BERG).supports(claim) == []
+
+
+def test_a_source_that_supports_alone_needs_no_chain():
+    (found,) = chained(TURBINE, BERG).supports(BERG)
+    assert (found.n, found.is_joint) == (2, False)
+
+
+def test_a_source_without_a_name_of_the_question_supports_nothing():
+    sources = number_passages(map(passage, (TURBINE, "The Pegul turbine is kept by Demul Makis.")))
+    about = SupportJudge(sources, embed, about=frozenset({"lemal"}))
+    assert about.supports("The Pegul turbine is kept by Demul Makis.") == []
+    assert about.supports(TURBINE)
+    unknown = SupportJudge(sources, embed, about=frozenset({"zoral"}))
+    assert unknown.supports(TURBINE)

@@ -139,6 +139,7 @@ def test_a_file_that_became_unreadable_is_found_no_more(collection, folder):
 def test_a_failed_file_is_tried_again_by_add_only(library, tmp_path):
     class Refusing:
         calls = 0
+        longest = 1 << 20
 
         def parse(self, path):
             from engine.retrieval.api.errors import Unreadable
@@ -402,17 +403,36 @@ def test_a_name_that_is_no_text_is_reported_and_stops_nothing(collection, folder
 
     for report in (collection.add([folder]), collection.refresh()):
         assert [(one.path, one.reason) for one in report.failed] == [
-            (f"{folder}/bad\\udcff.txt", "Its name is not valid UTF-8.")
+            (f"{folder}/bad\\xff.txt", "Its name is not valid UTF-8.")
         ]
-    assert files(collection) == ["animals.md", "köche.txt"]
+    assert [(one.path, one.status) for one in collection.documents()][1] == (
+        f"{folder}/bad\\xff.txt",
+        "failed",
+    )
     with pytest.raises(InvalidRequest, match="not valid UTF-8"):
         collection.add([os.fsdecode(path)])
+
+    assert collection.remove(os.fsdecode(path)) == 1
+    assert collection.refresh().failed == []
+    assert len(collection.documents()) == 2
+
+
+def test_a_deleted_file_whose_name_is_no_text_leaves_the_list(collection, folder):
+    path = os.path.join(os.fsencode(folder), b"bad\xff.txt")
+    os.close(os.open(path, os.O_CREAT))
+    collection.add([folder])
+    os.unlink(path)
+
+    assert collection.refresh().removed == 1
+    assert len(collection.documents()) == 2
 
 
 def test_a_cancelled_run_does_not_wait_for_a_slow_parser(library, folder):
     release, entered = threading.Event(), threading.Event()
 
     class Slow:
+        longest = 1 << 20
+
         def parse(self, path):
             entered.set()
             release.wait()
@@ -428,3 +448,12 @@ def test_a_cancelled_run_does_not_wait_for_a_slow_parser(library, folder):
         assert report.cancelled
     finally:
         release.set()
+
+
+def test_words_of_texts_and_headings_are_mentioned(collection, folder):
+    collection.add([folder], attributes={"year": 2026})
+
+    assert collection.mentions("Animals")
+    assert collection.mentions("nowhere PATIENTLY")
+    assert not collection.mentions("Zoral")
+    assert not collection.mentions("patiently", where={"type": "eq", "key": "year", "value": 2025})

@@ -91,6 +91,7 @@ def test_list_and_show_as_json(rag, folder):
     (collection,) = json.loads(rag("list", "--json").stdout)["collections"]
     assert (collection["name"], collection["documents"], collection["failed"]) == ("docs", 2, 1)
     assert collection["vectors"] == "int8"
+    assert collection["store"] == "auto"
     documents = json.loads(rag("show", "docs", "--json").stdout)["documents"]
     assert [one["status"] for one in documents] == ["ready", "failed", "ready"]
     assert documents[0]["attributes"] == {"year": 2026.0, "draft": True}
@@ -178,8 +179,11 @@ def test_doctor_reports_and_fails_on_damage(rag, folder, tmp_path):
     assert "No damage." in done.output
 
     (tmp_path / "data" / "retrieval" / "1.vectors").unlink()
-    assert "damaged: " in rag("doctor", "docs", status=1).output
-    assert json.loads(rag("doctor", "docs", "--json", status=1).stdout)["damage"]
+    assert "2 of 2 vectors were computed anew." in rag("doctor", "docs", status=1).output
+    assert "No damage." in rag("doctor", "docs").output
+    (tmp_path / "data" / "retrieval" / "1-1.vectors").unlink()
+    report = json.loads(rag("doctor", "docs", "--json", status=1).stdout)
+    assert (len(report["damage"]), report["lost_vectors"], report["restored_vectors"]) == (1, 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +191,7 @@ def test_doctor_reports_and_fails_on_damage(rag, folder, tmp_path):
     [
         (("create", "a b"), 1, "cannot be named"),
         (("add", "docs", "/nowhere"), 1, "There is no file /nowhere"),
-        (("add", "docs", ".", "--attribute", "x"), 2, "x is not KEY=VALUE"),
+        (("add", "docs", ".", "--attribute", "x"), 1, "'x' is not KEY=VALUE"),
         (("add", "none", "."), 1, "There is no collection none"),
         (("search", "docs", "x", "--mode", "other"), 2, "other"),
         (("search", "docs", "x", "-k", "0"), 2, "or equal to 1"),
@@ -225,3 +229,18 @@ def test_the_bar_tells_files_rate_and_time_left():
         files_done=0, files=1, bytes_done=0, bytes=9, chunks=0, failed=0, seconds=0.0
     )
     assert rate_text(start) == "0 chunks, 0/s"
+
+
+def test_a_store_is_chosen_when_a_collection_is_created(rag, monkeypatch):
+    rag("create", "small", "--store", "exact")
+    assert json.loads(rag("list", "--json").stdout)["collections"][0]["store"] == "exact"
+
+    assert (
+        "needs the name of the environment"
+        in rag("create", "a", "--store", "pgvector", status=1).output
+    )
+    monkeypatch.setenv("MY_DSN", "postgresql://me:secret@127.0.0.1:1/vectors")
+    output = rag("create", "a", "--store", "pgvector", "--dsn-env", "MY_DSN", status=1).output
+    assert "The PostgreSQL database vectors at 127.0.0.1 cannot be used" in output
+    assert "secret" not in output
+    assert len(json.loads(rag("list", "--json").stdout)["collections"]) == 1

@@ -5,7 +5,9 @@ import threading
 
 import pytest
 
+from engine.retrieval.library.library import Library
 from engine.retrieval.store.store_writer import StoreWriter
+from tests.fakes.word_embedder import WordEmbedder
 
 _LIMIT_S = 60  # only ends a hang
 
@@ -57,3 +59,36 @@ def test_changes_wait_for_another_writer(watched, library):
             reports.get(timeout=1.5)
 
     assert reports.get(timeout=_LIMIT_S).added == 1
+
+
+def test_a_folder_that_another_process_adds_is_watched(watched, library, tmp_path):
+    _, folder, reports = watched
+    other_folder = tmp_path / "other"
+    other_folder.mkdir()
+    (other_folder / "a.txt").write_text("An ibis wades.")
+    with Library(library._store.directory, WordEmbedder()) as other:
+        assert other.open("docs").add([other_folder]).added == 1
+    # The watch learns of the folder within a second; what changes before that is noticed then.
+    (other_folder / "b.txt").write_text("An okapi hides.")
+
+    assert reports.get(timeout=_LIMIT_S).added == 1
+    (other_folder / "c.txt").write_text("A dodo.")
+    assert reports.get(timeout=_LIMIT_S).added == 1
+    (folder / "d.txt").write_text("An emu.")
+    assert reports.get(timeout=_LIMIT_S).added == 1
+
+
+def test_a_folder_that_vanishes_is_named_once_and_its_documents_kept(watched, tmp_path):
+    collection, folder, reports = watched
+    folder.rename(tmp_path / "elsewhere")
+    report = reports.get(timeout=_LIMIT_S)
+    assert [(one.folder, one.documents) for one in report.unreachable] == [(str(folder), 2)]
+    assert len(collection.documents()) == 2
+
+    (tmp_path / "elsewhere" / "new.txt").write_text("An okapi hides.")
+    (tmp_path / "elsewhere").rename(folder)
+    report = reports.get(timeout=_LIMIT_S)
+    assert report.unreachable == []
+    while not report.added:  # the folder is back, then it is looked through again
+        report = reports.get(timeout=_LIMIT_S)
+    assert collection.search("okapi", mode="lexical")

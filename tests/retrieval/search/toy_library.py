@@ -38,6 +38,8 @@ class WordEmbedder:
 class TextParser:
     """Reads text files in this process, at once; headings are lines with #."""
 
+    longest = 1 << 20
+
     def parse(self, path: Path) -> ParsedDocument:
         text = path.read_text()
         headings = [

@@ -18,7 +18,7 @@ def test_slots_are_those_of_the_documents(sizes, random):
         rows, chunk = rows + count, chunk + count + gap
     random.shuffle(ranges)
 
-    slots = slots_of(3, rows, np.array(ranges, np.int64).reshape(-1, 4))
+    slots = slots_of(3, 0, rows, np.array(ranges, np.int64).reshape(-1, 4))
 
     assert slots.chunk_ids.tolist() == [expected.get(row, (-1, -1))[0] for row in range(rows)]
     assert slots.document_ids.tolist() == [expected.get(row, (-1, -1))[1] for row in range(rows)]

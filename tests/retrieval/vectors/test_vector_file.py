@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import mmap
 import os
 import subprocess
 import sys
@@ -249,3 +250,65 @@ def test_arguments_that_do_not_fit_are_refused(tmp_path):
         assert file.rows == 4
     with pytest.raises(ValueError, match="closed"):
         file.search(vectors, 1)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_copies_are_bit_for_bit_and_durable(tmp_path, dtype):
+    vectors = unit_vectors(9, 24)
+    with (
+        VectorFile.create(tmp_path / "old", 24, dtype) as old,
+        VectorFile.create(tmp_path / "new", 24, dtype) as new,
+        VectorFile.create(tmp_path / "other", 25, dtype) as other,
+    ):
+        old.append(vectors)
+        new.append(vectors[:2])
+        assert new.append_copies(old, np.array([7, 0, 8])) == range(2, 5)
+        assert new.append_copies(old, np.array([], np.int64)) == range(5, 5)
+        with pytest.raises(InvalidRequest, match="slot"):
+            new.append_copies(old, np.array([9]))
+        with pytest.raises(InvalidRequest, match="do not fit"):
+            other.append_copies(old, np.array([0]))
+        expected = old.read(np.array([0, 1, 7, 0, 8]))
+    with VectorFile.open(tmp_path / "new") as new:
+        assert (new.read(np.arange(new.rows)) == expected).all()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_rows_are_replaced(tmp_path, dtype):
+    vectors = unit_vectors(6, 24)
+    with (
+        VectorFile.create(tmp_path / "v", 24, dtype) as file,
+        VectorFile.create(tmp_path / "expected", 24, dtype) as expected,
+    ):
+        file.append(vectors[:4])
+        file.write(np.array([3, 1]), vectors[4:])
+        expected.append(vectors[[0, 5, 2, 4]])
+        assert (file.read(np.arange(4)) == expected.read(np.arange(4))).all()
+        with pytest.raises(InvalidRequest, match="slot"):
+            file.write(np.array([4]), vectors[:1])
+
+
+def test_a_file_that_nobody_uses_any_more_is_closed(tmp_path):
+    file = VectorFile.create(tmp_path / "v", 8)
+    descriptor = file._descriptor
+    os.fstat(descriptor)
+    del file
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+def test_rows_that_are_appended_while_the_file_is_mapped_are_no_damage(tmp_path, monkeypatch):
+    vectors = unit_vectors(3, 24)
+    writer = VectorFile.create(tmp_path / "v", 24)
+    writer.append(vectors[:1])
+    map_file = mmap.mmap
+
+    def append_after_mapping(*arguments, **options):
+        mapped = map_file(*arguments, **options)
+        monkeypatch.undo()
+        writer.append(vectors[1:])
+        return mapped
+
+    monkeypatch.setattr(mmap, "mmap", append_after_mapping)
+    with VectorFile.open(tmp_path / "v") as file, writer:
+        assert len(file.read(np.arange(3))) == 3

@@ -8,6 +8,7 @@ FIELDS = (
     "maximised",
     "selection",
     "editing",
+    "reading",
     "queued",
     "generating",
     "prompting",

@@ -1,5 +1,8 @@
 """Rows of the sources pane, of citations below messages, and of a passage."""
 
+from dataclasses import replace
+
+from app.runtime.attachment import attached
 from app.runtime.source_views import CollectionView, DocumentView, IndexJob, OpenedPassage, Piece
 from app.runtime.stored_passages import StoredCitation
 from app.tui.glyphs import UNICODE
@@ -28,13 +31,13 @@ def pane(state, cursor=None, cells=100):
 
 def test_without_collections_the_pane_says_how_to_make_one():
     text, rows = pane(SourcesState(collections=()))
-    assert "/sources create NAME makes one" in text
+    assert "/sources create notes         makes a collection" in text
     assert set(rows) == {None}
     assert "reading" in pane(SourcesState())[0]
 
 
 def test_an_attached_collection_that_was_deleted_can_be_detached():
-    text, rows = pane(SourcesState(collections=(DOCS,), attached=("docs", "old")))
+    text, rows = pane(SourcesState(collections=(DOCS,), attached=attached(("docs", "old"))))
     assert "old is attached but no longer exists: space detaches it" in text
     assert RowId("collection", "old") in rows
 
@@ -44,6 +47,15 @@ def test_of_many_documents_the_first_ones_are_listed_and_the_others_counted():
     text, rows = pane(SourcesState(collections=(DOCS,), documents={"docs": documents}))
     assert "7 more" in text
     assert len([one for one in rows if one is not None]) == 1 + MAX_DOCUMENTS
+
+
+def test_a_passage_says_which_name_led_to_it():
+    led = replace(TWO, bridge="Lina \x1b[31mBerg")
+    text, _ = pane(SourcesState(collections=(DOCS,), passages=(ONE, led)), cells=140)
+    first, second = (line for line in text.split("\n") if ".md:" in line)
+    assert "via" not in first
+    assert "nuts.md:20  via Lina" in second
+    assert "\x1b" not in text
 
 
 def test_a_passage_has_rank_score_tokens_prefix_span_and_what_became_of_it():

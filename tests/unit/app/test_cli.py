@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import cli
+from tests.fakes.pictures import whole_png
 
 
 @pytest.fixture
@@ -147,6 +148,51 @@ def test_run_json_has_tokens_logprobs_timings_and_seed(pravaha):
     assert report["timings"]["ttft"] == 0.5
     assert report["timings"]["decode_tokens_per_second"] == 12.0
     assert report["timings"]["load"] >= 0
+
+
+def test_run_reads_the_text_of_a_picture(pravaha, tmp_path):
+    picture = tmp_path / "sign.png"
+    picture.write_bytes(whole_png(30, 20))
+    arguments = ("run", "--system", "", "What?", "--image", str(picture))
+    done = pravaha(*arguments, toy="echo", TOY_OCR="Closed on Sundays")
+    assert 'Text in the picture "sign.png", read by OCR' in done.stdout
+    assert "\n> Closed on Sundays\n" in done.stdout
+    assert done.stderr == (
+        "pravaha: sign.png: its text was read by OCR; the model does not see the picture.\n"
+    )
+    done = pravaha(*arguments, "--json", toy="paris", TOY_OCR="Closed on Sundays")
+    assert json.loads(done.stdout)["images"] == [
+        {"name": "sign.png", "read_by": "ocr", "text": "Closed on Sundays"}
+    ]
+
+
+def test_run_gives_pictures_to_a_model_that_sees(pravaha, tmp_path):
+    for name, width in (("a.png", 30), ("b.png", 40)):
+        (tmp_path / name).write_bytes(whole_png(width, 20))
+    pictures = [f"--image={tmp_path / name}" for name in ("a.png", "b.png")]
+    done = pravaha("run", "What?", *pictures, toy="seeing")
+    assert done.stdout == "I see 30×20, 40×20.\n"
+    assert done.stderr == (
+        "pravaha: a.png: the model sees the picture.\npravaha: b.png: the model sees the picture.\n"
+    )
+    done = pravaha("run", "What?", "--json", *pictures, toy="seeing")
+    assert [one["read_by"] for one in json.loads(done.stdout)["images"]] == ["model", "model"]
+
+
+def test_run_says_what_to_do_with_a_picture_that_nothing_can_read(pravaha, tmp_path):
+    picture = tmp_path / "sign.png"
+    picture.write_bytes(whole_png(30, 20))
+    done = pravaha("run", "What?", "--image", str(picture), toy="paris")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("pravaha: toy does not see pictures: load a model that does, or")
+    (tmp_path / "a.txt").write_text("text")
+    for name, why in (("a.txt", "is no PNG"), ("none.png", "No such file")):
+        done = pravaha("run", "What?", "--image", str(tmp_path / name), toy="paris")
+        assert done.returncode == 1
+        assert why in done.stderr
+    done = pravaha("run", "--raw", "What?", "--image", str(picture), toy="paris")
+    assert done.returncode == 2
+    assert "--image needs a question and the chat template" in done.stderr
 
 
 def test_run_raw_feeds_the_text_alone_after_the_first_token(pravaha):

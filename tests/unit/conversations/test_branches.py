@@ -22,18 +22,6 @@ from tests.fakes.chat_toys import EOS, ToyClient
 
 
 @pytest.fixture
-def store(tmp_path):
-    store = Store.open(tmp_path / "conversations.db")
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def client():
-    return ToyClient()
-
-
-@pytest.fixture
 def session(store, client):
     return TreeSession(store, client, stop_repetition=False)
 

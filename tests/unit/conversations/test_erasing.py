@@ -2,18 +2,8 @@
 
 import sqlite3
 
-import pytest
-
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
 from tests.fakes.chat_toys import ToyClient
-
-
-@pytest.fixture
-def store(tmp_path):
-    store = Store.open(tmp_path / "c.db")
-    yield store
-    store.close()
 
 
 def chats(store, *topics):

@@ -6,27 +6,15 @@ import pytest
 
 from engine.api.errors import ModelNotFound
 from engine.api.generation_defaults import GenerationDefaults
+from engine.api.request import FinishReason
 from engine.api.snapshot import EngineState
 from engine.conversations.errors import MessageTooLong
 from engine.conversations.export import export_json
 from engine.conversations.passage_source import CheckedAnswer
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
 from engine.conversations.tree import NodeStatus
 from tests.fakes.chat_toys import ToyClient
-from tests.fakes.fake_passages import FakePassages, found
-
-
-@pytest.fixture
-def store(tmp_path):
-    store = Store.open(tmp_path / "conversations.db")
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def client():
-    return ToyClient()
+from tests.fakes.fake_passages import FakeCheck, FakePassages, found
 
 
 @pytest.fixture
@@ -262,29 +250,62 @@ def test_passages_are_found_while_the_model_is_loading(store, source):
     assert "Here." in prompt(client)
 
 
-def test_the_citations_of_a_finished_answer_are_checked_and_stored(session, store, client, source):
+def test_an_answer_shows_what_its_check_lets_pass_and_ends_when_that_has_ended(
+    session, store, client, source
+):
+    check = source.next_check = FakeCheck(
+        lambda text: CheckedAnswer("It is there [unsupported].", '[{"n": 1}]'), held=True
+    )
     session.attach_source("docs")
-    answer = ask(session, client, source, "where?", "there [1]", "Here.")
-    text, passages, future = source.checks[0]
-    assert (text, passages) == ("there [1]", found("Here."))
-    assert session.view(answer).citations is None
-    future.set_result(CheckedAnswer("there [unsupported]", '[{"n": 1}]'))
+    session.send("where?")
+    source.searches[0].finish("Here.")
+    session.pump()
+    client.write("It is there [1].")
+    session.pump()
+    answer = session.head
+    assert check.fed == ["It is there [1]."]
+    assert session.view(answer).text == ""
+    check.show("It is there")
+    assert [one.text for one in session.pump()] == ["It is there"]
+    assert session.view(answer).text == "It is there"
+    client.write("", eos=True)
+    session.pump()
+    assert check.complete
+    assert (
+        session.view(answer).status is NodeStatus.STREAMING
+    )  # its last citation is not checked yet
+    check.show(" [unsupported].")
+    check.end()
     (delta,) = session.pump()
-    assert (delta.node_id, delta.status) == (answer, NodeStatus.DONE)
+    assert (delta.text, delta.status) == (" [unsupported].", NodeStatus.DONE)
     for one in (session, reopened(session, store, client)):
         view = one.view(answer)
-        assert (view.text, view.citations) == ("there [unsupported]", '[{"n": 1}]')
-    assert (
-        store.node(answer).text == "there [1]"
-    )  # what was generated, and what later prompts contain
+        assert (view.text, view.citations) == ("It is there [unsupported].", '[{"n": 1}]')
+    # What was generated, and what later prompts contain.
+    assert store.node(answer).text == "It is there [1]."
+
+
+def test_an_answer_of_which_nothing_more_is_shown_is_not_generated_further(session, client, source):
+    session.attach_source("docs")
+    session.send("where?")
+    source.searches[0].finish("Here.")
+    session.pump()
+    source.checks[0][0].ended = True
+    client.write("Here. Here.")
+    session.pump()
+    assert client.cancelled == [client.requests[0].request_id]
+    client.write("", finish=FinishReason.ABORT)
+    session.pump()
+    view = session.view(session.head)
+    assert (view.status, view.finish) == (NodeStatus.DONE, "stop")
 
 
 def test_a_check_that_fails_leaves_the_answer_as_it_is(session, client, source):
     session.attach_source("docs")
+    source.next_check = FakeCheck(lambda text: None)
     answer = ask(session, client, source, "where?", "there [1]", "Here.")
-    source.checks[0][2].set_exception(RuntimeError("no"))
-    assert session.pump() == []
-    assert session.view(answer).citations is None
+    view = session.view(answer)
+    assert (view.text, view.citations, view.status) == ("there [1]", None, NodeStatus.DONE)
 
 
 def test_answers_without_passages_are_not_checked(session, client, source):
@@ -293,12 +314,48 @@ def test_answers_without_passages_are_not_checked(session, client, source):
     assert source.checks == []
 
 
-def test_closing_saves_a_check_that_is_done(session, store, client, source):
+def test_an_empty_answer_is_not_checked(session, client, source):
     session.attach_source("docs")
+    answer = ask(session, client, source, "where?", "", "Here.")
+    assert not source.checks[0][0].complete
+    assert session.view(answer).citations is None
+
+
+def test_a_fork_at_a_token_is_checked_from_its_beginning(session, client, source):
+    session.attach_source("docs")
+    answer = ask(session, client, source, "where?", "over there", "Here.")
+    session.branches.fork_at_token(answer, 4)
+    client.write("!", eos=True)
+    session.pump()
+    check, _, question = source.checks[-1]
+    assert "".join(check.fed) == session.view(session.head).text
+    assert question == "where?"
+
+
+def test_closing_waits_for_a_check(session, store, client, source):
+    session.attach_source("docs")
+    source.next_check = FakeCheck(held=True)
     answer = ask(session, client, source, "where?", "there [1]", "Here.")
-    source.checks[0][2].set_result(CheckedAnswer("there [1]", '[{"n": 1}]'))
+    assert session.generating
     session.close()
-    assert store.node(answer).citations == '[{"n": 1}]'
+    assert store.node(answer).citations == "[]"
+    assert store.node(answer).status is NodeStatus.DONE
+
+
+def test_a_passage_of_two_messages_is_in_the_prompt_once_and_again_when_the_first_is_dropped(
+    session, client, source
+):
+    session.attach_source("docs")
+    ask(session, client, source, "one?", "1", "Same.", "First.")
+    ask(session, client, source, "two?", "2", "Same.", "Second.")
+    before, after = (request.prompt_ids for request in client.requests)
+    assert after[: len(before)] == before
+    assert prompt(client).count("Same.") == 1
+    assert "Second." in prompt(client)
+    session.branches.shorten_context(summarised=False, keep=1)
+    ask(session, client, source, "three?", "3", "Third.")
+    assert "First." not in prompt(client)
+    assert prompt(client).count("Same.") == 1
 
 
 def test_stored_passages_never_change(session, store, client, source):

@@ -11,16 +11,8 @@ from engine.api.errors import InvalidRequest
 from engine.conversations.export import export_json, export_messages
 from engine.conversations.importing import read_conversation
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
 from engine.conversations.tree import NodeKind
 from tests.fakes.chat_toys import ToyClient
-
-
-@pytest.fixture
-def store(tmp_path):
-    store = Store.open(tmp_path / "c.db")
-    yield store
-    store.close()
 
 
 def read(text):
@@ -93,7 +85,7 @@ def test_an_import_is_not_undone(store):
 
 def test_a_message_list_is_read(store):
     session, _ = branched(store)
-    again = read(export_messages(session.path()))
+    again = read(export_messages(session.path(), session.images_of))
     assert [(node.kind, node.text) for node in again.nodes] == [
         (NodeKind.SYSTEM, "the rule"), (NodeKind.USER, "question"), (NodeKind.ASSISTANT, "second"),
     ]  # fmt: skip

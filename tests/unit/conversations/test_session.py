@@ -27,18 +27,6 @@ class Clock:
 
 
 @pytest.fixture
-def store(tmp_path):
-    store = Store.open(tmp_path / "conversations.db")
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def client():
-    return ToyClient()
-
-
-@pytest.fixture
 def clock():
     return Clock()
 

@@ -17,6 +17,7 @@ def model(path, **changes):
         "parameters": 250,
         "paths": (path,),
         "tokenizer": SimpleNamespace(fingerprint="toy"),
+        "images": None,
     }
     return SimpleNamespace(**facts | changes)
 
@@ -40,6 +41,7 @@ def test_equal_facts_give_equal_salts(weights):
         {"weight_format": "Q8_0"},
         {"parameters": 251},
         {"tokenizer": SimpleNamespace(fingerprint="other")},
+        {"images": SimpleNamespace(fingerprint="other")},
     ],
 )
 def test_another_model_has_another_salt(weights, changes):

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import normalizers
 
+from engine.api.chat import content_with_images
 from engine.api.errors import InvalidRequest
 from tests.fakes.tool_template import TOOL_TEMPLATE, tool_call
 from tests.server.toy_tokenizer import CONTROLS, END_OF_TEXT, IM_END, IM_START, byte_tokenizer
@@ -108,3 +109,18 @@ def test_spellings_in_one_message_do_not_change_the_ids_of_others():
     assert ids[: len(reference)] == reference
     swallowed = tokenizer.encode("<|im_start|>assistant\n", special=True)
     assert ids[-len(swallowed) :] == swallowed
+
+
+ILLUSTRATED = byte_tokenizer(
+    template="{% for m in messages %}{% for part in m.content %}{% if part.type == 'image' %}"
+    "<|im_start|>{% else %}{{ part.text }}{% endif %}{% endfor %}<|im_end|>{% endfor %}"
+)
+"""Its placeholder of an image is a control token."""
+
+
+@given(texts=st.lists(st.tuples(hostile, st.integers(0, 3)), min_size=1, max_size=4))
+def test_images_have_a_placeholder_each_whatever_the_texts_spell(texts):
+    messages = [turn(content_with_images(text, images)) for text, images in texts]
+    ids = ILLUSTRATED.encode_chat(messages, add_generation_prompt=False)
+    expected = [token for _, images in texts for token in [IM_START] * images + [IM_END]]
+    assert [one for one in ids if one in CONTROL_IDS] == expected

@@ -3,6 +3,7 @@ from datetime import datetime
 import pytest
 from transformers.utils.chat_template_utils import render_jinja_template
 
+from engine.api.chat import content_with_images
 from engine.api.errors import InvalidRequest
 from engine.text.chat_template import CHATML, ChatTemplate
 from engine.text.template_budget import TemplateBudget
@@ -247,3 +248,50 @@ def test_a_long_chat_is_within_the_limits():
     messages = [{"role": "user", "content": "word " * 500}] * 2000
     text = ChatTemplate(CHATML, tokens={}).render(messages)
     assert len(text) > 5_000_000
+
+
+PARTS = (
+    "{% for m in messages %}[{{ m['role'] }}]{% for part in m['content'] %}"
+    "{% if part['type'] == 'image' %}<image>{% elif part['type'] == 'text' %}{{ part['text'] }}"
+    "{% endif %}{% endfor %}{% endfor %}"
+)
+"""Iterates over the parts of a content, as templates of models that see images do."""
+EITHER = (
+    "{% for m in messages %}[{{ m['role'] }}]{% if m['content'] is string %}{{ m['content'] }}"
+    "{% else %}{% for part in m['content'] %}"
+    "{% if part['type'] == 'image' %}<image>{% else %}{{ part['text'] }}{% endif %}{% endfor %}"
+    "{% endif %}{% endfor %}"
+)
+SEEN = [
+    {"role": "system", "content": "look"},
+    {"role": "user", "content": content_with_images("what?", 2)},
+    {"role": "assistant", "content": "cats"},
+]
+
+
+@pytest.mark.parametrize("source", [PARTS, EITHER])
+def test_texts_and_images_are_rendered_by_templates_of_both_forms(source):
+    rendering = ChatTemplate(source, tokens={}).render(SEEN, add_generation_prompt=False)
+    assert rendering == "[system]look[user]<image><image>what?[assistant]cats"
+
+
+def test_contents_of_text_parts_are_joined_for_a_template_of_texts():
+    parts = [{"type": "text", "text": "a "}, {"type": "text", "text": "b"}]
+    template = ChatTemplate(CHATML, tokens={})
+    assert template.render([{"role": "user", "content": parts}]) == template.render(
+        [{"role": "user", "content": "a b"}]
+    )
+
+
+def test_a_template_of_texts_refuses_images():
+    with pytest.raises(InvalidRequest, match="chat template"):
+        ChatTemplate(CHATML, tokens={}).render(SEEN)
+
+
+def test_a_template_of_parts_renders_tool_calls_as_text():
+    called = {"role": "assistant", "content": "", "tool_calls": [tool_call("find", {"q": 1})]}
+    result = {"role": "tool", "content": "done", "tool_call_id": "call_1"}
+    rendering = ChatTemplate(PARTS, tokens={}).render([SEEN[1], called, result])
+    assert "<image><image>what?" in rendering
+    assert "find" in rendering
+    assert "done" in rendering

@@ -78,8 +78,12 @@ def test_the_config_takes_precedence_for_bos(tmp_path):
             },
             {},
         ),
+        (
+            {"eos_token": "<|im_end|>"},
+            {"chat_template.json": json.dumps({"chat_template": CHATML})},
+        ),
     ],
-    ids=["string", "file", "named"],
+    ids=["string", "file", "named", "processor"],
 )
 def test_templates_are_found_in_all_files_of_transformers(tmp_path, settings, files):
     tokenizer = tokenizer_of(write_checkpoint(tmp_path, settings=settings, files=files))

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::attention::{HeadScratch, Text, attend};
-use super::int8_rows::Int8Rows;
-use super::weights::{BertWeights, Dense, Norm};
-use super::{BertSpec, GROUP_TOKENS, Precision};
+use super::attention::{HeadScratch, Text, attend, attend_bytes};
+use super::int8::{self, ByteRows, Finish, Range as CodeRange, Target};
+use super::weights::{BertWeights, FloatMatrix, Matrix, Norm};
+use super::{BertSpec, Precision};
 use crate::activation_quant::ScaleMode;
 use crate::arena::Buffer;
 use crate::dispatch::Level;
@@ -17,6 +17,7 @@ use crate::norm::{gelu, layer_norm};
 pub(super) struct Forward<'a> {
     spec: &'a BertSpec,
     weights: &'a BertWeights,
+    precision: Precision,
     level: Level,
     /// All `[tokens, hidden]`.
     residual: Buffer<f32>,
@@ -26,30 +27,29 @@ pub(super) struct Forward<'a> {
     mixed: Buffer<f32>,
     /// `[tokens, intermediate]`
     inner: Buffer<f32>,
-    /// Rows quantised for int8 products; None in f32.
-    int8: Option<Int8Rows>,
+    /// Rows quantised for int8 products; without any room in f32.
+    bytes: ByteRows,
+    /// Keys of the present layer; without any room in f32.
+    key_bytes: ByteRows,
     /// Unused by float panels, but required by [`Gemm`].
     panel: PanelScratch,
     head: HeadScratch,
 }
 
 impl<'a> Forward<'a> {
+    /// Buffers for groups of at most `tokens` tokens.
     pub fn new(
         spec: &'a BertSpec,
         weights: &'a BertWeights,
         precision: Precision,
         level: Level,
+        tokens: usize,
     ) -> Result<Self, KernelError> {
-        // A group has at most GROUP_TOKENS tokens, or is a single text.
-        let tokens = GROUP_TOKENS.max(spec.max_positions);
         let hidden = || Buffer::new(tokens * spec.hidden_size);
         let widest = spec.hidden_size.max(spec.intermediate_size);
-        let (int8, panel) = match precision {
-            Precision::F32 => (None, PanelScratch::new(0, 0)?),
-            Precision::Int8 => (
-                Some(Int8Rows::new(level, tokens, widest)?),
-                PanelScratch::new(tokens, widest)?,
-            ),
+        let rows = match precision {
+            Precision::F32 => 0,
+            Precision::Int8 => tokens,
         };
         Ok(Self {
             spec,
@@ -61,8 +61,10 @@ impl<'a> Forward<'a> {
             value: hidden()?,
             mixed: hidden()?,
             inner: Buffer::new(tokens * spec.intermediate_size)?,
-            int8,
-            panel,
+            bytes: ByteRows::new(level, rows, widest)?,
+            key_bytes: ByteRows::new(level, rows, spec.hidden_size)?,
+            precision,
+            panel: PanelScratch::new(0, 0)?,
             head: HeadScratch::default(),
         })
     }
@@ -80,25 +82,16 @@ impl<'a> Forward<'a> {
                 (&layer.key, self.key.ptr()),
                 (&layer.value, self.value.ptr()),
             ];
-            self.multiply(self.residual.ptr(), &projections, tokens, false);
-            self.attend(texts, first);
+            self.multiply(self.residual.ptr(), &projections, tokens, Finish::Store);
+            self.attend(texts, first, tokens);
             let residual = self.residual.ptr();
-            self.multiply(
-                self.mixed.ptr(),
-                &[(&layer.attention, residual)],
-                tokens,
-                true,
-            );
+            let product = [(&layer.attention, residual)];
+            self.multiply(self.mixed.ptr(), &product, tokens, Finish::Add);
             self.normalise(&layer.attention_norm, tokens);
-            self.multiply(residual, &[(&layer.up, self.inner.ptr())], tokens, false);
-            // SAFETY: the buffer is this worker's alone; the level was checked at load.
-            unsafe {
-                let inner = self
-                    .inner
-                    .slice_mut(0, tokens * self.spec.intermediate_size);
-                gelu(self.level, inner);
-            }
-            self.multiply(self.inner.ptr(), &[(&layer.down, residual)], tokens, true);
+            let product = [(&layer.up, self.inner.ptr())];
+            self.multiply(residual, &product, tokens, Finish::Gelu);
+            let product = [(&layer.down, residual)];
+            self.multiply(self.inner.ptr(), &product, tokens, Finish::Add);
             self.normalise(&layer.norm, tokens);
         }
         let rows = vectors.chunks_exact_mut(self.spec.hidden_size);
@@ -135,54 +128,89 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// `out = input · matrix + bias` for each of `products`, or `out += …` if accumulating. All matrices have the same inputs.
+    /// `input · matrix + bias` for each of `products`, stored in or added to its output. All matrices have the same inputs.
     ///
     /// `input` and the outputs are buffers of this worker that hold `tokens` rows.
     fn multiply(
         &mut self,
         input: *const f32,
-        products: &[(&Dense, *mut f32)],
+        products: &[(&Matrix, *mut f32)],
         tokens: usize,
-        accumulate: bool,
+        finish: Finish,
     ) {
-        let inputs = products[0].0.matrix.inputs;
-        let quant = self.int8.as_mut().map(|rows| {
+        if let Matrix::Bytes(first) = products[0].0 {
             // SAFETY: `tokens` rows of a buffer that nothing writes meanwhile; the level was checked at load.
             unsafe {
-                let values = std::slice::from_raw_parts(input, tokens * inputs);
-                rows.fill(values, inputs)
+                let values = std::slice::from_raw_parts(input, tokens * first.inputs());
+                self.bytes.fill(values, first.inputs(), CodeRange::Whole);
             }
-        });
-        let activations = Activations {
-            quant,
-            scale_mode: ScaleMode::MaxAbs,
-            float: input,
-            float_stride: inputs,
-        };
-        // SAFETY: the level was checked at load; the buffers are this worker's alone and hold `tokens` rows.
-        let mut gemm = unsafe { Gemm::new(self.level, &activations, tokens, &mut self.panel) };
+        }
         for (dense, out) in products {
-            let matrix = &dense.matrix;
-            let panels = 0..matrix.panels();
-            // The next matrix is unknown here, so its last panel is passed as the prefetch target.
-            let next = matrix.panel(panels.end - 1);
-            let output = Output {
-                out: *out,
-                stride: matrix.outputs,
-                accumulate,
-                bias: dense.bias.as_ptr(),
-            };
-            // SAFETY: both buffers are this worker's alone and hold `tokens` rows of the matrix's inputs
-            // and outputs; outputs are a multiple of a panel's columns, and so is the bias; the rows were quantised if the
-            // panels are. The level was checked at load.
-            unsafe { gemm.panels(matrix, panels, next, output) };
+            match dense {
+                Matrix::Bytes(matrix) => {
+                    let target = Target { out: *out, finish };
+                    // SAFETY: the buffer is this worker's alone and holds `tokens` rows of the matrix's outputs; the level was
+                    // checked at load.
+                    unsafe { int8::multiply(self.level, &self.bytes, matrix, target) };
+                }
+                Matrix::Float(matrix) => self.multiply_floats(input, matrix, *out, tokens, finish),
+            }
         }
     }
 
-    fn attend(&mut self, texts: &[Range<usize>], first: usize) {
+    /// [`Self::multiply`] with one matrix of floats.
+    fn multiply_floats(
+        &mut self,
+        input: *const f32,
+        dense: &FloatMatrix,
+        out: *mut f32,
+        tokens: usize,
+        finish: Finish,
+    ) {
+        let matrix = &dense.matrix;
+        let activations = Activations {
+            quant: None,
+            scale_mode: ScaleMode::MaxAbs,
+            float: input,
+            float_stride: matrix.inputs,
+        };
+        let panels = 0..matrix.panels();
+        // The next matrix is unknown here, so its last panel is passed as the prefetch target.
+        let next = matrix.panel(panels.end - 1);
+        let output = Output {
+            out,
+            stride: matrix.outputs,
+            accumulate: finish == Finish::Add,
+            bias: dense.bias.as_ptr(),
+        };
+        // SAFETY: both buffers are this worker's alone and hold `tokens` rows of the matrix's inputs and outputs; outputs are a
+        // multiple of a panel's columns, and so is the bias. The level was checked at load.
+        unsafe {
+            let mut gemm = Gemm::new(self.level, &activations, tokens, &mut self.panel);
+            gemm.panels(matrix, panels, next, output);
+            if finish == Finish::Gelu {
+                let results = std::slice::from_raw_parts_mut(out, tokens * matrix.outputs);
+                gelu(self.level, results);
+            }
+        }
+    }
+
+    fn attend(&mut self, texts: &[Range<usize>], first: usize, tokens: usize) {
         let width = self.spec.hidden_size;
+        if self.precision == Precision::Int8 {
+            // SAFETY: buffers of this worker that hold `tokens` rows; the level was checked at load.
+            unsafe {
+                let (queries, keys) = (
+                    self.query.slice(0, tokens * width),
+                    self.key.slice(0, tokens * width),
+                );
+                self.bytes.fill(queries, width, CodeRange::Whole);
+                self.key_bytes.fill(keys, width, CodeRange::Symmetric);
+            }
+        }
         for text in texts {
-            let start = (text.start - first) * width;
+            let row = text.start - first;
+            let start = row * width;
             for head in 0..self.spec.num_heads {
                 // SAFETY: the text's rows are inside the buffers, which are this worker's alone; the
                 // level was checked at load, the head's width with the spec.
@@ -196,7 +224,13 @@ impl<'a> Forward<'a> {
                         width,
                         head_dim: self.spec.head_dim(),
                     };
-                    attend(self.level, text, head, &mut self.head);
+                    match self.precision {
+                        Precision::F32 => attend(self.level, text, head, &mut self.head),
+                        Precision::Int8 => {
+                            let rows = [&self.bytes, &self.key_bytes];
+                            attend_bytes(self.level, text, head, rows, row, &mut self.head);
+                        }
+                    }
                 }
             }
         }

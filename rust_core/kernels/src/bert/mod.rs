@@ -4,12 +4,12 @@
 //! texts from an atomic counter and compute all layers of a group independently, so there are no barriers,
 //! and a vector's bits do not depend on the other texts, their order or the number of threads.
 //!
-//! Everything is computed in f32 for any element type of the file, or the matrix products in int8 ([`Precision`]).
+//! Everything is computed in f32 for any element type of the file, or matrix products and attention scores from bytes
+//! ([`Precision`]).
 
 mod attention;
 mod forward;
-mod int8_rows;
-mod int8_weights;
+mod int8;
 mod precision;
 mod spec;
 mod weights;
@@ -92,6 +92,10 @@ impl BertEncoder {
     pub fn encode(&self, ids: &[i32], starts: &[i64], out: &mut [f32]) -> Result<(), KernelError> {
         let texts = self.check(ids, starts, out.len())?;
         let groups = group(&texts);
+        let most = groups
+            .iter()
+            .map(|group| texts[group.end - 1].end - texts[group.start].start);
+        let most = most.max().unwrap_or(0);
         let next = AtomicUsize::new(0);
         let width = self.spec.hidden_size;
         let mut rest = out;
@@ -111,9 +115,8 @@ impl BertEncoder {
                     forward.run(ids, &texts[group.clone()], &mut part);
                 }
             };
-            if let Err(error) =
-                Forward::new(&self.spec, &self.weights, self.precision, self.level).map(run)
-            {
+            let forward = Forward::new(&self.spec, &self.weights, self.precision, self.level, most);
+            if let Err(error) = forward.map(run) {
                 next.store(groups.len(), Ordering::Relaxed);
                 *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             }

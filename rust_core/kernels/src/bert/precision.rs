@@ -1,15 +1,15 @@
 //! How an encoder multiplies.
 
 use super::BertSpec;
+use super::int8::{MAX_INPUTS, MULTIPLE};
 use crate::error::KernelError;
-use crate::pack::layout::GROUP;
 
-/// Element type of the encoder's matrix products. Everything else is computed in f32.
+/// Element type of the encoder's matrix products and attention scores. Everything else is computed in f32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
     /// f32, from the file's weights.
     F32,
-    /// int8 weights and activations with a scale for each [`GROUP`] inputs of an output or of a token.
+    /// Bytes: weights with a scale for each output, activations with a scale for each token.
     Int8,
 }
 
@@ -30,9 +30,13 @@ impl Precision {
     /// The encoder's matrices cannot be multiplied in this precision.
     pub(super) fn check(self, spec: &BertSpec) -> Result<(), KernelError> {
         let widths = [spec.hidden_size, spec.intermediate_size];
-        if self == Self::Int8 && !widths.iter().all(|width| width.is_multiple_of(GROUP)) {
+        if self == Self::Int8
+            && !widths
+                .iter()
+                .all(|width| width.is_multiple_of(MULTIPLE) && *width <= MAX_INPUTS)
+        {
             return Err(KernelError::config(format!(
-                "An encoder of width {} with {} in between cannot run in int8: both must be multiples of {GROUP}.",
+                "An encoder of width {} with {} in between cannot run in int8: both must be multiples of {MULTIPLE} and at most {MAX_INPUTS}.",
                 widths[0], widths[1]
             )));
         }

@@ -1,16 +1,23 @@
 //! A BERT encoder's weights: matrices packed in panels, everything else as floats.
 
-use super::int8_weights::quantize;
+use super::int8::ByteMatrix;
 use super::{BertSpec, Precision};
 use crate::arena::Buffer;
 use crate::error::KernelError;
 use crate::format::{TensorSource, TensorView};
 use crate::pack::{PackScratch, PackedMatrix, kind_for, pack_panel, panels_of};
-use crate::quant::{DType, dequantize_row};
+use crate::quant::dequantize_row;
 
-/// A matrix and its bias.
+/// A matrix and its bias in the encoder's precision.
 #[derive(Debug)]
-pub(super) struct Dense {
+pub(super) enum Matrix {
+    Float(FloatMatrix),
+    Bytes(ByteMatrix),
+}
+
+/// A matrix of floats and its bias.
+#[derive(Debug)]
+pub(super) struct FloatMatrix {
     pub matrix: PackedMatrix,
     pub bias: Vec<f32>,
     /// Memory of the packed matrix.
@@ -26,13 +33,13 @@ pub(super) struct Norm {
 
 #[derive(Debug)]
 pub(super) struct Layer {
-    pub query: Dense,
-    pub key: Dense,
-    pub value: Dense,
-    pub attention: Dense,
+    pub query: Matrix,
+    pub key: Matrix,
+    pub value: Matrix,
+    pub attention: Matrix,
     pub attention_norm: Norm,
-    pub up: Dense,
-    pub down: Dense,
+    pub up: Matrix,
+    pub down: Matrix,
     pub norm: Norm,
 }
 
@@ -144,21 +151,21 @@ impl Reader<'_> {
         })
     }
 
-    fn dense(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<Dense, KernelError> {
+    fn dense(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<Matrix, KernelError> {
         let bias = self.floats(&format!("{name}.bias"), &[outputs])?;
-        let mut scratch = std::mem::take(&mut self.scratch);
         let name = format!("{name}.weight");
-        let mut tensor = self.tensor(&name)?;
+        let tensor = self.tensor(&name)?;
         if tensor.dtype.is_quantized() {
             return Err(KernelError::model(format!(
                 "Tensor {name} is quantised; encoders run from float weights."
             )));
         }
-        let codes;
         if self.precision == Precision::Int8 {
-            codes = quantize(&self.floats(&name, &[outputs, inputs])?);
-            (tensor.dtype, tensor.bytes) = (DType::Q8_0, &codes);
+            let weights = self.floats(&name, &[outputs, inputs])?;
+            return Ok(Matrix::Bytes(ByteMatrix::new(&weights, bias, inputs)?));
         }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let tensor = self.tensor(&name)?;
         let kind = kind_for(&tensor, outputs, inputs)?;
         let size = kind.panel_bytes(inputs);
         let memory = Buffer::<u8>::new(panels_of(outputs, outputs) * size)?;
@@ -176,10 +183,10 @@ impl Reader<'_> {
             );
         }
         self.scratch = scratch;
-        Ok(Dense {
+        Ok(Matrix::Float(FloatMatrix {
             matrix,
             bias,
             _memory: memory,
-        })
+        }))
     }
 }

@@ -6,7 +6,7 @@ use super::Lanes;
 
 /// See [`Lanes`].
 #[derive(Clone, Copy)]
-pub(crate) struct Avx2(pub(super) __m256, pub(super) __m256);
+pub(crate) struct Avx2(pub(crate) __m256, pub(crate) __m256);
 
 /// Sum of eight lanes by pairwise halving.
 ///

@@ -25,6 +25,8 @@ from engine.runtime.model_change import CHANGE_DRAIN_S
 from tests.fakes.chat_toys import ToyClient
 from tests.fakes.fake_sources import FakeSources, Report, passage
 from tests.fakes.installed_models import HUGE, LOADED, OTHER
+from tests.fakes.picture_parser import AnyText, PictureParser
+from tests.fakes.pictures import whole_png
 
 
 class Answering(ToyClient):
@@ -48,6 +50,7 @@ class Chat:
         self.guard = guard
         self.memory_file = None
         self.sources = None
+        self.pictures = None
         self.store = Store.open(folder / "c.db")
         self.client = Answering()
         self.resume = False
@@ -78,6 +81,7 @@ class Chat:
             show_prompts=typed,
             memory_file=self.memory_file,
             sources=self.sources,
+            pictures=self.pictures,
         )
         self.succeeded = chat.run()
         session.close()
@@ -116,6 +120,53 @@ def test_typed_it_says_why_an_answer_is_incomplete(chat):
 def test_escapes_of_a_model_never_reach_the_terminal(chat):
     chat.client.replies = [("a\x1b[2Jb\x1b]52;c;eA==\x07c\x9b1md", FinishReason.STOP)]
     assert chat("hello") == "abcd\n"
+
+
+class TestPictures:
+    OCR = "(sign.png: its text was read by OCR; the model does not see the picture)"
+
+    @pytest.fixture
+    def picture(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "sign.png").write_bytes(whole_png(30, 20))
+
+    @pytest.fixture
+    def reading(self, chat, picture):
+        with PictureParser(AnyText("Closed on Sundays")).reader() as chat.pictures:
+            yield chat
+
+    def prompts(self, chat):
+        return [chat.client.detokenize(one.prompt_ids) for one in chat.client.requests]
+
+    def test_its_text_goes_with_the_message(self, reading):
+        assert self.OCR in reading("When is it closed? @sign.png", typed=True)
+        (prompt,) = self.prompts(reading)
+        assert 'closed? @sign.png\n\nText in the picture "sign.png", read by OCR' in prompt
+        assert "\n> Closed on Sundays" in prompt
+
+    def test_a_pipe_gets_the_answer_alone(self, reading):
+        assert reading("When? @sign.png") == "ok\n"
+
+    def test_it_is_attached_by_a_command(self, reading):
+        assert self.OCR in reading("/attach sign.png", "When?", typed=True)
+        assert "> Closed on Sundays" in self.prompts(reading)[0]
+
+    def test_it_stays_in_the_conversation(self, reading):
+        reading("When? @sign.png", "And else?")
+        assert "> Closed on Sundays" in self.prompts(reading)[1]
+        reading.resume = True
+        assert "> Closed on Sundays" in reading("/history")
+
+    def test_without_ocr_nothing_is_sent(self, chat, picture):
+        with PictureParser({}).reader(installed=False) as chat.pictures:
+            assert "does not see pictures: load a model that does" in chat("When? @sign.png")
+        assert not chat.succeeded
+        assert chat.client.requests == []
+
+    def test_one_without_text_is_not_sent(self, chat, picture):
+        with PictureParser({}).reader() as chat.pictures:
+            assert "sign.png cannot be read by OCR" in chat("When? @sign.png")
+        assert chat.client.requests == []
 
 
 def test_a_backslash_continues_a_line_and_two_slashes_send_one(chat):
@@ -462,8 +513,8 @@ class FilledAtOnce(FakeSources):
 
     interrupted = False
 
-    def add(self, name, paths):
-        future = super().add(name, paths)
+    def add(self, name, paths, **options):
+        future = super().add(name, paths, **options)
         if self.interrupted:
             self.interrupted = False
             return Interrupted(future, self)
@@ -535,6 +586,31 @@ def test_a_collection_named_in_a_message_is_attached_and_missing_support_is_said
     ):
         assert line in out
     assert chat.sources.searched == [(("docs",), "what is it?")]
+
+
+def test_collections_are_refreshed_watched_and_filtered_in_line_mode(chat):
+    chat.sources = FakeSources(CollectionView("docs", 5, 9, 0))
+    chat.sources.updates.append(Report(updated=1))
+    out = chat(
+        "/sources refresh docs",
+        "/sources watch docs",
+        "/sources watch docs",
+        "/sources attach docs year>=2025",
+        "/sources",
+        "/sources unwatch docs",
+        "/sources unwatch docs",
+        typed=True,
+    )
+    assert [line.removeprefix("You: ") for line in out.split("\n")[1:]] == [
+        "docs: 1 changed.",
+        "docs is watched until you quit: what changes is read again.",
+        "Error: docs is watched already.",
+        "docs (year>=2025) is attached: answers of this branch are taken from it. Documents that fit: 5.",
+        "docs: 5 documents, 9 passages, attached to this branch (year>=2025), watched",
+        "(docs is not watched any more.)",
+        "Error: docs is not watched.",
+        "",
+    ]
 
 
 def test_ctrl_c_stops_adding_and_keeps_what_is_stored(chat):

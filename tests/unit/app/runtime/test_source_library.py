@@ -1,16 +1,27 @@
 """`SourceLibrary` over real collections and the real embedding model."""
 
 import json
+import queue
+import threading
 from concurrent.futures import wait
+from dataclasses import replace
 
 import pytest
 
-from app.runtime.source_library import NOT_FOUND, SourceLibrary, build_added, query_of
+from app.runtime.attachment import Attachment
+from app.runtime.source_library import (
+    NOT_FOUND,
+    SourceLibrary,
+    build_added,
+    build_updated,
+    query_of,
+)
 from app.runtime.stored_passages import StoredCitation, load_citations, load_passages
 from engine.api.errors import EngineUnavailable, InvalidRequest, ModelNotFound
 from engine.embedding.embedder import Embedder
 from engine.models.demo import MINILM
 from engine.models.store import ModelStore
+from engine.retrieval.indexing.report import Unreachable
 from tests.fakes.fake_client import MODEL
 from tests.fakes.fake_sources import Report
 
@@ -131,18 +142,120 @@ def test_a_follow_up_is_searched_for_together_with_what_it_refers_to():
     assert query_of("@docs", []) == "@docs"
 
 
-def test_citations_are_checked_against_the_passages(library, folder):
+def check(library, found, *pieces, small=False):
+    """The check of an answer in pieces, each fed when the one before was checked; what each showed."""
+    model = replace(MODEL, parameters=135_000_000 if small else 7_000_000_000)
+    running = library.begin_check(found, "How high is the lighthouse?", earlier=(), model=model)
+    shown = []
+    for piece in pieces:
+        running.feed(piece)
+        library.refresh().result()  # behind the check, on its thread
+        shown.append(running.take())
+    running.finish()
+    running.wait(60)
+    assert running.done
+    return running.result, [*shown, running.take()]
+
+
+def test_citations_are_checked_sentence_by_sentence_while_the_answer_arrives(library, folder):
     fill(library, "papers", folder)
     found = find(library, "How high is the lighthouse of Velmora?", "papers")
     by_file = {one.file.rpartition("/")[2]: one for one in load_passages(found.passages)}
     harbour, bridge = by_file["harbour.md"], by_file["bridge.md"]
-    right = f"The lighthouse of Velmora is 43 metres high. [{harbour.n}]"
-    checked = library.check(f"{right} It is made of gold bricks. [{bridge.n}]", found).result()
-    assert checked.text == f"{right} It is made of gold bricks. [unsupported]"
+    sentence = "The lighthouse of Velmora is 43 metres high."
+    checked, shown = check(
+        library, found, f"{sentence} [{bridge.n}", f"][{harbour.n}] It is made", " of gold bricks."
+    )
+    assert shown[0] == sentence  # a citation is shown when it was checked
+    assert shown[1] == f" [unsupported][{harbour.n}] It is made"
+    assert "".join(shown) == checked.text
+    assert checked.text == f"{sentence} [unsupported][{harbour.n}] It is made of gold bricks."
     (kept,) = [one for one in load_citations(checked.citations) if one.supported]
     words = HARBOUR.encode()[kept.start : kept.end].decode()
-    assert (kept.n, words) == (harbour.n, "The lighthouse of Velmora is 43 metres high.")
+    assert (kept.n, words) == (harbour.n, sentence)
     assert StoredCitation(bridge.n, False, 0, 0) in load_citations(checked.citations)
+
+
+def test_small_models_read_passages_and_large_ones_sections(library, folder):
+    paragraphs = "\n\n".join(f"The lighthouse of Velmora has a lamp {n}. " * 10 for n in range(3))
+    (folder / "long.md").write_text(f"# Lighthouse\n\n{paragraphs}\n")
+    fill(library, "papers", folder / "long.md")
+    question = "Which lamps has the lighthouse of Velmora?"
+    small = replace(MODEL, parameters=135_000_000)
+    large = replace(MODEL, parameters=8_000_000_000)
+    chunks, sections = (
+        load_passages(find(library, question, "papers", model=model).passages)
+        for model in (small, large)
+    )
+    assert max(one.tokens for one in chunks) <= 256
+    longest = max(len(one.text) for one in chunks)
+    assert max(len(one.text) for one in sections) > longest
+    data = (folder / "long.md").read_bytes()
+    assert all(data[one.start : one.end].decode() == one.text for one in (*chunks, *sections))
+
+
+def test_a_name_leads_to_another_document_and_both_support_the_answer(library, folder):
+    (folder / "keeper.md").write_text("The lighthouse of Velmora is kept by Lina Berg.\n")
+    (folder / "berg.md").write_text("Every morning Lina Berg works in hall C-7.\n")
+    for n in range(3):
+        (folder / f"more{n}.md").write_text(f"The lighthouse of Velmora is {n} years old.\n")
+    fill(library, "papers", folder)
+    found = find(
+        library, "Where does the person who keeps the lighthouse of Velmora work?", "papers"
+    )
+    passages = load_passages(found.passages)
+    keeper, berg = passages[:2]
+    assert [one.file.rpartition("/")[2] for one in (keeper, berg)] == ["keeper.md", "berg.md"]
+    assert (keeper.bridge, berg.bridge) == ("", "Lina Berg")
+    said = "The person who keeps the lighthouse of Velmora works in hall C-7."
+    checked, _ = check(library, found, said)
+    assert checked.text == f"{said} [1][2]"
+    assert {one.n for one in load_citations(checked.citations) if one.supported} == {1, 2}
+
+
+def test_a_name_that_no_document_has_is_not_answered(library, folder):
+    fill(library, "papers", folder)
+    assert find(library, "How high is the lighthouse of Zoral?", "papers").count == 0
+    assert find(library, "How high is the lighthouse of Velmora?", "papers").count > 0
+
+
+def test_of_a_small_model_only_supported_sentences_are_shown_else_the_closest_ones(library, folder):
+    fill(library, "papers", folder)
+    found = find(library, "How high is the lighthouse of Velmora?", "papers")
+    right = "The lighthouse of Velmora is 43 metres high."
+    checked, _ = check(library, found, f"It is made of gold bricks. {right}", small=True)
+    assert checked.text.startswith(right)
+    assert "gold" not in checked.text
+    checked, _ = check(library, found, "It is made of gold bricks.", small=True)
+    assert "gold" not in checked.text
+    assert right in checked.text
+    assert any(one.supported for one in load_citations(checked.citations))
+
+
+def test_a_check_that_the_library_does_not_finish_ends_without_a_result(library, folder):
+    fill(library, "papers", folder)
+    found = find(library, "How high is the lighthouse of Velmora?", "papers")
+    running = library.begin_check(found, "x", earlier=(), model=None)
+    library.close()
+    running.feed("text")
+    assert running.done
+    assert running.result is None
+
+
+def test_a_passage_that_an_earlier_message_has_is_referred_to(library, tmp_path):
+    long = "The lighthouse of Velmora is 43 metres high. " + "Its keeper lights the lamp. " * 12
+    (tmp_path / "tower.md").write_text(f"{long}\n")
+    fill(library, "papers", tmp_path / "tower.md")
+    first = find(library, "How high is the lighthouse of Velmora?", "papers")
+    second = find(library, "Who lights the lamp?", "papers")
+    contexts = library.contexts([first, second])
+    assert contexts[0] == first.context
+    assert (
+        "[1] tower.md, quoted above:\n> The lighthouse of Velmora is 43 metres high." in contexts[1]
+    )
+    assert len(contexts[1]) < len(second.context) - 200
+    assert contexts[1].endswith("\n\nQuestion: ")
+    assert library.contexts([second]) == [second.context]
 
 
 def test_a_citation_opens_its_passage_in_the_document(library, folder):
@@ -213,6 +326,78 @@ def test_without_the_embedding_model_the_sentence_says_how_to_install_it(tmp_pat
     assert fetched == [None]
     library.close()
     embedder.close()
+
+
+def test_attributes_and_exclusions_of_what_is_added_and_conditions_of_what_is_searched(
+    library, folder
+):
+    library.create("papers").result()
+    add = library.add("papers", [str(folder)], exclude=["harbour*"], attributes={"year": 1904})
+    assert add.result().added == 1
+    assert [one.attributes for one in library.documents("papers").result()] == ["year=1904"]
+    library.add("papers", [str(folder / "harbour.md")], attributes={"year": 1871}).result()
+    both = find(library, "the lighthouse of Velmora", "papers")
+    early = find(library, "the lighthouse of Velmora", "papers year<1900")
+    assert (both.count, early.count) == (2, 1)
+    assert load_passages(early.passages)[0].collection == "papers"
+    assert library.count(Attachment.of("papers year<1900")).result() == 1
+    assert library.count(Attachment.of(f"papers file={folder / 'bridge.md'}")).result() == 1
+    with pytest.raises(InvalidRequest, match="'year' is no condition"):
+        library.count(Attachment("papers", ("year",))).result()
+
+
+def test_a_watched_collection_reads_what_changes_until_that_is_ended(library, folder):
+    fill(library, "papers", folder)
+    told = queue.Queue()
+    library.watch("papers", lambda report, reason: told.put((report, reason))).result()
+    assert library.watched == ("papers",)
+    with pytest.raises(InvalidRequest, match="papers is watched already"):
+        library.watch("papers", print).result()
+    (folder / "mill.md").write_text("The mill of Tarn grinds barley.\n")
+    report, _ = told.get(timeout=60)
+    assert report.added == 1
+    assert find(library, "What does the mill of Tarn grind?", "papers").count
+    assert library.unwatch("papers")
+    assert not library.unwatch("papers")
+    assert told.get(timeout=60) == (None, "")
+    assert library.watched == ()
+
+
+def test_what_cannot_be_watched_is_a_sentence_and_a_collection_that_goes_ends_it(library, folder):
+    library.create("papers").result()
+    with pytest.raises(InvalidRequest, match="papers is empty"):
+        library.watch("papers", print).result()
+    library.add("papers", [str(folder)]).result()
+    told = queue.Queue()
+    library.watch("papers", lambda report, reason: told.put(report)).result()
+    library.remove("papers").result()
+    assert told.get(timeout=60) is None
+    assert library.watched == ()
+
+
+def test_closing_ends_watching(library, folder):
+    fill(library, "papers", folder)
+    told = queue.Queue()
+    library.watch("papers", lambda report, reason: told.put((report, reason))).result()
+    library.close()
+    assert told.get_nowait() == (None, "")
+    assert all("pravaha-watch" not in one.name for one in threading.enumerate())
+
+
+def test_an_update_reads_what_has_changed(library, folder):
+    fill(library, "papers", folder)
+    (folder / "bridge.md").unlink()
+    (folder / "harbour.md").write_text("The harbour is closed.\n")
+    report = library.update("papers").result()
+    assert build_updated("papers", report) == "papers: 1 changed, 1 gone."
+    assert build_updated("papers", library.update("papers").result()) == "papers is up to date."
+
+
+def test_an_update_says_which_folder_cannot_be_reached():
+    report = Report(unreachable=[Unreachable("/mnt/stick", 7)])
+    assert build_updated("docs", report) == (
+        "docs is up to date. /mnt/stick cannot be reached: its 7 documents are kept."
+    )
 
 
 def test_after_closing_every_call_fails_with_a_sentence(library):

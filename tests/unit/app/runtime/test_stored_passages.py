@@ -1,6 +1,7 @@
 """Passages and citations as JSON, also of other versions and of strangers."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_what_is_no_list_of_passages_holds_none(text):
 @pytest.mark.parametrize(
     ("field", "value"),
     [("start", -1), ("start", True), ("end", "9"), ("spans_of", "web"), ("headings", 3), ("score", "x"),
-     ("page", "one")],
+     ("page", "one"), ("link", [3]), ("link", [-1, 4]), ("link", 3)],
 )  # fmt: skip
 def test_an_invalid_passage_is_left_out_and_the_others_stay(field, value):
     (entry,) = json.loads(dump_passages([PASSAGE]))
@@ -44,3 +45,11 @@ def test_a_passage_without_a_field_is_left_out():
     (entry,) = json.loads(dump_passages([PASSAGE]))
     del entry["file"]
     assert load_passages(json.dumps([entry])) == ()
+
+
+def test_the_place_in_a_chain_is_kept_and_may_be_missing():
+    linked = replace(PASSAGE, bridge="Lina Berg", link=(4, 8))
+    assert load_passages(dump_passages([linked])) == (linked,)
+    (entry,) = json.loads(dump_passages([linked]))
+    del entry["link"], entry["bridge"]  # as an older version wrote it
+    assert load_passages(json.dumps([entry])) == (PASSAGE,)

@@ -1,0 +1,80 @@
+"""Pictures in line mode: `@picture.png` in a message."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.slash.pictures import (
+    NamedPicture,
+    build_remark,
+    named_pictures,
+    way_for,
+    with_picture_texts,
+)
+from engine.api.errors import EngineUnavailable
+from engine.api.image import Image
+from engine.clients.engine_client import EngineClient
+
+if TYPE_CHECKING:
+    from engine.retrieval.parsing.picture_reader import PictureReader
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMessage:
+    """A message as it is sent, and what is said about its pictures."""
+
+    text: str
+    images: tuple[Image, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+class PlainPictures:
+    """Reads the pictures of messages; every method waits until it is done.
+
+    Args:
+        reader: reads the text of pictures; None reads none.
+        client: the engine, for what its model sees and the length of texts.
+        attached: whether it is that of a server.
+    """
+
+    def __init__(
+        self, reader: "PictureReader | None", client: EngineClient, *, attached: bool
+    ) -> None:
+        self._reader = reader
+        self._attached = attached
+        self._client = client
+
+    def named(self, text: str) -> tuple[NamedPicture, ...]:
+        """The pictures that a message names.
+
+        Raises:
+            InvalidRequest: one cannot be opened.
+        """
+        return named_pictures(text)
+
+    def read(self, text: str) -> ReadMessage:
+        """A message with its pictures, or with their text.
+
+        Raises:
+            PravahaError: one cannot be opened or read.
+        """
+        pictures = self.named(text)
+        if not pictures:
+            return ReadMessage(text)
+        model = self._client.snapshot().model
+        if model is None:
+            raise EngineUnavailable("No model is loaded: /model NAME loads one.")
+        way = way_for(model, self._reader, attached=self._attached)
+        remarks = tuple(build_remark(one.name, way) for one in pictures)
+        if self._reader is None or way == "model":
+            return ReadMessage(text, tuple(one.image for one in pictures), remarks)
+        waiting = [self._reader.read(one.image, name=one.name) for one in pictures]
+        texts = [one.result() for one in waiting]
+        message = with_picture_texts(
+            text,
+            pictures,
+            texts,
+            small=model.is_small,
+            count=lambda one: len(self._client.tokenize(one)),
+            length=model.context_length,
+        )
+        return ReadMessage(message, (), remarks)

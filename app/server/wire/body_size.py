@@ -1,0 +1,33 @@
+"""The limit of bodies without the data of their pictures, which `BodyLimit` sets for each request."""
+
+from starlette.types import Scope
+
+from app.server.wire.errors import ApiError
+
+_KEY = "max_body_bytes"
+
+
+def limit_body(scope: Scope, max_bytes: int) -> None:
+    """Set the limit of one request."""
+    scope.setdefault("state", {})[_KEY] = max_bytes
+
+
+def check_body_size(scope: Scope, size: int) -> None:
+    """Refuse a body that is too large without its pictures.
+
+    Raises:
+        ApiError: 413.
+    """
+    limit = scope.get("state", {}).get(_KEY)
+    if limit is not None and size > limit:
+        raise too_large(limit)
+
+
+def too_large(max_bytes: int, *, what: str = "The request body is") -> ApiError:
+    """The refusal; the connection is closed, because the rest of the body may not have been read."""
+    return ApiError(
+        413,
+        f"{what} larger than {max_bytes} bytes.",
+        code="request_too_large",
+        headers={"connection": "close"},
+    )

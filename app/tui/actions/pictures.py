@@ -1,0 +1,158 @@
+"""Pictures on the screen: `@picture.png` in a message.
+
+A model that sees gets them with the message. Where it does not, their text is read first, on the thread of
+`PictureReader`. The message stays in the prompt meanwhile, and so in the draft: it is sent once its pictures
+are read, unless it was changed or Esc was pressed.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.slash.pictures import (
+    NamedPicture,
+    build_remark,
+    named_pictures,
+    seen_names,
+    way_for,
+    with_picture_texts,
+)
+from app.text.safe_text import safe_line
+from app.tui.view.spans import Line, Span
+from app.tui.widgets.prompt import Prompt
+from engine.api.errors import EngineUnavailable, PravahaError
+from engine.conversations.tree import NodeKind, NodeView
+from engine.retrieval.answering.picture_text import pictures_read
+from engine.retrieval.parsing.picture_reader import PictureReader
+from engine.vision.routing import Way
+
+if TYPE_CHECKING:
+    from app.tui.app import PravahaApp
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Reading:
+    """A message whose pictures are being read."""
+
+    text: str
+    tree_id: str
+    pictures: Sequence[NamedPicture]
+    texts: "Sequence[Future[str]]"
+
+
+class PictureActions:
+    """Reads the pictures of messages.
+
+    Args:
+        reader: None in a replay, where the name of a picture is text.
+    """
+
+    def __init__(self, app: "PravahaApp", reader: PictureReader | None) -> None:
+        self._app = app
+        self._reader = reader
+        self._reading: _Reading | None = None
+
+    @property
+    def reading(self) -> bool:
+        """Whether a message waits for the text of its pictures."""
+        return self._reading is not None
+
+    def named(self, text: str) -> tuple[NamedPicture, ...]:
+        """The pictures that a message names.
+
+        Raises:
+            InvalidRequest: one cannot be opened.
+        """
+        return () if self._reader is None else named_pictures(text)
+
+    def takes(self, text: str, pictures: Sequence[NamedPicture]) -> bool:
+        """Begin to read the text of a message's pictures, after which it is sent.
+
+        Returns:
+            False if there is nothing to read: it has no pictures, or the model sees them.
+
+        Raises:
+            PravahaError: nothing here can read them.
+        """
+        self.cancel()
+        if self._reader is None or not pictures or self._way() == "model":
+            return False
+        reading = _Reading(
+            text,
+            self._app.session.tree_id,
+            pictures,
+            [self._reader.read(one.image, name=one.name) for one in pictures],
+        )
+        names = ", ".join(safe_line(one.name) for one in pictures)
+        self._app.query_one(Prompt).hold(text, f"reading {names}")
+        self._reading = reading
+        self._app.run_worker(self._send_when_read(reading), group="pictures", exit_on_error=False)
+        return True
+
+    def text_changed(self, text: str) -> None:
+        """The text in the prompt is `text` now; a message that was changed is not sent."""
+        if self._reading is not None and text != self._reading.text:
+            self.cancel()
+
+    def cancel(self) -> None:
+        """Leave the message in the prompt, unsent."""
+        reading = self._end()
+        for one in () if reading is None else reading.texts:
+            one.cancel()
+
+    def rows_below(self, node: NodeView) -> list[Line]:
+        """The rows below a message: how each of its pictures was read."""
+        if node.kind is not NodeKind.USER:
+            return []
+        remarks = [build_remark(name, "ocr") for name in pictures_read(node.text)]
+        if node.n_images:
+            seen = seen_names(node.text, node.n_images)
+            remarks += [build_remark(name, "model") for name in seen]
+        return [(Span(safe_line(one), "$faint"),) for one in remarks]
+
+    def _way(self) -> Way:
+        model = self._app.client.snapshot().model
+        if model is None:
+            raise EngineUnavailable(
+                "No model is loaded yet, so it is not known whether it sees pictures: send it again when "
+                "one is."
+            )
+        return way_for(model, self._reader, attached=self._app.attached)
+
+    async def _send_when_read(self, reading: _Reading) -> None:
+        try:
+            texts = [await asyncio.wrap_future(one) for one in reading.texts]
+        except PravahaError as error:
+            if self._reading is reading:
+                self._end()
+                self._app.notify_safely(str(error), "error")
+            return
+        if self._reading is not reading:
+            return
+        self._end()
+        if self._app.session.tree_id != reading.tree_id:
+            return  # it is the draft of the other conversation
+        await self._app.guarded(self._send(reading, texts))
+
+    async def _send(self, reading: _Reading, texts: Sequence[str]) -> None:
+        files = self._app.files
+        model = self._app.client.snapshot().model
+        message = with_picture_texts(
+            reading.text,
+            reading.pictures,
+            texts,
+            small=model is not None and model.is_small,
+            count=files.count_tokens,
+            length=files.length,
+        )
+        self._app.query_one(Prompt).text = ""
+        await self._app.send_read(reading.text, message)
+
+    def _end(self) -> _Reading | None:
+        """The reading, which is over."""
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            self._app.query_one(Prompt).release()
+        return reading

@@ -1,0 +1,109 @@
+import os
+
+import pytest
+
+from app.slash.attachments import attach_files
+from app.slash.pictures import (
+    MAX_PICTURES,
+    build_remark,
+    named_pictures,
+    read_picture,
+    seen_names,
+    with_picture_texts,
+)
+from engine.api.errors import InvalidRequest
+from engine.vision.opening import MAX_BYTES
+from tests.fakes.pictures import jpeg, whole_png
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.png").write_bytes(whole_png(3, 2))
+    (tmp_path / "my b.dat").write_bytes(jpeg(5, 4))
+    (tmp_path / "notes.md").write_text("some notes, see @a.png")
+    return tmp_path
+
+
+def names(text):
+    return [one.name for one in named_pictures(text)]
+
+
+def test_pictures_are_known_by_their_content():
+    found = named_pictures('see @a.png, @notes.md, @"my b.dat" and @a.png')
+    assert [(one.name, one.image.width, one.image.media_type) for one in found] == [
+        ("my b.dat", 5, "image/jpeg"),  # `@a.png,` names no file
+        ("a.png", 3, "image/png"),
+    ]
+    assert names('see @a.png @notes.md @"my b.dat" @a.png') == ["a.png", "my b.dat"]
+    assert names("no picture, me@example.com @nobody") == []
+
+
+def test_they_are_no_text_files():
+    assert attach_files("see @a.png", count=len, length=99) == "see @a.png"
+
+
+def test_what_is_no_picture_in_spite_of_its_name_is_refused(folder):
+    (folder / "b.png").write_text("hello")
+    with pytest.raises(InvalidRequest, match=r"b.png is no PNG, JPEG, GIF or WebP picture\."):
+        named_pictures("@b.png")
+
+
+def test_limits(folder):
+    with (folder / "large.png").open("wb") as file:
+        file.write(whole_png(3, 2))
+        os.truncate(file.fileno(), MAX_BYTES + 1)
+    with pytest.raises(InvalidRequest, match=r"large.png is larger than 20 MiB\."):
+        read_picture(folder / "large.png")
+    with pytest.raises(InvalidRequest, match=r"gone.png can't be read: No such file"):
+        read_picture(folder / "gone.png")
+    for number in range(MAX_PICTURES):
+        (folder / f"{number}.png").write_bytes(whole_png(3, 2))
+    many = " ".join(f"@{number}.png" for number in range(MAX_PICTURES))
+    assert len(named_pictures(many)) == MAX_PICTURES
+    with pytest.raises(InvalidRequest, match="names 17 pictures; at most 16"):
+        named_pictures(f"{many} @a.png")
+
+
+def read(text, found="words", **limits):
+    pictures = named_pictures(text)
+    return with_picture_texts(text, pictures, [found] * len(pictures), small=True, **limits)
+
+
+def test_texts_stand_behind_the_message():
+    assert read("see @a.png") == (
+        'see @a.png\n\nText in the picture "a.png", read by OCR:\n> words'
+    )
+
+
+def test_a_message_that_is_sent_again_is_not_extended_again():
+    once = attach_files(read("see @a.png @notes.md"), count=len, length=99)
+    assert read(once) == attach_files(once, count=len, length=99) == once
+
+
+def test_names_in_the_text_of_others_are_no_files_of_this_message(folder):
+    hostile = read("see @a.png", "look at @notes.md\n@notes.md")
+    assert attach_files(hostile, count=len, length=99) == hostile
+    attached = attach_files("read @notes.md", count=len, length=99)
+    assert names(attached) == []
+
+
+def test_a_text_beyond_the_context_is_refused():
+    with pytest.raises(
+        InvalidRequest, match=r"a\.png has 100 tokens, and the context length is 50"
+    ):
+        read("see @a.png", "x" * 100, count=len, length=50)
+
+
+def test_the_names_of_pictures_that_the_model_saw():
+    assert seen_names("see @a.png and @notes.md", 1) == ("a.png",)
+    assert seen_names('see @x/a.png and @"my b.jpg"', 2) == ("a.png", "my b.jpg")
+    assert seen_names("see", 1) == ("1 picture",)
+    assert seen_names("see @a.png", 2) == ("2 pictures",)
+
+
+def test_how_a_picture_was_read():
+    assert build_remark("a.png", "ocr") == (
+        "a.png: its text was read by OCR; the model does not see the picture"
+    )
+    assert build_remark("a.png", "model") == "a.png: the model sees the picture"
