@@ -1,7 +1,8 @@
-"""Creates GGUF files with the shapes of Qwen2.5 and random weights, for speed measurements.
+"""Creates GGUF files with the shapes of Qwen2.5 and Llama 3.2 and random weights, for speed measurements.
 
-Layers are Q4_1, as in the demo model, or Q4_0; embeddings are Q8_0 and tied with lm_head. The tokenizer is
-the demo model's, padded with unused tokens to Qwen2.5's vocabulary size.
+Layers are Q4_1, as in the demo model, or Q4_0, with embeddings in Q8_0; or everything is F16, from which
+llama.cpp's quantizer makes its mixed formats. Embeddings are tied with lm_head. The tokenizer is the demo
+model's, padded with unused tokens to the shape's vocabulary size.
 """
 
 from collections.abc import Iterator
@@ -14,14 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
-Weights = Literal["q4_1", "q4_0"]
+Weights = Literal["q4_1", "q4_0", "f16"]
 SPREAD = 0.02
 """Standard deviation of the weights."""
 
 
 @dataclass(frozen=True, slots=True)
-class QwenShape:
-    """One of Qwen2.5's sizes (its `config.json`)."""
+class Shape:
+    """The sizes of a model (its `config.json`).
+
+    Attributes:
+        architecture: GGUF's name for it.
+        family: the first part of the file's name.
+        biases: whether q, k and v have biases.
+    """
 
     name: str
     hidden: int
@@ -33,6 +40,9 @@ class QwenShape:
     context: int = 32_768
     rope_theta: float = 1e6
     norm_epsilon: float = 1e-6
+    architecture: str = "qwen2"
+    family: str = "qwen2.5"
+    biases: bool = True
 
     @property
     def kv_size(self) -> int:
@@ -41,14 +51,38 @@ class QwenShape:
 
 
 SHAPES = {
-    "0.5B": QwenShape("0.5B", hidden=896, layers=24, heads=14, kv_heads=2, feed_forward=4864),
-    "1.5B": QwenShape("1.5B", hidden=1536, layers=28, heads=12, kv_heads=2, feed_forward=8960),
+    "0.5B": Shape("0.5B", hidden=896, layers=24, heads=14, kv_heads=2, feed_forward=4864),
+    "1.5B": Shape("1.5B", hidden=1536, layers=28, heads=12, kv_heads=2, feed_forward=8960),
 }
+"""Qwen2.5."""
 
 
-def synthetic_model(
-    shape: QwenShape, demo: Path, directory: Path, weights: Weights = "q4_1"
-) -> Path:
+def _llama(name: str, hidden: int, layers: int, heads: int, feed_forward: int) -> Shape:
+    return Shape(
+        name,
+        hidden,
+        layers,
+        heads,
+        kv_heads=8,
+        feed_forward=feed_forward,
+        vocabulary=128_256,
+        context=131_072,
+        rope_theta=5e5,
+        norm_epsilon=1e-5,
+        architecture="llama",
+        family="llama-3.2",
+        biases=False,
+    )
+
+
+LLAMA_SHAPES = {
+    "1B": _llama("1B", hidden=2048, layers=16, heads=32, feed_forward=8192),
+    "3B": _llama("3B", hidden=3072, layers=28, heads=24, feed_forward=8192),
+}
+"""Llama 3.2, without its scaled rotary frequencies."""
+
+
+def synthetic_model(shape: Shape, demo: Path, directory: Path, weights: Weights = "q4_1") -> Path:
     """The path of a shape's file, which is created atomically if it does not exist.
 
     Args:
@@ -57,7 +91,7 @@ def synthetic_model(
         directory: directory of the synthetic models.
         weights: format of the layers' matrices.
     """
-    path = directory / f"synthetic-qwen2.5-{shape.name}-{weights}.gguf"
+    path = directory / f"synthetic-{shape.family}-{shape.name}-{weights}.gguf"
     if not path.exists():
         directory.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part")
@@ -66,9 +100,9 @@ def synthetic_model(
     return path
 
 
-def _write(shape: QwenShape, demo: Path, path: Path, weights: Weights) -> None:
-    writer = gguf.GGUFWriter(path, "qwen2")
-    writer.add_name(f"synthetic Qwen2.5 {shape.name}")
+def _write(shape: Shape, demo: Path, path: Path, weights: Weights) -> None:
+    writer = gguf.GGUFWriter(path, shape.architecture, use_temp_file=True)
+    writer.add_name(f"synthetic {shape.family} {shape.name}")
     writer.add_context_length(shape.context)
     writer.add_embedding_length(shape.hidden)
     writer.add_block_count(shape.layers)
@@ -80,7 +114,9 @@ def _write(shape: QwenShape, demo: Path, path: Path, weights: Weights) -> None:
     writer.add_file_type(gguf.LlamaFileType[f"MOSTLY_{weights.upper()}"])
     _add_tokenizer(writer, demo, shape.vocabulary)
     generator = np.random.default_rng(0)
-    for name, kind, rows, cols in _tensors(shape, gguf.GGMLQuantizationType[weights.upper()]):
+    layers = gguf.GGMLQuantizationType[weights.upper()]
+    embedding = layers if weights == "f16" else gguf.GGMLQuantizationType.Q8_0
+    for name, kind, rows, cols in _tensors(shape, layers, embedding):
         if cols == 0:
             values = np.ones(rows) if name.endswith("norm.weight") else np.zeros(rows)
             writer.add_tensor(name, values.astype(np.float32))
@@ -114,24 +150,25 @@ def _add_tokenizer(writer: gguf.GGUFWriter, demo: Path, vocabulary: int) -> None
 
 
 def _tensors(
-    shape: QwenShape, q4: gguf.GGMLQuantizationType
+    shape: Shape, layers: gguf.GGMLQuantizationType, embedding: gguf.GGMLQuantizationType
 ) -> Iterator[tuple[str, gguf.GGMLQuantizationType, int, int]]:
     """Name, type, rows and columns; a vector has no columns."""
     f32 = gguf.GGMLQuantizationType.F32
     hidden, kv = shape.hidden, shape.kv_size
-    yield "token_embd.weight", gguf.GGMLQuantizationType.Q8_0, shape.vocabulary, hidden
+    yield "token_embd.weight", embedding, shape.vocabulary, hidden
     yield "output_norm.weight", f32, hidden, 0
     for layer in range(shape.layers):
         block = f"blk.{layer}."
         yield block + "attn_norm.weight", f32, hidden, 0
         yield block + "ffn_norm.weight", f32, hidden, 0
         for name, rows in (("attn_q", hidden), ("attn_k", kv), ("attn_v", kv)):
-            yield f"{block}{name}.weight", q4, rows, hidden
-            yield f"{block}{name}.bias", f32, rows, 0
-        yield block + "attn_output.weight", q4, hidden, hidden
-        yield block + "ffn_gate.weight", q4, shape.feed_forward, hidden
-        yield block + "ffn_up.weight", q4, shape.feed_forward, hidden
-        yield block + "ffn_down.weight", q4, hidden, shape.feed_forward
+            yield f"{block}{name}.weight", layers, rows, hidden
+            if shape.biases:
+                yield f"{block}{name}.bias", f32, rows, 0
+        yield block + "attn_output.weight", layers, hidden, hidden
+        yield block + "ffn_gate.weight", layers, shape.feed_forward, hidden
+        yield block + "ffn_up.weight", layers, shape.feed_forward, hidden
+        yield block + "ffn_down.weight", layers, hidden, shape.feed_forward
 
 
 def q4_1(generator: np.random.Generator, rows: int, cols: int) -> Bytes:
@@ -163,7 +200,15 @@ def q8_0(generator: np.random.Generator, rows: int, cols: int) -> Bytes:
     return blocks.reshape(rows, -1)
 
 
+def f16(generator: np.random.Generator, rows: int, cols: int) -> NDArray[np.float16]:
+    """Random weights, normally distributed. [rows, cols]."""
+    values = generator.standard_normal((rows, cols), np.float32)
+    values *= SPREAD
+    return values.astype(np.float16)
+
+
 RANDOM_BLOCKS = {
+    gguf.GGMLQuantizationType.F16: f16,
     gguf.GGMLQuantizationType.Q4_1: q4_1,
     gguf.GGMLQuantizationType.Q4_0: q4_0,
     gguf.GGMLQuantizationType.Q8_0: q8_0,

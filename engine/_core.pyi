@@ -593,7 +593,7 @@ class GgufTensor:
 
     @property
     def dtype(self) -> str:
-        """F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q5_K or Q6_K."""
+        """F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, IQ4_NL, Q3_K, Q4_K, Q5_K or Q6_K."""
 
     @property
     def offset(self) -> int:

@@ -8,7 +8,12 @@ from engine.files.fields import Fields
 from engine.models.llama3_frequencies import fit_scaling
 from engine.models.spec import Architecture, ModelSpec, RopeScaling, RopeStyle
 
-SUPPORTED_DTYPES = frozenset({"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q4_K", "Q5_K", "Q6_K"})
+SUPPORTED_DTYPES = frozenset(
+    {
+        *("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0"),
+        *("IQ4_NL", "Q3_K", "Q4_K", "Q5_K", "Q6_K"),
+    }
+)
 ROPE_FREQUENCIES = "rope_freqs.weight"
 """Tensor of divisors of the rotary frequencies, [head_dim / 2]: GGUF's form of Llama 3.1's scaling."""
 

@@ -16,12 +16,14 @@ HEAD_DIM = HIDDEN // HEADS
 KV_WIDTH = KV_HEADS * HEAD_DIM
 SPREAD = 0.06
 """Approximate standard deviation of a weight."""
-MEASURED = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1"]
+MEASURED = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0"]
 """Formats that the gguf package can quantize to; the others get random codes and fixed scales."""
 
 # Format → byte offset of each f16 scale in a block → its value, chosen so that weights have mean 0 and
 # standard deviation SPREAD: weight = code × 6- or 8-bit scale − minimum × its scale.
 RANDOM = {
+    "IQ4_NL": {0: SPREAD / 69},
+    "Q3_K": {108: SPREAD / 43},
     "Q4_K": {0: SPREAD / 170, 2: 7.5 * SPREAD / 170},
     "Q5_K": {0: SPREAD / 350, 2: 15.5 * SPREAD / 350},
     "Q6_K": {208: SPREAD / 1400},

@@ -10,14 +10,17 @@ from numpy.typing import NDArray
 from engine._core import GgufFile
 
 ROWS, COLS = 7, 512
-QUANTIZED = ["Q8_0", "Q4_0", "Q4_1", "Q4_K", "Q5_K", "Q6_K"]
-QUANTIZABLE = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1"]
+QUANTIZED = ["Q8_0", "Q4_0", "Q4_1", "Q5_0", "IQ4_NL", "Q3_K", "Q4_K", "Q5_K", "Q6_K"]
+QUANTIZABLE = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0"]
 """Formats that the package can quantize to; the others get random bytes."""
 
 F16_FIELDS = {
     "Q8_0": [0],
     "Q4_0": [0],
     "Q4_1": [0, 2],
+    "Q5_0": [0],
+    "IQ4_NL": [0],
+    "Q3_K": [108],
     "Q4_K": [0, 2],
     "Q5_K": [0, 2],
     "Q6_K": [208],

@@ -1,18 +1,29 @@
 """`benchmarks/scaling.py` and `accuracy.py`: what they make their files and figures of."""
 
+from dataclasses import replace
+
 import gguf
 import numpy as np
 import pytest
 
 from benchmarks.accuracy import rewrite
 from benchmarks.scaling import AGENTS, PREFIX_TOKENS, agents, lowest_ratios, throughput, turns
-from benchmarks.synthetic_models import SHAPES, SPREAD, QwenShape, q4_0, q4_1, q8_0, synthetic_model
+from benchmarks.synthetic_models import (
+    LLAMA_SHAPES,
+    SHAPES,
+    SPREAD,
+    Shape,
+    q4_0,
+    q4_1,
+    q8_0,
+    synthetic_model,
+)
 from engine.executors.open_model import open_model
 from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.parity.loading import load_stepper
 from tests.parity.stepper import Run
 
-TINY = QwenShape("tiny", hidden=64, layers=2, heads=4, kv_heads=2, feed_forward=96, vocabulary=300)
+TINY = Shape("tiny", hidden=64, layers=2, heads=4, kv_heads=2, feed_forward=96, vocabulary=300)
 
 
 @pytest.fixture
@@ -36,7 +47,7 @@ def test_random_blocks_are_weights_of_the_stated_spread(make, kind):
     assert abs(np.mean(weights)) < SPREAD / 10
 
 
-@pytest.mark.parametrize("weights", ["q4_1", "q4_0"])
+@pytest.mark.parametrize("weights", ["q4_1", "q4_0", "f16"])
 def test_a_synthetic_model_is_written_once_and_runs(demo, tmp_path, weights):
     folder = tmp_path / "cache"
     path = synthetic_model(TINY, demo, folder, weights)
@@ -55,13 +66,29 @@ def test_a_synthetic_model_is_written_once_and_runs(demo, tmp_path, weights):
     assert not run.failed
 
 
-@pytest.mark.parametrize(("name", "millions"), [("0.5B", 494.0), ("1.5B", 1543.7)])
-def test_the_shapes_have_as_many_parameters_as_qwens(name, millions):
-    shape = SHAPES[name]
+@pytest.mark.parametrize(
+    ("shape", "millions"),
+    [
+        (SHAPES["0.5B"], 494.0),
+        (SHAPES["1.5B"], 1543.7),
+        (LLAMA_SHAPES["1B"], 1235.8),
+        (LLAMA_SHAPES["3B"], 3212.7),
+    ],
+    ids=lambda shape: getattr(shape, "name", ""),
+)
+def test_the_shapes_have_as_many_parameters_as_the_models(shape, millions):
     layer = shape.hidden * (2 * shape.hidden + 2 * shape.kv_size + 3 * shape.feed_forward)
-    vectors = 3 * shape.hidden + 2 * shape.kv_size
+    vectors = 2 * shape.hidden + (shape.hidden + 2 * shape.kv_size if shape.biases else 0)
     total = shape.layers * (layer + vectors) + shape.vocabulary * shape.hidden + shape.hidden
     assert total / 1e6 == pytest.approx(millions, abs=0.1)
+
+
+def test_a_llama_shape_is_read_as_one(demo, tmp_path):
+    tiny = replace(
+        LLAMA_SHAPES["1B"], hidden=256, layers=1, heads=8, feed_forward=96, vocabulary=300
+    )
+    spec = open_model(synthetic_model(tiny, demo, tmp_path / "cache", "f16")).spec
+    assert (spec.architecture, spec.num_kv_heads, spec.rope_theta) == ("llama", 8, 5e5)
 
 
 @pytest.mark.parametrize("weights", ["F32", "BF16", "Q8_0"])

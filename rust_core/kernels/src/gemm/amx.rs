@@ -5,20 +5,20 @@
 //! The next group's tile multiplication runs concurrently. The sums of 16 rows stay in registers from the first group to the
 //! last. Two panels or 32 rows would not fit, and sums in memory would cost more than reusing a loaded operand saves.
 //!
-//! 4-bit codes are expanded to bytes once per panel.
+//! Codes of fewer than 8 bits are expanded to bytes once per panel, and their scales decoded.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
 #[cfg(target_arch = "x86_64")]
-use super::avx512::ExpandedPanels;
+use super::avx512::{ExpandedPanels, MAX_EXPANDED_LINES};
 use super::outliers::finish;
-use super::{PanelGemm, by_layout};
+use super::{Panel, PanelGemm, by_layout};
 use crate::activation_quant::{ScaleMode, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS as ROW_TILE_ROWS, RowTile};
 use crate::amx::tiles::{CodeTile, Dots, Tiles};
-use crate::pack::layout::{Offset, PANEL_COLUMNS, QuantLayout};
-use crate::simd::{Lanes, prefetch_line};
+use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
+use crate::simd::{Lanes, ROUND, prefetch_line};
 
 /// A block's sums, one cache line per row.
 #[repr(align(64))]
@@ -40,31 +40,95 @@ pub(super) fn tiled_rows(rows: usize) -> usize {
     }
 }
 
-/// The panel's codes as tiles: address of the first group and stride between groups.
+/// A panel's codes as tiles and its scales: address of the first group's, and stride between groups.
 #[derive(Clone, Copy)]
-struct Codes {
-    first: *const u8,
+struct Weights {
+    codes: *const u8,
+    scales: *const u8,
     stride: usize,
 }
 
-/// Expand the nibbles of a panel to bytes.
+/// Bytes of an expanded group.
+const EXPANDED_BYTES: usize = size_of::<ExpandedGroup>();
+
+/// A group's codes, one byte each, and its scales: scale-offset pairs, scales and minima, or the scales of both halves.
+#[repr(C, align(64))]
+pub(super) struct ExpandedGroup {
+    codes: CodeTile,
+    scales: [[i32; PANEL_COLUMNS]; 2],
+}
+
+/// The codes of quad `quad` in a group of the layout.
+#[inline(always)]
+fn quad_codes(layout: QuantLayout, registers: &[[u8; 64]], quad: usize) -> [u8; 64] {
+    let nibbles = registers[quad % 4].map(|byte| byte >> (quad / 4 * 4) & 15);
+    let (high, shift, mask) = match layout.bits {
+        5 => (&registers[4], quad, 1),
+        6 => (&registers[4 + quad / 4], quad % 4 * 2, 3),
+        _ => return nibbles,
+    };
+    std::array::from_fn(|byte| nibbles[byte] | (high[byte] >> shift & mask) << 4)
+}
+
+/// Expand the codes of a panel to bytes and decode its scales.
 ///
 /// # Safety
-/// `panel` holds `groups` records, `tiles` has room for as many tiles.
+/// A whole panel of the layout; `expanded` has room for as many groups; the level's instructions are enabled.
 #[inline(always)]
-unsafe fn expand(panel: *const u8, record_bytes: usize, groups: usize, tiles: *mut CodeTile) {
-    for group in 0..groups {
-        // SAFETY: the group's record begins with its codes; its tile is in bounds by contract.
-        let (registers, tile) = unsafe {
+unsafe fn expand<L: Lanes>(
+    layout: QuantLayout,
+    panel: Panel,
+    expanded: *mut ExpandedGroup,
+) -> Weights {
+    for group in 0..panel.inputs / GROUP {
+        // SAFETY: a group of the panel and its place in `expanded`, by contract.
+        let (registers, scales, block, to) = unsafe {
+            let registers = panel.codes(layout, group).cast::<[u8; 64]>();
             (
-                &*panel.add(group * record_bytes).cast::<[[u8; 64]; 4]>(),
-                &mut *tiles.add(group),
+                std::slice::from_raw_parts(registers, layout.code_bytes() / 64),
+                panel.scales(layout, group),
+                panel.block(layout, group),
+                &mut *expanded.add(group),
             )
         };
-        for (i, register) in registers.iter().enumerate() {
-            tile[i] = register.map(|byte| byte & 15);
-            tile[i + 4] = register.map(|byte| byte >> 4);
+        for (quad, codes) in to.codes.iter_mut().enumerate() {
+            *codes = quad_codes(layout, registers, quad);
         }
+        // SAFETY: the group's scales and the factors of its block, arrays of sixteen; instructions by contract.
+        unsafe {
+            if layout.scales == Scales::Pairs {
+                to.scales[0] = scales.cast::<[i32; PANEL_COLUMNS]>().read_unaligned();
+                continue;
+            }
+            let product = |factor: usize, array: usize| {
+                let factors = block.add(2 * PANEL_COLUMNS * factor);
+                L::load_i8(scales.add(PANEL_COLUMNS * array).cast())
+                    .mul(L::load_f16(factors.cast()))
+            };
+            let (first, second) = match layout.offset {
+                Offset::Paired => {
+                    let scale = product(0, 0);
+                    let pair = [scale, scale.sub(product(1, 1))].map(|number| {
+                        let rounded = number.add(L::splat(ROUND)).to_array();
+                        rounded.map(|number| number.to_bits() as i32)
+                    });
+                    for (column, to) in to.scales[0].iter_mut().enumerate() {
+                        *to = pair[0][column] & 0xffff | pair[1][column] << 16;
+                    }
+                    continue;
+                }
+                Offset::Min => (product(0, 0), product(1, 1)),
+                Offset::ZeroPoint(_) => (product(0, 0), product(0, 1)),
+            };
+            first.store(to.scales[0].as_mut_ptr().cast());
+            second.store(to.scales[1].as_mut_ptr().cast());
+        }
+    }
+    let first = expanded.cast_const().cast::<u8>();
+    Weights {
+        codes: first,
+        scales: first.wrapping_add(std::mem::offset_of!(ExpandedGroup, scales)),
+        stride: EXPANDED_BYTES,
     }
 }
 
@@ -82,24 +146,18 @@ struct Part<L> {
 
 impl<L: Lanes> Part<L> {
     /// # Safety
-    /// The layout's scales are at `scales`; the level's instructions are enabled.
+    /// A group's scales, expanded if they are not f16, are at `scales`; the level's instructions are enabled.
     #[inline(always)]
     unsafe fn new(layout: QuantLayout, scales: *const u8, part: usize, dots: *const Dots) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
-            let scales = scales.add(part * layout.scale_bytes() / 2);
-            let load = |from: *const u8| -> L {
-                if layout.half_scales {
-                    L::load_f16(from.cast())
-                } else {
-                    L::load(from.cast())
-                }
-            };
             let zero = L::splat(0.0);
-            let (scale, min) = match layout.offset {
-                Offset::Paired => (zero, zero),
-                Offset::ZeroPoint(_) => (load(scales), zero),
-                Offset::Min => (load(scales), load(scales.add(layout.scale_bytes()))),
+            let array = |at: usize| L::load(scales.cast::<f32>().add(at * PANEL_COLUMNS));
+            let (scale, min) = match (layout.scales, layout.offset) {
+                (Scales::Half, _) => (L::load_f16(scales.cast()), zero),
+                (_, Offset::Paired) => (zero, zero),
+                (_, Offset::ZeroPoint(_)) => (array(part), zero),
+                (_, Offset::Min) => (array(0), array(1)),
             };
             Self {
                 part,
@@ -154,14 +212,14 @@ impl<L: Lanes> Part<L> {
 #[inline(always)]
 unsafe fn dot_products<T: Tiles, const SPLIT: bool>(
     row_tiles: *const RowTile,
-    codes: Codes,
+    weights: Weights,
     group: usize,
     [all, high]: &mut [MaybeUninit<Dots>; 2],
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         let rows = row_tiles.add(group);
-        let weights = codes.first.add(group * codes.stride).cast::<CodeTile>();
+        let weights = weights.codes.add(group * weights.stride).cast::<CodeTile>();
         if SPLIT {
             T::halves(rows, weights, [all.as_mut_ptr(), high.as_mut_ptr()]);
         } else if group % 2 == 1 {
@@ -175,11 +233,11 @@ unsafe fn dot_products<T: Tiles, const SPLIT: bool>(
 /// Multiply the first `4 · TILES` rows, or the first `rows` of them if that is fewer, with the whole panel.
 ///
 /// # Safety
-/// As [`super::Gemm::panels`], for `rows` rows; `codes` are those of the panel; the tiles are configured.
+/// As [`super::Gemm::panels`], for `rows` rows; `weights` are those of the panel; the tiles are configured.
 #[inline(always)]
 unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
     layout: QuantLayout,
-    codes: Codes,
+    weights: Weights,
     prefetch: Range<*const u8>,
     rows: usize,
     gemm: PanelGemm,
@@ -189,12 +247,12 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
     let (mut line, lines_per_group) = (prefetch.start, lines.div_ceil(groups));
     // Double buffer of dot products (two entries for layouts with halves): one being computed, one being read.
     let mut dots = [const { [const { MaybeUninit::<Dots>::uninit() }; 2] }; 2];
-    // SAFETY: the first row begins a row tile and a four-row tile by contract; records, tiles
-    // and codes of `groups` groups are inside the panel and the activations.
+    // SAFETY: the first row begins a row tile and a four-row tile by contract; tiles,
+    // codes and scales of `groups` groups are inside the panel and the activations.
     unsafe {
         let row_tiles: *const RowTile = gemm.x.row_tiles;
         let tiles: *const TileGroup = gemm.x.tiles;
-        dot_products::<T, SPLIT>(row_tiles, codes, 0, &mut dots[0]);
+        dot_products::<T, SPLIT>(row_tiles, weights, 0, &mut dots[0]);
         let mut sums = [[L::splat(0.0); TILE_ROWS]; MAX_TILES];
         for group in 0..groups {
             for _ in 0..lines_per_group {
@@ -202,11 +260,10 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
                 line = line.wrapping_add(64);
             }
             if group + 1 < groups {
-                dot_products::<T, SPLIT>(row_tiles, codes, group + 1, &mut dots[(group + 1) % 2]);
+                dot_products::<T, SPLIT>(row_tiles, weights, group + 1, &mut dots[(group + 1) % 2]);
             }
             let [dots, high_dots] = dots[group % 2].each_ref().map(MaybeUninit::as_ptr);
-            let record = panel.records(layout).add(group * layout.record_bytes());
-            let scales = record.add(layout.code_bytes());
+            let scales = weights.scales.add(group * weights.stride);
             let low = Part::<L>::new(layout, scales, 0, dots);
             let high = if SPLIT {
                 Part::new(layout, scales, 1, high_dots)
@@ -244,33 +301,30 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
 /// The first [`tiled_rows`] rows.
 ///
 /// # Safety
-/// As [`super::Gemm::panels`]; `expanded` has room for the panel's codes as bytes; the tiles are configured.
+/// As [`super::Gemm::panels`]; `expanded` has room for the panel's groups; the tiles are configured.
 #[inline(always)]
 unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
     layout: QuantLayout,
     gemm: PanelGemm,
-    expanded: *mut CodeTile,
+    expanded: *mut ExpandedGroup,
 ) {
     let (panel, groups) = (gemm.panel, gemm.groups());
     let tiled = tiled_rows(gemm.rows);
     if tiled == 0 {
         return;
     }
-    let records = panel.records(layout);
-    let codes = if layout.bits == 4 {
-        // SAFETY: a whole panel, and room, by contract.
-        unsafe { expand(records, layout.record_bytes(), groups, expanded) };
-        Codes {
-            first: expanded.cast_const().cast(),
-            stride: size_of::<CodeTile>(),
+    let weights = if layout.bits == 8 {
+        Weights {
+            codes: panel.codes(layout, 0),
+            scales: panel.scales(layout, 0),
+            stride: layout.block_bytes(),
         }
     } else {
-        Codes {
-            first: records,
-            stride: layout.record_bytes(),
-        }
+        // SAFETY: a whole panel, and room, by contract.
+        unsafe { expand::<L>(layout, panel, expanded) }
     };
-    let share = (groups * layout.record_bytes())
+    let share = layout
+        .block_offset(groups)
         .div_ceil(tiled.div_ceil(ROW_TILE_ROWS))
         .next_multiple_of(64);
     let mut ahead = panel.next;
@@ -283,7 +337,7 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
             let gemm = gemm.skip(row);
             macro_rules! run {
                 ($size:literal) => {
-                    block::<L, T, SPLIT, $size>(layout, codes, fetched, left, gemm)
+                    block::<L, T, SPLIT, $size>(layout, weights, fetched, left, gemm)
                 };
             }
             match left.div_ceil(TILE_ROWS) {
@@ -303,16 +357,13 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
 pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
     layout: QuantLayout,
     gemm: PanelGemm,
-    expanded: *mut CodeTile,
+    expanded: *mut ExpandedGroup,
 ) {
     // Layouts as literals, so that every branch on them is resolved at compile time.
     macro_rules! run {
-        () => {
-            rows_of::<L, T, false>(QuantLayout::PAIRED, gemm, expanded)
-        };
-        ($split:literal, $half:literal, $zero:literal) => {{
-            const LAYOUT: QuantLayout = QuantLayout::bytes($split, $half, $zero);
-            rows_of::<L, T, $split>(LAYOUT, gemm, expanded)
+        ($layout:ident) => {{
+            const SPLIT: bool = QuantLayout::$layout.group < GROUP;
+            rows_of::<L, T, SPLIT>(QuantLayout::$layout, gemm, expanded)
         }};
     }
     // SAFETY: the caller's promise.
@@ -328,7 +379,8 @@ pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm, scratch: &mu
     let tiled = tiled_rows(gemm.rows);
     if tiled > 0 {
         assert!(!gemm.x.row_tiles.is_null(), "activations without row tiles");
-        let expanded = scratch.codes(gemm.groups()).cast();
+        const { assert!(EXPANDED_BYTES <= 64 * MAX_EXPANDED_LINES) };
+        let expanded = scratch.groups(gemm.groups()).cast();
         #[cfg(test)]
         let tiles_here = crate::amx::support::support().is_ok();
         #[cfg(not(test))]
@@ -366,7 +418,7 @@ pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm, scratch: &mu
 unsafe fn with_instructions<T: Tiles>(
     layout: QuantLayout,
     gemm: PanelGemm,
-    expanded: *mut CodeTile,
+    expanded: *mut ExpandedGroup,
 ) {
     // SAFETY: the caller's promise.
     unsafe {

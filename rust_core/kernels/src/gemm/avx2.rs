@@ -2,85 +2,148 @@
 //!
 //! `vpmaddubsw` adds pairs of products in saturating 16 bits. With nibbles as its unsigned operand a
 //! pair is at most 2 · 15 · 127 = 3,810 in magnitude, and the eight quads of a group together at most
-//! 30,480: it cannot saturate, and one `vpmaddwd` widens the sum. 8-bit codes are therefore split
-//! into nibbles, whose exact sums are combined as `low + 16 · high`.
+//! 30,480: it cannot saturate, and one `vpmaddwd` widens the sum. Longer codes are therefore multiplied in two parts, their
+//! low four bits and the rest, whose exact sums are combined as `low + 16 · high`.
 
 use std::arch::x86_64::*;
 
 use super::outliers::finish;
-use super::{Panel, PanelGemm};
+use super::{Panel, PanelGemm, by_layout};
 use crate::activation_quant::{TILE_ROWS, TileGroup};
-use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
+use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
 use crate::simd::{Avx2, prefetch_line};
 
 /// Eight columns: half a panel.
 const HALF_COLUMNS: usize = 8;
 
-/// Load 8 scales or minima, from column `8 * half` on.
+/// The 16-bit lanes of `bytes`, shifted right by `shift`, as bytes masked with `mask`.
 ///
 /// # Safety
-/// 16 values at `from`; AVX2 and F16C enabled by the caller.
+/// AVX2 enabled by the caller.
 #[inline(always)]
-unsafe fn load_scales(from: *const u8, half_scales: bool, half: usize) -> __m256 {
+unsafe fn bits(bytes: __m256i, shift: usize, mask: i8) -> __m256i {
     // SAFETY: the caller's promise.
     unsafe {
-        if half_scales {
-            _mm256_cvtph_ps(_mm_loadu_si128(from.add(2 * HALF_COLUMNS * half).cast()))
-        } else {
-            _mm256_loadu_ps(from.add(4 * HALF_COLUMNS * half).cast())
-        }
+        let shifted = _mm256_srl_epi16(bytes, _mm_cvtsi32_si128(shift as i32));
+        _mm256_and_si256(shifted, _mm256_set1_epi8(mask))
     }
 }
 
 /// Exact sums of `codes · activations` over quads `quads` (at most eight) of eight columns.
 ///
 /// # Safety
-/// A record at `record`, a group of activations at `x`; AVX2 enabled by the caller.
+/// A group's codes at `codes`, its activations at `x`; AVX2 enabled by the caller.
 #[inline(always)]
-unsafe fn dot<const BITS: u32>(
-    record: *const u8,
+unsafe fn dot(
+    layout: QuantLayout,
+    codes: *const u8,
     half: usize,
     quads: std::ops::Range<usize>,
     x: *const i8,
 ) -> __m256i {
     // SAFETY: the caller's promise.
     unsafe {
-        let nibble = _mm256_set1_epi8(15);
+        let load = |register: usize| {
+            _mm256_loadu_si256(codes.add(64 * register + 32 * half).cast::<__m256i>())
+        };
         let (mut low, mut high) = (_mm256_setzero_si256(), _mm256_setzero_si256());
         for quad in quads {
             let four = _mm256_set1_epi32(x.add(4 * quad).cast::<i32>().read_unaligned());
-            let register = if BITS == 4 { quad % 4 } else { quad };
-            let bytes = _mm256_loadu_si256(record.add(64 * register + 32 * half).cast());
-            let shifted = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), nibble);
-            if BITS == 4 {
-                let codes = if quad < 4 {
-                    _mm256_and_si256(bytes, nibble)
-                } else {
-                    shifted
-                };
-                low = _mm256_add_epi16(low, _mm256_maddubs_epi16(codes, four));
-            } else {
-                let codes = _mm256_and_si256(bytes, nibble);
-                low = _mm256_add_epi16(low, _mm256_maddubs_epi16(codes, four));
-                high = _mm256_add_epi16(high, _mm256_maddubs_epi16(shifted, four));
+            let (low_bits, high_bits) = match layout.bits {
+                8 => (bits(load(quad), 0, 15), Some(bits(load(quad), 4, 15))),
+                6 => (
+                    bits(load(quad % 4), quad / 4 * 4, 15),
+                    Some(bits(load(4 + quad / 4), quad % 4 * 2, 3)),
+                ),
+                5 => (
+                    bits(load(quad % 4), quad / 4 * 4, 15),
+                    Some(bits(load(4), quad, 1)),
+                ),
+                _ => (bits(load(quad % 4), quad / 4 * 4, 15), None),
+            };
+            low = _mm256_add_epi16(low, _mm256_maddubs_epi16(low_bits, four));
+            if let Some(high_bits) = high_bits {
+                high = _mm256_add_epi16(high, _mm256_maddubs_epi16(high_bits, four));
             }
         }
         let sum = _mm256_madd_epi16(low, _mm256_set1_epi16(1));
-        if BITS == 4 {
+        if layout.bits == 4 {
             return sum;
         }
         _mm256_add_epi32(sum, _mm256_madd_epi16(high, _mm256_set1_epi16(16)))
     }
 }
 
+/// The scales of a group, or of half of one, for eight columns: scale and minimum, or scale-offset pairs.
+#[derive(Clone, Copy)]
+struct GroupScales {
+    scale: __m256,
+    min: __m256,
+    pairs: __m256i,
+}
+
+impl GroupScales {
+    /// Of part `part` of group `group`.
+    ///
+    /// # Safety
+    /// The panel has the group; AVX2, FMA and F16C enabled by the caller.
+    #[inline(always)]
+    unsafe fn load(
+        layout: QuantLayout,
+        panel: Panel,
+        group: usize,
+        half: usize,
+        part: usize,
+    ) -> Self {
+        let scales = panel.scales(layout, group);
+        let column = HALF_COLUMNS * half;
+        // SAFETY: the caller's promise; the group's scales and the factors of its block.
+        unsafe {
+            let halves = |from: *const u8| {
+                _mm256_cvtph_ps(_mm_loadu_si128(from.add(2 * column).cast::<__m128i>()))
+            };
+            // A factor (0: of scales, 1: of minima) times an integer of the group.
+            let product = |factor: usize, array: usize| {
+                let integers = scales.add(PANEL_COLUMNS * array + column);
+                let integers = _mm256_cvtepi8_epi32(_mm_loadl_epi64(integers.cast()));
+                let factors = halves(panel.block(layout, group).add(2 * PANEL_COLUMNS * factor));
+                _mm256_mul_ps(_mm256_cvtepi32_ps(integers), factors)
+            };
+            let mut loaded = Self {
+                scale: _mm256_setzero_ps(),
+                min: _mm256_setzero_ps(),
+                pairs: _mm256_setzero_si256(),
+            };
+            match (layout.scales, layout.offset) {
+                (Scales::Half, _) => loaded.scale = halves(scales.add(2 * PANEL_COLUMNS * part)),
+                (Scales::Pairs, _) => {
+                    loaded.pairs = _mm256_loadu_si256(scales.add(4 * column).cast());
+                }
+                (Scales::Blocked, Offset::Paired) => {
+                    let scale = product(0, 0);
+                    let offset = _mm256_cvtps_epi32(_mm256_sub_ps(scale, product(1, 1)));
+                    let offset = _mm256_slli_epi32::<16>(offset);
+                    loaded.pairs = _mm256_blend_epi16::<0xaa>(_mm256_cvtps_epi32(scale), offset);
+                }
+                (Scales::Blocked, Offset::Min) => {
+                    (loaded.scale, loaded.min) = (product(0, 0), product(1, 1));
+                }
+                (Scales::Blocked, Offset::ZeroPoint(_)) => loaded.scale = product(0, part),
+            }
+            loaded
+        }
+    }
+}
+
 /// Dequantised dot products of a row with eight columns. Column scales of paired layouts are not applied yet.
 ///
 /// # Safety
-/// A record at `record`; AVX2, FMA and F16C enabled by the caller.
+/// A group's codes at `codes`; AVX2, FMA and F16C enabled by the caller.
 #[inline(always)]
-unsafe fn value<const BITS: u32>(
+unsafe fn value(
     layout: QuantLayout,
-    record: *const u8,
+    codes: *const u8,
+    scales: GroupScales,
     half: usize,
     part: usize,
     tile: &TileGroup,
@@ -91,27 +154,23 @@ unsafe fn value<const BITS: u32>(
         (_, 0) => 0..4,
         _ => 4..8,
     };
-    let part_bytes = layout.scale_bytes() / (GROUP / layout.group);
     // SAFETY: the caller's promise.
     unsafe {
-        let dots = dot::<BITS>(record, half, quads, tile.codes[lane].as_ptr());
-        let scales = record.add(layout.code_bytes() + part * part_bytes);
-        let scale = || load_scales(scales, layout.half_scales, half);
+        let dots = dot(layout, codes, half, quads, tile.codes[lane].as_ptr());
         match layout.offset {
             Offset::Paired => {
                 let dots = _mm256_add_epi32(dots, _mm256_set1_epi32(tile.initial_sums[lane]));
-                let pairs = _mm256_loadu_si256(scales.add(4 * HALF_COLUMNS * half).cast());
-                _mm256_cvtepi32_ps(_mm256_madd_epi16(dots, pairs))
+                _mm256_cvtepi32_ps(_mm256_madd_epi16(dots, scales.pairs))
             }
             Offset::ZeroPoint(zero) => {
                 let sum = _mm256_set1_epi32(zero * tile.sum_of_part(layout, part, lane));
-                _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(dots, sum)), scale())
+                let dots = _mm256_cvtepi32_ps(_mm256_sub_epi32(dots, sum));
+                _mm256_mul_ps(dots, scales.scale)
             }
             Offset::Min => {
-                let mins = load_scales(scales.add(layout.scale_bytes()), layout.half_scales, half);
                 let sum = _mm256_set1_ps(tile.sum(lane) as f32);
-                let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dots), scale());
-                _mm256_fmadd_ps(sum, mins, scaled)
+                let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dots), scales.scale);
+                _mm256_fmadd_ps(sum, scales.min, scaled)
             }
         }
     }
@@ -122,30 +181,32 @@ unsafe fn value<const BITS: u32>(
 /// # Safety
 /// As [`super::Gemm::panels`], for `ROWS` rows.
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn block<const BITS: u32, const ROWS: usize>(
-    layout: QuantLayout,
+unsafe fn block<const LAYOUT: usize, const ROWS: usize>(
     panel: Panel,
     half: usize,
     prefetch: bool,
     tile: *const TileGroup,
     out: &mut [[f32; PANEL_COLUMNS]; TILE_ROWS],
 ) {
-    let record_bytes = layout.record_bytes();
+    let layout = const { QuantLayout::ALL[LAYOUT] };
     let groups = panel.inputs / GROUP;
+    let lines_per_group = layout.block_bytes().div_ceil(64 * layout.block_groups());
+    let mut next = panel.next;
     let mut sums = [_mm256_setzero_ps(); ROWS];
-    // SAFETY: records and tile groups of `groups` groups are in bounds by contract.
+    // SAFETY: codes, scales and tile groups of `groups` groups are in bounds by contract.
     unsafe {
         for group in 0..groups {
-            let record = panel.records(layout).add(group * record_bytes);
             if prefetch {
-                for line in 0..record_bytes.div_ceil(64) {
-                    prefetch_line(panel.next.add(group * record_bytes + 64 * line));
+                for _ in 0..lines_per_group {
+                    prefetch_line(next);
+                    next = next.wrapping_add(64);
                 }
             }
-            let tile = &*tile.add(group);
+            let (tile, codes) = (&*tile.add(group), panel.codes(layout, group));
             for part in 0..GROUP / layout.group {
+                let scales = GroupScales::load(layout, panel, group, half, part);
                 for (lane, sums) in sums.iter_mut().enumerate() {
-                    let value = value::<BITS>(layout, record, half, part, tile, lane);
+                    let value = value(layout, codes, scales, half, part, tile, lane);
                     *sums = _mm256_fmadd_ps(value, _mm256_set1_ps(tile.scales[lane]), *sums);
                 }
             }
@@ -167,7 +228,7 @@ unsafe fn block<const BITS: u32, const ROWS: usize>(
 /// # Safety
 /// As [`super::Gemm::panels`].
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn rows_of<const BITS: u32>(layout: QuantLayout, gemm: PanelGemm) {
+unsafe fn rows_of<const LAYOUT: usize>(gemm: PanelGemm) {
     for row in (0..gemm.rows).step_by(TILE_ROWS) {
         // SAFETY: `row` is in bounds by contract and begins a tile.
         unsafe {
@@ -177,9 +238,9 @@ unsafe fn rows_of<const BITS: u32>(layout: QuantLayout, gemm: PanelGemm) {
             for half in 0..2 {
                 let prefetch = row == 0 && half == 0;
                 match gemm.rows {
-                    1 => block::<BITS, 1>(layout, panel, half, prefetch, tile, &mut sums),
-                    2 => block::<BITS, 2>(layout, panel, half, prefetch, tile, &mut sums),
-                    _ => block::<BITS, TILE_ROWS>(layout, panel, half, prefetch, tile, &mut sums),
+                    1 => block::<LAYOUT, 1>(panel, half, prefetch, tile, &mut sums),
+                    2 => block::<LAYOUT, 2>(panel, half, prefetch, tile, &mut sums),
+                    _ => block::<LAYOUT, TILE_ROWS>(panel, half, prefetch, tile, &mut sums),
                 }
             }
             finish::<Avx2>(&[sums], gemm);
@@ -194,10 +255,11 @@ unsafe fn rows_of<const BITS: u32>(layout: QuantLayout, gemm: PanelGemm) {
 pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm) {
     // SAFETY: the caller's promise.
     unsafe {
-        if layout.bits == 4 {
-            rows_of::<4>(layout, gemm);
-        } else {
-            rows_of::<8>(layout, gemm);
+        macro_rules! run {
+            ($layout:ident) => {
+                rows_of::<{ QuantLayout::$layout.index() }>(gemm)
+            };
         }
+        by_layout!(layout, run)
     }
 }

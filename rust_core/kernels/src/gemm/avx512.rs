@@ -2,40 +2,53 @@
 //!
 //! One register holds a quad of inputs of all 16 columns, so `vpdpbusd` with four broadcast activation
 //! bytes advances all columns by four inputs. Codes are its unsigned operand, so signed activations
-//! need no offset. A record's eight code registers are decoded once and reused by every row of the
+//! need no offset. A group's eight code registers are decoded once and reused by every row of the
 //! block. The cache lines of the next panels are prefetched evenly over all blocks of rows, because the line fill buffers
 //! hold little more than a dozen lines.
 //!
 //! Per row, a group of 4-bit codes costs eight dot products, one `vpmaddwd` with the scale-offset pairs
 //! ([`crate::pack::pairs`]), a conversion, and a multiply-add with the activation scale. The multiply-add is replaced by an
 //! exponent addition and a float addition where scales are powers of two and additions have separate pipes. Above
-//! [`SINGLE_PANEL_ROWS`] rows, two panels are processed together: each broadcast activation is used twice, so two loads per
+//! [`single_panel_rows`], two panels are processed together: each broadcast activation is used twice, so two loads per
 //! cycle keep up with two dot products.
 
 mod weights;
 
 use std::arch::x86_64::*;
 
-pub(super) use self::weights::ExpandedPanels;
-use self::weights::{Bytes, ExpandedNibbles, Format, Nibbles, Weights, opaque};
+use self::weights::{Blocked, Bytes, Expanded, Format, Nibbles, Paired, Weights, opaque};
+pub(super) use self::weights::{ExpandedPanels, MAX_EXPANDED_LINES};
+use super::PanelGemm;
 use super::outliers::finish_tile;
-use super::{PanelGemm, by_layout};
 use crate::activation_quant::{ScaleMode, TILE_ROWS};
-use crate::pack::PanelKind;
-use crate::pack::layout::{GROUP, QuantLayout};
+use crate::pack::layout::{GROUP, QuantLayout, Scales};
 use crate::simd::{Avx512, prefetch_for_writing, prefetch_line};
 
 /// Dot products of four inputs in a group.
 const QUADS: usize = GROUP / 4;
 
-/// Largest row count for which panels are processed one at a time, and the rows of the largest block of a single panel.
-pub(super) const SINGLE_PANEL_ROWS: usize = 8;
+/// Rows of the largest block of a single panel.
+const SINGLE_PANEL_ROWS: usize = 8;
+
+/// Largest row count for which panels of the layout are processed one at a time.
+///
+/// Two blocks of eight rows unpack a group of a K-quant twice. Two panels at a time have blocks of six rows and unpack it three
+/// times, or once if the panels are expanded; expanding pays with more rows only.
+pub(super) const fn single_panel_rows(layout: QuantLayout) -> usize {
+    match layout.scales {
+        Scales::Blocked => 2 * SINGLE_PANEL_ROWS,
+        Scales::Half | Scales::Pairs => SINGLE_PANEL_ROWS,
+    }
+}
 
 /// Rows of the largest block when two panels are processed together.
 const DUAL_PANEL_ROWS: usize = 6;
 
 /// Smallest row count for which panels of 4-bit codes are expanded to bytes first.
 const EXPAND_ROWS: usize = 24;
+
+/// The same for K-quants, which are slower to unpack: wherever two panels are processed together.
+const EXPAND_BLOCKED_ROWS: usize = single_panel_rows(QuantLayout::Q4_K) + 1;
 
 /// Four activation bytes, in every lane.
 ///
@@ -104,44 +117,46 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
             prefetch.issue();
             let tile = |row: usize| &*here[(FIRST + row) / TILE_ROWS];
             let lane = |row: usize| (FIRST + row) % TILE_ROWS;
-            // Exact dot products over the group's first half of inputs (or the whole group), and over its second half.
-            let mut dots = [[_mm512_setzero_si512(); ROWS]; PANELS];
-            let mut high_dots = dots;
-            for row in 0..ROWS {
-                let [low, high] = W::Format::initial_sums(tile(row), lane(row));
-                for panel in 0..PANELS {
-                    (dots[panel][row], high_dots[panel][row]) = (low, high);
-                }
-            }
-            for q in 0..QUADS {
-                let dots = if W::Format::SPLIT && q >= QUADS / 2 {
-                    &mut high_dots
-                } else {
-                    &mut dots
-                };
-                let mut codes = [_mm512_setzero_si512(); PANELS];
-                for panel in 0..PANELS {
-                    codes[panel] = weights[panel].codes(q);
-                }
-                for row in 0..ROWS {
-                    let x = quad(tile(row).codes[lane(row)].as_ptr(), q);
-                    for panel in 0..PANELS {
-                        let dot = &mut dots[panel][row];
-                        *dot = _mm512_dpbusd_epi32(*dot, codes[panel], x);
-                    }
-                }
-            }
-            for panel in 0..PANELS {
-                for part in 0..if W::Format::SPLIT { 2 } else { 1 } {
-                    let scales = weights[panel].scales(part);
-                    let dots = if part == 0 { &dots } else { &high_dots };
+            // Parts one after the other, so that the dot products of one part alone are in registers: those of both halves
+            // and the sums would not fit. A macro, because an unrolled loop makes every `quad` a constant.
+            macro_rules! accumulate {
+                ($part:literal of $parts:literal) => {{
+                    let mut dots = [[_mm512_setzero_si512(); ROWS]; PANELS];
                     for row in 0..ROWS {
-                        let (tile, lane) = (tile(row), lane(row));
-                        let value = W::Format::value(dots[panel][row], scales, tile, lane);
-                        let sum = &mut sums[panel][row];
-                        *sum = W::Format::add(*sum, value, tile, lane);
+                        let start = W::Format::initial_sum(tile(row), lane(row), $part);
+                        for panel in 0..PANELS {
+                            dots[panel][row] = start;
+                        }
                     }
-                }
+                    for q in $part * QUADS / $parts..($part + 1) * QUADS / $parts {
+                        let mut codes = [_mm512_setzero_si512(); PANELS];
+                        for panel in 0..PANELS {
+                            codes[panel] = weights[panel].codes(q);
+                        }
+                        for row in 0..ROWS {
+                            let x = quad(tile(row).codes[lane(row)].as_ptr(), q);
+                            for panel in 0..PANELS {
+                                let dot = &mut dots[panel][row];
+                                *dot = _mm512_dpbusd_epi32(*dot, codes[panel], x);
+                            }
+                        }
+                    }
+                    for panel in 0..PANELS {
+                        let scales = weights[panel].scales($part);
+                        for row in 0..ROWS {
+                            let (tile, lane) = (tile(row), lane(row));
+                            let value = W::Format::value(dots[panel][row], scales, tile, lane);
+                            let sum = &mut sums[panel][row];
+                            *sum = W::Format::add(*sum, value, tile, lane);
+                        }
+                    }
+                }};
+            }
+            if W::Format::SPLIT {
+                accumulate!(0 of 2);
+                accumulate!(1 of 2);
+            } else {
+                accumulate!(0 of 1);
             }
             for panel in 0..PANELS {
                 weights[panel] = weights[panel].next();
@@ -191,14 +206,15 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
 /// All rows, in blocks sized for the 32 registers: two per row and panel.
 ///
 /// # Safety
-/// As [`super::Gemm::panels`]; `weights` are those of the panels; all `gemms` have the same rows.
+/// As [`super::Gemm::panels`]; `weights` are those of the panels, which have layout `layout`; all `gemms` have the same rows.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn blocks<W: Weights, const PANELS: usize>(
+    layout: QuantLayout,
     weights: [W; PANELS],
     mut gemms: [PanelGemm; PANELS],
 ) {
     let groups = gemms[0].groups();
-    let bytes = PANELS * PanelKind::Quant(W::Format::LAYOUT).panel_bytes(gemms[0].panel.inputs);
+    let bytes = PANELS * layout.block_offset(groups);
     let mut line = gemms[0].panel.next;
     let last = line.wrapping_add(bytes);
     let mut left = gemms[0].rows;
@@ -252,7 +268,7 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
     }
 }
 
-/// Panels of 4-bit codes.
+/// Panels of 4-bit codes with stored pairs.
 ///
 /// # Safety
 /// As [`super::Gemm::panels`].
@@ -262,33 +278,84 @@ unsafe fn nibbles<const PANELS: usize>(
     scale_mode: ScaleMode,
     scratch: &mut ExpandedPanels,
 ) {
-    let weights = gemms.map(|gemm| Nibbles::new(gemm.panel));
-    let (rows, groups) = (gemms[0].rows, gemms[0].groups());
+    let (layout, weights) = (
+        QuantLayout::PAIRED,
+        gemms.map(|gemm| Nibbles::new(gemm.panel)),
+    );
     // SAFETY: the caller's promise.
     unsafe {
-        if rows < EXPAND_ROWS {
-            blocks(weights, gemms);
-        } else if scratch.separate_add_pipes && scale_mode == ScaleMode::PowerOfTwo {
-            let expanded = std::array::from_fn(|at| weights[at].expand(groups, scratch, at));
-            blocks::<ExpandedNibbles<true>, PANELS>(expanded, gemms);
+        if gemms[0].rows < EXPAND_ROWS {
+            blocks(layout, weights, gemms);
         } else {
-            let expanded = std::array::from_fn(|at| weights[at].expand(groups, scratch, at));
-            blocks::<ExpandedNibbles<false>, PANELS>(expanded, gemms);
+            expanded_pairs(layout, weights, gemms, scale_mode, scratch);
         }
     }
 }
 
-/// Panels of 8-bit codes.
+/// Panels of 4-bit codes, expanded first.
 ///
 /// # Safety
-/// As [`super::Gemm::panels`].
+/// As [`super::Gemm::panels`]; `weights` are those of the panels, which have layout `layout`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn bytes<const PANELS: usize, const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32>(
+unsafe fn expanded_pairs<W: Weights<Format = Paired<false>>, const PANELS: usize>(
+    layout: QuantLayout,
+    weights: [W; PANELS],
     gemms: [PanelGemm; PANELS],
+    scale_mode: ScaleMode,
+    scratch: &mut ExpandedPanels,
 ) {
-    let weights = gemms.map(|gemm| Bytes::<SPLIT, HALF, ZERO_POINT>::new(gemm.panel));
     // SAFETY: the caller's promise.
-    unsafe { blocks(weights, gemms) }
+    unsafe {
+        if scratch.separate_add_pipes && scale_mode == ScaleMode::PowerOfTwo {
+            expanded::<Paired<true>, W, PANELS>(layout, weights, gemms, scratch);
+        } else {
+            expanded::<Paired<false>, W, PANELS>(layout, weights, gemms, scratch);
+        }
+    }
+}
+
+/// Panels expanded to bytes first.
+///
+/// # Safety
+/// As [`expanded_pairs`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
+unsafe fn expanded<F, W, const PANELS: usize>(
+    layout: QuantLayout,
+    weights: [W; PANELS],
+    gemms: [PanelGemm; PANELS],
+    scratch: &mut ExpandedPanels,
+) where
+    F: Format,
+    W: Weights<Format: Format<Scales = F::Scales>>,
+{
+    let groups = gemms[0].groups();
+    // SAFETY: the caller's promise.
+    unsafe {
+        let expanded =
+            std::array::from_fn(|at| Expanded::<F>::new(weights[at], groups, scratch, at));
+        blocks(layout, expanded, gemms);
+    }
+}
+
+/// Panels of a K-quant.
+///
+/// # Safety
+/// As [`expanded_pairs`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
+unsafe fn blocked<W: Weights, const PANELS: usize>(
+    layout: QuantLayout,
+    weights: [W; PANELS],
+    gemms: [PanelGemm; PANELS],
+    scratch: &mut ExpandedPanels,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if gemms[0].rows < EXPAND_BLOCKED_ROWS {
+            blocks(layout, weights, gemms);
+        } else {
+            expanded::<W::Format, W, PANELS>(layout, weights, gemms, scratch);
+        }
+    }
 }
 
 /// Multiply with one or two panels of the same matrix.
@@ -303,14 +370,26 @@ pub(super) unsafe fn multiply<const PANELS: usize>(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        macro_rules! run {
-            () => {
-                nibbles(gemms, scale_mode, scratch)
-            };
-            ($split:literal, $half:literal, $zero:literal) => {
-                bytes::<PANELS, $split, $half, $zero>(gemms)
-            };
+        match layout {
+            QuantLayout::PAIRED => nibbles(gemms, scale_mode, scratch),
+            QuantLayout::Q8_0 => blocks(layout, gemms.map(|gemm| Bytes::new(gemm.panel)), gemms),
+            QuantLayout::Q4_K => {
+                let weights = gemms.map(|gemm| Blocked::<4>::new(gemm.panel));
+                if gemms[0].rows < EXPAND_BLOCKED_ROWS {
+                    blocks(layout, weights, gemms);
+                } else {
+                    expanded_pairs(layout, weights, gemms, scale_mode, scratch);
+                }
+            }
+            QuantLayout::Q5_K => {
+                let weights = gemms.map(|gemm| Blocked::<5>::new(gemm.panel));
+                blocked(layout, weights, gemms, scratch);
+            }
+            QuantLayout::Q6_K => {
+                let weights = gemms.map(|gemm| Blocked::<6>::new(gemm.panel));
+                blocked(layout, weights, gemms, scratch);
+            }
+            other => unreachable!("no format has panels of {other:?}"),
         }
-        by_layout!(layout, run)
     }
 }

@@ -11,19 +11,21 @@ use super::tests::{Rows, gemm, gemm_in};
 use super::*;
 use crate::activation_quant::{ScaleMode, TILE_ROWS};
 use crate::amx::emulated::Emulated;
-use crate::amx::tiles::CodeTile;
 use crate::guarded::Guarded;
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS};
-use crate::pack::quantized::load;
+use crate::pack::quantized::{Group, load_column_scale};
 use crate::pack::tests::TestTensor;
 use crate::pack::{PackedMatrix, QuantLayout};
 use crate::quant::DType;
 use crate::simd::Fused;
 
-const QUANTISED: [DType; 6] = [
+const QUANTISED: [DType; 9] = [
     DType::Q4_0,
     DType::Q4_1,
     DType::Q8_0,
+    DType::Q5_0,
+    DType::IQ4NL,
+    DType::Q3K,
     DType::Q4K,
     DType::Q5K,
     DType::Q6K,
@@ -46,26 +48,19 @@ fn vpmaddwd(a: [i32; 16], b: [i32; 16]) -> [i32; 16] {
     })
 }
 
-/// The first 16 little-endian 32-bit words of `bytes`.
-fn words(bytes: &[u8]) -> [i32; 16] {
-    std::array::from_fn(|lane| i32::from_le_bytes(bytes.as_chunks().0[lane]))
+/// A pair as a 32-bit word.
+fn word([low, high]: [i16; 2]) -> i32 {
+    i32::from(low) & 0xffff | i32::from(high) << 16
 }
 
 /// One row's 16 results, without outliers.
 fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL_COLUMNS] {
     let mut sums = [0f32; PANEL_COLUMNS];
-    let (column_scales, records) = panel.split_at(layout.column_scale_bytes());
-    for (group, record) in records.chunks_exact(layout.record_bytes()).enumerate() {
-        let (codes, rest) = record.split_at(layout.code_bytes());
-        let (scales, mins) = rest.split_at(layout.scale_bytes());
-        let (tile, lane) = (x.tile_group(row, group), row % TILE_ROWS);
+    for at in 0..x.inputs / GROUP {
+        let group = Group::of(layout, panel, at);
+        let (tile, lane) = (x.tile_group(row, at), row % TILE_ROWS);
         let register = |quad: usize| -> [u8; 64] {
-            let (at, shift, mask) = match (layout.bits, quad) {
-                (8, _) => (quad, 0, 255),
-                (_, 0..4) => (quad, 0, 15),
-                _ => (quad - 4, 4, 15),
-            };
-            std::array::from_fn(|byte| codes[64 * at + byte] >> shift & mask)
+            std::array::from_fn(|byte| group.code(byte / 4, 4 * quad + byte % 4))
         };
         let parts = GROUP / layout.group;
         for part in 0..parts {
@@ -82,18 +77,16 @@ fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL
                 dots = vpdpbusd(dots, &register(quad), &signed);
             }
             if layout.offset == Offset::Paired {
-                dots = vpmaddwd(dots, words(scales));
+                dots = vpmaddwd(dots, std::array::from_fn(|column| word(group.pair(column))));
             }
             for column in 0..PANEL_COLUMNS {
-                let slot = part * PANEL_COLUMNS + column;
-                let scale = || load(scales, slot, layout.half_scales);
                 let dot = dots[column] as f32;
                 let value = match layout.offset {
                     Offset::Paired => dot,
-                    Offset::ZeroPoint(_) => dot * scale(),
+                    Offset::ZeroPoint(_) => dot * group.scale(part, column),
                     Offset::Min => {
-                        let min = load(mins, slot, layout.half_scales);
-                        (row_sum as f32).mul_add(min, dot * scale())
+                        let scaled = dot * group.scale(0, column);
+                        (row_sum as f32).mul_add(group.min(column), scaled)
                     }
                 };
                 sums[column] = value.mul_add(tile.scales[lane], sums[column]);
@@ -102,7 +95,7 @@ fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL
     }
     if layout.offset == Offset::Paired {
         for (column, sum) in sums.iter_mut().enumerate() {
-            *sum *= load(column_scales, column, false);
+            *sum *= load_column_scale(panel, column);
         }
     }
     sums
@@ -121,21 +114,17 @@ fn model_with_outliers(
             outlier.input as usize / GROUP,
             outlier.input as usize % GROUP,
         );
-        let (column_scales, records) = panel.split_at(layout.column_scale_bytes());
-        let record = &records[group * layout.record_bytes()..][..layout.record_bytes()];
-        let (_, rest) = record.split_at(layout.code_bytes());
-        let (scales, mins) = rest.split_at(layout.scale_bytes());
+        let of_panel = Group::of(layout, panel, group);
         for (column, sum) in sums.iter_mut().enumerate() {
-            let slot = input / layout.group * PANEL_COLUMNS + column;
-            let scale = || load(scales, slot, layout.half_scales);
-            let code = crate::pack::quantized::code_at(record, layout.bits, column, input);
+            let scale = || of_panel.scale(input / layout.group, column);
+            let code = i32::from(of_panel.code(column, input));
             let weight = match layout.offset {
-                Offset::Min => (code as f32).mul_add(scale(), load(mins, slot, layout.half_scales)),
+                Offset::Min => (code as f32).mul_add(scale(), of_panel.min(column)),
                 Offset::ZeroPoint(zero) => (code as f32 - zero as f32) * scale(),
                 Offset::Paired => {
-                    let word = words(scales)[column];
-                    let number = (code - 8) * i32::from(word as i16) + 8 * (word >> 16);
-                    number as f32 * load(column_scales, column, false)
+                    let [scale, offset] = of_panel.pair(column).map(i32::from);
+                    let number = (code - 8) * scale + 8 * offset;
+                    number as f32 * load_column_scale(panel, column)
                 }
             };
             *sum = outlier.value.mul_add(weight, *sum);
@@ -155,7 +144,10 @@ fn layout_of(matrix: &PackedMatrix) -> QuantLayout {
 fn over_emulated_tiles(matrix: &PackedMatrix, panel: usize, x: &Rows, rows: usize) -> Vec<f32> {
     let mut out = Guarded::filled(f32::NAN, rows * PANEL_COLUMNS);
     let data = matrix.panel(panel);
-    let mut expanded = Guarded::filled(0xee, matrix.inputs / GROUP * size_of::<CodeTile>());
+    let mut expanded = Guarded::filled(
+        0xee,
+        matrix.inputs / GROUP * size_of::<amx::ExpandedGroup>(),
+    );
     let panel = Panel {
         data,
         next: data,

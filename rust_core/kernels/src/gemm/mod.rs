@@ -130,24 +130,19 @@ impl Output {
     }
 }
 
-/// Call macro `$run` with the layout as literals, so that every branch on it is resolved at compile time. The only 4-bit
-/// layout takes no arguments. 8-bit layouts pass: whether each half of a group has its own scale, whether scales are f16, and
-/// the zero point (0 for layouts with minima).
-#[cfg(any(target_arch = "x86_64", test))]
+/// Call macro `$run` with the name of the layout's constant, so that every branch on it is resolved at compile time.
 macro_rules! by_layout {
-    ($layout:expr, $run:ident) => {{
-        use $crate::pack::layout::Offset;
-        let layout = $layout;
-        match (layout.bits, layout.group, layout.half_scales, layout.offset) {
-            (4, 32, _, Offset::Paired) => $run!(),
-            (8, 32, false, Offset::Min) => $run!(false, false, 0),
-            (8, 32, true, Offset::ZeroPoint(128)) => $run!(false, true, 128),
-            (8, 16, false, Offset::ZeroPoint(32)) => $run!(true, false, 32),
-            _ => unreachable!("no format has panels of {layout:?}"),
+    ($layout:expr, $run:ident) => {
+        match $layout {
+            QuantLayout::PAIRED => $run!(PAIRED),
+            QuantLayout::Q8_0 => $run!(Q8_0),
+            QuantLayout::Q4_K => $run!(Q4_K),
+            QuantLayout::Q5_K => $run!(Q5_K),
+            QuantLayout::Q6_K => $run!(Q6_K),
+            other => unreachable!("no format has panels of {other:?}"),
         }
-    }};
+    };
 }
-#[cfg(any(target_arch = "x86_64", test))]
 use by_layout;
 
 /// One panel of weights, as passed to the level's kernels.
@@ -165,16 +160,32 @@ impl Panel {
         self.data.cast()
     }
 
-    /// The first record.
-    fn records(self, layout: QuantLayout) -> *const u8 {
-        self.data.wrapping_add(layout.column_scale_bytes())
+    /// The block of group `group`, which begins with its factors.
+    #[inline(always)]
+    fn block(self, layout: QuantLayout, group: usize) -> *const u8 {
+        self.data.wrapping_add(layout.block_offset(group))
+    }
+
+    /// The codes of group `group`.
+    #[inline(always)]
+    fn codes(self, layout: QuantLayout, group: usize) -> *const u8 {
+        self.data.wrapping_add(layout.code_offset(group))
+    }
+
+    /// The scales of group `group`.
+    #[inline(always)]
+    fn scales(self, layout: QuantLayout, group: usize) -> *const u8 {
+        self.data.wrapping_add(layout.scale_offset(group))
     }
 }
 
 /// Number of panels that the level's kernel computes at once for this kind of weights.
 fn panels_at_once(level: Level, kind: PanelKind, rows: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if level == Level::Avx512 && kind.is_quantized() && rows > avx512::SINGLE_PANEL_ROWS {
+    if level == Level::Avx512
+        && let PanelKind::Quant(layout) = kind
+        && rows > avx512::single_panel_rows(layout)
+    {
         return 2;
     }
     let wide = matches!(level, Level::Avx512 | Level::Amx);

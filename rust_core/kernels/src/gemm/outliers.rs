@@ -7,13 +7,14 @@
 //! contribution is small enough to be rounded to -0. (An infinite weight would give NaN instead; then the column's group sums
 //! are not finite either.)
 
-use super::{Panel, PanelGemm};
+use super::{Panel, PanelGemm, by_layout};
 use crate::activation_quant::{NO_OUTLIER, QuantRows, TILE_ROWS};
 use crate::arena::{Buffer, Plain};
 use crate::dispatch::Level;
 use crate::error::KernelError;
-use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
-use crate::simd::{Lanes, by_level, prefetch_line};
+use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
+use crate::pack::pairs;
+use crate::simd::{Lanes, ROUND, by_level, prefetch_line};
 
 /// Prefetch distance in groups with outliers: they may be in another core's cache.
 const PREFETCH_DISTANCE: usize = 8;
@@ -170,7 +171,7 @@ impl OutlierIndex {
             let channels = self.channels.slice(0, self.count);
             let weights = self.weights.slice_mut(first, self.count * PANEL_COLUMNS);
             if self.count > 0 {
-                decode(level, layout, panel.data, channels, weights);
+                decode(level, layout, panel, channels, weights);
             }
         }
         Outliers {
@@ -181,42 +182,66 @@ impl OutlierIndex {
     }
 }
 
+/// The codes of all 16 columns for input `input` of a group.
+///
+/// # Safety
+/// A group's codes; the level's instructions enabled.
+#[inline(always)]
+unsafe fn codes<L: Lanes>(layout: QuantLayout, codes: *const u8, input: usize) -> L {
+    let byte = 8 * (input % 4);
+    let bits = |register: usize, shift: usize, mask: u32| {
+        // SAFETY: a register of the group's codes.
+        unsafe { L::load_bits(codes.add(64 * register).cast(), (byte + shift) as u32, mask) }
+    };
+    let nibbles = || bits(input % 16 / 4, 4 * (input / 16), 15);
+    // SAFETY: the caller's promise.
+    let with_high = |high: L| unsafe { high.mul_add(L::splat(16.0), nibbles()) };
+    match layout.bits {
+        8 => bits(input / 4, 0, 255),
+        6 => with_high(bits(4 + input / 16, 2 * (input % 16 / 4), 3)),
+        5 => with_high(bits(4, input / 4, 1)),
+        _ => nibbles(),
+    }
+}
+
 /// The weights of all 16 columns for input `input`.
 ///
 /// # Safety
 /// A whole panel; the level's instructions enabled.
 #[inline(always)]
-unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize) -> L {
+unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: Panel, input: usize) -> L {
     let (group, input) = (input / GROUP, input % GROUP);
-    let (register, shift, mask) = if layout.bits == 4 {
-        (input % 16 / 4, 8 * (input % 4) + 4 * (input / 16), 15)
-    } else {
-        (input / 4, 8 * (input % 4), 255)
-    };
-    let part = input / layout.group * PANEL_COLUMNS * if layout.half_scales { 2 } else { 4 };
-    // SAFETY: inside the record of the input's group.
+    let part = input / layout.group;
+    let scales = panel.scales(layout, group);
+    // SAFETY: inside the input's group and block.
     unsafe {
-        let record = panel.add(layout.column_scale_bytes() + group * layout.record_bytes());
-        let load = |values: *const u8| -> L {
-            if layout.half_scales {
-                L::load_f16(values.cast())
-            } else {
-                L::load(values.cast())
+        let code = codes::<L>(layout, panel.codes(layout, group), input);
+        // A factor (0: of scales, 1: of minima) times an integer of the group.
+        let product = |factor: usize, array: usize| -> L {
+            let factors = panel.block(layout, group).add(2 * PANEL_COLUMNS * factor);
+            L::load_i8(scales.add(PANEL_COLUMNS * array).cast()).mul(L::load_f16(factors.cast()))
+        };
+        let scale = || match layout.scales {
+            Scales::Blocked => product(0, part),
+            Scales::Half | Scales::Pairs => {
+                L::load_f16(scales.add(2 * PANEL_COLUMNS * part).cast())
             }
         };
-        let scales = record.add(layout.code_bytes());
-        let (codes, shift) = (record.add(64 * register).cast(), shift as u32);
-        let code = || L::load_bits(codes, shift, mask);
         match layout.offset {
-            Offset::Min => code().mul_add(
-                load(scales.add(part)),
-                load(scales.add(layout.scale_bytes() + part)),
-            ),
-            Offset::ZeroPoint(zero) => code()
-                .sub(L::splat(zero as f32))
-                .mul(load(scales.add(part))),
+            Offset::Min => code.mul_add(scale(), product(1, 1)),
+            Offset::ZeroPoint(zero) => code.sub(L::splat(zero as f32)).mul(scale()),
             Offset::Paired => {
-                L::load_dequantized_codes(codes, shift, scales.cast()).mul(L::load(panel.cast()))
+                let weights = if layout.scales == Scales::Blocked {
+                    let round = |number: L| number.add(L::splat(ROUND)).sub(L::splat(ROUND));
+                    let (scale, zero) = (scale(), L::splat(pairs::ZERO_POINT as f32));
+                    let offset = round(scale.sub(product(1, 1)));
+                    code.sub(zero).mul_add(round(scale), offset.mul(zero))
+                } else {
+                    let register = panel.codes(layout, group).add(64 * (input % 16 / 4));
+                    let shift = (8 * (input % 4) + 4 * (input / 16)) as u32;
+                    L::load_dequantized_codes(register.cast(), shift, scales.cast())
+                };
+                weights.mul(L::load(panel.column_scales()))
             }
         }
     }
@@ -227,7 +252,7 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: *const u8, input: usize)
 #[inline(always)]
 unsafe fn decode_all<L: Lanes>(
     layout: QuantLayout,
-    panel: *const u8,
+    panel: Panel,
     channels: &[u32],
     out: &mut [f32],
 ) {
@@ -243,22 +268,19 @@ unsafe fn decode_all<L: Lanes>(
 #[inline(always)]
 unsafe fn decode_body<L: Lanes>(
     layout: QuantLayout,
-    panel: *const u8,
+    panel: Panel,
     channels: &[u32],
     out: &mut [f32],
 ) {
     // Layouts known at compile time halve the time per channel.
-    const PAIRED: QuantLayout = QuantLayout::PAIRED;
-    const Q8_0: QuantLayout = QuantLayout::Q8_0;
     // SAFETY: the caller's promise.
     unsafe {
-        if layout == PAIRED {
-            decode_all::<L>(PAIRED, panel, channels, out);
-        } else if layout == Q8_0 {
-            decode_all::<L>(Q8_0, panel, channels, out);
-        } else {
-            decode_all::<L>(layout, panel, channels, out);
+        macro_rules! run {
+            ($layout:ident) => {
+                decode_all::<L>(QuantLayout::$layout, panel, channels, out)
+            };
         }
+        by_layout!(layout, run)
     }
 }
 
@@ -267,7 +289,7 @@ by_level! {
     ///
     /// # Safety
     /// The machine has the level; a whole panel that has these inputs.
-    unsafe fn decode(layout: QuantLayout, panel: *const u8, channels: &[u32], out: &mut [f32]) = decode_body;
+    unsafe fn decode(layout: QuantLayout, panel: Panel, channels: &[u32], out: &mut [f32]) = decode_body;
 }
 
 /// The listed outliers from some tile on, and their channels' weights in one panel.

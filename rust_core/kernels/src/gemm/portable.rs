@@ -2,22 +2,22 @@
 //!
 //! Written so that compilers emit 16-bit vector code: codes are multiplied nibble by nibble in the panel's own order. The
 //! product of a nibble and an activation is at most 15 · 127 = 1,905 in magnitude and a lane sums eight of them, so 16 bits
-//! cannot overflow. Dot products with 8-bit codes are combined as `low + 16 · high`.
+//! cannot overflow. Dot products with longer codes are combined as `low + 16 · high`.
 
 use super::PanelGemm;
 use super::outliers::finish;
 use crate::activation_quant::{TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 use crate::pack::pairs;
-use crate::pack::quantized::load_pair;
-use crate::simd::{Portable, widen_f16};
+use crate::pack::quantized::{Group, load_column_scale};
+use crate::simd::Portable;
 
 type Columns<T> = [T; PANEL_COLUMNS];
 
 /// 16-bit lanes for one register of codes: four inputs of each column, in rows of eight.
 type Lanes = [[i16; 8]; 8];
 
-/// Rows computed per decoding of a record's scales.
+/// Rows computed per decoding of a group's scales.
 const ROWS: usize = 16;
 
 /// See [`super::Gemm::panels`].
@@ -27,27 +27,26 @@ const ROWS: usize = 16;
 pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm) {
     let (groups, rows) = (gemm.groups(), gemm.rows);
     // SAFETY: a whole panel, the tiles of `rows` rows of activations: the caller's promise.
-    let (records, column_scales, tiles) = unsafe {
-        let records = gemm.panel.records(layout);
+    let (panel, tiles) = unsafe {
         (
-            std::slice::from_raw_parts(records, groups * layout.record_bytes()),
-            std::slice::from_raw_parts(gemm.panel.data, layout.column_scale_bytes()),
+            std::slice::from_raw_parts(gemm.panel.data, layout.block_offset(groups)),
             std::slice::from_raw_parts(gemm.x.tiles, rows.div_ceil(TILE_ROWS) * groups),
         )
     };
     for first in (0..rows).step_by(ROWS) {
         let block = ROWS.min(rows - first);
         let mut sums = [[0f32; PANEL_COLUMNS]; ROWS];
-        for (group, bytes) in records.chunks_exact(layout.record_bytes()).enumerate() {
-            let record = Record::new(layout, bytes);
+        for group in 0..groups {
+            let decoded = Decoded::new(layout, Group::of(layout, panel, group));
             for (row, sums) in sums[..block].iter_mut().enumerate() {
                 let row = first + row;
                 let tile = &tiles[row / TILE_ROWS * groups + group];
-                record.add(tile, row % TILE_ROWS, sums);
+                decoded.add(tile, row % TILE_ROWS, sums);
             }
         }
         if layout.offset == Offset::Paired {
-            let column_scales = decode(column_scales, 0, false);
+            let column_scales: Columns<f32> =
+                std::array::from_fn(|column| load_column_scale(panel, column));
             for sums in &mut sums[..block] {
                 for (sum, column_scale) in sums.iter_mut().zip(column_scales) {
                     *sum *= column_scale;
@@ -62,42 +61,40 @@ pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm) {
     }
 }
 
-/// A record with its scales and minima decoded, one set for each part (half or whole) of the group.
-struct Record<'a> {
+/// A group with its scales and minima decoded, one set for each part (half or whole) of the group.
+struct Decoded<'a> {
     layout: QuantLayout,
     registers: &'a [[u8; 64]],
     scales: [Columns<f32>; 2],
     /// Zeros where there are none.
     mins: Columns<f32>,
-    pairs: &'a [u8],
+    /// Zeros where there are none.
+    pairs: Columns<[i16; 2]>,
 }
 
-impl<'a> Record<'a> {
-    fn new(layout: QuantLayout, bytes: &'a [u8]) -> Self {
-        let (codes, rest) = bytes.split_at(layout.code_bytes());
-        let (scales, mins) = rest.split_at(layout.scale_bytes());
-        let high = if layout.group == GROUP {
-            0
-        } else {
-            PANEL_COLUMNS
-        };
-        let mut record = Self {
+impl<'a> Decoded<'a> {
+    fn new(layout: QuantLayout, group: Group<'a>) -> Self {
+        let mut decoded = Self {
             layout,
-            registers: codes.as_chunks::<64>().0,
+            registers: group.registers(),
             scales: [[0.0; PANEL_COLUMNS]; 2],
             mins: [0.0; PANEL_COLUMNS],
-            pairs: scales,
+            pairs: [[0; 2]; PANEL_COLUMNS],
         };
-        if layout.offset != Offset::Paired {
-            record.scales = [0, high].map(|slot| decode(scales, slot, layout.half_scales));
+        if layout.offset == Offset::Paired {
+            decoded.pairs = std::array::from_fn(|column| group.pair(column));
+            return decoded;
+        }
+        for part in 0..GROUP / layout.group {
+            decoded.scales[part] = std::array::from_fn(|column| group.scale(part, column));
         }
         if layout.offset == Offset::Min {
-            record.mins = decode(mins, 0, layout.half_scales);
+            decoded.mins = std::array::from_fn(|column| group.min(column));
         }
-        record
+        decoded
     }
 
-    /// Accumulate row `lane` of a tile times this record.
+    /// Accumulate row `lane` of a tile times this group.
     fn add(&self, tile: &TileGroup, lane: usize, sums: &mut Columns<f32>) {
         let codes = &tile.codes[lane];
         if self.layout.group == GROUP {
@@ -119,8 +116,7 @@ impl<'a> Record<'a> {
         let row_scale = tile.scales[lane];
         if self.layout.offset == Offset::Paired {
             let start = tile.initial_sums[lane];
-            for (column, (sum, dot)) in sums.iter_mut().zip(dots).enumerate() {
-                let pair = load_pair(self.pairs, column);
+            for ((sum, dot), pair) in sums.iter_mut().zip(dots).zip(self.pairs) {
                 *sum += pairs::dequantize_dot(dot.wrapping_add(start), pair) as f32 * row_scale;
             }
             return;
@@ -142,17 +138,21 @@ impl<'a> Record<'a> {
         for quad in FIRST..LAST {
             let [a, b, c, d] = codes.as_chunks::<4>().0[quad].map(i16::from);
             let x = [a, b, c, d, a, b, c, d];
-            if self.layout.bits == 8 {
-                add_nibbles::<0>(&self.registers[quad], x, &mut low);
-                add_nibbles::<4>(&self.registers[quad], x, &mut high);
-            } else if quad < 4 {
-                add_nibbles::<0>(&self.registers[quad], x, &mut low);
-            } else {
-                add_nibbles::<4>(&self.registers[quad - 4], x, &mut low);
+            let bits = self.layout.bits;
+            if bits == 8 {
+                add_bits::<15>(&self.registers[quad], 0, x, &mut low);
+                add_bits::<15>(&self.registers[quad], 4, x, &mut high);
+                continue;
+            }
+            add_bits::<15>(&self.registers[quad % 4], quad / 4 * 4, x, &mut low);
+            match bits {
+                6 => add_bits::<3>(&self.registers[4 + quad / 4], quad % 4 * 2, x, &mut high),
+                5 => add_bits::<1>(&self.registers[4], quad, x, &mut high),
+                _ => {}
             }
         }
         let mut dots = sum_fours(&low);
-        if self.layout.bits == 8 {
+        if self.layout.bits > 4 {
             for (dot, high) in dots.iter_mut().zip(sum_fours(&high)) {
                 *dot += 16 * high;
             }
@@ -161,13 +161,13 @@ impl<'a> Record<'a> {
     }
 }
 
-/// `lanes += nibble * x`, for the low (`SHIFT` 0) or high (4) nibbles of a register.
+/// `lanes += (byte >> shift & MASK) * x`, for the bytes of a register. `MASK` is at most 15.
 #[inline(always)]
-fn add_nibbles<const SHIFT: u32>(register: &[u8; 64], x: [i16; 8], lanes: &mut Lanes) {
+fn add_bits<const MASK: u8>(register: &[u8; 64], shift: usize, x: [i16; 8], lanes: &mut Lanes) {
     for (bytes, lanes) in register.as_chunks::<8>().0.iter().zip(lanes) {
         for i in 0..8 {
             // Never wraps (see the module's bounds); `wrapping_*` avoids overflow checks in the vector code.
-            let product = i16::from(bytes[i] >> SHIFT & 15).wrapping_mul(x[i]);
+            let product = i16::from(bytes[i] >> shift & MASK).wrapping_mul(x[i]);
             lanes[i] = lanes[i].wrapping_add(product);
         }
     }
@@ -183,15 +183,4 @@ fn sum_fours(lanes: &Lanes) -> Columns<i32> {
         sums[1] = wide[4] + wide[5] + (wide[6] + wide[7]);
     }
     sums
-}
-
-/// Sixteen scales or minima, starting at index `slot`.
-fn decode(values: &[u8], slot: usize, half_values: bool) -> Columns<f32> {
-    if half_values {
-        let values = &values.as_chunks::<2>().0[slot..slot + PANEL_COLUMNS];
-        std::array::from_fn(|column| widen_f16(u16::from_le_bytes(values[column])))
-    } else {
-        let values = &values.as_chunks::<4>().0[slot..slot + PANEL_COLUMNS];
-        std::array::from_fn(|column| f32::from_le_bytes(values[column]))
-    }
 }

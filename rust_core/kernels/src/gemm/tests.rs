@@ -10,9 +10,9 @@ use crate::arena::Buffer;
 use crate::guarded::{Guarded, on_both_sides};
 use crate::pack::layout::GROUP;
 use crate::pack::pairs;
-use crate::pack::quantized::{load, load_pair};
+use crate::pack::quantized::{Group, load_column_scale};
 use crate::pack::tests::{Random, TestTensor};
-use crate::pack::{PANEL_COLUMNS, PanelKind, QuantLayout};
+use crate::pack::{Offset, PANEL_COLUMNS, PanelKind};
 use crate::quant::DType;
 
 fn levels() -> impl Iterator<Item = Level> {
@@ -26,7 +26,7 @@ pub(super) struct Rows {
     outlier_positions: Guarded<OutlierPositions>,
     row_tiles: Guarded<RowTile>,
     scale_mode: ScaleMode,
-    inputs: usize,
+    pub inputs: usize,
 }
 
 impl Rows {
@@ -205,19 +205,20 @@ pub(super) fn gemm_in(
 /// Upper bound of the borrow error of 4-bit dot products with row `row`: the low half may borrow one from the high half, so
 /// a group's offset may be counted once too little ([`pairs`]).
 fn borrowed(matrix: &PackedMatrix, output: usize, x: &Rows, row: usize) -> f64 {
-    let PanelKind::Quant(layout @ QuantLayout::PAIRED) = matrix.kind else {
+    let PanelKind::Quant(layout) = matrix.kind else {
         return 0.0;
     };
+    if layout.offset != Offset::Paired {
+        return 0.0;
+    }
     let panel = matrix.panel_slice(output / PANEL_COLUMNS);
-    let (column_scales, records) = panel.split_at(layout.column_scale_bytes());
     let column = output % PANEL_COLUMNS;
-    let groups = records.chunks_exact(layout.record_bytes()).enumerate();
-    let lacking = groups.map(|(group, record)| {
-        let [_, offset] = load_pair(&record[layout.code_bytes()..], column);
+    let lacking = (0..matrix.inputs / GROUP).map(|group| {
+        let [_, offset] = Group::of(layout, panel, group).pair(column);
         let step = x.tile_group(row, group).scales[row % TILE_ROWS];
         f64::from(offset).abs() * f64::from(step)
     });
-    f64::from(load(column_scales, column, false)) * lacking.sum::<f64>()
+    f64::from(load_column_scale(panel, column)) * lacking.sum::<f64>()
 }
 
 fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
@@ -345,7 +346,7 @@ proptest! {
         seed: u64, rows in 1usize..90, tiles in 0usize..6, blocks in 1usize..3,
     ) {
         let start = (16 * tiles).min(rows / 16 * 16);
-        for dtype in [DType::Q4_1, DType::Q8_0, DType::Q6K, DType::F32] {
+        for dtype in [DType::Q4_1, DType::Q8_0, DType::Q4K, DType::Q5K, DType::Q6K, DType::F32] {
             let inputs = blocks * if dtype.is_quantized() { dtype.block_len() } else { 37 };
             let tensor = TestTensor::random(dtype, 16, inputs, seed);
             let (matrix, _memory) = tensor.pack();

@@ -3,20 +3,22 @@
 //! A matrix `[outputs, inputs]` becomes `ceil(outputs / 16)` panels. A panel holds its 16 columns for
 //! every input, so a kernel reads it once from start to end. Missing columns of the last panel are
 //! zero weights. [`layout`] defines the bytes. Codes of quantised weights are those of the file: nothing is
-//! requantised. Scales and minima of 8-bit codes are copied too; those of 4-bit codes are rounded to 15
+//! requantised. Scales and minima are copied too ([`blocked`]: K-quants), except that those of 4-bit codes are rounded to 15
 //! bits relative to the largest in their column ([`pairs`]).
 
+pub mod blocked;
 mod float;
 pub mod layout;
 pub mod pairs;
 pub(crate) mod quantized;
 
-pub use layout::{Offset, PANEL_COLUMNS, PanelKind, QuantLayout};
+pub use layout::{Offset, PANEL_COLUMNS, PanelKind, QuantLayout, Scales};
 
 use std::ops::Range;
 
 use crate::error::KernelError;
 use crate::format::TensorView;
+use crate::quant::BlockScales;
 
 /// A packed matrix: a typed view of bytes owned by the weight arena.
 ///
@@ -78,7 +80,7 @@ impl PackedMatrix {
         start + part * PANEL_COLUMNS..start + self.segment.min((part + 1) * PANEL_COLUMNS)
     }
 
-    /// Bytes of one panel; a multiple of 32.
+    /// Bytes of one panel; a multiple of 32, and of 64 unless it is Q8_0's.
     pub fn panel_bytes(&self) -> usize {
         self.kind.panel_bytes(self.inputs)
     }
@@ -139,6 +141,7 @@ pub struct PackScratch {
     codes: Vec<u8>,
     scales: Vec<f32>,
     mins: Vec<f32>,
+    blocks: Vec<BlockScales>,
 }
 
 /// Pack rows `outputs` (at most 16) of `tensor` into `out` (exactly one panel, zeroed).
@@ -212,8 +215,11 @@ pub(crate) mod tests {
                         bytes.truncate(start);
                         bytes.extend(half::bf16::from_f32(random.unit()).to_le_bytes());
                     }
+                    DType::Q3K => half_at(&mut bytes, 108, small),
                     DType::Q6K => half_at(&mut bytes, 208, small),
-                    DType::Q8_0 | DType::Q4_0 => half_at(&mut bytes, 0, small),
+                    DType::Q8_0 | DType::Q4_0 | DType::Q5_0 | DType::IQ4NL => {
+                        half_at(&mut bytes, 0, small)
+                    }
                     DType::Q4_1 | DType::Q4K | DType::Q5K => {
                         half_at(&mut bytes, 0, small);
                         half_at(&mut bytes, 2, small * random.unit());
@@ -284,7 +290,10 @@ pub(crate) mod tests {
                     let values = &tensor.values[output * inputs..][..inputs];
                     // Pairs are rounded relative to their column's scale ([`pairs`]).
                     let largest = values.iter().fold(1.0, |most: f32, x| most.max(x.abs()));
-                    let paired = matrix.kind == PanelKind::Quant(QuantLayout::PAIRED);
+                    let paired = matches!(
+                        matrix.kind,
+                        PanelKind::Quant(layout) if layout.offset == Offset::Paired
+                    );
                     let rounding = if paired { 5e-5 * largest } else { 0.0 };
                     for (unpacked, original) in row.iter().zip(values) {
                         let tolerance = 2e-6 * original.abs().max(1.0) + rounding;
@@ -306,10 +315,27 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn q4_1_and_q8_0_records_are_320_and_544_bytes() {
+    fn q4_1_and_q8_0_groups_take_320_and_544_bytes() {
         let bytes = |dtype, inputs| PanelKind::of(dtype).panel_bytes(inputs);
         assert_eq!(bytes(DType::Q4_1, 32), 64 + 320);
         assert_eq!(bytes(DType::Q4_1, 64), 64 + 2 * 320);
         assert_eq!(bytes(DType::Q8_0, 32), 544);
+    }
+
+    /// K-quants take at most 3 % more than in the file, apart from the 64 bytes of a panel's column scales.
+    #[test]
+    fn packed_k_quants_take_what_the_file_does() {
+        for dtype in [DType::Q4K, DType::Q5K, DType::Q6K] {
+            let inputs = 2048;
+            let in_file = PANEL_COLUMNS * inputs / dtype.block_len() * dtype.block_bytes();
+            let column_scales = if dtype == DType::Q4K { 64 } else { 0 };
+            let packed = PanelKind::of(dtype).panel_bytes(inputs) - column_scales;
+            assert!(
+                packed * 100 <= 103 * in_file,
+                "{dtype:?}: {packed} of {in_file}"
+            );
+            // Codes stay on cache lines.
+            assert!(packed.is_multiple_of(64));
+        }
     }
 }

@@ -5,10 +5,15 @@ use std::ops::Range;
 use half::f16;
 
 use super::PackScratch;
-use super::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
+use super::blocked::{self, GroupScales};
+use super::layout::{
+    BLOCK_FACTOR_BYTES, BLOCK_HEADER_BYTES, BLOCK_SCALE_BYTES, GROUP, Offset, PANEL_COLUMNS,
+    QuantLayout, Scales,
+};
 use super::pairs;
 use crate::format::TensorView;
-use crate::quant::unpack_row_affine;
+use crate::quant::{block_scales, unpack_row_affine};
+use crate::simd::widen_f16;
 
 /// Fill one zeroed panel from up to 16 rows of `tensor`.
 pub(super) fn pack(
@@ -23,163 +28,214 @@ pub(super) fn pack(
     scratch.codes.resize(inputs, 0);
     scratch.scales.resize(groups, 0.0);
     scratch.mins.resize(groups, 0.0);
-    let (column_scales, records) = out.split_at_mut(layout.column_scale_bytes());
-    for (column, output) in outputs.clone().enumerate() {
+    for (column, output) in outputs.enumerate() {
+        let row = tensor.row(output);
         unpack_row_affine(
             tensor.dtype,
-            tensor.row(output),
+            row,
             inputs,
             &mut scratch.codes,
             &mut scratch.scales,
             &mut scratch.mins,
         );
-        let per_record = GROUP / layout.group;
-        let mut column_scale = 0.0;
-        if layout.offset == Offset::Paired {
-            column_scale = pairs::column_scale(&scratch.scales, &scratch.mins);
-            store(column_scales, column, column_scale, false);
+        for (group, codes) in scratch.codes.as_chunks().0.iter().enumerate() {
+            let to = &mut out[layout.code_offset(group)..][..layout.code_bytes()];
+            store_codes(layout.bits, column, codes, to);
         }
-        for (record, out) in records.chunks_exact_mut(layout.record_bytes()).enumerate() {
-            let codes: &[u8; GROUP] = scratch.codes[record * GROUP..][..GROUP]
-                .try_into()
-                .expect("a whole group");
-            let (code_bytes, rest) = out.split_at_mut(layout.code_bytes());
-            if layout.bits == 4 {
-                for (i, register) in code_bytes.chunks_exact_mut(64).enumerate() {
-                    for j in 0..4 {
-                        register[4 * column + j] = codes[4 * i + j] | codes[16 + 4 * i + j] << 4;
-                    }
-                }
-            } else {
-                for (i, register) in code_bytes.chunks_exact_mut(64).enumerate() {
-                    register[4 * column..4 * column + 4].copy_from_slice(&codes[4 * i..4 * i + 4]);
+        match layout.scales {
+            Scales::Half => {
+                let each = GROUP / layout.group;
+                for (at, &scale) in scratch.scales.iter().enumerate() {
+                    let scales = &mut out[layout.scale_offset(at / each)..];
+                    let slot = at % each * PANEL_COLUMNS + column;
+                    scales[2 * slot..2 * slot + 2]
+                        .copy_from_slice(&f16::from_f32(scale).to_le_bytes());
                 }
             }
-            if layout.offset == Offset::Paired {
-                let pair = pairs::quantize_pair(
-                    scratch.scales[record],
-                    scratch.mins[record],
-                    column_scale,
-                );
-                let at = &mut rest.as_chunks_mut::<4>().0[column];
-                *at = pair_bytes(pair);
-                continue;
+            Scales::Pairs => {
+                let column_scale = pairs::column_scale(&scratch.scales, &scratch.mins);
+                store_column_scale(out, column, column_scale);
+                for (group, (&scale, &min)) in scratch.scales.iter().zip(&scratch.mins).enumerate()
+                {
+                    let pairs = &mut out[layout.scale_offset(group)..][..layout.scale_bytes()];
+                    let pair = pairs::quantize_pair(scale, min, column_scale);
+                    pairs.as_chunks_mut::<4>().0[column] = pair_bytes(pair);
+                }
             }
-            let (scales, mins) = rest.split_at_mut(layout.scale_bytes());
-            for sub in 0..per_record {
-                let slot = sub * PANEL_COLUMNS + column;
-                store(
-                    scales,
-                    slot,
-                    scratch.scales[record * per_record + sub],
-                    layout.half_scales,
-                );
-                if layout.offset == Offset::Min {
-                    store(
-                        mins,
-                        slot,
-                        scratch.mins[record * per_record + sub],
-                        layout.half_scales,
-                    );
+            Scales::Blocked => {
+                let blocks = row.chunks_exact(tensor.dtype.block_bytes());
+                scratch.blocks.clear();
+                scratch
+                    .blocks
+                    .extend(blocks.map(|block| block_scales(tensor.dtype, block)));
+                let mut column_scale = 1.0;
+                if layout.offset == Offset::Paired {
+                    column_scale =
+                        blocked::column_scale(&scratch.blocks, &scratch.scales, &scratch.mins);
+                    store_column_scale(out, column, column_scale);
+                }
+                for (at, block) in scratch.blocks.iter().enumerate() {
+                    let header = &mut out[layout.block_offset(at * layout.block_groups())..];
+                    let header = &mut header[..BLOCK_HEADER_BYTES];
+                    blocked::store(layout, column, block, column_scale, header);
                 }
             }
         }
+    }
+}
+
+/// Store one column's codes of a group.
+fn store_codes(bits: u32, column: usize, codes: &[u8; GROUP], out: &mut [u8]) {
+    let registers = out.as_chunks_mut::<64>().0;
+    if bits == 8 {
+        for (register, four) in registers.iter_mut().zip(codes.as_chunks::<4>().0) {
+            register[4 * column..4 * column + 4].copy_from_slice(four);
+        }
+        return;
+    }
+    let (nibbles, high) = registers.split_at_mut(4);
+    for (i, register) in nibbles.iter_mut().enumerate() {
+        for j in 0..4 {
+            register[4 * column + j] = codes[4 * i + j] & 15 | (codes[16 + 4 * i + j] & 15) << 4;
+        }
+    }
+    if high.is_empty() {
+        return;
+    }
+    let width = bits - 4;
+    let inputs_per_register = GROUP / width as usize;
+    for (input, code) in codes.iter().enumerate() {
+        let shift = width * (input % inputs_per_register / 4) as u32;
+        high[input / inputs_per_register][4 * column + input % 4] |= code >> 4 << shift;
     }
 }
 
 /// Dequantise one column of a panel.
 pub(super) fn unpack(panel: &[u8], layout: QuantLayout, column: usize, weights: &mut [f32]) {
-    let (column_scales, records) = panel.split_at(layout.column_scale_bytes());
-    let records = records.chunks_exact(layout.record_bytes());
-    for (record, weights) in records.zip(weights.as_chunks_mut::<GROUP>().0) {
-        let (codes, rest) = record.split_at(layout.code_bytes());
-        let codes = codes_of(codes, layout.bits, column);
-        if layout.offset == Offset::Paired {
-            let (column_scale, pair) =
-                (load(column_scales, column, false), load_pair(rest, column));
-            for (weight, code) in weights.iter_mut().zip(codes) {
-                *weight = column_scale * pairs::dequantize_code(code, pair) as f32;
-            }
-            continue;
-        }
-        let (scales, mins) = rest.split_at(layout.scale_bytes());
-        let subgroups = weights.chunks_exact_mut(layout.group);
-        for (sub, (weights, codes)) in subgroups.zip(codes.chunks_exact(layout.group)).enumerate() {
-            let slot = sub * PANEL_COLUMNS + column;
-            let scale = load(scales, slot, layout.half_scales);
-            match layout.offset {
-                Offset::Min => {
-                    let min = load(mins, slot, layout.half_scales);
-                    for (weight, &code) in weights.iter_mut().zip(codes) {
-                        *weight = scale * f32::from(code) + min;
-                    }
+    let column_scale = match layout.offset {
+        Offset::Paired => load_column_scale(panel, column),
+        Offset::Min | Offset::ZeroPoint(_) => 1.0,
+    };
+    for (at, weights) in weights.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
+        let group = Group::of(layout, panel, at);
+        let code = |input: usize| group.code(column, input);
+        match layout.offset {
+            Offset::Paired => {
+                let pair = group.pair(column);
+                for (input, weight) in weights.iter_mut().enumerate() {
+                    *weight = column_scale * pairs::dequantize_code(code(input), pair) as f32;
                 }
-                Offset::ZeroPoint(zero) => {
-                    for (weight, &code) in weights.iter_mut().zip(codes) {
-                        *weight = scale * (i32::from(code) - zero) as f32;
-                    }
+            }
+            Offset::ZeroPoint(zero) => {
+                let last_part = GROUP / layout.group - 1;
+                let scales = [0, last_part].map(|part| group.scale(part, column));
+                for (input, weight) in weights.iter_mut().enumerate() {
+                    let scale = scales[input / layout.group];
+                    *weight = scale * (i32::from(code(input)) - zero) as f32;
                 }
-                Offset::Paired => unreachable!("handled above"),
+            }
+            Offset::Min => {
+                let (scale, min) = (group.scale(0, column), group.min(column));
+                for (input, weight) in weights.iter_mut().enumerate() {
+                    *weight = scale * f32::from(code(input)) + min;
+                }
             }
         }
     }
 }
 
-/// The codes of `column` in a record.
-fn codes_of(code_bytes: &[u8], bits: u32, column: usize) -> [u8; GROUP] {
-    let mut codes = [0; GROUP];
-    for (i, register) in code_bytes.as_chunks::<64>().0.iter().enumerate() {
-        let four = &register.as_chunks::<4>().0[column];
-        if bits == 8 {
-            codes[4 * i..4 * i + 4].copy_from_slice(four);
-        } else {
-            for (j, byte) in four.iter().enumerate() {
-                (codes[4 * i + j], codes[16 + 4 * i + j]) = (byte & 15, byte >> 4);
-            }
+/// One group of a panel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Group<'a> {
+    layout: QuantLayout,
+    codes: &'a [u8],
+    scales: &'a [u8],
+    block: &'a [u8],
+}
+
+impl<'a> Group<'a> {
+    /// Group `group` of `panel`.
+    pub fn of(layout: QuantLayout, panel: &'a [u8], group: usize) -> Self {
+        Self {
+            layout,
+            codes: &panel[layout.code_offset(group)..][..layout.code_bytes()],
+            scales: &panel[layout.scale_offset(group)..][..layout.scale_bytes()],
+            block: &panel[layout.block_offset(group)..][..layout.block_bytes()],
         }
     }
-    codes
+
+    /// The registers of codes.
+    pub fn registers(&self) -> &'a [[u8; 64]] {
+        self.codes.as_chunks().0
+    }
+
+    /// The code of `column` for input `input` of the group.
+    pub fn code(&self, column: usize, input: usize) -> u8 {
+        let (registers, byte) = (self.registers(), 4 * column + input % 4);
+        if self.layout.bits == 8 {
+            return registers[input / 4][byte];
+        }
+        let nibble = registers[input % 16 / 4][byte] >> (4 * (input / 16)) & 15;
+        let high = match self.layout.bits {
+            5 => registers[4][byte] >> (input / 4) & 1,
+            6 => registers[4 + input / 16][byte] >> (2 * (input % 16 / 4)) & 3,
+            _ => 0,
+        };
+        nibble | high << 4
+    }
+
+    fn blocked(&self) -> GroupScales<'a> {
+        GroupScales {
+            factors: self.block[..BLOCK_FACTOR_BYTES]
+                .try_into()
+                .expect("a block's factors"),
+            integers: self.scales[..BLOCK_SCALE_BYTES]
+                .try_into()
+                .expect("a group's integers"),
+        }
+    }
+
+    /// The scale of `column` in part `part` of the group.
+    pub fn scale(&self, part: usize, column: usize) -> f32 {
+        match self.layout.scales {
+            Scales::Half => {
+                let slot = part * PANEL_COLUMNS + column;
+                widen_f16(u16::from_le_bytes(self.scales.as_chunks().0[slot]))
+            }
+            Scales::Blocked => self.blocked().scale(part, column),
+            Scales::Pairs => unreachable!("weights with pairs have no other scales"),
+        }
+    }
+
+    /// The minimum of `column`.
+    pub fn min(&self, column: usize) -> f32 {
+        assert_eq!(self.layout.offset, Offset::Min);
+        self.blocked().min(column)
+    }
+
+    /// The scale-offset pair of `column`.
+    pub fn pair(&self, column: usize) -> [i16; 2] {
+        match self.layout.scales {
+            Scales::Pairs => {
+                let [a, b, c, d] = self.scales.as_chunks::<4>().0[column];
+                [i16::from_le_bytes([a, b]), i16::from_le_bytes([c, d])]
+            }
+            Scales::Blocked => self.blocked().pair(column),
+            Scales::Half => unreachable!("weights with f16 scales have no pairs"),
+        }
+    }
 }
 
-/// The code of `column` for input `input` of a record.
-#[cfg(test)]
-pub(crate) fn code_at(record: &[u8], bits: u32, column: usize, input: usize) -> i32 {
-    if bits == 8 {
-        return i32::from(record[input / 4 * 64 + 4 * column + input % 4]);
-    }
-    let low = input % 16;
-    let byte = record[low / 4 * 64 + 4 * column + low % 4];
-    i32::from(if input < 16 { byte & 15 } else { byte >> 4 })
+fn store_column_scale(panel: &mut [u8], column: usize, column_scale: f32) {
+    panel.as_chunks_mut::<4>().0[column] = column_scale.to_le_bytes();
 }
 
-fn store(values: &mut [u8], slot: usize, value: f32, half: bool) {
-    if half {
-        values[2 * slot..2 * slot + 2].copy_from_slice(&f16::from_f32(value).to_le_bytes());
-    } else {
-        values[4 * slot..4 * slot + 4].copy_from_slice(&value.to_le_bytes());
-    }
+/// The column scale of `column`, in layouts that have them.
+pub(crate) fn load_column_scale(panel: &[u8], column: usize) -> f32 {
+    f32::from_le_bytes(panel.as_chunks::<4>().0[column])
 }
 
 fn pair_bytes([scale, offset]: [i16; 2]) -> [u8; 4] {
     let ([a, b], [c, d]) = (scale.to_le_bytes(), offset.to_le_bytes());
     [a, b, c, d]
-}
-
-/// The pair of `column`.
-pub(crate) fn load_pair(pairs: &[u8], column: usize) -> [i16; 2] {
-    let [a, b, c, d] = pairs.as_chunks::<4>().0[column];
-    [i16::from_le_bytes([a, b]), i16::from_le_bytes([c, d])]
-}
-
-/// Entry `slot` of an array of scales, minima or column scales.
-pub(crate) fn load(values: &[u8], slot: usize, half: bool) -> f32 {
-    if half {
-        f16::from_le_bytes([values[2 * slot], values[2 * slot + 1]]).to_f32()
-    } else {
-        f32::from_le_bytes(
-            values[4 * slot..4 * slot + 4]
-                .try_into()
-                .expect("four bytes"),
-        )
-    }
 }

@@ -1,8 +1,8 @@
 //! The affine view: `weight = scale * code + min` with unsigned codes, for every quantised format.
 //!
-//! Weights are packed from this view, so the kernels support two code widths instead of six block layouts.
+//! Weights are packed from this view, so the kernels support four code widths, whatever the order of the file's bits.
 
-use super::{DType, q4_0, q4_1, q4_k, q5_k, q6_k, q8_0};
+use super::{DType, iq4_nl, q3_k, q4_0, q4_1, q4_k, q5_0, q5_k, q6_k, q8_0};
 
 /// Scale and minimum of one group.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -11,7 +11,17 @@ pub(super) struct Group {
     pub(super) min: f32,
 }
 
-/// Largest number of groups per block (Q6_K).
+impl Group {
+    /// A group whose weights are `scale * (code - zero)`.
+    pub(super) fn symmetric(scale: f32, zero: f32) -> Self {
+        Self {
+            scale,
+            min: -zero * scale,
+        }
+    }
+}
+
+/// Largest number of groups per block (Q3_K, Q6_K).
 const MAX_GROUPS: usize = 16;
 
 /// Weights that share a scale and a minimum.
@@ -20,20 +30,29 @@ const MAX_GROUPS: usize = 16;
 /// If `dtype` is not quantised.
 pub fn group_size(dtype: DType) -> usize {
     match dtype {
-        DType::Q8_0 | DType::Q4_0 | DType::Q4_1 | DType::Q4K | DType::Q5K => 32,
-        DType::Q6K => 16,
+        DType::Q8_0
+        | DType::Q4_0
+        | DType::Q4_1
+        | DType::Q5_0
+        | DType::IQ4NL
+        | DType::Q4K
+        | DType::Q5K => 32,
+        DType::Q3K | DType::Q6K => 16,
         DType::F32 | DType::F16 | DType::BF16 => panic!("{} has no groups", dtype.name()),
     }
 }
 
-/// Width of the unpacked codes of `dtype` in bits: 4 or 8. Q5_K and Q6_K codes stay below 32 and 64.
+/// Width of the unpacked codes of `dtype` in bits: 4, 5, 6 or 8. Some formats are unpacked to wider codes than the file's, so
+/// that they share a layout with another format: Q5_0 and IQ4_NL with Q8_0, Q3_K with Q6_K.
 ///
 /// # Panics
 /// If `dtype` is not quantised.
 pub fn code_bits(dtype: DType) -> u32 {
     match dtype {
         DType::Q4_0 | DType::Q4_1 | DType::Q4K => 4,
-        DType::Q8_0 | DType::Q5K | DType::Q6K => 8,
+        DType::Q5K => 5,
+        DType::Q3K | DType::Q6K => 6,
+        DType::Q8_0 | DType::Q5_0 | DType::IQ4NL => 8,
         DType::F32 | DType::F16 | DType::BF16 => panic!("{} has no codes", dtype.name()),
     }
 }
@@ -74,6 +93,9 @@ pub fn unpack_row_affine(
         DType::Q8_0 => q8_0::unpack,
         DType::Q4_0 => q4_0::unpack,
         DType::Q4_1 => q4_1::unpack,
+        DType::Q5_0 => q5_0::unpack,
+        DType::IQ4NL => iq4_nl::unpack,
+        DType::Q3K => q3_k::unpack,
         DType::Q4K => q4_k::unpack,
         DType::Q5K => q5_k::unpack,
         DType::Q6K => q6_k::unpack,

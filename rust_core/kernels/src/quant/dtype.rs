@@ -12,6 +12,12 @@ pub enum DType {
     Q4_0,
     /// 32 nibbles, f16 scale and minimum.
     Q4_1,
+    /// 32 5-bit codes around 16 and one f16 scale.
+    Q5_0,
+    /// 32 nibbles that index a table of values, and one f16 scale.
+    IQ4NL,
+    /// 256 3-bit codes around 4 in sixteen groups with 6-bit scales.
+    Q3K,
     /// 256 nibbles in eight groups with 6-bit scales and minima.
     Q4K,
     /// 256 5-bit codes in eight groups with 6-bit scales and minima.
@@ -22,13 +28,16 @@ pub enum DType {
 
 impl DType {
     /// Every type, for tests and tables.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::F32,
         Self::F16,
         Self::BF16,
         Self::Q8_0,
         Self::Q4_0,
         Self::Q4_1,
+        Self::Q5_0,
+        Self::IQ4NL,
+        Self::Q3K,
         Self::Q4K,
         Self::Q5K,
         Self::Q6K,
@@ -41,10 +50,13 @@ impl DType {
             1 => Self::F16,
             2 => Self::Q4_0,
             3 => Self::Q4_1,
+            6 => Self::Q5_0,
             8 => Self::Q8_0,
+            11 => Self::Q3K,
             12 => Self::Q4K,
             13 => Self::Q5K,
             14 => Self::Q6K,
+            20 => Self::IQ4NL,
             30 => Self::BF16,
             _ => return None,
         })
@@ -59,6 +71,9 @@ impl DType {
             Self::Q8_0 => "Q8_0",
             Self::Q4_0 => "Q4_0",
             Self::Q4_1 => "Q4_1",
+            Self::Q5_0 => "Q5_0",
+            Self::IQ4NL => "IQ4_NL",
+            Self::Q3K => "Q3_K",
             Self::Q4K => "Q4_K",
             Self::Q5K => "Q5_K",
             Self::Q6K => "Q6_K",
@@ -74,8 +89,8 @@ impl DType {
     pub fn block_len(self) -> usize {
         match self {
             Self::F32 | Self::F16 | Self::BF16 => 1,
-            Self::Q8_0 | Self::Q4_0 | Self::Q4_1 => 32,
-            Self::Q4K | Self::Q5K | Self::Q6K => 256,
+            Self::Q8_0 | Self::Q4_0 | Self::Q4_1 | Self::Q5_0 | Self::IQ4NL => 32,
+            Self::Q3K | Self::Q4K | Self::Q5K | Self::Q6K => 256,
         }
     }
 
@@ -85,8 +100,10 @@ impl DType {
             Self::F32 => 4,
             Self::F16 | Self::BF16 => 2,
             Self::Q8_0 => 2 + 32,
-            Self::Q4_0 => 2 + 16,
+            Self::Q4_0 | Self::IQ4NL => 2 + 16,
             Self::Q4_1 => 2 + 2 + 16,
+            Self::Q5_0 => 2 + 4 + 16,
+            Self::Q3K => 32 + 64 + 12 + 2,
             Self::Q4K => 2 + 2 + 12 + 128,
             Self::Q5K => 2 + 2 + 12 + 32 + 128,
             Self::Q6K => 128 + 64 + 16 + 2,

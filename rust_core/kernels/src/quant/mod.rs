@@ -8,18 +8,23 @@
 //! `weight = scale * code + min` with unsigned codes.
 
 mod affine;
+mod block_scales;
 mod blocks;
 mod dtype;
 mod float;
+mod iq4_nl;
+mod q3_k;
 mod q4_0;
 mod q4_1;
 mod q4_k;
+mod q5_0;
 mod q5_k;
 mod q6_k;
 mod q8_0;
 mod six_bit_scales;
 
 pub use affine::{code_bits, group_size, unpack_row_affine};
+pub use block_scales::{BlockScales, block_scales};
 pub use dtype::DType;
 
 /// Decodes one row (or any run of whole blocks) to f32.
@@ -44,6 +49,9 @@ pub fn dequantize_row(dtype: DType, bytes: &[u8], out: &mut [f32]) {
         DType::Q8_0 => q8_0::dequantize(bytes, out),
         DType::Q4_0 => q4_0::dequantize(bytes, out),
         DType::Q4_1 => q4_1::dequantize(bytes, out),
+        DType::Q5_0 => q5_0::dequantize(bytes, out),
+        DType::IQ4NL => iq4_nl::dequantize(bytes, out),
+        DType::Q3K => q3_k::dequantize(bytes, out),
         DType::Q4K => q4_k::dequantize(bytes, out),
         DType::Q5K => q5_k::dequantize(bytes, out),
         DType::Q6K => q6_k::dequantize(bytes, out),

@@ -13,8 +13,9 @@ fn quantized() -> impl Iterator<Item = DType> {
 /// Byte offsets of the f16 fields of a block.
 fn f16_fields(dtype: DType) -> &'static [usize] {
     match dtype {
-        DType::Q8_0 | DType::Q4_0 => &[0],
+        DType::Q8_0 | DType::Q4_0 | DType::Q5_0 | DType::IQ4NL => &[0],
         DType::Q4_1 | DType::Q4K | DType::Q5K => &[0, 2],
+        DType::Q3K => &[108],
         DType::Q6K => &[208],
         DType::F32 | DType::F16 | DType::BF16 => &[],
     }
@@ -95,6 +96,40 @@ fn four_bit_blocks_hold_low_halves_first() {
         &[&half(0.5)[..], &half(1.0), &nibbles].concat(),
     );
     assert_eq!((out[0], out[16], out[1]), (8.5, 2.0, 1.0));
+}
+
+#[test]
+fn five_bit_codes_take_their_fifth_bit_from_a_word() {
+    let block = [&half(0.5)[..], &[0b10, 0, 0, 0x80], &[0x2f], &[0; 15]].concat();
+    let out = dequantized(DType::Q5_0, &block);
+    assert_eq!((out[0], out[16]), (-0.5, -7.0));
+    assert_eq!((out[1], out[2], out[31]), (0.0, -8.0, 0.0));
+}
+
+#[test]
+fn nibbles_of_iq4_nl_index_a_table() {
+    let block = [&half(2.0)[..], &[0xf0], &[0x78; 15]].concat();
+    let out = dequantized(DType::IQ4NL, &block);
+    assert_eq!(
+        (out[0], out[16], out[1], out[17]),
+        (-254.0, 226.0, 2.0, -20.0)
+    );
+}
+
+#[test]
+fn three_bit_codes_take_their_third_bit_from_a_plane() {
+    let mut block = [0u8; 110];
+    block[108..].copy_from_slice(&half(0.5));
+    block[3] = 0b1000_0001; // the third bits of weights 3 and 227
+    block[32 + 3] = 0b01_00_00_10; // low bits of weights 3 and 99
+    block[96] = 0x21; // low bits of scales 0 (1) and 8 (2)
+    block[96 + 8] = 0b11_00_00_10; // high bits of scales 0 (2) and 12 (3)
+    let out = dequantized(DType::Q3K, &block);
+    // Scales 0, 6, 8 and 12 are 33, 0, 2 and 48, less 32.
+    assert_eq!(out[3], 0.5 * 1.0 * (6.0 - 4.0));
+    assert_eq!(out[99], 0.5 * -32.0 * (1.0 - 4.0));
+    assert_eq!(out[128], 0.5 * -30.0 * -4.0);
+    assert_eq!(out[195], 0.5 * 16.0 * -4.0);
 }
 
 #[test]

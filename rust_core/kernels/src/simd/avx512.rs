@@ -187,6 +187,15 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn load_i8(from: *const i8) -> Self {
+        // SAFETY: sixteen elements by contract.
+        unsafe {
+            let words = _mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast()));
+            Self(_mm512_cvtepi32_ps(words))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn load_i32_plus(from: *const i32, addend: i32) -> Self {
         // SAFETY: sixteen elements by contract.
         unsafe {

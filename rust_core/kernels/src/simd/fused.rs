@@ -43,6 +43,7 @@ unsafe impl Lanes for Fused {
         load(from: *const f32);
         load_f16(from: *const u16);
         load_bf16(from: *const u16);
+        load_i8(from: *const i8);
         load_i32_plus(from: *const i32, addend: i32);
         load_dequantized_dots(dots: *const i32, start: i32, pairs: *const i32);
         load_bits(from: *const u32, shift: u32, mask: u32);

@@ -56,6 +56,7 @@ pub(crate) unsafe trait Lanes: Copy {
     unsafe fn load(from: *const f32) -> Self;
     unsafe fn load_f16(from: *const u16) -> Self;
     unsafe fn load_bf16(from: *const u16) -> Self;
+    unsafe fn load_i8(from: *const i8) -> Self;
     /// `(word >> shift) & mask` of 16 words, converted to float.
     unsafe fn load_bits(from: *const u32, shift: u32, mask: u32) -> Self;
     #[cfg_attr(
@@ -421,7 +422,7 @@ mod tests {
     unsafe fn loads_body<L: Lanes>(
         halves: &[u16; LANES],
         words: &[u32; LANES],
-    ) -> [[f32; LANES]; 6] {
+    ) -> [[f32; LANES]; 7] {
         // SAFETY: by_level enables the instructions; arrays of sixteen.
         unsafe {
             [
@@ -432,6 +433,7 @@ mod tests {
                 L::load_dequantized_dots(words.as_ptr().cast(), 77, words.as_ptr().cast())
                     .to_array(),
                 L::load_dequantized_codes(words.as_ptr(), 12, words.as_ptr()).to_array(),
+                L::load_i8(words.as_ptr().cast()).to_array(),
             ]
         }
     }
@@ -439,7 +441,7 @@ mod tests {
     by_level! {
         /// # Safety
         /// The machine has the level.
-        unsafe fn loads(halves: &[u16; LANES], words: &[u32; LANES]) -> [[f32; LANES]; 6] = loads_body;
+        unsafe fn loads(halves: &[u16; LANES], words: &[u32; LANES]) -> [[f32; LANES]; 7] = loads_body;
     }
 
     fn levels() -> impl Iterator<Item = Level> {
@@ -511,7 +513,9 @@ mod tests {
         for level in levels() {
             // SAFETY: the level is available.
             let loaded = unsafe { loads(level, &halves, &words) };
-            let [f16s, bf16s, bits, sums, values, weights] = loaded;
+            let [f16s, bf16s, bits, sums, values, weights, bytes] = loaded;
+            let signed = words.map(u32::to_le_bytes);
+            let signed = signed.as_flattened();
             for lane in 0..LANES {
                 assert_eq!(
                     f16s[lane],
@@ -532,6 +536,8 @@ mod tests {
                 assert_eq!(values[lane], value as f32, "{level:?}");
                 let weight = pairs::dequantize_code((words[lane] >> 12 & 15) as u8, pair);
                 assert_eq!(weights[lane], weight as f32, "{level:?}");
+                let byte = f32::from(signed[lane].cast_signed());
+                assert_eq!(bytes[lane], byte, "{level:?}");
             }
         }
     }

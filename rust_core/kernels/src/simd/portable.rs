@@ -60,6 +60,13 @@ unsafe impl Lanes for Portable {
     }
 
     #[inline(always)]
+    unsafe fn load_i8(from: *const i8) -> Self {
+        // SAFETY: sixteen elements by contract.
+        let bytes = unsafe { from.cast::<[i8; LANES]>().read_unaligned() };
+        Self(bytes.map(f32::from))
+    }
+
+    #[inline(always)]
     unsafe fn load_i32_plus(from: *const i32, addend: i32) -> Self {
         // SAFETY: sixteen elements by contract.
         let words = unsafe { from.cast::<[i32; LANES]>().read_unaligned() };

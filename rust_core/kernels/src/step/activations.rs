@@ -12,7 +12,7 @@ use crate::amx::row_tiles::{ROWS, copy_row};
 use crate::dispatch::Level;
 use crate::gemm::Activations;
 use crate::norm::{rms_norm, rms_scale, rms_scales_of_tile};
-use crate::pack::layout::{GROUP, QuantLayout};
+use crate::pack::layout::{GROUP, Offset};
 use crate::pack::{PANEL_COLUMNS, PanelKind};
 use crate::phase_clock::Phase;
 use crate::pool::Worker;
@@ -23,7 +23,10 @@ use crate::work_share::Parts;
 
 /// The scale mode of activations for `users`: powers of two are faster where all weights are packed as integer pairs.
 pub(super) fn scale_mode_for(users: &[&Linear]) -> ScaleMode {
-    let paired = |user: &&Linear| user.matrix.kind == PanelKind::Quant(QuantLayout::PAIRED);
+    let paired = |user: &&Linear| match user.matrix.kind {
+        PanelKind::Quant(layout) => layout.offset == Offset::Paired,
+        _ => false,
+    };
     if users.iter().all(paired) {
         ScaleMode::PowerOfTwo
     } else {

@@ -1,11 +1,13 @@
-//! Sources of a panel's weights for the loop over groups: the packed panel, or 4-bit codes expanded to bytes beforehand.
+//! Sources of a panel's weights for the loop over groups: the packed panel, or codes of fewer than 8 bits expanded to bytes
+//! beforehand.
 //!
-//! Unpacking a group of 4-bit codes costs a dozen operations on the ports that dot products use, as much as a row. A panel
-//! that is multiplied with many rows is therefore unpacked once, into per-worker scratch memory that stays in its caches. The
-//! codes are the same, so results have the same bits.
+//! Unpacking a group of 4-bit codes costs a dozen operations on the ports that dot products use, as much as a row; 5 and 6 bits
+//! and the scales of K-quants cost three times that. A panel that is multiplied with many rows is therefore unpacked once,
+//! into per-worker scratch memory that stays in its caches. The codes are the same, so results have the same bits.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
+use std::marker::PhantomData;
 
 use super::QUADS;
 use crate::activation_quant::TileGroup;
@@ -13,7 +15,10 @@ use crate::arena::{Buffer, Plain};
 use crate::dispatch::separate_add_pipes;
 use crate::error::KernelError;
 use crate::gemm::Panel;
-use crate::pack::layout::{GROUP, PANEL_COLUMNS, QuantLayout};
+use crate::pack::layout::{
+    BLOCK_FACTOR_BYTES, BLOCK_GROUPS, BLOCK_HEADER_BYTES, BLOCK_SCALE_BYTES, GROUP, PANEL_COLUMNS,
+    QuantLayout,
+};
 use crate::pack::pairs;
 
 /// How dot products with a format's codes are dequantised.
@@ -21,11 +26,12 @@ use crate::pack::pairs;
 /// # Safety
 /// Methods execute AVX-512 instructions, which the caller has enabled.
 pub(super) trait Format {
-    const LAYOUT: QuantLayout;
     /// Whether each half of a group has its own scale.
-    const SPLIT: bool = Self::LAYOUT.group < GROUP;
+    const SPLIT: bool;
     /// Whether sums are multiplied with a column scale at the end.
-    const COLUMN_SCALED: bool = Self::LAYOUT.column_scale_bytes() > 0;
+    const COLUMN_SCALED: bool;
+    /// Arrays of 16 numbers in the scales of an expanded group.
+    const ARRAYS: usize;
     /// Scales of 16 columns, for a group or half of one.
     type Scales: Copy;
     /// `sum + value * scale` with the row's activation scale, in one rounding.
@@ -37,17 +43,30 @@ pub(super) trait Format {
         // SAFETY: the caller's promise.
         unsafe { _mm512_fmadd_ps(value, _mm512_set1_ps(tile.scales[lane]), sum) }
     }
-    /// Initial accumulators of a row's dot products with a group, or with each of its halves.
+    /// Initial accumulator of a row's dot products with a group, or with half `part` of it.
     ///
     /// # Safety
     /// The trait's.
-    unsafe fn initial_sums(tile: &TileGroup, lane: usize) -> [__m512i; 2];
-    /// Dequantise a row's dot products with a group's codes.
+    unsafe fn initial_sum(tile: &TileGroup, lane: usize, part: usize) -> __m512i;
+    /// Dequantise a row's dot products with a group's codes, or with those of half of it.
     ///
     /// # Safety
     /// The trait's.
     unsafe fn value(dots: __m512i, scales: Self::Scales, tile: &TileGroup, lane: usize) -> __m512;
+    /// Store the scales of an expanded group's part.
+    ///
+    /// # Safety
+    /// The trait's; [`Self::ARRAYS`] arrays at `to`.
+    unsafe fn store_scales(scales: Self::Scales, part: usize, to: *mut Array);
+    /// Load what [`Self::store_scales`] stored.
+    ///
+    /// # Safety
+    /// The trait's; [`Self::ARRAYS`] arrays at `from`.
+    unsafe fn load_scales(from: *const Array, part: usize) -> Self::Scales;
 }
+
+/// Sixteen 32-bit numbers.
+type Array = [i32; PANEL_COLUMNS];
 
 /// Cursor over the weights of a panel, group by group.
 ///
@@ -101,7 +120,9 @@ unsafe fn low_half_times(of: i32, by: i32) -> __m512i {
 pub(super) struct Paired<const POWERS: bool>;
 
 impl<const POWERS: bool> Format for Paired<POWERS> {
-    const LAYOUT: QuantLayout = QuantLayout::PAIRED;
+    const SPLIT: bool = false;
+    const COLUMN_SCALED: bool = true;
+    const ARRAYS: usize = 1;
     type Scales = __m512i;
 
     #[inline(always)]
@@ -118,9 +139,9 @@ impl<const POWERS: bool> Format for Paired<POWERS> {
     }
 
     #[inline(always)]
-    unsafe fn initial_sums(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
+    unsafe fn initial_sum(tile: &TileGroup, lane: usize, _: usize) -> __m512i {
         // SAFETY: the caller's promise.
-        unsafe { [_mm512_set1_epi32(tile.initial_sums[lane]); 2] }
+        unsafe { _mm512_set1_epi32(tile.initial_sums[lane]) }
     }
 
     #[inline(always)]
@@ -128,9 +149,21 @@ impl<const POWERS: bool> Format for Paired<POWERS> {
         // SAFETY: the caller's promise.
         unsafe { _mm512_cvtepi32_ps(_mm512_madd_epi16(dots, pairs)) }
     }
+
+    #[inline(always)]
+    unsafe fn store_scales(pairs: __m512i, _: usize, to: *mut Array) {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_store_si512(to.cast(), pairs) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_scales(from: *const Array, _: usize) -> __m512i {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_load_si512(from.cast()) }
+    }
 }
 
-/// A packed record of 4-bit codes.
+/// A packed group of 4-bit codes and its pairs.
 #[derive(Clone, Copy)]
 pub(super) struct Nibbles {
     record: *const u8,
@@ -139,35 +172,8 @@ pub(super) struct Nibbles {
 impl Nibbles {
     pub fn new(panel: Panel) -> Self {
         Self {
-            record: panel.records(QuantLayout::PAIRED),
+            record: panel.codes(QuantLayout::PAIRED, 0),
         }
-    }
-
-    /// Expand `groups` groups to bytes, into the buffer of panel `at` in `scratch`.
-    ///
-    /// # Safety
-    /// At least `groups` groups remain; AVX-512 enabled by the caller.
-    #[inline(always)]
-    pub unsafe fn expand<const POWERS: bool>(
-        self,
-        groups: usize,
-        scratch: &mut ExpandedPanels,
-        at: usize,
-    ) -> ExpandedNibbles<POWERS> {
-        let all = scratch.groups(groups, at);
-        // SAFETY: groups `0..groups` of the panel, and of the scratch.
-        unsafe {
-            let mut here = self;
-            for group in 0..groups {
-                let to = &mut *all.add(group);
-                for (quad, codes) in to.codes.iter_mut().enumerate() {
-                    _mm512_store_si512(codes.as_mut_ptr().cast(), here.codes(quad));
-                }
-                _mm512_store_si512(to.scales.as_mut_ptr().cast(), here.scales(0));
-                here = here.next();
-            }
-        }
-        ExpandedNibbles { group: all }
     }
 }
 
@@ -177,7 +183,7 @@ impl Weights for Nibbles {
     #[inline(always)]
     fn next(self) -> Self {
         Self {
-            record: opaque(self.record.wrapping_add(QuantLayout::PAIRED.record_bytes())),
+            record: opaque(self.record.wrapping_add(QuantLayout::PAIRED.block_bytes())),
         }
     }
 
@@ -202,83 +208,262 @@ impl Weights for Nibbles {
     }
 }
 
-/// 4-bit codes expanded to one byte each.
-#[derive(Clone, Copy)]
-pub(super) struct ExpandedNibbles<const POWERS: bool> {
-    group: *const ExpandedGroup,
+/// Codes expanded to one byte each, with the scales of their format.
+pub(super) struct Expanded<F> {
+    /// The group's codes, one array per quad, followed by its scales.
+    group: *const Array,
+    format: PhantomData<F>,
 }
 
-impl<const POWERS: bool> Weights for ExpandedNibbles<POWERS> {
-    type Format = Paired<POWERS>;
+impl<F> Clone for Expanded<F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F> Copy for Expanded<F> {}
+
+impl<F: Format> Expanded<F> {
+    const ARRAYS: usize = QUADS + F::ARRAYS;
+
+    /// Expand `groups` groups from `weights` on into the buffer of panel `at` in `scratch`.
+    ///
+    /// # Safety
+    /// At least `groups` groups remain; AVX-512 enabled by the caller.
+    #[inline(always)]
+    pub unsafe fn new<W: Weights<Format: Format<Scales = F::Scales>>>(
+        mut weights: W,
+        groups: usize,
+        scratch: &mut ExpandedPanels,
+        at: usize,
+    ) -> Self {
+        let first = scratch.arrays(groups * Self::ARRAYS, at);
+        let mut to = first;
+        for _ in 0..groups {
+            // SAFETY: groups `0..groups` of the panel, and of the scratch.
+            unsafe {
+                for quad in 0..QUADS {
+                    _mm512_store_si512(to.add(quad).cast(), weights.codes(quad));
+                }
+                for part in 0..if F::SPLIT { 2 } else { 1 } {
+                    F::store_scales(weights.scales(part), part, to.add(QUADS));
+                }
+                to = to.add(Self::ARRAYS);
+            }
+            weights = weights.next();
+        }
+        Self {
+            group: first,
+            format: PhantomData,
+        }
+    }
+}
+
+impl<F: Format> Weights for Expanded<F> {
+    type Format = F;
 
     #[inline(always)]
     fn next(self) -> Self {
         Self {
-            group: opaque(self.group.wrapping_add(1)),
+            group: opaque(self.group.wrapping_add(Self::ARRAYS)),
+            ..self
         }
     }
 
     #[inline(always)]
     unsafe fn codes(self, quad: usize) -> __m512i {
         // SAFETY: the caller's promise.
-        unsafe { _mm512_load_si512((*self.group).codes[quad].as_ptr().cast()) }
+        unsafe { _mm512_load_si512(self.group.add(quad).cast()) }
     }
 
     #[inline(always)]
-    unsafe fn scales(self, _part: usize) -> __m512i {
+    unsafe fn scales(self, part: usize) -> F::Scales {
         // SAFETY: the caller's promise.
-        unsafe { _mm512_load_si512((*self.group).scales.as_ptr().cast()) }
+        unsafe { F::load_scales(self.group.add(QUADS), part) }
     }
 }
 
-/// Scales of 8-bit codes.
+/// A packed group of a K-quant, with codes of 4, 5 or 6 bits.
 #[derive(Clone, Copy)]
-pub(super) struct ByteScales {
+pub(super) struct Blocked<const BITS: u32> {
+    /// The group's block, which begins with its factors.
+    block: *const u8,
+    scales: *const u8,
+    codes: *const u8,
+}
+
+impl<const BITS: u32> Blocked<BITS> {
+    const LAYOUT: QuantLayout = match BITS {
+        4 => QuantLayout::Q4_K,
+        5 => QuantLayout::Q5_K,
+        _ => QuantLayout::Q6_K,
+    };
+
+    pub fn new(panel: Panel) -> Self {
+        Self {
+            block: panel.block(Self::LAYOUT, 0),
+            scales: panel.scales(Self::LAYOUT, 0),
+            codes: panel.codes(Self::LAYOUT, 0),
+        }
+    }
+
+    #[inline(always)]
+    fn next_group(self) -> Self {
+        const LAST_SCALES: usize = BLOCK_FACTOR_BYTES + (BLOCK_GROUPS - 1) * BLOCK_SCALE_BYTES;
+        let codes = self.codes.wrapping_add(Self::LAYOUT.code_bytes());
+        if self.scales.addr() - self.block.addr() == LAST_SCALES {
+            // The codes of a block end where the next block begins.
+            return Self {
+                block: codes,
+                scales: opaque(codes.wrapping_add(BLOCK_FACTOR_BYTES)),
+                codes: opaque(codes.wrapping_add(BLOCK_HEADER_BYTES)),
+            };
+        }
+        Self {
+            block: self.block,
+            scales: opaque(self.scales.wrapping_add(BLOCK_SCALE_BYTES)),
+            codes: opaque(codes),
+        }
+    }
+
+    /// A factor (0: of scales, 1: of minima) times the integers of the group's first or second array.
+    ///
+    /// # Safety
+    /// The group is in the panel; AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn product(self, factor: usize, array: usize) -> __m512 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let integers = _mm_loadu_si128(self.scales.add(PANEL_COLUMNS * array).cast());
+            let factors = _mm256_loadu_si256(self.block.add(2 * PANEL_COLUMNS * factor).cast());
+            let integers = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(integers));
+            _mm512_mul_ps(integers, _mm512_cvtph_ps(factors))
+        }
+    }
+
+    /// Codes of quad `quad`: four low bits from the nibbles, the rest from the plane of high bits.
+    ///
+    /// # Safety
+    /// The group is in the panel; AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn quad_codes(self, quad: usize) -> __m512i {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let load = |register: usize| _mm512_loadu_si512(self.codes.add(64 * register).cast());
+            let mut low = load(quad % 4);
+            if quad >= 4 {
+                low = _mm512_srli_epi16::<4>(low);
+            }
+            low = _mm512_and_si512(low, _mm512_set1_epi8(15));
+            // Move the quad's high bits to bit 4.
+            let (high, mask) = match (BITS, quad) {
+                (6, 0 | 4) => (_mm512_slli_epi16::<4>(load(4 + quad / 4)), 0x30),
+                (6, 1 | 5) => (_mm512_slli_epi16::<2>(load(4 + quad / 4)), 0x30),
+                (6, 2 | 6) => (load(4 + quad / 4), 0x30),
+                (6, _) => (_mm512_srli_epi16::<2>(load(4 + quad / 4)), 0x30),
+                (5, 0) => (_mm512_slli_epi16::<4>(load(4)), 0x10),
+                (5, 1) => (_mm512_slli_epi16::<3>(load(4)), 0x10),
+                (5, 2) => (_mm512_slli_epi16::<2>(load(4)), 0x10),
+                (5, 3) => (_mm512_slli_epi16::<1>(load(4)), 0x10),
+                (5, 4) => (load(4), 0x10),
+                (5, 5) => (_mm512_srli_epi16::<1>(load(4)), 0x10),
+                (5, 6) => (_mm512_srli_epi16::<2>(load(4)), 0x10),
+                (5, _) => (_mm512_srli_epi16::<3>(load(4)), 0x10),
+                _ => return low,
+            };
+            // low | high & mask
+            _mm512_ternarylogic_epi32::<0xf8>(low, high, _mm512_set1_epi8(mask))
+        }
+    }
+}
+
+/// Weights of a K-quant: a cursor with its format, and the scales of a part from a cursor.
+macro_rules! blocked_weights {
+    ($bits:literal, $format:ty, |$weights:ident, $part:ident| $scales:expr) => {
+        impl Weights for Blocked<$bits> {
+            type Format = $format;
+
+            #[inline(always)]
+            fn next(self) -> Self {
+                self.next_group()
+            }
+
+            #[inline(always)]
+            unsafe fn codes(self, quad: usize) -> __m512i {
+                // SAFETY: the caller's promise.
+                unsafe { self.quad_codes(quad) }
+            }
+
+            #[inline(always)]
+            unsafe fn scales(self, $part: usize) -> <$format as Format>::Scales {
+                let $weights = self;
+                // SAFETY: the caller's promise.
+                unsafe { $scales }
+            }
+        }
+    };
+}
+
+blocked_weights!(4, Paired<false>, |weights, _part| {
+    // See `pack::blocked` for the arithmetic.
+    let scale = weights.product(0, 0);
+    let offset = _mm512_cvtps_epi32(_mm512_sub_ps(scale, weights.product(1, 1)));
+    let offset = _mm512_slli_epi32::<16>(offset);
+    _mm512_mask_blend_epi16(0xaaaa_aaaa, _mm512_cvtps_epi32(scale), offset)
+});
+
+blocked_weights!(5, Floats<false, 0>, |weights, _part| FloatScales::new(
+    weights.product(0, 0),
+    Some(weights.product(1, 1)),
+));
+
+blocked_weights!(6, Floats<true, 32>, |weights, part| FloatScales::new(
+    weights.product(0, part),
+    None,
+));
+
+/// Scales and minima as floats.
+#[derive(Clone, Copy)]
+pub(super) struct FloatScales {
     scale: __m512,
     /// An eighth of the minimum, because code sums are stored times eight. Unused in layouts without minima.
     min: __m512,
 }
 
-/// A packed record of 8-bit codes. The layout is in const parameters, so that every branch on it is resolved at compile time.
-/// `ZERO_POINT` is 0 for layouts with minima.
+impl FloatScales {
+    /// # Safety
+    /// AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn new(scale: __m512, min: Option<__m512>) -> Self {
+        // SAFETY: the caller's promise.
+        let min = min.map_or(scale, |min| unsafe {
+            _mm512_mul_ps(min, _mm512_set1_ps(1.0 / pairs::ZERO_POINT as f32))
+        });
+        Self { scale, min }
+    }
+}
+
+/// A packed group of Q8_0.
 #[derive(Clone, Copy)]
-pub(super) struct Bytes<const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32> {
+pub(super) struct Bytes {
     record: *const u8,
 }
 
-impl<const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32> Bytes<SPLIT, HALF, ZERO_POINT> {
+impl Bytes {
     pub fn new(panel: Panel) -> Self {
         Self {
-            record: panel.records(Self::LAYOUT),
-        }
-    }
-
-    /// Sixteen scales or minima.
-    ///
-    /// # Safety
-    /// Sixteen values at `from`; AVX-512 enabled by the caller.
-    #[inline(always)]
-    unsafe fn load(from: *const u8) -> __m512 {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if HALF {
-                _mm512_cvtph_ps(_mm256_loadu_si256(from.cast()))
-            } else {
-                _mm512_loadu_ps(from.cast())
-            }
+            record: panel.codes(QuantLayout::Q8_0, 0),
         }
     }
 }
 
-impl<const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32> Weights
-    for Bytes<SPLIT, HALF, ZERO_POINT>
-{
-    type Format = Self;
+impl Weights for Bytes {
+    type Format = Floats<false, 128>;
 
     #[inline(always)]
     fn next(self) -> Self {
         Self {
-            record: opaque(self.record.wrapping_add(Self::LAYOUT.record_bytes())),
+            record: opaque(self.record.wrapping_add(QuantLayout::Q8_0.block_bytes())),
         }
     }
 
@@ -289,48 +474,48 @@ impl<const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32> Weights
     }
 
     #[inline(always)]
-    unsafe fn scales(self, part: usize) -> ByteScales {
-        // SAFETY: the caller's promise; a part's scales and minima are inside the record.
+    unsafe fn scales(self, _part: usize) -> FloatScales {
+        // SAFETY: the caller's promise; the scales are inside the group.
         unsafe {
-            let from = self.record.add(Self::LAYOUT.code_bytes());
-            let scale = Self::load(from.add(part * Self::LAYOUT.scale_bytes() / 2));
-            let min = if ZERO_POINT == 0 {
-                let min = Self::load(from.add(Self::LAYOUT.scale_bytes()));
-                _mm512_mul_ps(min, _mm512_set1_ps(1.0 / pairs::ZERO_POINT as f32))
-            } else {
-                scale
-            };
-            ByteScales { scale, min }
+            let scales = self.record.add(QuantLayout::Q8_0.code_bytes());
+            FloatScales::new(_mm512_cvtph_ps(_mm256_loadu_si256(scales.cast())), None)
         }
     }
 }
 
-impl<const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32> Format
-    for Bytes<SPLIT, HALF, ZERO_POINT>
-{
-    const LAYOUT: QuantLayout = QuantLayout::bytes(SPLIT, HALF, ZERO_POINT);
-    type Scales = ByteScales;
+/// Scales, and minima if `ZERO_POINT` is 0, as floats. The layout is in const parameters, so that every branch on it is resolved
+/// at compile time. `SPLIT`: each half of a group has its own scale.
+pub(super) struct Floats<const SPLIT: bool, const ZERO_POINT: i32>;
+
+impl<const SPLIT: bool, const ZERO_POINT: i32> Format for Floats<SPLIT, ZERO_POINT> {
+    const SPLIT: bool = SPLIT;
+    const COLUMN_SCALED: bool = false;
+    const ARRAYS: usize = if SPLIT || ZERO_POINT == 0 { 2 } else { 1 };
+    type Scales = FloatScales;
 
     /// Minus the zero point times the sum of the activation codes.
     #[inline(always)]
-    unsafe fn initial_sums(tile: &TileGroup, lane: usize) -> [__m512i; 2] {
+    unsafe fn initial_sum(tile: &TileGroup, lane: usize, part: usize) -> __m512i {
         // SAFETY: the caller's promise.
         unsafe {
             if ZERO_POINT == 0 {
-                return [_mm512_setzero_si512(); 2];
+                return _mm512_setzero_si512();
+            }
+            if SPLIT && part == 0 {
+                return low_half_times(tile.low_sums[lane], -ZERO_POINT);
             }
             // The low half of an initial sum is the code sum times -8.
             let all = low_half_times(tile.initial_sums[lane], ZERO_POINT / pairs::ZERO_POINT);
-            if !SPLIT {
-                return [all; 2];
+            if SPLIT {
+                _mm512_sub_epi32(all, low_half_times(tile.low_sums[lane], -ZERO_POINT))
+            } else {
+                all
             }
-            let low = low_half_times(tile.low_sums[lane], -ZERO_POINT);
-            [low, _mm512_sub_epi32(all, low)]
         }
     }
 
     #[inline(always)]
-    unsafe fn value(dots: __m512i, scales: ByteScales, tile: &TileGroup, lane: usize) -> __m512 {
+    unsafe fn value(dots: __m512i, scales: FloatScales, tile: &TileGroup, lane: usize) -> __m512 {
         // SAFETY: the caller's promise.
         unsafe {
             let value = _mm512_mul_ps(_mm512_cvtepi32_ps(dots), scales.scale);
@@ -341,24 +526,48 @@ impl<const SPLIT: bool, const HALF: bool, const ZERO_POINT: i32> Format
             _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scales.min, value)
         }
     }
+    #[inline(always)]
+    unsafe fn store_scales(scales: FloatScales, part: usize, to: *mut Array) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            _mm512_store_ps(to.add(part).cast(), scales.scale);
+            if ZERO_POINT == 0 {
+                _mm512_store_ps(to.add(1).cast(), scales.min);
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_scales(from: *const Array, part: usize) -> FloatScales {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let scale = _mm512_load_ps(from.add(part).cast());
+            let min = if ZERO_POINT == 0 {
+                _mm512_load_ps(from.add(1).cast())
+            } else {
+                scale
+            };
+            FloatScales { scale, min }
+        }
+    }
 }
 
-/// A group of one panel with one byte per code.
+/// One cache line.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ExpandedGroup {
-    codes: [[u8; 4 * PANEL_COLUMNS]; QUADS],
-    scales: [i32; PANEL_COLUMNS],
-}
+struct Line(Array);
 
 // SAFETY: plain numbers.
-unsafe impl Plain for ExpandedGroup {}
+unsafe impl Plain for Line {}
+
+/// Most cache lines of an expanded group: its codes, and scales with minima or scales of two halves.
+pub(in crate::gemm) const MAX_EXPANDED_LINES: usize = QUADS + 2;
 
 /// Buffers for two expanded panels.
 #[derive(Debug)]
 pub(in crate::gemm) struct ExpandedPanels {
-    /// `[2, ≤ inputs / 32]`
-    groups: Buffer<ExpandedGroup>,
+    /// `[2, ≤ inputs / 32 * MAX_EXPANDED_LINES]`
+    lines: Buffer<Line>,
     /// See [`separate_add_pipes`].
     pub(in crate::gemm) separate_add_pipes: bool,
 }
@@ -367,26 +576,26 @@ impl ExpandedPanels {
     /// For panels of at most `inputs` inputs.
     pub fn new(inputs: usize) -> Result<Self, KernelError> {
         Ok(Self {
-            groups: Buffer::new(2 * inputs.div_ceil(GROUP))?,
+            lines: Buffer::new(2 * inputs.div_ceil(GROUP) * MAX_EXPANDED_LINES)?,
             separate_add_pipes: separate_add_pipes(),
         })
     }
 
-    /// Buffer for `groups` groups of the first or second panel.
+    /// Buffer of `count` cache lines for the first or second panel.
     ///
     /// # Panics
     /// If the panel is longer than the `inputs` given to `new`.
-    fn groups(&mut self, groups: usize, at: usize) -> *mut ExpandedGroup {
-        assert!((at + 1) * groups <= self.groups.len());
+    fn arrays(&mut self, count: usize, at: usize) -> *mut Array {
+        assert!((at + 1) * count <= self.lines.len());
         // SAFETY: inside the buffer by the check.
-        unsafe { self.groups.ptr().add(at * groups) }
+        unsafe { self.lines.ptr().add(at * count).cast() }
     }
 
-    /// Buffer for the codes of `groups` groups, one byte per code.
+    /// Buffer for `groups` expanded groups of one panel.
     ///
     /// # Panics
-    /// As [`Self::groups`].
-    pub fn codes(&mut self, groups: usize) -> *mut u8 {
-        self.groups(groups, 0).cast()
+    /// As [`Self::arrays`].
+    pub fn groups(&mut self, groups: usize) -> *mut u8 {
+        self.arrays(groups * MAX_EXPANDED_LINES, 0).cast()
     }
 }
