@@ -79,7 +79,7 @@ def execute_while_changing(executor: NativeExecutor, plan: StepPlan) -> tuple[bo
     running = not results
     for field in fields(plan):
         array = getattr(plan, field.name)
-        if array.size:
+        if isinstance(array, np.ndarray) and array.size:  # images are a tuple, which cannot change
             array.view(np.uint8)[:] = 0x7B  # ids far beyond the vocabulary and the pool
     thread.join()
     assert results, "the step failed"
