@@ -34,7 +34,9 @@ def test_an_openai_client_uses_the_engine_until_it_is_no_longer_served(engine):
         assert url == server.url
         assert url.startswith("http://127.0.0.1:")
         with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
-            done = client.completions.create(model="toy", prompt="x", max_tokens=3)
+            done = client.completions.create(
+                model="toy", prompt="x", max_tokens=3, extra_body={"ignore_eos": True}
+            )
             assert done.usage.completion_tokens == 3
             server.stop()
             with pytest.raises(openai.APIConnectionError):

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from unittest.mock import patch
 
 from textual.pilot import Pilot
 
@@ -78,15 +77,12 @@ class Harness:
     clock: Clock
 
     async def until(self, condition: Callable[[], object], what: str = "the condition") -> None:
-        """Let the app work until `condition` holds, then let it settle."""
-        await self._poll(condition, what)
-        await self.pilot.pause()
-
-    async def _poll(self, condition: Callable[[], object], what: str) -> None:
+        """Let the app work until `condition` holds."""
         deadline = time.monotonic() + DEADLINE_S
         while not condition():
             assert time.monotonic() < deadline, f"{what} did not come:\n{self.text}"
             await asyncio.sleep(0.005)
+        await self.pilot.pause()
 
     async def shown(self, *words: str) -> None:
         """Wait until all of `words` are on the screen."""
@@ -99,23 +95,14 @@ class Harness:
     async def press(self, *keys: str) -> None:
         """Press keys and let the app settle."""
         for key in keys:
-            await self._strike(key)
-            await self.pilot.pause()
+            await self.pilot.press(key)
+            await self.until(
+                lambda: not (self.app.is_running and self.app.input_pending), "the effect of a key"
+            )
 
     async def type(self, text: str) -> None:
-        """Type into whatever has the focus, and let the app settle at the end."""
-        for letter in text:
-            await self._strike(_KEYS.get(letter, letter))
-        await self.pilot.pause()
-
-    async def _strike(self, key: str) -> None:
-        """Press a key and wait until the app has taken it."""
-        # Pilot waits for two windows of 20 ms without work around each key; `pause` waits for one behind it.
-        with patch("textual.app.wait_for_idle", _yield):
-            await self.pilot.press(key)
-        await self._poll(
-            lambda: not (self.app.is_running and self.app.input_pending), "the effect of a key"
-        )
+        """Type into whatever has the focus."""
+        await self.press(*(_KEYS.get(letter, letter) for letter in text))
 
     async def ask(self, text: str) -> None:
         """Put a message into the prompt and send it."""
@@ -160,10 +147,6 @@ class Harness:
     def toasts(self) -> list[str]:
         """Messages of all visible notifications."""
         return [notification.message for notification in self.app._notifications]
-
-
-async def _yield(*_: float) -> None:
-    await asyncio.sleep(0)
 
 
 _KEYS = {

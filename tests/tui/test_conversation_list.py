@@ -70,7 +70,12 @@ async def test_a_slow_filter_keeps_the_rows_and_only_the_newest_result_is_shown(
         searches, start = {}, ui.session.start_trees
 
         def slow(query, *, archived=False):
-            return searches.setdefault(query, Future()) if query else start(query)
+            if not query:
+                return start(query)
+            # A list that changes meanwhile is searched again, and the former search cancelled.
+            if query not in searches or searches[query].cancelled():
+                searches[query] = Future()
+            return searches[query]
 
         monkeypatch.setattr(ui.session, "start_trees", slow)
         trees = {tree.title: tree for tree in ui.session.trees()}
