@@ -190,9 +190,10 @@ def _answer(
     """Submit the request and print its answer; the exit status."""
     from agents.guardrails.redaction import RedactionMap
     from agents.guardrails.words import remarks_of
-    from app.commands.run_pictures import ReadPictures, read_pictures
+    from app.commands.run_pictures import read_question
     from app.runtime.guardrails import open_guardrails
     from app.runtime.opening import wait_loaded
+    from app.slash.pictures import ReadMessage
     from engine.api.generation_defaults import GenerationDefaults
     from engine.api.request import FinishReason, Request
 
@@ -205,9 +206,9 @@ def _answer(
     snapshot = wait_loaded(client)
     load_s = time.monotonic() - began
     info = snapshot.model
-    read = ReadPictures(text)
-    if info is not None and pictures:
-        read = read_pictures(text, pictures, info, attached=settings.attach is not None)
+    read = ReadMessage(text)
+    if pictures:
+        read = read_question(text, pictures, info, attached=settings.attach is not None)
     if question is None:
         question = _admitted(guardrails.check_input(read.text, redactions), raw=raw)
     ids, placed = _prompt(opened, settings, question, read.images, raw=raw)
@@ -233,7 +234,9 @@ def _answer(
         model = snapshot.model.name if snapshot.model else None
         report = _report(answer, last, model=model, prompt_tokens=len(ids), load_s=load_s)
         if pictures:
-            report["images"] = list(read.report)
+            report["images"] = [
+                {"name": one.name, "read_by": one.way, "text": one.text} for one in read.pictures
+            ]
         print(json.dumps(report, ensure_ascii=False))
     if last.finish_reason is FinishReason.ERROR:
         print(f"pravaha: {last.error}", file=sys.stderr)

@@ -1,30 +1,13 @@
 """Pictures in line mode: `@picture.png` in a message."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.slash.pictures import (
-    NamedPicture,
-    build_remark,
-    named_pictures,
-    way_for,
-    with_picture_texts,
-)
+from app.slash.pictures import NamedPicture, ReadMessage, named_pictures, read_pictures
 from engine.api.errors import EngineUnavailable
-from engine.api.image import Image
 from engine.clients.engine_client import EngineClient
 
 if TYPE_CHECKING:
     from engine.retrieval.parsing.picture_reader import PictureReader
-
-
-@dataclass(frozen=True, slots=True)
-class ReadMessage:
-    """A message as it is sent, and what is said about its pictures."""
-
-    text: str
-    images: tuple[Image, ...] = ()
-    remarks: tuple[str, ...] = ()
 
 
 class PlainPictures:
@@ -63,18 +46,12 @@ class PlainPictures:
         model = self._client.snapshot().model
         if model is None:
             raise EngineUnavailable("No model is loaded: /model NAME loads one.")
-        way = way_for(model, self._reader, attached=self._attached)
-        remarks = tuple(build_remark(one.name, way) for one in pictures)
-        if self._reader is None or way == "model":
-            return ReadMessage(text, tuple(one.image for one in pictures), remarks)
-        waiting = [self._reader.read(one.image, name=one.name) for one in pictures]
-        texts = [one.result() for one in waiting]
-        message = with_picture_texts(
+        return read_pictures(
             text,
             pictures,
-            texts,
-            small=model.is_small,
+            model,
+            self._reader,
+            attached=self._attached,
             count=lambda one: len(self._client.tokenize(one)),
             length=model.context_length,
         )
-        return ReadMessage(message, (), remarks)

@@ -146,8 +146,8 @@ class PlainChat:
                 raise EngineUnavailable(f"{error} /model NAME loads another one.") from error
             raise
         self._refused = None
-        for remark in read.remarks if self._show_prompts else ():
-            self.say(f"({safe_line(remark)})")
+        for picture in read.pictures if self._show_prompts else ():
+            self.say(f"({safe_line(picture.remark)})")
         sent = [node for node in self.session.path() if node.kind is NodeKind.USER][-1:]
         for node in sent:
             self._say_remarks(node)

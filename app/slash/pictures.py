@@ -16,11 +16,8 @@ from engine.api.image import Image
 from engine.api.snapshot import ModelInfo
 from engine.retrieval.answering.picture_text import picture_text, pictures_read, shown_name
 from engine.retrieval.parsing.picture_reader import PictureReader
-from engine.vision.opening import MAX_BYTES, open_image
+from engine.vision.opening import MAX_BYTES, MAX_PICTURES, open_image
 from engine.vision.routing import Way, choose_way
-
-MAX_PICTURES = 16
-"""Pictures of a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +26,41 @@ class NamedPicture:
 
     name: str
     image: Image
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPicture:
+    """How a picture was read.
+
+    Attributes:
+        name: of the picture.
+        way: the way.
+        text: what OCR has found; None where the model sees it.
+    """
+
+    name: str
+    way: Way
+    text: str | None = None
+
+    @property
+    def remark(self) -> str:
+        """The same in words."""
+        return build_remark(self.name, self.way)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMessage:
+    """A message whose pictures have been read.
+
+    Attributes:
+        text: the message; with the text of its pictures where the model does not see them.
+        images: the pictures that the model sees.
+        pictures: how each of its pictures was read.
+    """
+
+    text: str
+    images: tuple[Image, ...] = ()
+    pictures: tuple[ReadPicture, ...] = ()
 
 
 def named_pictures(text: str) -> tuple[NamedPicture, ...]:
@@ -62,6 +94,42 @@ def read_picture(path: Path) -> NamedPicture:
     except OSError as error:
         raise InvalidRequest(f"{name} can't be read: {error.strerror}.") from error
     return NamedPicture(name, open_image(data, name=name))
+
+
+def read_pictures(
+    text: str,
+    pictures: Sequence[NamedPicture],
+    model: ModelInfo,
+    reader: PictureReader | None,
+    *,
+    attached: bool,
+    count: Callable[[str], int] = len,
+    length: int = 0,
+) -> ReadMessage:
+    """A message with its pictures, or with their text; waits until they are read.
+
+    Args:
+        text: the message.
+        pictures: its pictures.
+        model: the loaded model.
+        reader: reads the text of pictures; None reads none.
+        attached: as in `way_for`.
+        count, length: as in `with_picture_texts`.
+
+    Raises:
+        PravahaError: nothing here can read them, one has no text, or a text is too long for the context.
+    """
+    way = way_for(model, reader, attached=attached)
+    if reader is None or way == "model":
+        seen = tuple(ReadPicture(one.name, way) for one in pictures)
+        return ReadMessage(text, tuple(one.image for one in pictures), seen)
+    waiting = [reader.read(one.image, name=one.name) for one in pictures]
+    texts = [one.result() for one in waiting]
+    message = with_picture_texts(
+        text, pictures, texts, small=model.is_small, count=count, length=length
+    )
+    read = (ReadPicture(one.name, way, found) for one, found in zip(pictures, texts, strict=True))
+    return ReadMessage(message, (), tuple(read))
 
 
 def with_picture_texts(

@@ -11,6 +11,9 @@ MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 MAX_IMAGES = 64
 """Most images of a prompt."""
 
+MAX_PIXELS = 40_000_000
+"""Largest image. Decoded it has three bytes a pixel."""
+
 
 @dataclass(frozen=True)
 class Image:

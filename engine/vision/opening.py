@@ -11,12 +11,12 @@ import zlib
 from collections.abc import Callable
 
 from engine.api.errors import InvalidRequest
-from engine.api.image import Image, MediaType
+from engine.api.image import MAX_PIXELS, Image, MediaType
 
 MAX_BYTES = 20 * 1024 * 1024
 """Largest file of a picture, which is also OpenAI's limit."""
-MAX_PIXELS = 40_000_000
-"""Largest picture. Decoded it has three bytes a pixel."""
+MAX_PICTURES = 16
+"""Most pictures of a message or a request."""
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8\xff"

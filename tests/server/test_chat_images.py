@@ -11,11 +11,10 @@ import pytest
 
 from agents.guardrails.guardrails import Guardrails
 from agents.guardrails.policy import Policy, mode_actions
-from app.server.calls.chat_images import MAX_IMAGES
 from app.server.middleware.body_limit import MAX_LARGE_BODIES, base64_length
 from engine.retrieval.answering.picture_text import picture_text
 from engine.retrieval.parsing.picture_reader import MAX_WAITING, PictureReader
-from engine.vision.opening import MAX_BYTES
+from engine.vision.opening import MAX_BYTES, MAX_PICTURES
 from tests.fakes.picture_parser import PictureParser
 from tests.fakes.pictures import jpeg, png, whole_png
 from tests.server.byte_engine import is_quiet, wait_until
@@ -264,8 +263,8 @@ class TestRefusals:
         assert (error.status_code, error.param) == (400, param)
 
     def test_more_pictures_than_a_request_may_have(self, served):
-        assert len(ask(served, *[INVOICE] * MAX_IMAGES).images) == MAX_IMAGES
-        error = refusal(served, *[INVOICE] * (MAX_IMAGES + 1))
+        assert len(ask(served, *[INVOICE] * MAX_PICTURES).images) == MAX_PICTURES
+        error = refusal(served, *[INVOICE] * (MAX_PICTURES + 1))
         assert (error.status_code, error.code) == (400, "too_many_images")
 
     def test_without_ocr_the_sentence_says_what_to_do(self, tmp_path):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from PIL import Image as PilImage
 
 from engine.api.errors import InvalidRequest
-from engine.api.image import Image
-from engine.executors.torch.image_decoding import MAX_PIXELS, decode_image
+from engine.api.image import MAX_PIXELS, Image
+from engine.executors.torch.image_decoding import decode_image
 from tests.fakes.pictures import png
 from tests.fakes.tiny_vision import picture
 

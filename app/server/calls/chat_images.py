@@ -26,11 +26,9 @@ from engine.api.errors import InvalidRequest
 from engine.api.image import Image, PlacedImage
 from engine.retrieval.answering.picture_text import picture_text
 from engine.retrieval.parsing.picture_reader import PictureReader
-from engine.vision.opening import open_image
+from engine.vision.opening import MAX_PICTURES, open_image
 from engine.vision.routing import Way, choose_way
 
-MAX_IMAGES = 16
-"""Pictures of a request."""
 _FILE_ID = "file-"
 _DATA = "data:"
 _MAX_DATA_HEAD = 200
@@ -139,9 +137,9 @@ async def read_images(
         return None
     reader = context.pictures
     way = _way(model, reader, param=_param(*parts[0][:2]))
-    if len(parts) > MAX_IMAGES:
+    if len(parts) > MAX_PICTURES:
         raise bad_request(
-            f"The messages have {len(parts)} pictures; at most {MAX_IMAGES} are accepted.",
+            f"The messages have {len(parts)} pictures; at most {MAX_PICTURES} are accepted.",
             param="messages",
             code="too_many_images",
         )

@@ -9,10 +9,8 @@ import warnings
 from typing import Any
 
 from engine.api.errors import InvalidRequest
-from engine.api.image import Image
+from engine.api.image import MAX_PIXELS, Image
 
-MAX_PIXELS = 40_000_000
-"""Largest picture: 120 MB of pixels."""
 MAX_ASPECT = 200
 """Longer side by shorter side. Processors scale the shorter side to a fixed size, whatever the longer
 one then becomes."""

@@ -236,7 +236,7 @@ class HnswVectors:
     def _current(self) -> "tuple[Index | None, _Description]":
         """The index as its description says now; None, and no rows, if there is none that can be used."""
         try:
-            status = self._path.with_suffix(".hnsw.json").stat()
+            status = self._description_path.stat()
         except OSError:
             with self._lock:
                 self._index, self._seen, self._described = None, None, _NOTHING

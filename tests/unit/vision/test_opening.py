@@ -8,7 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine.api.errors import InvalidRequest
-from engine.vision.opening import MAX_BYTES, MAX_PIXELS, open_image
+from engine.api.image import MAX_PIXELS
+from engine.vision.opening import MAX_BYTES, open_image
 from tests.fakes.pictures import gif, jpeg, jpeg_segment, lossless_webp, lossy_webp, png, webp
 
 SIDES = st.integers(1, 6000)

@@ -4,7 +4,6 @@ import pytest
 
 from app.slash.attachments import attach_files
 from app.slash.pictures import (
-    MAX_PICTURES,
     build_remark,
     named_pictures,
     read_picture,
@@ -12,7 +11,7 @@ from app.slash.pictures import (
     with_picture_texts,
 )
 from engine.api.errors import InvalidRequest
-from engine.vision.opening import MAX_BYTES
+from engine.vision.opening import MAX_BYTES, MAX_PICTURES
 from tests.fakes.pictures import jpeg, whole_png
 
 
