@@ -13,14 +13,12 @@ from engine.api.request import Request, SamplingParams
 from engine.clients.in_process import InProcessClient
 from engine.conversations.session import TreeSession
 from engine.conversations.store import Store
-from engine.runtime.engine import AsyncPravahaEngine
 from engine.vision.opening import open_image
 from tests.fakes.gated_embedder import GatedEmbedder
 from tests.fakes.tiny_vision import PARTS_TEMPLATE, picture, tiny_vision
 from tests.server.live import live
-from tests.torch_executor.loaded import torch_config
+from tests.torch_executor.running import TIMEOUT_S, running_engine
 
-TIMEOUT_S = 60
 LENGTH = 8
 RED, BLUE = picture(1, 24, 18), picture(2, 18, 30)
 
@@ -29,15 +27,8 @@ RED, BLUE = picture(1, 24, 18), picture(2, 18, 30)
 def engine(tmp_path_factory):
     seeing = tiny_vision(tmp_path_factory.mktemp("llava"), "llava")
     (seeing.directory / "chat_template.jinja").write_text(PARTS_TEMPLATE)
-    engine = AsyncPravahaEngine(torch_config(seeing.directory, executor="auto"))
-    engine.start()
-    try:
-        engine.wait_ready(TIMEOUT_S)
+    with running_engine(seeing.directory) as engine:
         yield engine
-        assert engine.wait_drained(TIMEOUT_S)
-        assert engine.snapshot().blocks.active == 0
-    finally:
-        engine.shutdown()
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Models that see images, in the engine, compared with transformers' `generate`."""
 
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +11,9 @@ from engine.api.errors import InvalidRequest
 from engine.api.image import Image
 from engine.api.request import FinishReason, Request, SamplingParams
 from engine.executors.torch import image_features
-from engine.runtime.engine import AsyncPravahaEngine
 from tests.fakes.tiny_vision import picture, tiny_vision
-from tests.torch_executor.loaded import torch_config
+from tests.torch_executor.running import TIMEOUT_S, running_engine
 
-TIMEOUT_S = 60
 NEW_TOKENS = 12
 GREEDY = SamplingParams(temperature=0.0, max_tokens=NEW_TOKENS, ignore_eos=True, logprobs=0)
 WIDE = (picture(2, 70, 20), picture(3, 50, 50))
@@ -28,18 +25,9 @@ def llava(tmp_path_factory):
     return tiny_vision(tmp_path_factory.mktemp("llava"), "llava")
 
 
-@contextmanager
 def running(seeing, **settings):
-    defaults = {"executor": "auto", "max_num_seqs": 8, "max_num_batched_tokens": 16}
-    engine = AsyncPravahaEngine(torch_config(seeing.directory, **(defaults | settings)))
-    engine.start()
-    try:
-        engine.wait_ready(TIMEOUT_S)
-        yield engine
-        assert engine.wait_drained(TIMEOUT_S)
-        assert engine.snapshot().blocks.active == 0
-    finally:
-        engine.shutdown()
+    defaults = {"max_num_seqs": 8, "max_num_batched_tokens": 16}
+    return running_engine(seeing.directory, **(defaults | settings))
 
 
 @pytest.fixture(scope="module")
