@@ -22,7 +22,7 @@ use super::PanelGemm;
 use super::outliers::finish_tile;
 use crate::activation_quant::{ScaleMode, TILE_ROWS};
 use crate::pack::layout::{GROUP, QuantLayout, Scales};
-use crate::simd::{Avx512, prefetch_for_writing, prefetch_line};
+use crate::simd::{Avx512, prefetch_for_writing, prefetch_line, prefetch_line_l2};
 
 /// Dot products of four inputs in a group.
 const QUADS: usize = GROUP / 4;
@@ -60,6 +60,11 @@ unsafe fn quad(codes: *const i8, quad: usize) -> __m512i {
     unsafe { _mm512_set1_epi32(codes.add(4 * quad).cast::<i32>().read_unaligned()) }
 }
 
+/// How far ahead of the prefetched lines one more line is requested, so that the address of its page is translated in time: four
+/// pages. In a virtual machine a huge page can consist of small ones, each with a translation of its own, and all lines of a
+/// page wait for it.
+const PAGE_DISTANCE: usize = 4 * 4096;
+
 /// Cache lines to prefetch while a block of rows is computed: from `line` to `end`.
 #[derive(Clone, Copy)]
 struct Prefetch {
@@ -67,6 +72,8 @@ struct Prefetch {
     end: *const u8,
     /// Lines issued per group.
     lines_per_group: usize,
+    /// Bytes in these lines, without what [`Self::stream`] requests twice.
+    bytes_per_group: usize,
 }
 
 impl Prefetch {
@@ -80,6 +87,17 @@ impl Prefetch {
             prefetch_line(self.line);
             self.line = self.line.wrapping_add(64);
         }
+    }
+
+    /// Prefetch one group's share where little is computed meanwhile: into the second-level cache, which waits for several times
+    /// as many lines as the first, evenly up to the last group, and with pages translated ahead.
+    #[inline(always)]
+    fn stream(&mut self) {
+        prefetch_line_l2(self.line.wrapping_add(PAGE_DISTANCE));
+        for at in 0..self.lines_per_group {
+            prefetch_line_l2(self.line.wrapping_add(64 * at));
+        }
+        self.line = self.line.wrapping_add(self.bytes_per_group);
     }
 }
 
@@ -114,7 +132,11 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
             tiles.wrapping_add(at * groups)
         });
         for _ in 0..groups {
-            prefetch.issue();
+            if PANELS == 1 {
+                prefetch.stream();
+            } else {
+                prefetch.issue();
+            }
             let tile = |row: usize| &*here[(FIRST + row) / TILE_ROWS];
             let lane = |row: usize| (FIRST + row) % TILE_ROWS;
             // Parts one after the other, so that the dot products of one part alone are in registers: those of both halves
@@ -226,6 +248,7 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
     let share = bytes.div_ceil(left.div_ceil(max_rows)).next_multiple_of(64);
     // `opaque` keeps the compiler from repeating the division in every iteration over groups.
     let lines_per_group = opaque((share / 64).div_ceil(groups.max(1)) as *const u8) as usize;
+    let bytes_per_group = opaque((share / groups.max(1)) as *const u8) as usize;
     loop {
         let block_rows = max_rows.min(left.next_multiple_of(TILE_ROWS));
         let end = line.wrapping_add(share).min(last);
@@ -233,6 +256,7 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
             line,
             end,
             lines_per_group,
+            bytes_per_group,
         };
         let no_prefetch = Prefetch {
             line: end,
