@@ -593,11 +593,11 @@ class GgufTensor:
 
     @property
     def dtype(self) -> str:
-        """F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, IQ4_NL, Q3_K, Q4_K, Q5_K or Q6_K."""
+        """The name of one of `engine.models.gguf.SUPPORTED_DTYPES`."""
 
     @property
     def offset(self) -> int:
-        """First byte, from the start of the file."""
+        """First byte, from the start of its file: of a split model, the part that has the tensor."""
 
     @property
     def nbytes(self) -> int:
@@ -605,22 +605,30 @@ class GgufTensor:
 
 @final
 class GgufFile:
-    """A memory-mapped GGUF file: opening it reads and checks the header, not the weights.
+    """A model in memory-mapped GGUF: opening it reads and checks headers, not the weights.
 
-    Version 2 and 3, little-endian, whole (not split) files with tensors of the types above.
+    Version 2 and 3, little-endian, in one file or all parts of a split model, with tensors of the types above.
     """
 
-    def __new__(cls, path: str | PathLike[str]) -> GgufFile:
-        """Open and check `path`.
+    def __new__(cls, path: str | PathLike[str] | Sequence[str | PathLike[str]]) -> GgufFile:
+        """Open and check `path`: one file, or the parts of one model in order.
 
         Raises:
             ValueError: the file cannot be read, is damaged or is not supported; one sentence says
                 what is wrong, where, and what to do.
         """
 
+    @staticmethod
+    def split_of(path: str | PathLike[str]) -> tuple[int, int] | None:
+        """A file's place in a split model, its number from 1 and the count; None if it is a whole model.
+
+        Raises:
+            ValueError: as for the constructor.
+        """
+
     @property
     def version(self) -> int:
-        """GGUF version of the file."""
+        """GGUF version of the (first) file."""
 
     @property
     def metadata(self) -> dict[str, object]:

@@ -1,10 +1,11 @@
-//! `GgufFile` for Python: metadata, tensor table and slow reference dequantisation.
+//! `GgufFile` for Python: metadata, tensor table and slow reference dequantisation of one GGUF file or of all parts of one
+//! model.
 
 use std::path::PathBuf;
 
 use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods};
-use pravaha_kernels::format::gguf::{MetadataArray, MetadataValue, TensorInfo};
-use pravaha_kernels::format::{FormatError, GgufFile as Gguf, TensorSource, TensorView};
+use pravaha_kernels::format::gguf::{MetadataArray, MetadataValue, TensorInfo, split_of};
+use pravaha_kernels::format::{FormatError, GgufSet, TensorSource, TensorView};
 use pravaha_kernels::quant::dequantize_row;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
@@ -53,10 +54,17 @@ impl GgufTensor {
     }
 }
 
-/// An open GGUF file whose header has been validated.
+/// One path, or the paths of a split model.
+#[derive(FromPyObject)]
+enum Paths {
+    One(PathBuf),
+    Several(Vec<PathBuf>),
+}
+
+/// An open GGUF model whose headers have been validated.
 #[pyclass(frozen, module = "engine._core")]
 struct GgufFile {
-    file: Gguf,
+    file: GgufSet,
     metadata: PyOnceLock<Py<PyDict>>,
     tensors: PyOnceLock<Py<PyList>>,
 }
@@ -64,13 +72,28 @@ struct GgufFile {
 #[pymethods]
 impl GgufFile {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let file = py.detach(|| Gguf::open(&path)).map_err(unusable)?;
+    fn new(py: Python<'_>, path: Paths) -> PyResult<Self> {
+        let paths = match path {
+            Paths::One(path) => vec![path],
+            Paths::Several(paths) => paths,
+        };
+        if paths.is_empty() {
+            return Err(PyValueError::new_err("a model has at least one file"));
+        }
+        let opened = py.detach(|| GgufSet::open_files(&paths));
+        let file = opened.map_err(unusable)?;
         Ok(Self {
             file,
             metadata: PyOnceLock::new(),
             tensors: PyOnceLock::new(),
         })
+    }
+
+    /// The place of a file in a split model: its number from 1 and the count; None if it is a whole model.
+    #[staticmethod]
+    fn split_of(py: Python<'_>, path: PathBuf) -> PyResult<Option<(usize, usize)>> {
+        let split = py.detach(|| split_of(&path)).map_err(unusable)?;
+        Ok(split.map(|split| (split.number(), split.count)))
     }
 
     /// GGUF version of the file.
