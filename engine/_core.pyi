@@ -607,7 +607,8 @@ class GgufTensor:
 class GgufFile:
     """A model in memory-mapped GGUF: opening it reads and checks headers, not the weights.
 
-    Version 2 and 3, little-endian, in one file or all parts of a split model, with tensors of the types above.
+    Version 2 and 3, little-endian, in one file or all parts of a split model, with tensors of the
+    types above.
     """
 
     def __new__(cls, path: str | PathLike[str] | Sequence[str | PathLike[str]]) -> GgufFile:

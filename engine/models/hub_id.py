@@ -17,8 +17,8 @@ class HubId:
 
     Attributes:
         repository: `org/name`.
-        choice: a file name or a quantisation tag such as `Q4_K_M`; empty if none was given. Of a split model, the first
-            part's name.
+        choice: a file name (of a split model, the first part's) or a quantisation tag such as
+            `Q4_K_M`; empty if none was given.
     """
 
     repository: str

@@ -119,7 +119,8 @@ class ModelStore:
 
         Args:
             source: a packaged model's name (`smollm2`, `minilm`), a GGUF file or model directory (linked,
-                not copied; any part of a split GGUF model stands for all), or a Hugging Face id (`org/name`, `org/name:file-or-quantisation`).
+                not copied; any part of a split GGUF model stands for all), or a Hugging Face id
+                (`org/name`, `org/name:file-or-quantisation`).
             name: name of the model; None derives one from the source.
             progress: called with the bytes processed.
 

@@ -61,8 +61,8 @@ pub enum Problem {
     )]
     OtherModel { key: String },
     #[error(
-        "and its other parts, {count} files in all, have {tensors} tensors instead of {expected}; \
-         a part belongs to another model, fetch the model again"
+        "is the first of {count} files that have {tensors} tensors together instead of {expected}; \
+         one belongs to another model, fetch the model again"
     )]
     PartTensors {
         tensors: usize,

@@ -17,7 +17,8 @@ use super::{Panel, PanelGemm, by_layout};
 use crate::activation_quant::{ScaleMode, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS as ROW_TILE_ROWS, RowTile};
 use crate::amx::tiles::{CodeTile, Dots, Tiles};
-use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
+use crate::pack::blocked::GroupScales;
+use crate::pack::layout::{BLOCK_GROUPS, GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
 use crate::simd::{Lanes, ROUND, prefetch_line};
 
 /// A block's sums, one cache line per row.
@@ -48,19 +49,27 @@ struct Weights {
     stride: usize,
 }
 
-/// Bytes of an expanded group.
-const EXPANDED_BYTES: usize = size_of::<ExpandedGroup>();
+/// Most bytes of an expanded group.
+pub(super) const MAX_EXPANDED_BYTES: usize = size_of::<ExpandedGroup<4>>();
 
-/// A group's codes, one byte each, and its scales: scale-offset pairs, scales and minima, or the scales of both halves.
+/// A group's codes, one byte each, and its scales: scale-offset pairs, scales and minima, the scales of both halves, or the
+/// scales and minima of both halves (4 arrays).
 #[repr(C, align(64))]
-pub(super) struct ExpandedGroup {
+struct ExpandedGroup<const ARRAYS: usize> {
     codes: CodeTile,
-    scales: [[i32; PANEL_COLUMNS]; 2],
+    scales: [[i32; PANEL_COLUMNS]; ARRAYS],
 }
 
 /// The codes of quad `quad` in a group of the layout.
 #[inline(always)]
 fn quad_codes(layout: QuantLayout, registers: &[[u8; 64]], quad: usize) -> [u8; 64] {
+    if layout.bits < 4 {
+        let low = registers[quad / 4].map(|byte| byte >> (quad % 4 * 2) & 3);
+        return match layout.bits {
+            3 => std::array::from_fn(|byte| low[byte] | (registers[2][byte] >> quad & 1) << 2),
+            _ => low,
+        };
+    }
     let nibbles = registers[quad % 4].map(|byte| byte >> (quad / 4 * 4) & 15);
     let (high, shift, mask) = match layout.bits {
         5 => (&registers[4], quad, 1),
@@ -75,11 +84,12 @@ fn quad_codes(layout: QuantLayout, registers: &[[u8; 64]], quad: usize) -> [u8; 
 /// # Safety
 /// A whole panel of the layout; `expanded` has room for as many groups; the level's instructions are enabled.
 #[inline(always)]
-unsafe fn expand<L: Lanes>(
+unsafe fn expand<L: Lanes, const ARRAYS: usize>(
     layout: QuantLayout,
     panel: Panel,
-    expanded: *mut ExpandedGroup,
+    expanded: *mut u8,
 ) -> Weights {
+    let expanded: *mut ExpandedGroup<ARRAYS> = expanded.cast();
     for group in 0..panel.inputs / GROUP {
         // SAFETY: a group of the panel and its place in `expanded`, by contract.
         let (registers, scales, block, to) = unsafe {
@@ -105,6 +115,32 @@ unsafe fn expand<L: Lanes>(
                 L::load_i8(scales.add(PANEL_COLUMNS * array).cast())
                     .mul(L::load_f16(factors.cast()))
             };
+            if matches!(
+                layout.scales,
+                Scales::BlockedNibbles | Scales::BlockedSixBits
+            ) {
+                let header = &*block.cast();
+                let group_scales = GroupScales {
+                    layout,
+                    header,
+                    group: group % BLOCK_GROUPS,
+                };
+                let product = |factor: usize, integers: [i8; PANEL_COLUMNS]| {
+                    let factors = block.add(2 * PANEL_COLUMNS * factor);
+                    L::load_i8(integers.as_ptr()).mul(L::load_f16(factors.cast()))
+                };
+                for part in 0..2 {
+                    let scale = product(0, group_scales.scale_integers(part));
+                    if layout.offset == Offset::Min {
+                        let min = product(1, group_scales.min_integers(part));
+                        scale.store(to.scales[2 * part].as_mut_ptr().cast());
+                        min.store(to.scales[2 * part + 1].as_mut_ptr().cast());
+                    } else {
+                        scale.store(to.scales[part].as_mut_ptr().cast());
+                    }
+                }
+                continue;
+            }
             let (first, second) = match layout.offset {
                 Offset::Paired => {
                     let scale = product(0, 0);
@@ -127,8 +163,8 @@ unsafe fn expand<L: Lanes>(
     let first = expanded.cast_const().cast::<u8>();
     Weights {
         codes: first,
-        scales: first.wrapping_add(std::mem::offset_of!(ExpandedGroup, scales)),
-        stride: EXPANDED_BYTES,
+        scales: first.wrapping_add(std::mem::offset_of!(ExpandedGroup<ARRAYS>, scales)),
+        stride: size_of::<ExpandedGroup<ARRAYS>>(),
     }
 }
 
@@ -157,7 +193,7 @@ impl<L: Lanes> Part<L> {
                 (Scales::Half, _) => (L::load_f16(scales.cast()), zero),
                 (_, Offset::Paired) => (zero, zero),
                 (_, Offset::ZeroPoint(_)) => (array(part), zero),
-                (_, Offset::Min) => (array(0), array(1)),
+                (_, Offset::Min) => (array(2 * part), array(2 * part + 1)),
             };
             Self {
                 part,
@@ -306,7 +342,7 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
 unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
     layout: QuantLayout,
     gemm: PanelGemm,
-    expanded: *mut ExpandedGroup,
+    expanded: *mut u8,
 ) {
     let (panel, groups) = (gemm.panel, gemm.groups());
     let tiled = tiled_rows(gemm.rows);
@@ -321,7 +357,13 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
         }
     } else {
         // SAFETY: a whole panel, and room, by contract.
-        unsafe { expand::<L>(layout, panel, expanded) }
+        unsafe {
+            if SPLIT && layout.offset == Offset::Min {
+                expand::<L, 4>(layout, panel, expanded)
+            } else {
+                expand::<L, 2>(layout, panel, expanded)
+            }
+        }
     };
     let share = layout
         .block_offset(groups)
@@ -357,7 +399,7 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
 pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
     layout: QuantLayout,
     gemm: PanelGemm,
-    expanded: *mut ExpandedGroup,
+    expanded: *mut u8,
 ) {
     // Layouts as literals, so that every branch on them is resolved at compile time.
     macro_rules! run {
@@ -379,8 +421,8 @@ pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm, scratch: &mu
     let tiled = tiled_rows(gemm.rows);
     if tiled > 0 {
         assert!(!gemm.x.row_tiles.is_null(), "activations without row tiles");
-        const { assert!(EXPANDED_BYTES <= 64 * MAX_EXPANDED_LINES) };
-        let expanded = scratch.groups(gemm.groups()).cast();
+        const { assert!(MAX_EXPANDED_BYTES <= 64 * MAX_EXPANDED_LINES) };
+        let expanded = scratch.groups(gemm.groups());
         #[cfg(test)]
         let tiles_here = crate::amx::support::support().is_ok();
         #[cfg(not(test))]
@@ -415,11 +457,7 @@ pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm, scratch: &mu
 /// As [`dispatch`]; the machine has the level.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn with_instructions<T: Tiles>(
-    layout: QuantLayout,
-    gemm: PanelGemm,
-    expanded: *mut ExpandedGroup,
-) {
+unsafe fn with_instructions<T: Tiles>(layout: QuantLayout, gemm: PanelGemm, expanded: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe {
         dispatch::<crate::simd::Avx512, T>(layout, gemm, expanded);

@@ -21,7 +21,7 @@ pub(super) use self::weights::{ExpandedPanels, MAX_EXPANDED_LINES};
 use super::PanelGemm;
 use super::outliers::finish_tile;
 use crate::activation_quant::{ScaleMode, TILE_ROWS};
-use crate::pack::layout::{GROUP, QuantLayout, Scales};
+use crate::pack::layout::{GROUP, QuantLayout};
 use crate::simd::{Avx512, prefetch_for_writing, prefetch_line};
 
 /// Dot products of four inputs in a group.
@@ -35,9 +35,10 @@ const SINGLE_PANEL_ROWS: usize = 8;
 /// Two blocks of eight rows unpack a group of a K-quant twice. Two panels at a time have blocks of six rows and unpack it three
 /// times, or once if the panels are expanded; expanding pays with more rows only.
 pub(super) const fn single_panel_rows(layout: QuantLayout) -> usize {
-    match layout.scales {
-        Scales::Blocked => 2 * SINGLE_PANEL_ROWS,
-        Scales::Half | Scales::Pairs => SINGLE_PANEL_ROWS,
+    if layout.scales.is_blocked() {
+        2 * SINGLE_PANEL_ROWS
+    } else {
+        SINGLE_PANEL_ROWS
     }
 }
 
@@ -145,7 +146,8 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
                         let scales = weights[panel].scales($part);
                         for row in 0..ROWS {
                             let (tile, lane) = (tile(row), lane(row));
-                            let value = W::Format::value(dots[panel][row], scales, tile, lane);
+                            let dots = dots[panel][row];
+                            let value = W::Format::value(dots, scales, tile, lane, $part);
                             let sum = &mut sums[panel][row];
                             *sum = W::Format::add(*sum, value, tile, lane);
                         }
@@ -387,6 +389,14 @@ pub(super) unsafe fn multiply<const PANELS: usize>(
             }
             QuantLayout::Q6_K => {
                 let weights = gemms.map(|gemm| Blocked::<6>::new(gemm.panel));
+                blocked(layout, weights, gemms, scratch);
+            }
+            QuantLayout::Q2_K => {
+                let weights = gemms.map(|gemm| Blocked::<2>::new(gemm.panel));
+                blocked(layout, weights, gemms, scratch);
+            }
+            QuantLayout::Q3_K => {
+                let weights = gemms.map(|gemm| Blocked::<3>::new(gemm.panel));
                 blocked(layout, weights, gemms, scratch);
             }
             other => unreachable!("no format has panels of {other:?}"),

@@ -139,6 +139,8 @@ macro_rules! by_layout {
             QuantLayout::Q4_K => $run!(Q4_K),
             QuantLayout::Q5_K => $run!(Q5_K),
             QuantLayout::Q6_K => $run!(Q6_K),
+            QuantLayout::Q2_K => $run!(Q2_K),
+            QuantLayout::Q3_K => $run!(Q3_K),
             other => unreachable!("no format has panels of {other:?}"),
         }
     };

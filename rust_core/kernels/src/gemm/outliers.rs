@@ -12,7 +12,8 @@ use crate::activation_quant::{NO_OUTLIER, QuantRows, TILE_ROWS};
 use crate::arena::{Buffer, Plain};
 use crate::dispatch::Level;
 use crate::error::KernelError;
-use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
+use crate::pack::blocked::GroupScales;
+use crate::pack::layout::{BLOCK_GROUPS, GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
 use crate::pack::pairs;
 use crate::simd::{Lanes, ROUND, by_level, prefetch_line};
 
@@ -194,12 +195,16 @@ unsafe fn codes<L: Lanes>(layout: QuantLayout, codes: *const u8, input: usize) -
         unsafe { L::load_bits(codes.add(64 * register).cast(), (byte + shift) as u32, mask) }
     };
     let nibbles = || bits(input % 16 / 4, 4 * (input / 16), 15);
+    let two_bits = || bits(input / 16, 2 * (input % 16 / 4), 3);
     // SAFETY: the caller's promise.
     let with_high = |high: L| unsafe { high.mul_add(L::splat(16.0), nibbles()) };
     match layout.bits {
         8 => bits(input / 4, 0, 255),
         6 => with_high(bits(4 + input / 16, 2 * (input % 16 / 4), 3)),
         5 => with_high(bits(4, input / 4, 1)),
+        // SAFETY: the caller's promise.
+        3 => unsafe { bits(2, input / 4, 1).mul_add(L::splat(4.0), two_bits()) },
+        2 => two_bits(),
         _ => nibbles(),
     }
 }
@@ -221,14 +226,33 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: Panel, input: usize) -> 
             let factors = panel.block(layout, group).add(2 * PANEL_COLUMNS * factor);
             L::load_i8(scales.add(PANEL_COLUMNS * array).cast()).mul(L::load_f16(factors.cast()))
         };
+        // The same with integers that are not stored as bytes.
+        let unpacked = |factor: usize, integers: [i8; PANEL_COLUMNS]| -> L {
+            let factors = panel.block(layout, group).add(2 * PANEL_COLUMNS * factor);
+            L::load_i8(integers.as_ptr()).mul(L::load_f16(factors.cast()))
+        };
+        let group_scales = || GroupScales {
+            layout,
+            header: &*panel.block(layout, group).cast(),
+            group: group % BLOCK_GROUPS,
+        };
         let scale = || match layout.scales {
             Scales::Blocked => product(0, part),
+            Scales::BlockedNibbles | Scales::BlockedSixBits => {
+                unpacked(0, group_scales().scale_integers(part))
+            }
             Scales::Half | Scales::Pairs => {
                 L::load_f16(scales.add(2 * PANEL_COLUMNS * part).cast())
             }
         };
         match layout.offset {
-            Offset::Min => code.mul_add(scale(), product(1, 1)),
+            Offset::Min => {
+                let min = match layout.scales {
+                    Scales::BlockedNibbles => unpacked(1, group_scales().min_integers(part)),
+                    _ => product(1, 1),
+                };
+                code.mul_add(scale(), min)
+            }
             Offset::ZeroPoint(zero) => code.sub(L::splat(zero as f32)).mul(scale()),
             Offset::Paired => {
                 let weights = if layout.scales == Scales::Blocked {

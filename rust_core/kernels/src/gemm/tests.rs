@@ -278,12 +278,19 @@ proptest! {
 
 #[test]
 fn extreme_codes_do_not_saturate() {
-    for dtype in [DType::Q8_0, DType::Q4_1, DType::Q6K, DType::Q5K] {
+    for dtype in [
+        DType::Q8_0,
+        DType::Q4_1,
+        DType::Q2K,
+        DType::Q3K,
+        DType::Q6K,
+        DType::Q5K,
+    ] {
         let mut tensor = TestTensor::random(dtype, 16, 256, 5);
         // All bits set are the largest codes of every format (and -1 for the signed ones).
-        let header =
-            dtype.block_bytes() - dtype.block_len() * if dtype == DType::Q8_0 { 8 } else { 4 } / 8;
         if matches!(dtype, DType::Q8_0 | DType::Q4_1) {
+            let code_bits = if dtype == DType::Q8_0 { 8 } else { 4 };
+            let header = dtype.block_bytes() - dtype.block_len() * code_bits / 8;
             for block in tensor.bytes.chunks_exact_mut(dtype.block_bytes()) {
                 block[header..].fill(if dtype == DType::Q8_0 { 0x7f } else { 0xff });
             }
@@ -346,7 +353,10 @@ proptest! {
         seed: u64, rows in 1usize..90, tiles in 0usize..6, blocks in 1usize..3,
     ) {
         let start = (16 * tiles).min(rows / 16 * 16);
-        for dtype in [DType::Q4_1, DType::Q8_0, DType::Q4K, DType::Q5K, DType::Q6K, DType::F32] {
+        for dtype in [
+            DType::Q4_1, DType::Q8_0, DType::Q2K, DType::Q3K, DType::Q4K, DType::Q5K, DType::Q6K,
+            DType::F32,
+        ] {
             let inputs = blocks * if dtype.is_quantized() { dtype.block_len() } else { 37 };
             let tensor = TestTensor::random(dtype, 16, inputs, seed);
             let (matrix, _memory) = tensor.pack();

@@ -330,7 +330,7 @@ pub(crate) mod tests {
     /// K-quants take at most 3 % more than in the file, apart from the 64 bytes of a panel's column scales.
     #[test]
     fn packed_k_quants_take_what_the_file_does() {
-        for dtype in [DType::Q4K, DType::Q5K, DType::Q6K] {
+        for dtype in [DType::Q2K, DType::Q3K, DType::Q4K, DType::Q5K, DType::Q6K] {
             let inputs = 2048;
             let in_file = PANEL_COLUMNS * inputs / dtype.block_len() * dtype.block_bytes();
             let column_scales = if dtype == DType::Q4K { 64 } else { 0 };
