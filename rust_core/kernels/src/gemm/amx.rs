@@ -13,7 +13,7 @@ use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
 use super::avx512::{ExpandedPanels, MAX_EXPANDED_LINES};
 use super::outliers::finish;
-use super::{Panel, PanelGemm, by_layout};
+use super::{Panel, PanelGemm, by_layout, group_scales};
 use crate::activation_quant::{ScaleMode, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS as ROW_TILE_ROWS, RowTile};
 use crate::amx::tiles::{CodeTile, Dots, Tiles};
@@ -59,9 +59,20 @@ pub(super) struct ExpandedGroup {
 }
 
 /// The codes of quad `quad` in a group of the layout.
+///
+/// # Safety
+/// The level's instructions are enabled.
 #[inline(always)]
-fn quad_codes(layout: QuantLayout, registers: &[[u8; 64]], quad: usize) -> [u8; 64] {
+unsafe fn quad_codes<L: Lanes>(
+    layout: QuantLayout,
+    registers: &[[u8; 64]],
+    quad: usize,
+) -> [u8; 64] {
     let nibbles = registers[quad % 4].map(|byte| byte >> (quad / 4 * 4) & 15);
+    if let Some(table) = layout.table {
+        // SAFETY: the caller's promise; the nibbles are below 16.
+        return unsafe { L::look_up(&nibbles, table.codes()) };
+    }
     let (high, shift, mask) = match layout.bits {
         5 => (&registers[4], quad, 1),
         6 => (&registers[4 + quad / 4], quad % 4 * 2, 3),
@@ -82,33 +93,35 @@ unsafe fn expand<L: Lanes>(
 ) -> Weights {
     for group in 0..panel.inputs / GROUP {
         // SAFETY: a group of the panel and its place in `expanded`, by contract.
-        let (registers, scales, block, to) = unsafe {
+        let (registers, to) = unsafe {
             let registers = panel.codes(layout, group).cast::<[u8; 64]>();
             (
                 std::slice::from_raw_parts(registers, layout.code_bytes() / 64),
-                panel.scales(layout, group),
-                panel.block(layout, group),
                 &mut *expanded.add(group),
             )
         };
         for (quad, codes) in to.codes.iter_mut().enumerate() {
-            *codes = quad_codes(layout, registers, quad);
+            // SAFETY: the caller's promise.
+            *codes = unsafe { quad_codes::<L>(layout, registers, quad) };
         }
         // SAFETY: the group's scales and the factors of its block, arrays of sixteen; instructions by contract.
         unsafe {
-            if layout.scales == Scales::Pairs {
-                to.scales[0] = scales.cast::<[i32; PANEL_COLUMNS]>().read_unaligned();
-                continue;
-            }
-            let product = |factor: usize, array: usize| {
-                let factors = block.add(2 * PANEL_COLUMNS * factor);
-                L::load_i8(scales.add(PANEL_COLUMNS * array).cast())
-                    .mul(L::load_f16(factors.cast()))
-            };
+            let scales = panel.scales(layout, group);
+            let scale = |part: usize| group_scales::scale::<L>(layout, panel, group, part);
+            let min = || group_scales::min::<L>(layout, panel, group);
             let (first, second) = match layout.offset {
+                Offset::Paired if layout.scales == Scales::Pairs => {
+                    to.scales[0] = scales.cast::<[i32; PANEL_COLUMNS]>().read_unaligned();
+                    continue;
+                }
+                Offset::Paired if layout.scales == Scales::Integers => {
+                    let scales = scales.cast::<[u16; PANEL_COLUMNS]>().read_unaligned();
+                    to.scales[0] = scales.map(i32::from); // offset 0
+                    continue;
+                }
                 Offset::Paired => {
-                    let scale = product(0, 0);
-                    let pair = [scale, scale.sub(product(1, 1))].map(|number| {
+                    let scale = scale(0);
+                    let pair = [scale, scale.sub(min())].map(|number| {
                         let rounded = number.add(L::splat(ROUND)).to_array();
                         rounded.map(|number| number.to_bits() as i32)
                     });
@@ -117,11 +130,13 @@ unsafe fn expand<L: Lanes>(
                     }
                     continue;
                 }
-                Offset::Min => (product(0, 0), product(1, 1)),
-                Offset::ZeroPoint(_) => (product(0, 0), product(0, 1)),
+                Offset::Min => (scale(0), Some(min())),
+                Offset::ZeroPoint(_) => (scale(0), (layout.group < GROUP).then(|| scale(1))),
             };
             first.store(to.scales[0].as_mut_ptr().cast());
-            second.store(to.scales[1].as_mut_ptr().cast());
+            if let Some(second) = second {
+                second.store(to.scales[1].as_mut_ptr().cast());
+            }
         }
     }
     let first = expanded.cast_const().cast::<u8>();
@@ -146,18 +161,18 @@ struct Part<L> {
 
 impl<L: Lanes> Part<L> {
     /// # Safety
-    /// A group's scales, expanded if they are not f16, are at `scales`; the level's instructions are enabled.
+    /// A group's scales, expanded unless codes have 8 bits, are at `scales`; the level's instructions are enabled.
     #[inline(always)]
     unsafe fn new(layout: QuantLayout, scales: *const u8, part: usize, dots: *const Dots) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
             let zero = L::splat(0.0);
             let array = |at: usize| L::load(scales.cast::<f32>().add(at * PANEL_COLUMNS));
-            let (scale, min) = match (layout.scales, layout.offset) {
-                (Scales::Half, _) => (L::load_f16(scales.cast()), zero),
-                (_, Offset::Paired) => (zero, zero),
-                (_, Offset::ZeroPoint(_)) => (array(part), zero),
-                (_, Offset::Min) => (array(0), array(1)),
+            let (scale, min) = match layout.offset {
+                _ if layout.bits == 8 => (L::load_f16(scales.cast()), zero),
+                Offset::Paired => (zero, zero),
+                Offset::ZeroPoint(_) => (array(part), zero),
+                Offset::Min => (array(0), array(1)),
             };
             Self {
                 part,
@@ -324,7 +339,7 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
         unsafe { expand::<L>(layout, panel, expanded) }
     };
     let share = layout
-        .block_offset(groups)
+        .panel_bytes(groups)
         .div_ceil(tiled.div_ceil(ROW_TILE_ROWS))
         .next_multiple_of(64);
     let mut ahead = panel.next;

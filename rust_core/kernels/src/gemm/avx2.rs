@@ -47,6 +47,9 @@ unsafe fn dot(
             _mm256_loadu_si256(codes.add(64 * register + 32 * half).cast::<__m256i>())
         };
         let (mut low, mut high) = (_mm256_setzero_si256(), _mm256_setzero_si256());
+        let table = layout.table.map(|table| {
+            _mm256_broadcastsi128_si256(_mm_loadu_si128(table.codes().as_ptr().cast()))
+        });
         for quad in quads {
             let four = _mm256_set1_epi32(x.add(4 * quad).cast::<i32>().read_unaligned());
             let (low_bits, high_bits) = match layout.bits {
@@ -59,7 +62,19 @@ unsafe fn dot(
                     bits(load(quad % 4), quad / 4 * 4, 15),
                     Some(bits(load(4), quad, 1)),
                 ),
-                _ => (bits(load(quad % 4), quad / 4 * 4, 15), None),
+                _ => {
+                    let nibbles = bits(load(quad % 4), quad / 4 * 4, 15);
+                    match table {
+                        None => (nibbles, None),
+                        Some(table) => {
+                            let look_up = |table| _mm256_shuffle_epi8(table, nibbles);
+                            (
+                                look_up(bits(table, 0, 15)),
+                                Some(look_up(bits(table, 4, 15))),
+                            )
+                        }
+                    }
+                }
             };
             low = _mm256_add_epi16(low, _mm256_maddubs_epi16(low_bits, four));
             if let Some(high_bits) = high_bits {
@@ -67,7 +82,7 @@ unsafe fn dot(
             }
         }
         let sum = _mm256_madd_epi16(low, _mm256_set1_epi16(1));
-        if layout.bits == 4 {
+        if layout.bits == 4 && layout.table.is_none() {
             return sum;
         }
         _mm256_add_epi32(sum, _mm256_madd_epi16(high, _mm256_set1_epi16(16)))
@@ -118,6 +133,10 @@ impl GroupScales {
                 (Scales::Half, _) => loaded.scale = halves(scales.add(2 * PANEL_COLUMNS * part)),
                 (Scales::Pairs, _) => {
                     loaded.pairs = _mm256_loadu_si256(scales.add(4 * column).cast());
+                }
+                (Scales::Integers, _) => {
+                    let scales = _mm_loadu_si128(scales.add(2 * column).cast());
+                    loaded.pairs = _mm256_cvtepu16_epi32(scales); // offset 0
                 }
                 (Scales::Blocked, Offset::Paired) => {
                     let scale = product(0, 0);

@@ -278,7 +278,7 @@ proptest! {
 
 #[test]
 fn extreme_codes_do_not_saturate() {
-    for dtype in [DType::Q8_0, DType::Q4_1, DType::Q6K, DType::Q5K] {
+    for dtype in DType::ALL.into_iter().filter(|dtype| dtype.is_quantized()) {
         let mut tensor = TestTensor::random(dtype, 16, 256, 5);
         // All bits set are the largest codes of every format (and -1 for the signed ones).
         let header =
@@ -346,7 +346,7 @@ proptest! {
         seed: u64, rows in 1usize..90, tiles in 0usize..6, blocks in 1usize..3,
     ) {
         let start = (16 * tiles).min(rows / 16 * 16);
-        for dtype in [DType::Q4_1, DType::Q8_0, DType::Q4K, DType::Q5K, DType::Q6K, DType::F32] {
+        for dtype in DType::ALL {
             let inputs = blocks * if dtype.is_quantized() { dtype.block_len() } else { 37 };
             let tensor = TestTensor::random(dtype, 16, inputs, seed);
             let (matrix, _memory) = tensor.pack();

@@ -167,7 +167,7 @@ mod tests {
     fn stored_pairs(block: &BlockScales) -> (Vec<[i16; 2]>, f32) {
         let (scales, mins) = floats(block);
         let column_scale = column_scale(&[*block], &scales, &mins);
-        let mut header = [0; super::super::layout::BLOCK_HEADER_BYTES];
+        let mut header = [0; QuantLayout::Q4_K.header_bytes()];
         store(QuantLayout::Q4_K, 3, block, column_scale, &mut header);
         let (factors, groups) = header.split_at(BLOCK_FACTOR_BYTES);
         let pairs = groups.as_chunks().0.iter().map(|integers| {

@@ -10,8 +10,14 @@
 //!   `4c + j` belongs to input `4i + j`. Of 6-bit codes, two registers: bits `2i` and `2i + 1` of register `r` belong to
 //!   input `16r + 4i + j`.
 //!
-//! Scales ([`Scales`]) follow the codes of their group: in Q8_0, 16 f16 (544 bytes with the codes), in Q4_0 and Q4_1, 16
-//! scale-offset pairs of 16-bit integers ([`super::pairs`], 320 bytes).
+//! In some formats a nibble is no code but the index of one in a table ([`super::table`]).
+//!
+//! Scales ([`Scales`]) follow the codes of their group: in Q8_0, 16 f16 (544 bytes with the codes), in Q4_1, 16 scale-offset
+//! pairs of 16-bit integers ([`super::pairs`], 320 bytes).
+//!
+//! In Q4_0, Q5_0 and IQ4_NL the scales take 32 bytes, half a cache line. So that all codes are on cache lines, two groups are a
+//! block, which begins with the scales of both: 576 bytes in Q4_0 and IQ4_NL, 704 in Q5_0, as in the file. The last block of a
+//! panel may have fewer.
 //!
 //! K-quants keep the file's own integers ([`super::blocked`]). Eight groups are a block: 64 bytes of factors (16 f16 of
 //! scales, 16 of minima), the scales and minima of each group (32 bytes, one byte each), then the codes of each group. All
@@ -23,6 +29,7 @@
 //!
 //! *Float*: 16 values for each input, in the file's own type.
 
+use super::table::{self, Table};
 use crate::quant::DType;
 
 /// Output columns of a panel: the 32-bit lanes of a 512-bit register.
@@ -30,6 +37,9 @@ pub const PANEL_COLUMNS: usize = 16;
 
 /// Inputs of a group: those that share a scale of the quantised activations.
 pub const GROUP: usize = 32;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// How the offset of a quantised weight is represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,15 +59,14 @@ pub enum Scales {
     Half,
     /// Scale-offset pairs of 16-bit integers ([`super::pairs`]).
     Pairs,
+    /// The scales of such pairs alone, whose offsets are all 0.
+    Integers,
     /// 8-bit integers and, for each block of [`BLOCK_GROUPS`] groups, f16 factors ([`super::blocked`]).
     Blocked,
 }
 
 /// Groups in a block of a K-quant.
 pub const BLOCK_GROUPS: usize = 8;
-
-/// Bytes of a block's factors, scales and minima, which precede its codes.
-pub const BLOCK_HEADER_BYTES: usize = BLOCK_FACTOR_BYTES + BLOCK_GROUPS * BLOCK_SCALE_BYTES;
 
 /// Bytes of a block's factors: 16 f16 of the scales, 16 f16 of the minima (unused in formats without minima).
 pub const BLOCK_FACTOR_BYTES: usize = 64;
@@ -75,26 +84,65 @@ pub struct QuantLayout {
     pub group: usize,
     pub scales: Scales,
     pub offset: Offset,
+    /// The codes of stored nibbles, if these are not codes themselves.
+    pub table: Option<Table>,
 }
 
 impl QuantLayout {
-    /// The layout of Q4_0 and Q4_1.
-    pub const PAIRED: Self = Self::new(4, 32, Scales::Pairs, Offset::Paired);
+    pub const Q4_0: Self = Self::new(4, 32, Scales::Integers, Offset::Paired);
+    pub const Q4_1: Self = Self::new(4, 32, Scales::Pairs, Offset::Paired);
+    pub const Q5_0: Self = Self::new(5, 32, Scales::Half, Offset::ZeroPoint(16));
     pub const Q8_0: Self = Self::new(8, 32, Scales::Half, Offset::ZeroPoint(128));
     pub const Q4_K: Self = Self::new(4, 32, Scales::Blocked, Offset::Paired);
     pub const Q5_K: Self = Self::new(5, 32, Scales::Blocked, Offset::Min);
     pub const Q6_K: Self = Self::new(6, 16, Scales::Blocked, Offset::ZeroPoint(32));
 
+    pub const IQ4_NL: Self = Self {
+        table: Some(Table::IQ4),
+        ..Self::new(4, 32, Scales::Half, Offset::ZeroPoint(table::ZERO_POINT))
+    };
+
     /// Every layout.
-    pub const ALL: [Self; 5] = [Self::PAIRED, Self::Q8_0, Self::Q4_K, Self::Q5_K, Self::Q6_K];
+    pub const ALL: [Self; 8] = [
+        Self::Q4_0,
+        Self::Q4_1,
+        Self::Q5_0,
+        Self::Q8_0,
+        Self::Q4_K,
+        Self::Q5_K,
+        Self::Q6_K,
+        Self::IQ4_NL,
+    ];
 
     /// Index in [`Self::ALL`], for const parameters.
     pub const fn index(self) -> usize {
-        match (self.scales, self.bits) {
-            (Scales::Pairs, _) => 0,
-            (Scales::Half, _) => 1,
-            (Scales::Blocked, bits) => bits as usize - 2,
+        let mut index = 0;
+        while !self.is(Self::ALL[index]) {
+            index += 1;
         }
+        index
+    }
+
+    /// Equality, in constants.
+    const fn is(self, other: Self) -> bool {
+        const fn table(layout: QuantLayout) -> i32 {
+            match layout.table {
+                None => -1,
+                Some(table) => table as i32,
+            }
+        }
+        const fn offset(layout: QuantLayout) -> i32 {
+            match layout.offset {
+                Offset::Min => -1,
+                Offset::Paired => -2,
+                Offset::ZeroPoint(zero) => zero,
+            }
+        }
+        self.bits == other.bits
+            && self.group == other.group
+            && self.scales as u32 == other.scales as u32
+            && offset(self) == offset(other)
+            && table(self) == table(other)
     }
 
     const fn new(bits: u32, group: usize, scales: Scales, offset: Offset) -> Self {
@@ -103,6 +151,7 @@ impl QuantLayout {
             group,
             scales,
             offset,
+            table: None,
         }
     }
 
@@ -116,6 +165,7 @@ impl QuantLayout {
         match self.scales {
             Scales::Half => 2 * PANEL_COLUMNS * (GROUP / self.group),
             Scales::Pairs => 4 * PANEL_COLUMNS,
+            Scales::Integers => 2 * PANEL_COLUMNS,
             Scales::Blocked => BLOCK_SCALE_BYTES,
         }
     }
@@ -128,19 +178,37 @@ impl QuantLayout {
         }
     }
 
-    /// Groups that share a header: the unit of storage.
+    /// Groups whose scales precede all their codes: the unit of storage. In a block of one group they follow the codes.
     pub const fn block_groups(self) -> usize {
         match self.scales {
-            Scales::Half | Scales::Pairs => 1,
             Scales::Blocked => BLOCK_GROUPS,
+            Scales::Pairs => 1,
+            Scales::Half if self.bits == 8 => 1,
+            Scales::Half | Scales::Integers => LINE / self.scale_bytes(),
+        }
+    }
+
+    /// Bytes of factors and scales that precede the codes of a block.
+    pub const fn header_bytes(self) -> usize {
+        match self.block_groups() {
+            1 => 0,
+            groups => self.factor_bytes() + groups * self.scale_bytes(),
+        }
+    }
+
+    /// Bytes of a block's factors, which precede its scales.
+    pub const fn factor_bytes(self) -> usize {
+        match self.scales {
+            Scales::Blocked => BLOCK_FACTOR_BYTES,
+            Scales::Half | Scales::Pairs | Scales::Integers => 0,
         }
     }
 
     /// Bytes of [`Self::block_groups`] groups.
     pub const fn block_bytes(self) -> usize {
-        match self.scales {
-            Scales::Half | Scales::Pairs => self.code_bytes() + self.scale_bytes(),
-            Scales::Blocked => BLOCK_HEADER_BYTES + BLOCK_GROUPS * self.code_bytes(),
+        match self.block_groups() {
+            1 => self.code_bytes() + self.scale_bytes(),
+            groups => self.header_bytes() + groups * self.code_bytes(),
         }
     }
 
@@ -149,21 +217,24 @@ impl QuantLayout {
         self.column_scale_bytes() + group / self.block_groups() * self.block_bytes()
     }
 
+    /// Bytes of a panel of `groups` groups. An incomplete last block has no codes of the missing groups.
+    pub const fn panel_bytes(self, groups: usize) -> usize {
+        let missing = groups.next_multiple_of(self.block_groups()) - groups;
+        self.block_offset(groups + missing) - missing * self.code_bytes()
+    }
+
     /// Offset of the codes of group `group` in the panel.
     pub const fn code_offset(self, group: usize) -> usize {
-        self.block_offset(group)
-            + match self.scales {
-                Scales::Half | Scales::Pairs => 0,
-                Scales::Blocked => BLOCK_HEADER_BYTES + group % BLOCK_GROUPS * self.code_bytes(),
-            }
+        let in_block = group % self.block_groups();
+        self.block_offset(group) + self.header_bytes() + in_block * self.code_bytes()
     }
 
     /// Offset of the scales of group `group` in the panel.
     pub const fn scale_offset(self, group: usize) -> usize {
         self.block_offset(group)
-            + match self.scales {
-                Scales::Half | Scales::Pairs => self.code_bytes(),
-                Scales::Blocked => BLOCK_FACTOR_BYTES + group % BLOCK_GROUPS * BLOCK_SCALE_BYTES,
+            + match self.block_groups() {
+                1 => self.code_bytes(),
+                groups => self.factor_bytes() + group % groups * self.scale_bytes(),
             }
     }
 }
@@ -184,8 +255,11 @@ impl PanelKind {
             DType::F32 => Self::F32,
             DType::F16 => Self::F16,
             DType::BF16 => Self::Bf16,
-            DType::Q4_0 | DType::Q4_1 => Self::Quant(QuantLayout::PAIRED),
-            DType::Q8_0 | DType::Q5_0 | DType::IQ4NL => Self::Quant(QuantLayout::Q8_0),
+            DType::Q4_0 => Self::Quant(QuantLayout::Q4_0),
+            DType::Q4_1 => Self::Quant(QuantLayout::Q4_1),
+            DType::Q5_0 => Self::Quant(QuantLayout::Q5_0),
+            DType::Q8_0 => Self::Quant(QuantLayout::Q8_0),
+            DType::IQ4NL => Self::Quant(QuantLayout::IQ4_NL),
             DType::Q4K => Self::Quant(QuantLayout::Q4_K),
             DType::Q5K => Self::Quant(QuantLayout::Q5_K),
             DType::Q3K | DType::Q6K => Self::Quant(QuantLayout::Q6_K),
@@ -197,7 +271,7 @@ impl PanelKind {
         match self {
             Self::F32 => inputs * PANEL_COLUMNS * 4,
             Self::F16 | Self::Bf16 => inputs * PANEL_COLUMNS * 2,
-            Self::Quant(layout) => layout.block_offset(inputs / GROUP),
+            Self::Quant(layout) => layout.panel_bytes(inputs / GROUP),
         }
     }
 

@@ -6,10 +6,7 @@ use half::f16;
 
 use super::PackScratch;
 use super::blocked::{self, GroupScales};
-use super::layout::{
-    BLOCK_FACTOR_BYTES, BLOCK_HEADER_BYTES, BLOCK_SCALE_BYTES, GROUP, Offset, PANEL_COLUMNS,
-    QuantLayout, Scales,
-};
+use super::layout::{BLOCK_SCALE_BYTES, GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
 use super::pairs;
 use crate::format::TensorView;
 use crate::quant::{block_scales, unpack_row_affine};
@@ -38,6 +35,11 @@ pub(super) fn pack(
             &mut scratch.scales,
             &mut scratch.mins,
         );
+        if let Some(table) = layout.table {
+            for code in &mut scratch.codes {
+                *code = table.nibbles()[usize::from(*code)];
+            }
+        }
         for (group, codes) in scratch.codes.as_chunks().0.iter().enumerate() {
             let to = &mut out[layout.code_offset(group)..][..layout.code_bytes()];
             store_codes(layout.bits, column, codes, to);
@@ -52,14 +54,19 @@ pub(super) fn pack(
                         .copy_from_slice(&f16::from_f32(scale).to_le_bytes());
                 }
             }
-            Scales::Pairs => {
+            Scales::Pairs | Scales::Integers => {
                 let column_scale = pairs::column_scale(&scratch.scales, &scratch.mins);
                 store_column_scale(out, column, column_scale);
                 for (group, (&scale, &min)) in scratch.scales.iter().zip(&scratch.mins).enumerate()
                 {
-                    let pairs = &mut out[layout.scale_offset(group)..][..layout.scale_bytes()];
+                    let scales = &mut out[layout.scale_offset(group)..][..layout.scale_bytes()];
                     let pair = pairs::quantize_pair(scale, min, column_scale);
-                    pairs.as_chunks_mut::<4>().0[column] = pair_bytes(pair);
+                    if layout.scales == Scales::Pairs {
+                        scales.as_chunks_mut::<4>().0[column] = pair_bytes(pair);
+                    } else {
+                        assert_eq!(pair[1], 0, "scales without offsets");
+                        scales.as_chunks_mut::<2>().0[column] = pair[0].to_le_bytes();
+                    }
                 }
             }
             Scales::Blocked => {
@@ -76,7 +83,7 @@ pub(super) fn pack(
                 }
                 for (at, block) in scratch.blocks.iter().enumerate() {
                     let header = &mut out[layout.block_offset(at * layout.block_groups())..];
-                    let header = &mut header[..BLOCK_HEADER_BYTES];
+                    let header = &mut header[..layout.header_bytes()];
                     blocked::store(layout, column, block, column_scale, header);
                 }
             }
@@ -150,7 +157,7 @@ pub(crate) struct Group<'a> {
     layout: QuantLayout,
     codes: &'a [u8],
     scales: &'a [u8],
-    block: &'a [u8],
+    factors: &'a [u8],
 }
 
 impl<'a> Group<'a> {
@@ -160,7 +167,7 @@ impl<'a> Group<'a> {
             layout,
             codes: &panel[layout.code_offset(group)..][..layout.code_bytes()],
             scales: &panel[layout.scale_offset(group)..][..layout.scale_bytes()],
-            block: &panel[layout.block_offset(group)..][..layout.block_bytes()],
+            factors: &panel[layout.block_offset(group)..][..layout.factor_bytes()],
         }
     }
 
@@ -181,14 +188,15 @@ impl<'a> Group<'a> {
             6 => registers[4 + input / 16][byte] >> (2 * (input % 16 / 4)) & 3,
             _ => 0,
         };
-        nibble | high << 4
+        match self.layout.table {
+            Some(table) => table.codes()[usize::from(nibble)],
+            None => nibble | high << 4,
+        }
     }
 
     fn blocked(&self) -> GroupScales<'a> {
         GroupScales {
-            factors: self.block[..BLOCK_FACTOR_BYTES]
-                .try_into()
-                .expect("a block's factors"),
+            factors: self.factors.try_into().expect("a block's factors"),
             integers: self.scales[..BLOCK_SCALE_BYTES]
                 .try_into()
                 .expect("a group's integers"),
@@ -203,7 +211,9 @@ impl<'a> Group<'a> {
                 widen_f16(u16::from_le_bytes(self.scales.as_chunks().0[slot]))
             }
             Scales::Blocked => self.blocked().scale(part, column),
-            Scales::Pairs => unreachable!("weights with pairs have no other scales"),
+            Scales::Pairs | Scales::Integers => {
+                unreachable!("weights with pairs have no other scales")
+            }
         }
     }
 
@@ -220,6 +230,7 @@ impl<'a> Group<'a> {
                 let [a, b, c, d] = self.scales.as_chunks::<4>().0[column];
                 [i16::from_le_bytes([a, b]), i16::from_le_bytes([c, d])]
             }
+            Scales::Integers => [i16::from_le_bytes(self.scales.as_chunks().0[column]), 0],
             Scales::Blocked => self.blocked().pair(column),
             Scales::Half => unreachable!("weights with f16 scales have no pairs"),
         }

@@ -42,17 +42,17 @@ pub fn group_size(dtype: DType) -> usize {
     }
 }
 
-/// Width of the unpacked codes of `dtype` in bits: 4, 5, 6 or 8. Some formats are unpacked to wider codes than the file's, so
-/// that they share a layout with another format: Q5_0 and IQ4_NL with Q8_0, Q3_K with Q6_K.
+/// Width of the unpacked codes of `dtype` in bits: 4, 5, 6 or 8. Some are wider than the file's: IQ4_NL is unpacked to the values
+/// in its table, and Q3_K shares a layout with Q6_K.
 ///
 /// # Panics
 /// If `dtype` is not quantised.
 pub fn code_bits(dtype: DType) -> u32 {
     match dtype {
         DType::Q4_0 | DType::Q4_1 | DType::Q4K => 4,
-        DType::Q5K => 5,
+        DType::Q5_0 | DType::Q5K => 5,
         DType::Q3K | DType::Q6K => 6,
-        DType::Q8_0 | DType::Q5_0 | DType::IQ4NL => 8,
+        DType::Q8_0 | DType::IQ4NL => 8,
         DType::F32 | DType::F16 | DType::BF16 => panic!("{} has no codes", dtype.name()),
     }
 }

@@ -16,10 +16,9 @@ use crate::dispatch::separate_add_pipes;
 use crate::error::KernelError;
 use crate::gemm::Panel;
 use crate::pack::layout::{
-    BLOCK_FACTOR_BYTES, BLOCK_GROUPS, BLOCK_HEADER_BYTES, BLOCK_SCALE_BYTES, GROUP, PANEL_COLUMNS,
-    QuantLayout,
+    BLOCK_FACTOR_BYTES, BLOCK_GROUPS, BLOCK_SCALE_BYTES, GROUP, PANEL_COLUMNS, QuantLayout,
 };
-use crate::pack::pairs;
+use crate::pack::{pairs, table};
 
 /// How dot products with a format's codes are dequantised.
 ///
@@ -172,7 +171,7 @@ pub(super) struct Nibbles {
 impl Nibbles {
     pub fn new(panel: Panel) -> Self {
         Self {
-            record: panel.codes(QuantLayout::PAIRED, 0),
+            record: panel.codes(QuantLayout::Q4_1, 0),
         }
     }
 }
@@ -183,7 +182,7 @@ impl Weights for Nibbles {
     #[inline(always)]
     fn next(self) -> Self {
         Self {
-            record: opaque(self.record.wrapping_add(QuantLayout::PAIRED.block_bytes())),
+            record: opaque(self.record.wrapping_add(QuantLayout::Q4_1.block_bytes())),
         }
     }
 
@@ -204,7 +203,7 @@ impl Weights for Nibbles {
     #[inline(always)]
     unsafe fn scales(self, _part: usize) -> __m512i {
         // SAFETY: the caller's promise.
-        unsafe { _mm512_loadu_si512(self.record.add(QuantLayout::PAIRED.code_bytes()).cast()) }
+        unsafe { _mm512_loadu_si512(self.record.add(QuantLayout::Q4_1.code_bytes()).cast()) }
     }
 }
 
@@ -316,7 +315,7 @@ impl<const BITS: u32> Blocked<BITS> {
             return Self {
                 block: codes,
                 scales: opaque(codes.wrapping_add(BLOCK_FACTOR_BYTES)),
-                codes: opaque(codes.wrapping_add(BLOCK_HEADER_BYTES)),
+                codes: opaque(codes.wrapping_add(Self::LAYOUT.header_bytes())),
             };
         }
         Self {
@@ -340,40 +339,40 @@ impl<const BITS: u32> Blocked<BITS> {
             _mm512_mul_ps(integers, _mm512_cvtph_ps(factors))
         }
     }
+}
 
-    /// Codes of quad `quad`: four low bits from the nibbles, the rest from the plane of high bits.
-    ///
-    /// # Safety
-    /// The group is in the panel; AVX-512 enabled by the caller.
-    #[inline(always)]
-    unsafe fn quad_codes(self, quad: usize) -> __m512i {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let load = |register: usize| _mm512_loadu_si512(self.codes.add(64 * register).cast());
-            let mut low = load(quad % 4);
-            if quad >= 4 {
-                low = _mm512_srli_epi16::<4>(low);
-            }
-            low = _mm512_and_si512(low, _mm512_set1_epi8(15));
-            // Move the quad's high bits to bit 4.
-            let (high, mask) = match (BITS, quad) {
-                (6, 0 | 4) => (_mm512_slli_epi16::<4>(load(4 + quad / 4)), 0x30),
-                (6, 1 | 5) => (_mm512_slli_epi16::<2>(load(4 + quad / 4)), 0x30),
-                (6, 2 | 6) => (load(4 + quad / 4), 0x30),
-                (6, _) => (_mm512_srli_epi16::<2>(load(4 + quad / 4)), 0x30),
-                (5, 0) => (_mm512_slli_epi16::<4>(load(4)), 0x10),
-                (5, 1) => (_mm512_slli_epi16::<3>(load(4)), 0x10),
-                (5, 2) => (_mm512_slli_epi16::<2>(load(4)), 0x10),
-                (5, 3) => (_mm512_slli_epi16::<1>(load(4)), 0x10),
-                (5, 4) => (load(4), 0x10),
-                (5, 5) => (_mm512_srli_epi16::<1>(load(4)), 0x10),
-                (5, 6) => (_mm512_srli_epi16::<2>(load(4)), 0x10),
-                (5, _) => (_mm512_srli_epi16::<3>(load(4)), 0x10),
-                _ => return low,
-            };
-            // low | high & mask
-            _mm512_ternarylogic_epi32::<0xf8>(low, high, _mm512_set1_epi8(mask))
+/// Codes of quad `quad` of a group's codes: four low bits from the nibbles, the rest from the plane of high bits.
+///
+/// # Safety
+/// A group's codes of `bits` bits at `codes`; AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn quad_codes(bits: u32, codes: *const u8, quad: usize) -> __m512i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let load = |register: usize| _mm512_loadu_si512(codes.add(64 * register).cast());
+        let mut low = load(quad % 4);
+        if quad >= 4 {
+            low = _mm512_srli_epi16::<4>(low);
         }
+        low = _mm512_and_si512(low, _mm512_set1_epi8(15));
+        // Move the quad's high bits to bit 4.
+        let (high, mask) = match (bits, quad) {
+            (6, 0 | 4) => (_mm512_slli_epi16::<4>(load(4 + quad / 4)), 0x30),
+            (6, 1 | 5) => (_mm512_slli_epi16::<2>(load(4 + quad / 4)), 0x30),
+            (6, 2 | 6) => (load(4 + quad / 4), 0x30),
+            (6, _) => (_mm512_srli_epi16::<2>(load(4 + quad / 4)), 0x30),
+            (5, 0) => (_mm512_slli_epi16::<4>(load(4)), 0x10),
+            (5, 1) => (_mm512_slli_epi16::<3>(load(4)), 0x10),
+            (5, 2) => (_mm512_slli_epi16::<2>(load(4)), 0x10),
+            (5, 3) => (_mm512_slli_epi16::<1>(load(4)), 0x10),
+            (5, 4) => (load(4), 0x10),
+            (5, 5) => (_mm512_srli_epi16::<1>(load(4)), 0x10),
+            (5, 6) => (_mm512_srli_epi16::<2>(load(4)), 0x10),
+            (5, _) => (_mm512_srli_epi16::<3>(load(4)), 0x10),
+            _ => return low,
+        };
+        // low | high & mask
+        _mm512_ternarylogic_epi32::<0xf8>(low, high, _mm512_set1_epi8(mask))
     }
 }
 
@@ -391,7 +390,7 @@ macro_rules! blocked_weights {
             #[inline(always)]
             unsafe fn codes(self, quad: usize) -> __m512i {
                 // SAFETY: the caller's promise.
-                unsafe { self.quad_codes(quad) }
+                unsafe { quad_codes($bits, self.codes, quad) }
             }
 
             #[inline(always)]
@@ -421,6 +420,125 @@ blocked_weights!(6, Floats<true, 32>, |weights, part| FloatScales::new(
     weights.product(0, part),
     None,
 ));
+
+/// A packed group of a format with blocks of 32 weights whose scales precede the codes of the layout's blocks. `LAYOUT` is the
+/// layout's index.
+#[derive(Clone, Copy)]
+pub(super) struct Grouped<const LAYOUT: usize> {
+    /// The group's block.
+    block: *const u8,
+    scales: *const u8,
+    codes: *const u8,
+}
+
+impl<const LAYOUT: usize> Grouped<LAYOUT> {
+    const LAYOUT: QuantLayout = QuantLayout::ALL[LAYOUT];
+
+    pub fn new(panel: Panel) -> Self {
+        Self {
+            block: panel.block(Self::LAYOUT, 0),
+            scales: panel.scales(Self::LAYOUT, 0),
+            codes: panel.codes(Self::LAYOUT, 0),
+        }
+    }
+
+    #[inline(always)]
+    fn next_group(self) -> Self {
+        let layout = Self::LAYOUT;
+        let codes = self.codes.wrapping_add(layout.code_bytes());
+        let last_scales = const {
+            let layout = Self::LAYOUT;
+            layout.header_bytes() - layout.scale_bytes()
+        };
+        if self.scales.addr() - self.block.addr() == last_scales {
+            // The codes of a block end where the next block begins.
+            return Self {
+                block: codes,
+                scales: opaque(codes),
+                codes: opaque(codes.wrapping_add(layout.header_bytes())),
+            };
+        }
+        Self {
+            block: self.block,
+            scales: opaque(self.scales.wrapping_add(layout.scale_bytes())),
+            codes: opaque(codes),
+        }
+    }
+
+    /// # Safety
+    /// The group is in the panel; AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn quad_codes(self, quad: usize) -> __m512i {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let codes = quad_codes(Self::LAYOUT.bits, self.codes, quad);
+            match Self::LAYOUT.table {
+                None => codes,
+                Some(table) => {
+                    let table = _mm_loadu_si128(table.codes().as_ptr().cast());
+                    _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), codes)
+                }
+            }
+        }
+    }
+
+    /// Sixteen f16 of the group's scales.
+    ///
+    /// # Safety
+    /// The group is in the panel; AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn halves(self) -> FloatScales {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let scales = _mm256_loadu_si256(self.scales.cast());
+            FloatScales::new(_mm512_cvtph_ps(scales), None)
+        }
+    }
+
+    /// Sixteen integers of the group's scales, as pairs with offset 0.
+    ///
+    /// # Safety
+    /// The group is in the panel; AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn integers(self) -> __m512i {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_cvtepu16_epi32(_mm256_loadu_si256(self.scales.cast())) }
+    }
+}
+
+/// Weights of a layout: a cursor, its format, and the method that loads the scales.
+macro_rules! weights_of {
+    ($cursor:ty, $format:ty, $scales:ident) => {
+        impl Weights for $cursor {
+            type Format = $format;
+
+            #[inline(always)]
+            fn next(self) -> Self {
+                self.next_group()
+            }
+
+            #[inline(always)]
+            unsafe fn codes(self, quad: usize) -> __m512i {
+                // SAFETY: the caller's promise.
+                unsafe { self.quad_codes(quad) }
+            }
+
+            #[inline(always)]
+            unsafe fn scales(self, _part: usize) -> <$format as Format>::Scales {
+                // SAFETY: the caller's promise.
+                unsafe { self.$scales() }
+            }
+        }
+    };
+}
+
+pub(super) type Q4_0 = Grouped<{ QuantLayout::Q4_0.index() }>;
+pub(super) type Q5_0 = Grouped<{ QuantLayout::Q5_0.index() }>;
+pub(super) type Iq4Nl = Grouped<{ QuantLayout::IQ4_NL.index() }>;
+
+weights_of!(Q4_0, Paired<false>, integers);
+weights_of!(Q5_0, Floats<false, 16>, halves);
+weights_of!(Iq4Nl, Floats<false, { table::ZERO_POINT }>, halves);
 
 /// Scales and minima as floats.
 #[derive(Clone, Copy)]
