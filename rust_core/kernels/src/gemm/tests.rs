@@ -224,7 +224,7 @@ fn borrowed(matrix: &PackedMatrix, output: usize, x: &Rows, row: usize) -> f64 {
 fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
     let tensor = TestTensor::random(dtype, outputs, inputs, seed);
     let (matrix, _memory): (PackedMatrix, Buffer<u8>) = tensor.pack();
-    let x = Rows::random(rows, inputs, dtype.is_quantized(), seed);
+    let x = Rows::random(rows, inputs, matrix.kind.is_quantized(), seed);
     let stride = matrix.panels() * PANEL_COLUMNS;
     // Weights as packed; packing has its own test.
     let mut weights = vec![0.0; outputs * inputs];
@@ -326,7 +326,7 @@ fn bias_and_residual_are_added_once() {
     for dtype in [DType::F32, DType::Q4_1] {
         let tensor = TestTensor::random(dtype, 20, 64, 9);
         let (matrix, _memory) = tensor.pack();
-        let x = Rows::random(9, 64, dtype.is_quantized(), 4);
+        let x = Rows::random(9, 64, matrix.kind.is_quantized(), 4);
         let bias: Vec<f32> = (0..32).map(|i| i as f32).collect();
         for level in levels() {
             let plain = gemm(level, &matrix, x.activations(), 9, None, None);
@@ -350,7 +350,7 @@ proptest! {
             let inputs = blocks * if dtype.is_quantized() { dtype.block_len() } else { 37 };
             let tensor = TestTensor::random(dtype, 16, inputs, seed);
             let (matrix, _memory) = tensor.pack();
-            let x = Rows::random(rows, inputs, dtype.is_quantized(), seed);
+            let x = Rows::random(rows, inputs, matrix.kind.is_quantized(), seed);
             on_both_sides(|| for level in levels() {
                 let whole = gemm(level, &matrix, x.activations(), rows, None, None);
                 let mut scratch = PanelScratch::new(rows, inputs).unwrap();

@@ -253,6 +253,8 @@ impl PanelKind {
     pub const fn of(dtype: DType) -> Self {
         match dtype {
             DType::F32 => Self::F32,
+            // Not packed yet: dequantised when they are loaded.
+            DType::Q5_1 | DType::MXFP4 | DType::Q2K | DType::IQ4XS => Self::F32,
             DType::F16 => Self::F16,
             DType::BF16 => Self::Bf16,
             DType::Q4_0 => Self::Quant(QuantLayout::Q4_0),

@@ -216,12 +216,17 @@ pub(crate) mod tests {
                         bytes.truncate(start);
                         bytes.extend(half::bf16::from_f32(random.unit()).to_le_bytes());
                     }
+                    DType::MXFP4 => bytes[start] = 118 + (random.bits() % 4) as u8,
+                    DType::Q2K => {
+                        half_at(&mut bytes, 80, small);
+                        half_at(&mut bytes, 82, small * random.unit());
+                    }
                     DType::Q3K => half_at(&mut bytes, 108, small),
                     DType::Q6K => half_at(&mut bytes, 208, small),
-                    DType::Q8_0 | DType::Q4_0 | DType::Q5_0 | DType::IQ4NL => {
+                    DType::Q8_0 | DType::Q4_0 | DType::Q5_0 | DType::IQ4NL | DType::IQ4XS => {
                         half_at(&mut bytes, 0, small)
                     }
-                    DType::Q4_1 | DType::Q4K | DType::Q5K => {
+                    DType::Q4_1 | DType::Q5_1 | DType::Q4K | DType::Q5K => {
                         half_at(&mut bytes, 0, small);
                         half_at(&mut bytes, 2, small * random.unit());
                     }
