@@ -130,7 +130,16 @@ impl GroupScales {
                 pairs: _mm256_setzero_si256(),
             };
             match (layout.scales, layout.offset) {
+                (Scales::Half, Offset::Min) => {
+                    loaded.scale = halves(scales);
+                    loaded.min = halves(scales.add(2 * PANEL_COLUMNS));
+                }
                 (Scales::Half, _) => loaded.scale = halves(scales.add(2 * PANEL_COLUMNS * part)),
+                (Scales::Exponents, _) => {
+                    let exponents = _mm_loadl_epi64(scales.add(column).cast());
+                    let bits = _mm256_slli_epi32::<23>(_mm256_cvtepu8_epi32(exponents));
+                    loaded.scale = _mm256_castsi256_ps(bits);
+                }
                 (Scales::Pairs, _) => {
                     loaded.pairs = _mm256_loadu_si256(scales.add(4 * column).cast());
                 }

@@ -17,7 +17,8 @@ mod weights;
 use std::arch::x86_64::*;
 
 use self::weights::{
-    Blocked, Bytes, Expanded, Format, Iq4Nl, Nibbles, Paired, Q4_0, Q5_0, Weights, opaque,
+    Blocked, Bytes, Expanded, Format, Iq4Nl, Iq4Xs, Mxfp4, Nibbles, Paired, Q4_0, Q5_0, Q5_1,
+    Weights, opaque,
 };
 pub(super) use self::weights::{ExpandedPanels, MAX_EXPANDED_LINES};
 use super::PanelGemm;
@@ -390,6 +391,10 @@ pub(super) unsafe fn multiply<const PANELS: usize>(
                 let weights = gemms.map(|gemm| Q5_0::new(gemm.panel));
                 scaled(layout, weights, gemms, scratch);
             }
+            QuantLayout::Q5_1 => {
+                let weights = gemms.map(|gemm| Q5_1::new(gemm.panel));
+                scaled(layout, weights, gemms, scratch);
+            }
             QuantLayout::Q8_0 => blocks(layout, gemms.map(|gemm| Bytes::new(gemm.panel)), gemms),
             QuantLayout::Q4_K => {
                 let weights = gemms.map(|gemm| Blocked::<4>::new(gemm.panel));
@@ -412,6 +417,14 @@ pub(super) unsafe fn multiply<const PANELS: usize>(
             }
             QuantLayout::IQ4_NL => {
                 let weights = gemms.map(|gemm| Iq4Nl::new(gemm.panel));
+                scaled(layout, weights, gemms, scratch);
+            }
+            QuantLayout::IQ4_XS => {
+                let weights = gemms.map(|gemm| Iq4Xs::new(gemm.panel));
+                scaled(layout, weights, gemms, scratch);
+            }
+            QuantLayout::MXFP4 => {
+                let weights = gemms.map(|gemm| Mxfp4::new(gemm.panel));
                 scaled(layout, weights, gemms, scratch);
             }
             other => unreachable!("no format has panels of {other:?}"),

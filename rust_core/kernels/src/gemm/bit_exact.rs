@@ -19,12 +19,15 @@ use crate::pack::{PackedMatrix, QuantLayout};
 use crate::quant::DType;
 use crate::simd::Fused;
 
-const QUANTISED: [DType; 9] = [
+const QUANTISED: [DType; 12] = [
     DType::Q4_0,
     DType::Q4_1,
     DType::Q8_0,
     DType::Q5_0,
+    DType::Q5_1,
     DType::IQ4NL,
+    DType::IQ4XS,
+    DType::MXFP4,
     DType::Q3K,
     DType::Q4K,
     DType::Q5K,

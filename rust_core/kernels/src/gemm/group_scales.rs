@@ -2,7 +2,7 @@
 
 use super::Panel;
 use crate::pack::layout::{Offset, PANEL_COLUMNS, QuantLayout, Scales};
-use crate::simd::Lanes;
+use crate::simd::{Lanes, ROUND};
 
 /// A factor of a K-quant's block (0: of scales, 1: of minima) times the integers of the group's first or second array.
 ///
@@ -41,6 +41,11 @@ pub(super) unsafe fn scale<L: Lanes>(
     unsafe {
         match layout.scales {
             Scales::Half => L::load_f16(scales.add(2 * PANEL_COLUMNS * part).cast()),
+            Scales::Exponents => {
+                let signed = L::load_i8(scales.cast());
+                let byte = signed.select_less(L::splat(0.0), signed.add(L::splat(256.0)), signed);
+                byte.add(L::splat(ROUND)).pow2_of_rounded()
+            }
             Scales::Integers => L::load_i16(scales.cast()),
             Scales::Blocked => product(layout, panel, group, 0, part),
             Scales::Pairs => unreachable!("pairs are loaded whole"),
@@ -56,5 +61,10 @@ pub(super) unsafe fn scale<L: Lanes>(
 pub(super) unsafe fn min<L: Lanes>(layout: QuantLayout, panel: Panel, group: usize) -> L {
     debug_assert!(!matches!(layout.offset, Offset::ZeroPoint(_)));
     // SAFETY: the caller's promise.
-    unsafe { product(layout, panel, group, 1, 1) }
+    unsafe {
+        match layout.scales {
+            Scales::Half => L::load_f16(panel.scales(layout, group).add(2 * PANEL_COLUMNS).cast()),
+            _ => product(layout, panel, group, 1, 1),
+        }
+    }
 }

@@ -238,7 +238,7 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: Panel, input: usize) -> 
                         code.sub(zero).mul_add(round(scale), offset.mul(zero))
                     }
                     Scales::Integers => code.sub(zero).mul(scale()),
-                    Scales::Pairs | Scales::Half => {
+                    Scales::Pairs | Scales::Half | Scales::Exponents => {
                         let register = panel.codes(layout, group).add(64 * (input % 16 / 4));
                         let shift = (8 * (input % 4) + 4 * (input / 16)) as u32;
                         let pairs = panel.scales(layout, group);

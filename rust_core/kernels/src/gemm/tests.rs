@@ -280,12 +280,17 @@ proptest! {
 fn extreme_codes_do_not_saturate() {
     for dtype in DType::ALL.into_iter().filter(|dtype| dtype.is_quantized()) {
         let mut tensor = TestTensor::random(dtype, 16, 256, 5);
-        // All bits set are the largest codes of every format (and -1 for the signed ones).
-        let header =
-            dtype.block_bytes() - dtype.block_len() * if dtype == DType::Q8_0 { 8 } else { 4 } / 8;
-        if matches!(dtype, DType::Q8_0 | DType::Q4_1) {
+        // The largest codes, where they are all bits but the signed ones' sign, at the end of a block.
+        let largest = match dtype {
+            DType::Q8_0 => Some((32, 0x7f)),
+            DType::Q4_0 | DType::Q4_1 | DType::IQ4NL => Some((16, 0xff)),
+            DType::Q5_0 | DType::Q5_1 => Some((20, 0xff)),
+            _ => None,
+        };
+        if let Some((len, byte)) = largest {
             for block in tensor.bytes.chunks_exact_mut(dtype.block_bytes()) {
-                block[header..].fill(if dtype == DType::Q8_0 { 0x7f } else { 0xff });
+                let codes = block.len() - len;
+                block[codes..].fill(byte);
             }
             crate::quant::dequantize_row(dtype, &tensor.bytes, &mut tensor.values);
         }

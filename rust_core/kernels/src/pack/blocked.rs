@@ -17,9 +17,7 @@
 
 use half::f16;
 
-use super::layout::{
-    BLOCK_FACTOR_BYTES, BLOCK_GROUPS, BLOCK_SCALE_BYTES, Offset, PANEL_COLUMNS, QuantLayout,
-};
+use super::layout::{BLOCK_FACTOR_BYTES, BLOCK_GROUPS, Offset, PANEL_COLUMNS, QuantLayout};
 use super::pairs;
 use crate::quant::BlockScales;
 
@@ -32,8 +30,8 @@ const MIN_FACTOR_DIVISOR: f32 = 16.0;
 pub(crate) struct GroupScales<'a> {
     /// 16 f16 of the scales, 16 of the minima.
     pub factors: &'a [u8; BLOCK_FACTOR_BYTES],
-    /// 16 integers, then 16 minima or the integers of the group's second half.
-    pub integers: &'a [u8; BLOCK_SCALE_BYTES],
+    /// 16 integers, then 16 minima or the integers of the group's second half, if there are any.
+    pub integers: &'a [u8],
 }
 
 impl GroupScales<'_> {
@@ -125,13 +123,16 @@ pub fn store(
         factors[2 * slot..2 * slot + 2].copy_from_slice(&factor.to_le_bytes());
     }
     let halves = super::layout::GROUP / layout.group;
-    for (group, integers) in groups.chunks_exact_mut(BLOCK_SCALE_BYTES).enumerate() {
+    for (group, integers) in groups.chunks_exact_mut(layout.scale_bytes()).enumerate() {
+        integers[column] = block.scales[halves * group].cast_unsigned();
+        if integers.len() == PANEL_COLUMNS {
+            continue;
+        }
         let second = if halves == 2 {
             block.scales[2 * group + 1]
         } else {
             doubled * block.mins[group]
         };
-        integers[column] = block.scales[halves * group].cast_unsigned();
         integers[PANEL_COLUMNS + column] = second.cast_unsigned();
     }
 }
@@ -170,7 +171,8 @@ mod tests {
         let mut header = [0; QuantLayout::Q4_K.header_bytes()];
         store(QuantLayout::Q4_K, 3, block, column_scale, &mut header);
         let (factors, groups) = header.split_at(BLOCK_FACTOR_BYTES);
-        let pairs = groups.as_chunks().0.iter().map(|integers| {
+        let scale_bytes = QuantLayout::Q4_K.scale_bytes();
+        let pairs = groups.chunks_exact(scale_bytes).map(|integers| {
             let factors = factors.try_into().unwrap();
             GroupScales { factors, integers }.pair(3)
         });

@@ -13,16 +13,17 @@
 //! In some formats a nibble is no code but the index of one in a table ([`super::table`]).
 //!
 //! Scales ([`Scales`]) follow the codes of their group: in Q8_0, 16 f16 (544 bytes with the codes), in Q4_1, 16 scale-offset
-//! pairs of 16-bit integers ([`super::pairs`], 320 bytes).
+//! pairs of 16-bit integers ([`super::pairs`], 320 bytes), and in Q5_1, 16 f16 of scales and 16 of minima (384 bytes).
 //!
-//! In Q4_0, Q5_0 and IQ4_NL the scales take 32 bytes, half a cache line. So that all codes are on cache lines, two groups are a
-//! block, which begins with the scales of both: 576 bytes in Q4_0 and IQ4_NL, 704 in Q5_0, as in the file. The last block of a
-//! panel may have fewer.
+//! In Q4_0, Q5_0 and IQ4_NL the scales of a group take 32 bytes, in MXFP4 16. So that all codes are on cache lines, two or four
+//! groups are a block, which begins with the scales of all: 576 bytes in Q4_0 and IQ4_NL, 704 in Q5_0 and 1,088 in MXFP4, as in
+//! the file. The last block of a panel may have fewer.
 //!
 //! K-quants keep the file's own integers ([`super::blocked`]). Eight groups are a block: 64 bytes of factors (16 f16 of
 //! scales, 16 of minima), the scales and minima of each group (32 bytes, one byte each), then the codes of each group. All
 //! codes are on cache lines. A block takes 2,368 bytes in Q4_K, 2,880 in Q5_K and 3,392 in Q6_K: 1.028, 1.023 and 1.010 times
-//! the file's.
+//! the file's. IQ4_XS is stored in the same way with one array of integers (16 bytes) for each group: 2,240 bytes, 1.029 times the
+//! file's.
 //!
 //! Where weights are multiplied through pairs (4 bits), the 16 column scales (f32) that the pairs are relative to precede the
 //! panel's groups.
@@ -55,8 +56,10 @@ pub enum Offset {
 /// How the scales of a group are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scales {
-    /// f16, copied from the file.
+    /// f16, copied from the file, and f16 minima if there are any.
     Half,
+    /// Exponents of powers of two, as those of an f32: of 2^-126 to 2^127, and 0 for 0.
+    Exponents,
     /// Scale-offset pairs of 16-bit integers ([`super::pairs`]).
     Pairs,
     /// The scales of such pairs alone, whose offsets are all 0.
@@ -71,8 +74,8 @@ pub const BLOCK_GROUPS: usize = 8;
 /// Bytes of a block's factors: 16 f16 of the scales, 16 f16 of the minima (unused in formats without minima).
 pub const BLOCK_FACTOR_BYTES: usize = 64;
 
-/// Bytes of one group's scales in a block: two arrays of 16. The second one holds minima, or the scales of the group's second
-/// half.
+/// Bytes of one group's scales in a block of a K-quant: two arrays of 16. The second one holds minima, or the scales of the
+/// group's second half.
 pub const BLOCK_SCALE_BYTES: usize = 32;
 
 /// Layout of quantised panels.
@@ -91,27 +94,30 @@ pub struct QuantLayout {
 impl QuantLayout {
     pub const Q4_0: Self = Self::new(4, 32, Scales::Integers, Offset::Paired);
     pub const Q4_1: Self = Self::new(4, 32, Scales::Pairs, Offset::Paired);
+    pub const Q5_1: Self = Self::new(5, 32, Scales::Half, Offset::Min);
     pub const Q5_0: Self = Self::new(5, 32, Scales::Half, Offset::ZeroPoint(16));
     pub const Q8_0: Self = Self::new(8, 32, Scales::Half, Offset::ZeroPoint(128));
     pub const Q4_K: Self = Self::new(4, 32, Scales::Blocked, Offset::Paired);
     pub const Q5_K: Self = Self::new(5, 32, Scales::Blocked, Offset::Min);
     pub const Q6_K: Self = Self::new(6, 16, Scales::Blocked, Offset::ZeroPoint(32));
 
-    pub const IQ4_NL: Self = Self {
-        table: Some(Table::IQ4),
-        ..Self::new(4, 32, Scales::Half, Offset::ZeroPoint(table::ZERO_POINT))
-    };
+    pub const IQ4_NL: Self = Self::looked_up(Table::IQ4, Scales::Half);
+    pub const IQ4_XS: Self = Self::looked_up(Table::IQ4, Scales::Blocked);
+    pub const MXFP4: Self = Self::looked_up(Table::FP4, Scales::Exponents);
 
     /// Every layout.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Q4_0,
         Self::Q4_1,
         Self::Q5_0,
+        Self::Q5_1,
         Self::Q8_0,
         Self::Q4_K,
         Self::Q5_K,
         Self::Q6_K,
         Self::IQ4_NL,
+        Self::IQ4_XS,
+        Self::MXFP4,
     ];
 
     /// Index in [`Self::ALL`], for const parameters.
@@ -155,6 +161,14 @@ impl QuantLayout {
         }
     }
 
+    /// Of nibbles that index a table.
+    const fn looked_up(table: Table, scales: Scales) -> Self {
+        Self {
+            table: Some(table),
+            ..Self::new(4, 32, scales, Offset::ZeroPoint(table::ZERO_POINT))
+        }
+    }
+
     /// Bytes of a group's codes.
     pub const fn code_bytes(self) -> usize {
         PANEL_COLUMNS * GROUP * self.bits as usize / 8
@@ -163,10 +177,19 @@ impl QuantLayout {
     /// Bytes of a group's scales.
     pub const fn scale_bytes(self) -> usize {
         match self.scales {
-            Scales::Half => 2 * PANEL_COLUMNS * (GROUP / self.group),
+            Scales::Half => 2 * PANEL_COLUMNS * self.arrays(),
             Scales::Pairs => 4 * PANEL_COLUMNS,
             Scales::Integers => 2 * PANEL_COLUMNS,
-            Scales::Blocked => BLOCK_SCALE_BYTES,
+            Scales::Blocked => PANEL_COLUMNS * self.arrays(),
+            Scales::Exponents => PANEL_COLUMNS,
+        }
+    }
+
+    /// Arrays of 16 numbers in a group's scales: one for each half, or scales and minima.
+    const fn arrays(self) -> usize {
+        match (self.offset, self.scales) {
+            (Offset::Min, _) | (Offset::Paired, Scales::Blocked) => 2,
+            _ => GROUP / self.group,
         }
     }
 
@@ -184,7 +207,7 @@ impl QuantLayout {
             Scales::Blocked => BLOCK_GROUPS,
             Scales::Pairs => 1,
             Scales::Half if self.bits == 8 => 1,
-            Scales::Half | Scales::Integers => LINE / self.scale_bytes(),
+            Scales::Half | Scales::Integers | Scales::Exponents => LINE / self.scale_bytes(),
         }
     }
 
@@ -200,7 +223,7 @@ impl QuantLayout {
     pub const fn factor_bytes(self) -> usize {
         match self.scales {
             Scales::Blocked => BLOCK_FACTOR_BYTES,
-            Scales::Half | Scales::Pairs | Scales::Integers => 0,
+            Scales::Half | Scales::Pairs | Scales::Integers | Scales::Exponents => 0,
         }
     }
 
@@ -254,13 +277,16 @@ impl PanelKind {
         match dtype {
             DType::F32 => Self::F32,
             // Not packed yet: dequantised when they are loaded.
-            DType::Q5_1 | DType::MXFP4 | DType::Q2K | DType::IQ4XS => Self::F32,
+            DType::Q2K => Self::F32,
             DType::F16 => Self::F16,
             DType::BF16 => Self::Bf16,
             DType::Q4_0 => Self::Quant(QuantLayout::Q4_0),
             DType::Q4_1 => Self::Quant(QuantLayout::Q4_1),
             DType::Q5_0 => Self::Quant(QuantLayout::Q5_0),
+            DType::Q5_1 => Self::Quant(QuantLayout::Q5_1),
             DType::Q8_0 => Self::Quant(QuantLayout::Q8_0),
+            DType::MXFP4 => Self::Quant(QuantLayout::MXFP4),
+            DType::IQ4XS => Self::Quant(QuantLayout::IQ4_XS),
             DType::IQ4NL => Self::Quant(QuantLayout::IQ4_NL),
             DType::Q4K => Self::Quant(QuantLayout::Q4_K),
             DType::Q5K => Self::Quant(QuantLayout::Q5_K),

@@ -331,14 +331,39 @@ pub(crate) mod tests {
         assert_eq!(bytes(DType::Q4_0, 96), 64 + 2 * 288 + 64 + 256);
         assert_eq!(bytes(DType::Q5_0, 64), 2 * 352);
         assert_eq!(bytes(DType::IQ4NL, 64), 2 * 288);
+        assert_eq!(bytes(DType::Q5_1, 32), 384);
+        assert_eq!(bytes(DType::MXFP4, 128), 4 * 272);
+        assert_eq!(bytes(DType::MXFP4, 64), 64 + 2 * 256);
+        assert_eq!(bytes(DType::IQ4XS, 256), 64 + 128 + 8 * 256);
+    }
+
+    /// All exponents of MXFP4 are kept, but the two smallest, whose scales are subnormal, are 0.
+    #[test]
+    fn powers_of_two_are_exact() {
+        let mut tensor = TestTensor::random(DType::MXFP4, 256, 32, 7);
+        for (exponent, block) in tensor.bytes.chunks_exact_mut(17).enumerate() {
+            block[0] = exponent as u8;
+        }
+        dequantize_row(DType::MXFP4, &tensor.bytes, &mut tensor.values);
+        let (matrix, _buffer) = tensor.pack();
+        let mut row = [0.0; 32];
+        for (exponent, values) in tensor.values.chunks_exact(32).enumerate() {
+            matrix.unpack_output(exponent, &mut row);
+            if exponent < 2 {
+                assert_eq!(row, [0.0; 32]);
+            } else {
+                assert_eq!(row, values, "{exponent}");
+            }
+        }
     }
 
     /// Packed weights take at most 3 % more than in the file, apart from the 64 bytes of a panel's column scales.
     #[test]
     fn packed_weights_take_what_the_file_does() {
         let (inputs, groups) = (2048, 2048 / layout::GROUP);
-        // Q3_K is packed as Q6_K.
-        let packed = |dtype: &DType| dtype.is_quantized() && *dtype != DType::Q3K;
+        // Q2_K is dequantised, Q3_K is packed as Q6_K.
+        let packed =
+            |dtype: &DType| dtype.is_quantized() && !matches!(dtype, DType::Q2K | DType::Q3K);
         for dtype in DType::ALL.into_iter().filter(packed) {
             let PanelKind::Quant(layout) = PanelKind::of(dtype) else {
                 panic!("{dtype:?} is not packed");

@@ -6,7 +6,7 @@ use half::f16;
 
 use super::PackScratch;
 use super::blocked::{self, GroupScales};
-use super::layout::{BLOCK_SCALE_BYTES, GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
+use super::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
 use super::pairs;
 use crate::format::TensorView;
 use crate::quant::{block_scales, unpack_row_affine};
@@ -47,11 +47,24 @@ pub(super) fn pack(
         match layout.scales {
             Scales::Half => {
                 let each = GROUP / layout.group;
+                let mut store = |group: usize, array: usize, number: f32| {
+                    let scales = &mut out[layout.scale_offset(group)..][..layout.scale_bytes()];
+                    let halves = scales.as_chunks_mut().0;
+                    halves[array * PANEL_COLUMNS + column] = f16::from_f32(number).to_le_bytes();
+                };
                 for (at, &scale) in scratch.scales.iter().enumerate() {
-                    let scales = &mut out[layout.scale_offset(at / each)..];
-                    let slot = at % each * PANEL_COLUMNS + column;
-                    scales[2 * slot..2 * slot + 2]
-                        .copy_from_slice(&f16::from_f32(scale).to_le_bytes());
+                    store(at / each, at % each, scale);
+                }
+                if layout.offset == Offset::Min {
+                    for (group, &min) in scratch.mins.iter().enumerate() {
+                        store(group, 1, min);
+                    }
+                }
+            }
+            Scales::Exponents => {
+                for (group, &scale) in scratch.scales.iter().enumerate() {
+                    // Subnormal numbers have the exponent of 0.
+                    out[layout.scale_offset(group) + column] = (scale.to_bits() >> 23) as u8;
                 }
             }
             Scales::Pairs | Scales::Integers => {
@@ -197,19 +210,19 @@ impl<'a> Group<'a> {
     fn blocked(&self) -> GroupScales<'a> {
         GroupScales {
             factors: self.factors.try_into().expect("a block's factors"),
-            integers: self.scales[..BLOCK_SCALE_BYTES]
-                .try_into()
-                .expect("a group's integers"),
+            integers: self.scales,
         }
+    }
+
+    fn half(&self, slot: usize) -> f32 {
+        widen_f16(u16::from_le_bytes(self.scales.as_chunks().0[slot]))
     }
 
     /// The scale of `column` in part `part` of the group.
     pub fn scale(&self, part: usize, column: usize) -> f32 {
         match self.layout.scales {
-            Scales::Half => {
-                let slot = part * PANEL_COLUMNS + column;
-                widen_f16(u16::from_le_bytes(self.scales.as_chunks().0[slot]))
-            }
+            Scales::Half => self.half(part * PANEL_COLUMNS + column),
+            Scales::Exponents => f32::from_bits(u32::from(self.scales[column]) << 23),
             Scales::Blocked => self.blocked().scale(part, column),
             Scales::Pairs | Scales::Integers => {
                 unreachable!("weights with pairs have no other scales")
@@ -220,7 +233,10 @@ impl<'a> Group<'a> {
     /// The minimum of `column`.
     pub fn min(&self, column: usize) -> f32 {
         assert_eq!(self.layout.offset, Offset::Min);
-        self.blocked().min(column)
+        match self.layout.scales {
+            Scales::Half => self.half(PANEL_COLUMNS + column),
+            _ => self.blocked().min(column),
+        }
     }
 
     /// The scale-offset pair of `column`.
@@ -232,7 +248,7 @@ impl<'a> Group<'a> {
             }
             Scales::Integers => [i16::from_le_bytes(self.scales.as_chunks().0[column]), 0],
             Scales::Blocked => self.blocked().pair(column),
-            Scales::Half => unreachable!("weights with f16 scales have no pairs"),
+            Scales::Half | Scales::Exponents => unreachable!("float scales are no pairs"),
         }
     }
 }

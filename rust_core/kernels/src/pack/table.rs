@@ -2,7 +2,7 @@
 //!
 //! A weight is `scale * (codes[nibble] - ZERO_POINT)`. Packed weights hold the file's nibbles; kernels look up the codes.
 
-use crate::quant::IQ4_VALUES;
+use crate::quant::{FP4_VALUES, IQ4_VALUES};
 
 /// The code of the value 0.
 pub const ZERO_POINT: i32 = 128;
@@ -10,32 +10,40 @@ pub const ZERO_POINT: i32 = 128;
 /// A table of codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
-    /// Of IQ4_NL.
+    /// Of IQ4_NL and IQ4_XS.
     IQ4,
+    /// Of MXFP4: twice the values of 4-bit floats.
+    FP4,
 }
 
 impl Table {
     /// The codes of the sixteen nibbles.
     pub const fn codes(self) -> &'static [u8; 16] {
         const IQ4: [u8; 16] = codes(&IQ4_VALUES);
+        const FP4: [u8; 16] = codes(&FP4_VALUES);
         match self {
             Self::IQ4 => &IQ4,
+            Self::FP4 => &FP4,
         }
     }
 
     /// The same as floats.
     pub const fn floats(self) -> &'static [f32; 16] {
         const IQ4: [f32; 16] = floats(Table::IQ4.codes());
+        const FP4: [f32; 16] = floats(Table::FP4.codes());
         match self {
             Self::IQ4 => &IQ4,
+            Self::FP4 => &FP4,
         }
     }
 
     /// The nibble of each code of the table.
     pub const fn nibbles(self) -> &'static [u8; 256] {
         const IQ4: [u8; 256] = nibbles(Table::IQ4.codes());
+        const FP4: [u8; 256] = nibbles(Table::FP4.codes());
         match self {
             Self::IQ4 => &IQ4,
+            Self::FP4 => &FP4,
         }
     }
 }
@@ -77,12 +85,13 @@ mod tests {
 
     #[test]
     fn nibbles_are_the_inverse_of_codes() {
-        let table = Table::IQ4;
-        for (nibble, &code) in (0..).zip(table.codes()) {
-            let found = table.nibbles()[usize::from(code)];
-            assert_eq!(table.codes()[usize::from(found)], code);
-            assert!(found <= nibble);
-            assert_eq!(table.floats()[usize::from(nibble)], f32::from(code));
+        for table in [Table::IQ4, Table::FP4] {
+            for (nibble, &code) in (0..).zip(table.codes()) {
+                let found = table.nibbles()[usize::from(code)];
+                assert_eq!(table.codes()[usize::from(found)], code);
+                assert!(found <= nibble);
+                assert_eq!(table.floats()[usize::from(nibble)], f32::from(code));
+            }
         }
     }
 }

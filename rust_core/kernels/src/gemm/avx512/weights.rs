@@ -16,7 +16,7 @@ use crate::dispatch::separate_add_pipes;
 use crate::error::KernelError;
 use crate::gemm::Panel;
 use crate::pack::layout::{
-    BLOCK_FACTOR_BYTES, BLOCK_GROUPS, BLOCK_SCALE_BYTES, GROUP, PANEL_COLUMNS, QuantLayout,
+    BLOCK_FACTOR_BYTES, BLOCK_GROUPS, BLOCK_SCALE_BYTES, GROUP, Offset, PANEL_COLUMNS, QuantLayout,
 };
 use crate::pack::{pairs, table};
 
@@ -332,12 +332,22 @@ impl<const BITS: u32> Blocked<BITS> {
     #[inline(always)]
     unsafe fn product(self, factor: usize, array: usize) -> __m512 {
         // SAFETY: the caller's promise.
-        unsafe {
-            let integers = _mm_loadu_si128(self.scales.add(PANEL_COLUMNS * array).cast());
-            let factors = _mm256_loadu_si256(self.block.add(2 * PANEL_COLUMNS * factor).cast());
-            let integers = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(integers));
-            _mm512_mul_ps(integers, _mm512_cvtph_ps(factors))
-        }
+        unsafe { product(self.block, self.scales, factor, array) }
+    }
+}
+
+/// A factor of `block` (0: of scales, 1: of minima) times the integers of the first or second array at `scales`.
+///
+/// # Safety
+/// A block's factors and a group's integers; AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn product(block: *const u8, scales: *const u8, factor: usize, array: usize) -> __m512 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let integers = _mm_loadu_si128(scales.add(PANEL_COLUMNS * array).cast());
+        let factors = _mm256_loadu_si256(block.add(2 * PANEL_COLUMNS * factor).cast());
+        let integers = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(integers));
+        _mm512_mul_ps(integers, _mm512_cvtph_ps(factors))
     }
 }
 
@@ -445,16 +455,20 @@ impl<const LAYOUT: usize> Grouped<LAYOUT> {
     #[inline(always)]
     fn next_group(self) -> Self {
         let layout = Self::LAYOUT;
+        if layout.block_groups() == 1 {
+            return Self {
+                block: self.block,
+                scales: opaque(self.scales.wrapping_add(layout.block_bytes())),
+                codes: opaque(self.codes.wrapping_add(layout.block_bytes())),
+            };
+        }
         let codes = self.codes.wrapping_add(layout.code_bytes());
-        let last_scales = const {
-            let layout = Self::LAYOUT;
-            layout.header_bytes() - layout.scale_bytes()
-        };
+        let last_scales = layout.header_bytes() - layout.scale_bytes();
         if self.scales.addr() - self.block.addr() == last_scales {
             // The codes of a block end where the next block begins.
             return Self {
                 block: codes,
-                scales: opaque(codes),
+                scales: opaque(codes.wrapping_add(layout.factor_bytes())),
                 codes: opaque(codes.wrapping_add(layout.header_bytes())),
             };
         }
@@ -482,7 +496,7 @@ impl<const LAYOUT: usize> Grouped<LAYOUT> {
         }
     }
 
-    /// Sixteen f16 of the group's scales.
+    /// Scales, and minima if the layout has them, as f16.
     ///
     /// # Safety
     /// The group is in the panel; AVX-512 enabled by the caller.
@@ -490,12 +504,40 @@ impl<const LAYOUT: usize> Grouped<LAYOUT> {
     unsafe fn halves(self) -> FloatScales {
         // SAFETY: the caller's promise.
         unsafe {
-            let scales = _mm256_loadu_si256(self.scales.cast());
-            FloatScales::new(_mm512_cvtph_ps(scales), None)
+            let load = |array: usize| {
+                let halves = self.scales.add(2 * PANEL_COLUMNS * array);
+                _mm512_cvtph_ps(_mm256_loadu_si256(halves.cast()))
+            };
+            let mins = matches!(Self::LAYOUT.offset, Offset::Min).then(|| load(1));
+            FloatScales::new(load(0), mins)
         }
     }
 
-    /// Sixteen integers of the group's scales, as pairs with offset 0.
+    /// Scales as exponents.
+    ///
+    /// # Safety
+    /// The group is in the panel; AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn exponents(self) -> FloatScales {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let exponents = _mm512_cvtepu8_epi32(_mm_loadu_si128(self.scales.cast()));
+            let scales = _mm512_castsi512_ps(_mm512_slli_epi32::<23>(exponents));
+            FloatScales::new(scales, None)
+        }
+    }
+
+    /// Scales as integers times a factor of the block.
+    ///
+    /// # Safety
+    /// The group is in the panel; AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn products(self) -> FloatScales {
+        // SAFETY: the caller's promise.
+        unsafe { FloatScales::new(product(self.block, self.scales, 0, 0), None) }
+    }
+
+    /// Scales as integers, in pairs with offset 0.
     ///
     /// # Safety
     /// The group is in the panel; AVX-512 enabled by the caller.
@@ -534,11 +576,17 @@ macro_rules! weights_of {
 
 pub(super) type Q4_0 = Grouped<{ QuantLayout::Q4_0.index() }>;
 pub(super) type Q5_0 = Grouped<{ QuantLayout::Q5_0.index() }>;
+pub(super) type Q5_1 = Grouped<{ QuantLayout::Q5_1.index() }>;
 pub(super) type Iq4Nl = Grouped<{ QuantLayout::IQ4_NL.index() }>;
+pub(super) type Iq4Xs = Grouped<{ QuantLayout::IQ4_XS.index() }>;
+pub(super) type Mxfp4 = Grouped<{ QuantLayout::MXFP4.index() }>;
 
 weights_of!(Q4_0, Paired<false>, integers);
 weights_of!(Q5_0, Floats<false, 16>, halves);
+weights_of!(Q5_1, Floats<false, 0>, halves);
 weights_of!(Iq4Nl, Floats<false, { table::ZERO_POINT }>, halves);
+weights_of!(Iq4Xs, Floats<false, { table::ZERO_POINT }>, products);
+weights_of!(Mxfp4, Floats<false, { table::ZERO_POINT }>, exponents);
 
 /// Scales and minima as floats.
 #[derive(Clone, Copy)]
