@@ -107,31 +107,35 @@ unsafe fn expand<L: Lanes>(
         // SAFETY: the group's scales and the factors of its block, arrays of sixteen; instructions by contract.
         unsafe {
             let scales = panel.scales(layout, group);
-            let scale = |part: usize| group_scales::scale::<L>(layout, panel, group, part);
-            let min = || group_scales::min::<L>(layout, panel, group);
-            let (first, second) = match layout.offset {
-                Offset::Paired if layout.scales == Scales::Pairs => {
+            match layout.scales {
+                Scales::Pairs => {
                     to.scales[0] = scales.cast::<[i32; PANEL_COLUMNS]>().read_unaligned();
                     continue;
                 }
-                Offset::Paired if layout.scales == Scales::Integers => {
+                Scales::Integers => {
                     let scales = scales.cast::<[u16; PANEL_COLUMNS]>().read_unaligned();
                     to.scales[0] = scales.map(i32::from); // offset 0
                     continue;
                 }
+                Scales::Half | Scales::Exponents | Scales::Blocked => {}
+            }
+            let first = group_scales::scale::<L>(layout, panel, group, 0);
+            let second = match layout.offset {
                 Offset::Paired => {
-                    let scale = scale(0);
-                    let pair = [scale, scale.sub(min())].map(|number| {
-                        let rounded = number.add(L::splat(ROUND)).to_array();
-                        rounded.map(|number| number.to_bits() as i32)
-                    });
+                    let offset = first.sub(group_scales::min(layout, panel, group));
+                    let scales = first.add(L::splat(ROUND)).to_array();
+                    let offsets = offset.add(L::splat(ROUND)).to_array();
                     for (column, to) in to.scales[0].iter_mut().enumerate() {
-                        *to = pair[0][column] & 0xffff | pair[1][column] << 16;
+                        let [scale, offset] = [scales, offsets].map(|of| of[column].to_bits());
+                        *to = (scale & 0xffff | offset << 16).cast_signed();
                     }
                     continue;
                 }
-                Offset::Min => (scale(0), Some(min())),
-                Offset::ZeroPoint(_) => (scale(0), (layout.group < GROUP).then(|| scale(1))),
+                Offset::Min => Some(group_scales::min::<L>(layout, panel, group)),
+                Offset::ZeroPoint(_) if layout.group < GROUP => {
+                    Some(group_scales::scale::<L>(layout, panel, group, 1))
+                }
+                Offset::ZeroPoint(_) => None,
             };
             first.store(to.scales[0].as_mut_ptr().cast());
             if let Some(second) = second {

@@ -67,11 +67,9 @@ unsafe fn dot(
                     match table {
                         None => (nibbles, None),
                         Some(table) => {
-                            let look_up = |table| _mm256_shuffle_epi8(table, nibbles);
-                            (
-                                look_up(bits(table, 0, 15)),
-                                Some(look_up(bits(table, 4, 15))),
-                            )
+                            let low = _mm256_shuffle_epi8(bits(table, 0, 15), nibbles);
+                            let high = _mm256_shuffle_epi8(bits(table, 4, 15), nibbles);
+                            (low, Some(high))
                         }
                     }
                 }

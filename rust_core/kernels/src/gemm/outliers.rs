@@ -223,31 +223,35 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: Panel, input: usize) -> 
     // SAFETY: inside the input's group and block.
     unsafe {
         let code = codes::<L>(layout, panel.codes(layout, group), input);
-        let scale = || group_scales::scale::<L>(layout, panel, group, part);
-        let min = || group_scales::min::<L>(layout, panel, group);
-        match layout.offset {
-            Offset::Min => code.mul_add(scale(), min()),
-            Offset::ZeroPoint(zero) => code.sub(L::splat(zero as f32)).mul(scale()),
-            Offset::Paired => {
-                let zero = L::splat(pairs::ZERO_POINT as f32);
-                let weights = match layout.scales {
-                    Scales::Blocked => {
-                        let round = |number: L| number.add(L::splat(ROUND)).sub(L::splat(ROUND));
-                        let scale = scale();
-                        let offset = round(scale.sub(min()));
-                        code.sub(zero).mul_add(round(scale), offset.mul(zero))
-                    }
-                    Scales::Integers => code.sub(zero).mul(scale()),
-                    Scales::Pairs | Scales::Half | Scales::Exponents => {
-                        let register = panel.codes(layout, group).add(64 * (input % 16 / 4));
-                        let shift = (8 * (input % 4) + 4 * (input / 16)) as u32;
-                        let pairs = panel.scales(layout, group);
-                        L::load_dequantized_codes(register.cast(), shift, pairs.cast())
-                    }
-                };
-                weights.mul(L::load(panel.column_scales()))
+        let zero = L::splat(pairs::ZERO_POINT as f32);
+        let weights = match (layout.offset, layout.scales) {
+            (Offset::Min, _) => {
+                let scale = group_scales::scale::<L>(layout, panel, group, part);
+                return code.mul_add(scale, group_scales::min(layout, panel, group));
             }
-        }
+            (Offset::ZeroPoint(zero), _) => {
+                let scale = group_scales::scale::<L>(layout, panel, group, part);
+                return code.sub(L::splat(zero as f32)).mul(scale);
+            }
+            (Offset::Paired, Scales::Blocked) => {
+                let scale = group_scales::scale::<L>(layout, panel, group, part);
+                let offset = scale.sub(group_scales::min(layout, panel, group));
+                let offset = offset.add(L::splat(ROUND)).sub(L::splat(ROUND));
+                let scale = scale.add(L::splat(ROUND)).sub(L::splat(ROUND));
+                code.sub(zero).mul_add(scale, offset.mul(zero))
+            }
+            (Offset::Paired, Scales::Integers) => {
+                let scale = group_scales::scale::<L>(layout, panel, group, part);
+                code.sub(zero).mul(scale)
+            }
+            (Offset::Paired, _) => {
+                let register = panel.codes(layout, group).add(64 * (input % 16 / 4));
+                let shift = (8 * (input % 4) + 4 * (input / 16)) as u32;
+                let pairs = panel.scales(layout, group);
+                L::load_dequantized_codes(register.cast(), shift, pairs.cast())
+            }
+        };
+        weights.mul(L::load(panel.column_scales()))
     }
 }
 

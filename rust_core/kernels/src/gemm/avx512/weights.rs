@@ -504,12 +504,13 @@ impl<const LAYOUT: usize> Grouped<LAYOUT> {
     unsafe fn halves(self) -> FloatScales {
         // SAFETY: the caller's promise.
         unsafe {
-            let load = |array: usize| {
-                let halves = self.scales.add(2 * PANEL_COLUMNS * array);
-                _mm512_cvtph_ps(_mm256_loadu_si256(halves.cast()))
-            };
-            let mins = matches!(Self::LAYOUT.offset, Offset::Min).then(|| load(1));
-            FloatScales::new(load(0), mins)
+            let scales = _mm512_cvtph_ps(_mm256_loadu_si256(self.scales.cast()));
+            if !matches!(Self::LAYOUT.offset, Offset::Min) {
+                return FloatScales::new(scales, None);
+            }
+            let mins = self.scales.add(2 * PANEL_COLUMNS);
+            let mins = _mm512_cvtph_ps(_mm256_loadu_si256(mins.cast()));
+            FloatScales::new(scales, Some(mins))
         }
     }
 
