@@ -50,6 +50,9 @@ unsafe fn dot(
             _mm256_loadu_si256(codes.add(64 * register + 32 * half).cast::<__m256i>())
         };
         let (mut low, mut high) = (_mm256_setzero_si256(), _mm256_setzero_si256());
+        let table = layout.table.map(|table| {
+            _mm256_broadcastsi128_si256(_mm_loadu_si128(table.codes().as_ptr().cast()))
+        });
         for quad in quads {
             let four = _mm256_set1_epi32(x.add(4 * quad).cast::<i32>().read_unaligned());
             let (low_bits, high_bits) = match layout.bits {
@@ -67,7 +70,17 @@ unsafe fn dot(
                     Some(bits(load(2), quad, 1)),
                 ),
                 2 => (bits(load(quad / 4), quad % 4 * 2, 3), None),
-                _ => (bits(load(quad % 4), quad / 4 * 4, 15), None),
+                _ => {
+                    let nibbles = bits(load(quad % 4), quad / 4 * 4, 15);
+                    match table {
+                        None => (nibbles, None),
+                        Some(table) => {
+                            let low = _mm256_shuffle_epi8(bits(table, 0, 15), nibbles);
+                            let high = _mm256_shuffle_epi8(bits(table, 4, 15), nibbles);
+                            (low, Some(high))
+                        }
+                    }
+                }
             };
             low = _mm256_add_epi16(low, _mm256_maddubs_epi16(low_bits, four));
             if let Some(high_bits) = high_bits {
@@ -76,7 +89,8 @@ unsafe fn dot(
         }
         let sum = _mm256_madd_epi16(low, _mm256_set1_epi16(1));
         let high_weight = match layout.bits {
-            2 | 4 => return sum,
+            2 => return sum,
+            4 if layout.table.is_none() => return sum,
             3 => 4,
             _ => 16,
         };
@@ -129,9 +143,22 @@ impl GroupScales {
                 pairs: _mm256_setzero_si256(),
             };
             match (layout.scales, layout.offset) {
+                (Scales::Half, Offset::Min) => {
+                    loaded.scale = halves(scales);
+                    loaded.min = halves(scales.add(2 * PANEL_COLUMNS));
+                }
                 (Scales::Half, _) => loaded.scale = halves(scales.add(2 * PANEL_COLUMNS * part)),
+                (Scales::Exponents, _) => {
+                    let exponents = _mm_loadl_epi64(scales.add(column).cast());
+                    let bits = _mm256_slli_epi32::<23>(_mm256_cvtepu8_epi32(exponents));
+                    loaded.scale = _mm256_castsi256_ps(bits);
+                }
                 (Scales::Pairs, _) => {
                     loaded.pairs = _mm256_loadu_si256(scales.add(4 * column).cast());
+                }
+                (Scales::Integers, _) => {
+                    let scales = _mm_loadu_si128(scales.add(2 * column).cast());
+                    loaded.pairs = _mm256_cvtepu16_epi32(scales); // offset 0
                 }
                 (Scales::Blocked, Offset::Paired) => {
                     let scale = product(0, 0);

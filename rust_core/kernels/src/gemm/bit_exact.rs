@@ -19,12 +19,15 @@ use crate::pack::{PackedMatrix, QuantLayout};
 use crate::quant::DType;
 use crate::simd::Fused;
 
-const QUANTISED: [DType; 10] = [
+const QUANTISED: [DType; 13] = [
     DType::Q4_0,
     DType::Q4_1,
     DType::Q8_0,
     DType::Q5_0,
+    DType::Q5_1,
     DType::IQ4NL,
+    DType::IQ4XS,
+    DType::MXFP4,
     DType::Q2K,
     DType::Q3K,
     DType::Q4K,
@@ -256,9 +259,12 @@ fn with_and_without_separate_add_pipes(
 #[test]
 fn adding_exponents_equals_multiplying_bit_for_bit() {
     // One panel alone and two processed together; `Rows` with an odd seed have power-of-two scales.
-    let tensor = TestTensor::random(DType::Q4_1, 48, 96, 3);
-    let (matrix, _memory) = tensor.pack();
-    for rows in [24, 25, 31, 60] {
+    for (dtype, rows) in [DType::Q4_0, DType::Q4_1]
+        .into_iter()
+        .flat_map(|dtype| [24, 25, 31, 60].map(|rows| (dtype, rows)))
+    {
+        let tensor = TestTensor::random(dtype, 48, 96, 3);
+        let (matrix, _memory) = tensor.pack();
         let x = Rows::random(rows, 96, true, 2 * rows as u64 + 1);
         for out in with_and_without_separate_add_pipes(&matrix, &x, rows)
             .iter()
@@ -268,7 +274,7 @@ fn adding_exponents_equals_multiplying_bit_for_bit() {
                 for (panel, out) in out.chunks_exact(PANEL_COLUMNS).enumerate() {
                     let panel = matrix.panel_slice(panel);
                     let expected = model_with_outliers(layout_of(&matrix), panel, &x, row);
-                    assert_eq!(bits(out), bits(&expected), "row {row} of {rows}");
+                    assert_eq!(bits(out), bits(&expected), "{dtype:?} row {row} of {rows}");
                 }
             }
         }

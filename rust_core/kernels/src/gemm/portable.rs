@@ -30,7 +30,7 @@ pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm) {
     // SAFETY: a whole panel, the tiles of `rows` rows of activations: the caller's promise.
     let (panel, tiles) = unsafe {
         (
-            std::slice::from_raw_parts(gemm.panel.data, layout.block_offset(groups)),
+            std::slice::from_raw_parts(gemm.panel.data, layout.panel_bytes(groups)),
             std::slice::from_raw_parts(gemm.x.tiles, rows.div_ceil(TILE_ROWS) * groups),
         )
     };
@@ -145,6 +145,13 @@ impl<'a> Decoded<'a> {
                 add_bits::<15>(&self.registers[quad], 4, x, &mut high);
                 continue;
             }
+            if let Some(table) = self.layout.table {
+                let nibbles = self.registers[quad % 4].map(|byte| byte >> (quad / 4 * 4) & 15);
+                let codes = nibbles.map(|nibble| table.codes()[usize::from(nibble)]);
+                add_bits::<15>(&codes, 0, x, &mut low);
+                add_bits::<15>(&codes, 4, x, &mut high);
+                continue;
+            }
             if bits < 4 {
                 add_bits::<3>(&self.registers[quad / 4], quad % 4 * 2, x, &mut low);
             } else {
@@ -159,7 +166,8 @@ impl<'a> Decoded<'a> {
         }
         let mut dots = sum_fours(&low);
         let high_weight = match self.layout.bits {
-            2 | 4 => return dots,
+            2 => return dots,
+            4 if self.layout.table.is_none() => return dots,
             3 => 4,
             _ => 16,
         };

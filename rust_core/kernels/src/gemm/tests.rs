@@ -278,21 +278,19 @@ proptest! {
 
 #[test]
 fn extreme_codes_do_not_saturate() {
-    for dtype in [
-        DType::Q8_0,
-        DType::Q4_1,
-        DType::Q2K,
-        DType::Q3K,
-        DType::Q6K,
-        DType::Q5K,
-    ] {
+    for dtype in DType::ALL.into_iter().filter(|dtype| dtype.is_quantized()) {
         let mut tensor = TestTensor::random(dtype, 16, 256, 5);
-        // All bits set are the largest codes of every format (and -1 for the signed ones).
-        if matches!(dtype, DType::Q8_0 | DType::Q4_1) {
-            let code_bits = if dtype == DType::Q8_0 { 8 } else { 4 };
-            let header = dtype.block_bytes() - dtype.block_len() * code_bits / 8;
+        // The largest codes, where they are all bits but the signed ones' sign, at the end of a block.
+        let largest = match dtype {
+            DType::Q8_0 => Some((32, 0x7f)),
+            DType::Q4_0 | DType::Q4_1 | DType::IQ4NL => Some((16, 0xff)),
+            DType::Q5_0 | DType::Q5_1 => Some((20, 0xff)),
+            _ => None,
+        };
+        if let Some((len, byte)) = largest {
             for block in tensor.bytes.chunks_exact_mut(dtype.block_bytes()) {
-                block[header..].fill(if dtype == DType::Q8_0 { 0x7f } else { 0xff });
+                let codes = block.len() - len;
+                block[codes..].fill(byte);
             }
             crate::quant::dequantize_row(dtype, &tensor.bytes, &mut tensor.values);
         }
@@ -353,10 +351,7 @@ proptest! {
         seed: u64, rows in 1usize..90, tiles in 0usize..6, blocks in 1usize..3,
     ) {
         let start = (16 * tiles).min(rows / 16 * 16);
-        for dtype in [
-            DType::Q4_1, DType::Q8_0, DType::Q2K, DType::Q3K, DType::Q4K, DType::Q5K, DType::Q6K,
-            DType::F32,
-        ] {
+        for dtype in DType::ALL {
             let inputs = blocks * if dtype.is_quantized() { dtype.block_len() } else { 37 };
             let tensor = TestTensor::random(dtype, 16, inputs, seed);
             let (matrix, _memory) = tensor.pack();

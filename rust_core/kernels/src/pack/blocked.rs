@@ -19,8 +19,8 @@
 use half::f16;
 
 use super::layout::{
-    BLOCK_FACTOR_BYTES, BLOCK_GROUPS, BLOCK_HEADER_BYTES, BLOCK_SCALE_BYTES, Offset, PANEL_COLUMNS,
-    QuantLayout, SIX_BIT_HIGH_OFFSET, SIX_BIT_LOW_BYTES, Scales,
+    BLOCK_FACTOR_BYTES, BLOCK_GROUPS, BLOCK_SCALE_BYTES, Offset, PANEL_COLUMNS, QuantLayout,
+    SIX_BIT_HIGH_OFFSET, SIX_BIT_LOW_BYTES, Scales,
 };
 use super::pairs;
 use crate::quant::BlockScales;
@@ -28,6 +28,9 @@ use crate::quant::BlockScales;
 /// The file's minimum factor over that of a pair's offset: an offset is an eighth of a weight, and minima are stored doubled
 /// to keep the factor within f16.
 const MIN_FACTOR_DIVISOR: f32 = 16.0;
+
+/// Most bytes of a block's header. Every block of a layout with factors is longer.
+pub const MAX_HEADER_BYTES: usize = BLOCK_FACTOR_BYTES + BLOCK_GROUPS * BLOCK_SCALE_BYTES;
 
 /// What is subtracted from a 6-bit scale.
 pub const SIX_BIT_ZERO: i8 = 32;
@@ -37,7 +40,7 @@ pub const SIX_BIT_ZERO: i8 = 32;
 pub(crate) struct GroupScales<'a> {
     pub layout: QuantLayout,
     /// The header; if it is shorter, some codes follow.
-    pub header: &'a [u8; BLOCK_HEADER_BYTES],
+    pub header: &'a [u8; MAX_HEADER_BYTES],
     /// Index in the block.
     pub group: usize,
 }
@@ -75,7 +78,7 @@ impl GroupScales<'_> {
     /// The first or second array of the group.
     #[inline(always)]
     fn array(self, at: usize) -> [u8; PANEL_COLUMNS] {
-        let group = BLOCK_FACTOR_BYTES + self.group * BLOCK_SCALE_BYTES;
+        let group = BLOCK_FACTOR_BYTES + self.group * self.layout.scale_bytes();
         self.sixteen(group + at * PANEL_COLUMNS)
     }
 
@@ -176,7 +179,7 @@ pub fn store(
         return store_six_bits(column, block, header);
     }
     let halves = super::layout::GROUP / layout.group;
-    for (group, integers) in groups.chunks_exact_mut(BLOCK_SCALE_BYTES).enumerate() {
+    for (group, integers) in groups.chunks_exact_mut(layout.scale_bytes()).enumerate() {
         if layout.scales == Scales::BlockedNibbles {
             for half in 0..2 {
                 let (scale, min) = (block.scales[2 * group + half], block.mins[2 * group + half]);
@@ -184,12 +187,15 @@ pub fn store(
             }
             continue;
         }
+        integers[column] = block.scales[halves * group].cast_unsigned();
+        if integers.len() == PANEL_COLUMNS {
+            continue;
+        }
         let second = if halves == 2 {
             block.scales[2 * group + 1]
         } else {
             doubled * block.mins[group]
         };
-        integers[column] = block.scales[halves * group].cast_unsigned();
         integers[PANEL_COLUMNS + column] = second.cast_unsigned();
     }
 }
@@ -238,7 +244,7 @@ mod tests {
     fn stored_pairs(block: &BlockScales) -> (Vec<[i16; 2]>, f32) {
         let (scales, mins) = floats(block);
         let column_scale = column_scale(&[*block], &scales, &mins);
-        let mut header = [0; super::super::layout::BLOCK_HEADER_BYTES];
+        let mut header = [0; MAX_HEADER_BYTES];
         store(QuantLayout::Q4_K, 3, block, column_scale, &mut header);
         let pairs = (0..BLOCK_GROUPS).map(|group| {
             let (layout, header) = (QuantLayout::Q4_K, &header);
@@ -278,7 +284,7 @@ mod tests {
         for at in 0..16i8 {
             (block.scales[at as usize], block.mins[at as usize]) = (at, 15 - at);
         }
-        let mut header = [0; BLOCK_HEADER_BYTES];
+        let mut header = [0; MAX_HEADER_BYTES];
         store(QuantLayout::Q2_K, 3, &block, 1.0, &mut header);
         let group = |layout, header, group| GroupScales {
             layout,
@@ -293,7 +299,7 @@ mod tests {
         for at in 0..16i8 {
             block.scales[at as usize] = -32 + 63 * at / 15;
         }
-        let mut header = [0; BLOCK_HEADER_BYTES];
+        let mut header = [0; MAX_HEADER_BYTES];
         store(QuantLayout::Q3_K, 3, &block, 1.0, &mut header);
         for at in 0..16 {
             let group = group(QuantLayout::Q3_K, &header, at / 2);

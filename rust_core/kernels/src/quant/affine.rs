@@ -47,9 +47,8 @@ pub fn group_size(dtype: DType) -> usize {
     }
 }
 
-/// Width of the unpacked codes of `dtype` in bits: 2 to 6, or 8. Some formats are unpacked to wider codes than the file's, so
-/// that they share a layout with another format: Q5_0 and IQ4_NL with Q8_0. Codes that index a table are unpacked to
-/// its values, shifted by 128.
+/// Width of the unpacked codes of `dtype` in bits: 2 to 6, or 8. Codes that index a table are unpacked to its values, shifted by
+/// 128.
 ///
 /// # Panics
 /// If `dtype` is not quantised.
@@ -58,9 +57,9 @@ pub fn code_bits(dtype: DType) -> u32 {
         DType::Q2K => 2,
         DType::Q3K => 3,
         DType::Q4_0 | DType::Q4_1 | DType::Q4K => 4,
-        DType::Q5_1 | DType::Q5K => 5,
+        DType::Q5_0 | DType::Q5_1 | DType::Q5K => 5,
         DType::Q6K => 6,
-        DType::Q8_0 | DType::Q5_0 | DType::IQ4NL | DType::IQ4XS | DType::MXFP4 => 8,
+        DType::Q8_0 | DType::IQ4NL | DType::IQ4XS | DType::MXFP4 => 8,
         DType::F32 | DType::F16 | DType::BF16 => panic!("{} has no codes", dtype.name()),
     }
 }

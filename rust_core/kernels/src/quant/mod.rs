@@ -30,6 +30,8 @@ mod six_bit_scales;
 pub use affine::{code_bits, group_size, unpack_row_affine};
 pub use block_scales::{BlockScales, block_scales};
 pub use dtype::DType;
+pub use iq4_nl::VALUES as IQ4_VALUES;
+pub use mxfp4::VALUES as FP4_VALUES;
 
 /// Decodes one row (or any run of whole blocks) to f32.
 ///

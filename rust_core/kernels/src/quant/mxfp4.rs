@@ -10,7 +10,7 @@ pub(super) const LEN: usize = 32;
 pub(super) const BYTES: usize = 17;
 
 /// Twice the values of the sixteen nibbles.
-const VALUES: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
+pub const VALUES: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
 
 pub(super) fn dequantize(bytes: &[u8], out: &mut [f32]) {
     for (block, out) in bytes
