@@ -646,6 +646,20 @@ class GgufFile:
             ValueError: the file has no such tensor.
         """
 
+def quantize(weights: NDArray[np.float32], dtype: str) -> NDArray[np.uint8]:
+    """Rows of weights as blocks of a type, as `--weights` quantizes them.
+
+    Args:
+        weights: [rows, cols], contiguous.
+        dtype: `Q8_0`, `Q4_1`, `Q4_K` or `Q6_K`.
+
+    Returns:
+        [rows, bytes of a row].
+
+    Raises:
+        ValueError: weights are not quantized to that type, or rows are not whole blocks of it.
+    """
+
 # --- executor: the native CPU executor ------------------------------------------------------------
 
 MAX_DRAFT_TOKENS: int
@@ -770,6 +784,7 @@ class NativeExecutor:
         *,
         num_blocks: int,
         block_size: int,
+        weights: str,
         kv_dtype: str,
         threads: int | None,
         dispatch: str,
@@ -787,6 +802,7 @@ class NativeExecutor:
             paths: one GGUF file, one safetensors directory, or safetensors files.
             num_blocks: KV blocks in the pool.
             block_size: tokens in a block; a multiple of 16.
+            weights: `stored`, or `q8` or `q4` to quantize float weights while they are packed.
             kv_dtype: `f16`, `f32` or `int8`.
             threads: compute threads, including the caller's; None takes the physical cores that
                 affinity mask and cgroup quota allow.
@@ -873,19 +889,20 @@ def plan_memory(
     paths: Sequence[str | PathLike[str]],
     *,
     block_size: int,
+    weights: str,
     kv_dtype: str,
     threads: int | None,
     max_rows: int,
     max_batched_tokens: int,
     max_model_len: int,
-) -> dict[str, int]:
+) -> dict[str, Any]:
     """Bytes that a `NativeExecutor` with these arguments will hold, from the files' headers.
 
     Computed by the code that allocates them. The GIL is released meanwhile.
 
     Returns:
-        `weight_bytes`, the packed weights; `work_bytes`, the buffers of a step; `block_bytes`, a KV block
-        over all layers.
+        `weight_bytes`, the packed weights; `weight_format`, the type of most of them; `work_bytes`, the
+        buffers of a step; `block_bytes`, a KV block over all layers.
 
     Raises:
         ValueError: files, spec or configuration are unusable; one sentence says why.

@@ -19,6 +19,7 @@ GROUPS: dict[str, dict[str, type]] = {
         "model": str,
         "ctx": int,
         "kv_cache": str,
+        "weights": str,
         "kv_dtype": str,
         "block_size": int,
         "threads": int,

@@ -7,6 +7,8 @@ HELP = {
     "model": "Name of an installed model, or a path to a model.",
     "ctx": "Context length in tokens; by default the model's own.",
     "kv_cache": "Size of the KV pool, such as 512MiB; by default a share of free memory.",
+    "weights": "Weights in memory: stored (as in the file), or q8 or q4, which quantize float weights to 8 "
+    "or 4 bits while they are loaded.",
     "kv_dtype": "Element type of the KV cache: auto, f16, f32, int8 (native) or bf16 (torch).",
     "block_size": "Tokens in a KV block.",
     "threads": "Compute threads; by default the physical cores this process may use.",

@@ -39,6 +39,7 @@ from engine.api.config import (
     ExecutorChoice,
     GenerationConfig,
     KvDtype,
+    WeightMode,
 )
 from engine.api.generation_defaults import DEFAULTED_PARAMETERS, SamplingChoice
 from engine.api.request import SamplingParams
@@ -115,6 +116,7 @@ class Settings(BaseSettings):
     model: str = Field(DEMO_MODEL, min_length=1)
     ctx: int | None = Field(None, ge=16, le=2**24)
     kv_cache: ByteSize | None = Field(None, ge=MIB, le=2**46)
+    weights: WeightMode = "stored"
     kv_dtype: KvDtype = "auto"
     block_size: int = Field(32, ge=1, le=256)
     threads: int | None = Field(None, ge=1, le=1024)
@@ -323,6 +325,7 @@ class Settings(BaseSettings):
             max_model_len=self.ctx,
             block_size=self.block_size,
             kv_cache_bytes=self.kv_cache,
+            weights=self.weights,
             kv_dtype=self.kv_dtype,
             generation_config=self.generation_config,
             max_queue=self.max_queue,

@@ -17,6 +17,7 @@ use crate::kv_cache::{KvCache, KvDtype, KvShape};
 use crate::phase_clock::Phase;
 use crate::plan::{Limits, MAX_DRAFT_TOKENS, Plan, Run, StepInput};
 use crate::pool::{CoreYielder, Pool};
+use crate::quantize::WeightMode;
 use crate::rope::Rope;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::scratch::Scratch;
@@ -33,6 +34,8 @@ pub use self::memory_plan::MemoryPlan;
 pub struct ExecutorConfig {
     pub num_blocks: usize,
     pub block_size: usize,
+    /// `stored`, `q8` or `q4`
+    pub weights: String,
     /// `f16`, `f32` or `int8`
     pub kv_dtype: String,
     /// None: the physical cores this process may use.
@@ -147,9 +150,10 @@ impl Executor {
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self, KernelError> {
         let limits = limits_of(&spec, config)?;
+        let mode = WeightMode::parse(&config.weights)?;
         let kv = KvCache::new(kv_shape(&spec, config)?)?;
         let mut pool = Pool::new(config.threads, &Topology::detect())?;
-        let weights = Weights::load(&spec, source, &mut pool, progress)?;
+        let weights = Weights::load(&spec, source, mode, level, &mut pool, progress)?;
         let (scratch, work_bytes) =
             with_reserved_bytes(|| Scratch::new(&spec, &limits, pool.size()));
         let scratch = scratch?;
