@@ -16,6 +16,7 @@ from engine.runtime.engine import AsyncPravahaEngine
 
 os.environ.pop("PRAVAHA_DISPATCH", None)
 options = arguments()
+cached = {"weight_cache_dir": options.weight_cache, "weight_cache_bytes": 1 << 40}
 engine = AsyncPravahaEngine(
     EngineConfig(
         model=options.model,
@@ -26,6 +27,7 @@ engine = AsyncPravahaEngine(
         prefix_caching=options.prefix_caching,
         speculation=options.speculation,
         swap_bytes=0,
+        **(cached if options.weight_cache else {}),
     ),
     probes=(),  # no calibration steps while the engine is idle
 )
