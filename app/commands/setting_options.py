@@ -39,6 +39,7 @@ GROUPS: dict[str, dict[str, type]] = {
         "batch_former": str,
         "step_target_ms": float,
         "swap_bytes": str,
+        "weight_cache_bytes": str,
     },
     "sampling": {
         "temperature": float,

@@ -56,6 +56,7 @@ DEFAULT_SYSTEM = "You are a helpful assistant. Answer clearly and correctly."
 """Deliberately plain: small models answer worse with a persona in their system prompt."""
 MIB = 1024**2
 DEFAULT_SWAP = 2 * 1024**3
+DEFAULT_WEIGHT_CACHE = 20 * 1024**3
 
 
 def _size(value: object) -> object:
@@ -135,6 +136,7 @@ class Settings(BaseSettings):
     batch_former: BatchFormerName = "fixed"
     step_target_ms: float = Field(60.0, ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)
     swap_bytes: ByteSize | None = Field(None, ge=0, le=2**46)
+    weight_cache_bytes: ByteSize = Field(DEFAULT_WEIGHT_CACHE, ge=0, le=2**46)
 
     # Sampling. The defaults suit small chat models that have none of their own.
     temperature: float = Field(0.2, ge=0, le=10)
@@ -288,6 +290,11 @@ class Settings(BaseSettings):
         return self.cache_dir / "swap"
 
     @property
+    def weight_cache(self) -> Path:
+        """The folder of packed weights, with one file for each model and way of packing."""
+        return self.cache_dir / "weights"
+
+    @property
     def swap_limit(self) -> int:
         """Maximum size of a model's swap tier in bytes; 0 for none."""
         if not self.prefix_caching:
@@ -331,6 +338,8 @@ class Settings(BaseSettings):
             scheduling=Scheduling(self.scheduling_policy, self.batch_former, self.step_target_ms),
             swap_bytes=self.swap_limit,
             swap_dir=self.swap,
+            weight_cache_bytes=self.weight_cache_bytes,
+            weight_cache_dir=self.weight_cache,
             threads=self.threads,
             dispatch=self.dispatch,
             executor=self.executor,

@@ -37,6 +37,9 @@ class EngineConfig:
             by prefix, so this requires prefix caching.
         swap_dir: directory of the swap file, which persists across processes; None keeps swapped
             blocks in main memory, as is always the case for those of a GPU pool.
+        weight_cache_bytes: size of the weight cache, which keeps packed weights of all models on disk; 0
+            disables it. Native only.
+        weight_cache_dir: directory of the weight cache; None disables it.
         prefix_caching: reuse the KV blocks of cached prompt prefixes instead of recomputing them.
         scheduling: scheduling policy and batch former; may be changed at run time.
         speculation: draft tokens by prompt lookup and verify several in a step; it changes the speed
@@ -68,6 +71,8 @@ class EngineConfig:
     kv_dtype: KvDtype = "auto"
     swap_bytes: int = 0
     swap_dir: Path | None = None
+    weight_cache_bytes: int = 0
+    weight_cache_dir: Path | None = None
     prefix_caching: bool = True
     scheduling: Scheduling = field(default_factory=Scheduling)
     speculation: bool = True

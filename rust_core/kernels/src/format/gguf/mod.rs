@@ -9,6 +9,7 @@ mod header;
 mod metadata;
 mod tensor_table;
 
+use std::ops::Range;
 use std::path::Path;
 
 pub use header::Header;
@@ -96,6 +97,15 @@ impl TensorSource for GgufFile {
     fn release(&self, name: &str) {
         if let Some(info) = self.header.tensor(name) {
             self.file.release(info.range.clone());
+        }
+    }
+
+    fn release_rows(&self, name: &str, rows: Range<usize>) {
+        if let (Some(info), Ok(tensor)) = (self.header.tensor(name), self.tensor(name))
+            && let Some(bytes) = tensor.row_range(rows)
+        {
+            self.file
+                .release(info.range.start + bytes.start..info.range.start + bytes.end);
         }
     }
 }

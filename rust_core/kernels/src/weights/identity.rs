@@ -1,0 +1,89 @@
+//! Identifies what a model's matrices are packed to.
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{Entry, Plan};
+use crate::arena::Arena;
+use crate::format::TensorView;
+use crate::pack::{PANEL_COLUMNS, PackScratch, PanelKind, pack_panel};
+use crate::packed_file::{self, Header, PackedLocation, PackedState, Saving};
+use crate::quant::DType;
+
+/// Increment it if equal matrices would be packed to other bytes, and [`sample_panel`] does not show that.
+const LAYOUT: u32 = 1;
+
+/// Inputs of [`sample_panel`]: two of the largest blocks.
+const SAMPLE_INPUTS: usize = 512;
+
+impl Plan<'_> {
+    /// A hash of everything but the source's contents that determines the arena's bytes.
+    ///
+    /// The layout of panels is hashed by packing a sample, so that a build that packs differently does not use the files of
+    /// another one.
+    pub(super) fn identity(&self) -> [u8; 16] {
+        let mut hash = Xxh3::new();
+        hash.update(format!("{LAYOUT} {}", self.bytes).as_bytes());
+        let mut sampled: Vec<(DType, PanelKind)> = Vec::new();
+        for entry in &self.entries {
+            let Entry {
+                name,
+                kind,
+                dtype,
+                outputs,
+                segment,
+                inputs,
+                offset,
+            } = entry;
+            let line = format!("\n{name} {kind:?} {dtype:?} {outputs} {segment} {inputs} {offset}");
+            hash.update(line.as_bytes());
+            if !sampled.contains(&(*dtype, *kind)) {
+                sampled.push((*dtype, *kind));
+                hash.update(&sample_panel(*dtype, *kind));
+            }
+        }
+        hash.digest128().to_le_bytes()
+    }
+
+    /// The mapped file, if the weights are kept and there is a usable one; what was found; and what to save, if it is missing.
+    pub(super) fn find_packed(
+        &self,
+        location: Option<&PackedLocation>,
+    ) -> (Option<Arena>, PackedState, Option<Saving>) {
+        let Some(location) = location else {
+            return (None, PackedState::Off, None);
+        };
+        let header = Header {
+            bytes: self.bytes,
+            source_id: location.source_id,
+            plan: self.identity(),
+            digest: [0; 16],
+            source: location.source.clone(),
+        };
+        let path = location.path(&header.plan);
+        let state = match packed_file::open(&path, &header) {
+            Ok(Some(arena)) => return (Some(arena), PackedState::Mapped(path), None),
+            Ok(None) => PackedState::Missing(path.clone()),
+            Err(reason) => PackedState::Unusable(path.clone(), reason),
+        };
+        (None, state, Some(Saving { path, header }))
+    }
+}
+
+/// A panel packed from a fixed pattern.
+fn sample_panel(dtype: DType, kind: PanelKind) -> Vec<u8> {
+    let row_bytes = SAMPLE_INPUTS / dtype.block_len() * dtype.block_bytes();
+    // Bytes below 64: as parts of floating-point numbers they are positive and finite.
+    let bytes: Vec<u8> = (0..PANEL_COLUMNS * row_bytes)
+        .map(|at| (at * 29 % 61) as u8)
+        .collect();
+    let tensor = TensorView {
+        name: "sample",
+        shape: &[PANEL_COLUMNS, SAMPLE_INPUTS],
+        dtype,
+        bytes: &bytes,
+    };
+    let mut panel = vec![0; kind.panel_bytes(SAMPLE_INPUTS)];
+    let mut scratch = PackScratch::default();
+    pack_panel(&tensor, kind, 0..PANEL_COLUMNS, &mut scratch, &mut panel);
+    panel
+}
