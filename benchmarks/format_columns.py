@@ -46,7 +46,7 @@ class FormatColumns:
             longer, by the last one's duration, is left out.
         save: called after every round.
         columns: column → `seconds` of each engine's samples, `tokens_per_second`, `ratio_to_best_peer` and
-            `share_of_roofline`, the latter three by the fastest samples and by the medians.
+            `share_of_roofline`, these three by the fastest samples and by the medians, and `ceilings`.
         skipped: engine → why it was taken out.
         ceilings: the highest measured ceilings of the machine.
     """
@@ -142,6 +142,7 @@ class FormatColumns:
         figures["ratio_to_best_peer"] = lowest_ratios(own, peers)
         if self.ceilings:
             floor = self.ceilings.seconds(self._work(column)) / self._tokens(column)
+            figures["ceilings"] = asdict(self.ceilings)
             figures["share_of_roofline"] = {n: floor * rate for n, rate in own.items() if rate}
         return figures
 
@@ -177,8 +178,4 @@ class FormatColumns:
 
     def result(self) -> dict[str, Any]:
         """All results as plain data."""
-        return {
-            "columns": self.columns,
-            "skipped": self.skipped,
-            "ceilings": asdict(self.ceilings) if self.ceilings else None,
-        }
+        return {"columns": self.columns, "skipped": self.skipped}

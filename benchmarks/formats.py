@@ -21,10 +21,10 @@ built checkout of Pravāha, which is in the table but not in the ratios.
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,11 @@ FORMATS = ("q4_k_m", "q5_k_m", "q6_k", "q8_0")
 OPENVINO = {("1B", "q4_k_m"): "int4", ("1B", "q8_0"): "int8"}
 """Shape and format → OpenVINO's format with about as many bits."""
 COLUMNS = ("start", *DECODE, *PREFILL)
+GROUPS = {
+    tuple(DECODE): ("--flash-attention", "off"),
+    tuple(PREFILL): ("--flash-attention", "on"),
+}
+"""Columns that are measured with the same processes → llama.cpp's faster setting for them."""
 NEW_TOKENS = {"1B": 32, "3B": 16}
 FLAGS = ("--prefix-caching", "--max-tokens", "4352")
 
@@ -95,11 +100,13 @@ class Part:
                 keep_packed_weights(mapped, self._options.threads, folder)
             if "start" in columns:
                 self._measure_starts(mapped, folder)
-            if columns := [column for column in columns if column != "start"]:
-                self._measure_columns(columns, mapped, stack, until)
+            for group, flags in GROUPS.items():
+                if wanted := [column for column in columns if column in group]:
+                    self._measure_columns(wanted, mapped, self._peers(*flags), until)
 
-    def _peers(self) -> list[Recipe]:
-        peers = [peer_recipe("llama_cpp", self._options.dir, self._model, *FLAGS)]
+    def _peers(self, *flags: str) -> list[Recipe]:
+        """The peers, llama.cpp first, with further flags of its driver."""
+        peers = [peer_recipe("llama_cpp", self._options.dir, self._model, *FLAGS, *flags)]
         if self._export is not None:
             peers.append(peer_recipe("openvino", self._options.dir, self._export, *FLAGS))
         return peers
@@ -123,29 +130,36 @@ class Part:
         self._save()
 
     def _measure_columns(
-        self, columns: list[str], mapped: Recipe, stack: ExitStack, until: float
+        self, columns: list[str], mapped: Recipe, peers: list[Recipe], until: float
     ) -> None:
         options = self._options
         recipes = [mapped if options.mapped else our_recipe(self._model, *FLAGS)]
         if options.baseline:
             driver = options.baseline.resolve() / OURS.relative_to(OURS.parents[2])
             recipes.append(Recipe(driver, Path(sys.executable), self._model, FLAGS, BASELINE))
-        engines = start(stack, [*recipes, *self._peers()], options.threads)
-        if not engines or engines[0].recipe is not recipes[0]:
-            raise SystemExit("Pravāha did not start: nothing is measured.")
-        self.result["engines"] = versions(engines)
-        self.result["packed_bytes"] = engines[0].hello["work"]["weight_bytes"]
+        with ExitStack() as stack:
+            engines = start(stack, [*recipes, *peers], options.threads)
+            if not engines or engines[0].recipe is not recipes[0]:
+                raise SystemExit("Pravāha did not start: nothing is measured.")
+            self.result["packed_bytes"] = engines[0].hello["work"]["weight_bytes"]
+            started = versions(engines)
 
-        def save() -> None:
-            self.result["columns"] |= measured.columns
-            self.result |= {key: measured.result()[key] for key in ("skipped", "ceilings")}
-            self._save()
+            def save() -> None:
+                found = measured.result()
+                for column, figures in found["columns"].items():
+                    self.result["columns"][column] = figures | {"engines": started}
+                self.result["skipped"] = self.result.get("skipped", {}) | found["skipped"]
+                self._save()
 
-        rounds: Callable[[int], int] = (
-            (lambda context: options.rounds) if options.rounds else default_rounds
-        )
-        measured = FormatColumns(engines, options.threads, self._new_tokens, rounds, until, save)
-        measured.measure(columns)
+            measured = FormatColumns(
+                engines,
+                options.threads,
+                self._new_tokens,
+                (lambda context: options.rounds) if options.rounds else default_rounds,
+                until,
+                save,
+            )
+            measured.measure(columns)
 
     def _save(self) -> None:
         if self._options.json:
@@ -208,6 +222,8 @@ def main() -> None:
         return
     options.dir = options.dir.resolve()
     options.cache = options.cache or cache_dir() / "synthetic"
+    # So that a run that is cut ends its engines and removes the packed weights.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     measured = []
     for name in options.shapes:

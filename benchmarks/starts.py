@@ -20,6 +20,7 @@ from benchmarks.driven_process import ProcessFailed
 from benchmarks.drivers.orders import Order
 from benchmarks.machine import say
 from benchmarks.process_memory import ProcessMemory
+from engine.executors.weight_cache import SUFFIX
 
 STATES = ("cold", "warm")
 FIRST_PROMPT, HELD_PROMPT, HELD_NEW = 16, 512, 16
@@ -63,7 +64,7 @@ def keep_packed_weights(recipe: Recipe, threads: int, folder: Path) -> None:
         stderr=subprocess.DEVNULL,
     ) as process:
         until = time.monotonic() + KEEPING_S
-        while not any(folder.rglob("*.packed")):
+        while not any(folder.rglob(f"*{SUFFIX}")):
             if time.monotonic() > until or process.poll() is not None:
                 process.kill()
                 raise ProcessFailed("the packed weights were not kept")

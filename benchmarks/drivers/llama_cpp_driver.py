@@ -8,9 +8,9 @@ once in sequence 0 and its cells are copied to the other sequences. With prefix 
 context is kept, and only the last token of prompts that it contains is computed again.
 
 Settings are llama.cpp's defaults: flash attention (`auto`, which enables it on a CPU), repacked weights,
-KV in f16, micro-batches of 512 tokens. `--kv-dtype int8` stores KV in Q8_0. Weights are mapped from the
-file, and repacked formats are copied beside it; `--no-mmap` reads the file into memory instead, which
-takes longer and holds no tensor twice.
+KV in f16, micro-batches of 512 tokens. `--flash-attention off` decodes long contexts faster, and
+`--kv-dtype int8` stores KV in Q8_0. Weights are mapped from the file, and repacked formats are copied
+beside it; `--no-mmap` reads the file into memory instead, which takes longer and holds no tensor twice.
 """
 
 import ctypes
@@ -26,6 +26,11 @@ CALL = 2048
 """Maximum number of tokens per call; llama.cpp computes them 512 at a time."""
 UBATCH = 512
 KV_TYPES = {"auto": "f16", "f16": "f16", "int8": "q8_0"}
+FLASH_ATTENTION = {
+    "auto": ll.LLAMA_FLASH_ATTN_TYPE_AUTO,
+    "on": ll.LLAMA_FLASH_ATTN_TYPE_ENABLED,
+    "off": ll.LLAMA_FLASH_ATTN_TYPE_DISABLED,
+}
 ERROR = 4
 """GGML_LOG_LEVEL_ERROR."""
 Row = tuple[int, int, int, bool]
@@ -59,6 +64,7 @@ class Sequences:
         params.n_batch, params.n_ubatch, params.n_seq_max = CALL, UBATCH, len(prompts)
         params.n_threads = params.n_threads_batch = options.threads
         params.type_k = params.type_v = getattr(ll, f"GGML_TYPE_{kv_type.upper()}")
+        params.flash_attn_type = FLASH_ATTENTION[options.flash_attention]
         # Sequences can share cells only in a unified buffer; otherwise each has its own buffer.
         params.kv_unified = bool(shared)
         each = -(-self.room // 256) * 256
@@ -168,7 +174,11 @@ serve(
         "weights": weights(),
         "kv_dtype": kv_type,
         "threads": options.threads,
-        "settings": {"flash_attn": "auto", "n_ubatch": UBATCH, "mmap": not options.no_mmap},
+        "settings": {
+            "flash_attention": options.flash_attention,
+            "n_ubatch": UBATCH,
+            "mmap": not options.no_mmap,
+        },
         "build": ll.llama_print_system_info().decode(),
     },
     run,

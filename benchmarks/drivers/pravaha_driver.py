@@ -16,7 +16,6 @@ from engine.runtime.engine import AsyncPravahaEngine
 
 os.environ.pop("PRAVAHA_DISPATCH", None)
 options = arguments()
-cached = {"weight_cache_dir": options.weight_cache, "weight_cache_bytes": 1 << 40}
 engine = AsyncPravahaEngine(
     EngineConfig(
         model=options.model,
@@ -27,7 +26,8 @@ engine = AsyncPravahaEngine(
         prefix_caching=options.prefix_caching,
         speculation=options.speculation,
         swap_bytes=0,
-        **(cached if options.weight_cache else {}),
+        weight_cache_dir=options.weight_cache,
+        weight_cache_bytes=1 << 40,
     ),
     probes=(),  # no calibration steps while the engine is idle
 )
