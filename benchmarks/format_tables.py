@@ -1,11 +1,10 @@
 """Markdown tables of the parts of a result of `formats.py`, as in docs/performance.md."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import median
 from typing import Any
 
 from benchmarks.format_columns import BASELINE, DECODE, PREFILL
-from benchmarks.starts import STATES
+from benchmarks.process_memory import FIELDS
 
 Figures = Mapping[str, float | None] | None
 HEADINGS = {
@@ -20,9 +19,9 @@ MB = 1e6
 
 
 def tables(parts: Sequence[Mapping[str, Any]]) -> str:
-    """All tables: throughput, starts and memory, and where the figures come from."""
+    """All tables: throughput and memory, and where the figures come from."""
     merged = newest(parts)
-    blocks = [throughput_table(merged), start_table(merged), origins(parts)]
+    blocks = [throughput_table(merged), memory_table(merged), origins(parts)]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -61,25 +60,16 @@ def throughput_table(parts: Sequence[Mapping[str, Any]]) -> list[str]:
     return markdown(["", "", *(HEADINGS[column] for column in columns)], rows) if rows else []
 
 
-def start_table(parts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Seconds of cold and warm starts, best (median), and memory in MB."""
+def memory_table(parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Memory of every engine in MB."""
     rows = []
     for part in parts:
         first = title(part)
-        for name, found in part["columns"].get("start", {}).items():
-            cells = [
-                cell(typical(found[state][key]), "{:.2f}")
-                for key in ("loaded_s", "first_token_s")
-                for state in STATES
-            ]
-            memory = found.get("memory", {})
-            held = (memory.get(key) for key in ("peak", "resident", "anonymous", "file"))
-            cells += ["–" if value is None else f"{value / MB:,.0f}" for value in held]
-            rows.append([first, name, *cells])
+        for name, held in part["columns"].get("memory", {}).items():
+            rows.append([first, name, *(f"{held[key] / MB:,.0f}" for key in FIELDS)])
             first = ""
-    headings = [f"{what}, {state}" for what in ("loaded", "first token") for state in STATES]
-    memory_headings = ["peak MB", "resident MB", "anonymous", "mapped"]
-    return markdown(["", "", *headings, *memory_headings], rows) if rows else []
+    headings = ["peak MB", "resident MB", "anonymous", "mapped files"]
+    return markdown(["", "", *headings], rows) if rows else []
 
 
 def origins(parts: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -114,11 +104,6 @@ def of(measured: Mapping[str, Any], column: str, *keys: str) -> Figures:
     for key in keys:
         found = (found or {}).get(key)
     return found
-
-
-def typical(seconds: Sequence[float]) -> Figures:
-    """Best and median."""
-    return {"best": min(seconds), "median": median(seconds)} if seconds else None
 
 
 def sample_count(column: Mapping[str, Any] | None) -> int:

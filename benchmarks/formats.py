@@ -1,15 +1,15 @@
 """Compares Pravāha with other engines on larger models in llama.cpp's own formats, interleaved.
 
     python benchmarks/formats.py --dir DIR [--json FILE] [--shapes 1B] [--formats q4_k_m,q8_0]
-        [--columns start,1x128] [--rounds N] [--minutes M] [--missing] [--mapped] [--baseline CHECKOUT]
+        [--columns memory,1x128] [--rounds N] [--minutes M] [--missing] [--mapped] [--baseline CHECKOUT]
     python benchmarks/formats.py --table FILE
 
 A model has the shape of Llama 3.2 1B or 3B and random weights. It is written as F16 and quantized by
 llama.cpp's own quantizer (`DIR/llama_cpp`), once per format, in `--cache`; ours and llama.cpp read the
 same file. OpenVINO runs beside the formats of `OPENVINO`, in its own export of the same weights.
 
-Columns: `start` (`starts.py`: load time and memory, before any other engine is loaded), `SxC` and
-`prefillN` (`format_columns.py`). A round is one sample of every engine; by default there are three, of
+Columns: `memory` (`held_memory.py`), `SxC` and `prefillN` (`format_columns.py`). `load_time.py` measures the
+time to load. A round is one sample of every engine; by default there are three, of
 4,096 tokens one. Every shape in every format is a part of the result. The result is written after every
 round, and parts are appended to those that FILE has: a run that was cut keeps its finished rounds.
 `--missing` measures only what FILE does not have. `--table` prints the newest figures of each column as
@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,18 +37,18 @@ from benchmarks.driven_process import ProcessFailed
 from benchmarks.engine_turns import start, versions
 from benchmarks.format_columns import BASELINE, DECODE, PREFILL, FormatColumns
 from benchmarks.format_tables import tables
+from benchmarks.held_memory import held_memory, keep_packed_weights
 from benchmarks.machine import say, with_origin, write_result
 from benchmarks.names_option import names_among
 from benchmarks.recipes import our_recipe, peer_recipe
 from benchmarks.shape_files import exported, quantized
-from benchmarks.starts import keep_packed_weights, measure_starts
 from benchmarks.synthetic_models import LLAMA_SHAPES, Shape
 from engine.files.cache_dir import cache_dir
 
 FORMATS = ("q4_k_m", "q5_k_m", "q6_k", "q8_0")
 OPENVINO = {("1B", "q4_k_m"): "int4", ("1B", "q8_0"): "int8"}
 """Shape and format → OpenVINO's format with about as many bits."""
-COLUMNS = ("start", *DECODE, *PREFILL)
+COLUMNS = ("memory", *DECODE, *PREFILL)
 GROUPS = {
     tuple(DECODE): ("--flash-attention", "off"),
     tuple(PREFILL): ("--flash-attention", "on"),
@@ -96,10 +97,10 @@ class Part:
             mapped = our_recipe(
                 self._model, *FLAGS, "--weight-cache", str(folder), label=", weights mapped"
             )
-            if "start" in columns or self._options.mapped:
+            if "memory" in columns or self._options.mapped:
                 keep_packed_weights(mapped, self._options.threads, folder)
-            if "start" in columns:
-                self._measure_starts(mapped, folder)
+            if "memory" in columns:
+                self._measure_memory(mapped)
             for group, flags in GROUPS.items():
                 if wanted := [column for column in columns if column in group]:
                     self._measure_columns(wanted, mapped, self._peers(*flags), until)
@@ -111,21 +112,12 @@ class Part:
             peers.append(peer_recipe("openvino", self._options.dir, self._export, *FLAGS))
         return peers
 
-    def _measure_starts(self, mapped: Recipe, folder: Path) -> None:
+    def _measure_memory(self, mapped: Recipe) -> None:
         llama_cpp, *others = self._peers()
-        read = Recipe(
-            llama_cpp.script,
-            llama_cpp.python,
-            self._model,
-            (*FLAGS, "--no-mmap"),
-            ", without mmap",
-        )
-        recipes = [our_recipe(self._model, *FLAGS), llama_cpp, read, *others]
-        files = [(recipe, [recipe.model]) for recipe in recipes]
-        self.result["columns"]["start"] = measure_starts(
-            [(mapped, [self._model, folder]), *files],
+        unmapped = replace(llama_cpp, flags=(*llama_cpp.flags, "--no-mmap"), label=", without mmap")
+        self.result["columns"]["memory"] = held_memory(
+            [our_recipe(self._model, *FLAGS), mapped, llama_cpp, unmapped, *others],
             self._options.threads,
-            self._options.rounds or default_rounds(0),
         )
         self._save()
 

@@ -1,4 +1,4 @@
-"""`benchmarks/formats.py`: columns, starts, memory and tables, of engines with stated speeds."""
+"""`benchmarks/formats.py`: columns, memory and tables, of engines with stated speeds."""
 
 import argparse
 import json
@@ -17,10 +17,10 @@ from benchmarks.driven_process import ProcessFailed
 from benchmarks.engine_turns import start
 from benchmarks.format_columns import BASELINE, FormatColumns
 from benchmarks.format_tables import newest, tables
+from benchmarks.held_memory import held_memory, keep_packed_weights
 from benchmarks.names_option import names_among
 from benchmarks.process_memory import ProcessMemory
 from benchmarks.shape_files import exported
-from benchmarks.starts import keep_packed_weights, measure_starts
 from benchmarks.synthetic_models import LLAMA_SHAPES
 
 TOY = Path(__file__).parents[2] / "fakes" / "toy_driver.py"
@@ -112,20 +112,18 @@ def test_no_column_begins_after_time_is_up(toy):
     assert saves == []
 
 
-# -- starts and memory -----------------------------------------------------------------------------
+# -- memory ----------------------------------------------------------------------------------------
 
 
-def test_every_engine_starts_cold_and_warm_in_every_round(toy, capsys):
-    one, missing = toy("one"), Recipe(TOY, Path("/nowhere/python"), Path("/nowhere"))
-    found = measure_starts([(one, [one.model]), (missing, [])], 1, 2)
+def test_memory_is_of_every_engine_that_starts(toy, capsys):
+    missing = Recipe(TOY, Path("/nowhere/python"), Path("/nowhere"))
+    found = held_memory([toy("one"), missing, toy("small", streams=0)], 1)
     assert set(found) == {"one Q4_1"}
-    for state in ("cold", "warm"):
-        starts = found["one Q4_1"][state]
-        assert len(starts["loaded_s"]) == len(starts["first_token_s"]) == 2
-        assert all(a < b for a, b in zip(*starts.values(), strict=True))
-    memory = found["one Q4_1"]["memory"]
+    memory = found["one Q4_1"]
     assert memory["peak"] >= memory["resident"] >= memory["anonymous"] > MEBIBYTE
-    assert "/nowhere/python does not exist" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "/nowhere/python does not exist" in said
+    assert "small.json is skipped: too many streams" in said
 
 
 def test_packed_weights_are_awaited_and_their_lack_is_an_error(toy, tmp_path):
@@ -174,8 +172,8 @@ def test_parts_are_appended_to_the_file_and_only_what_it_lacks_is_missing(option
     parts = formats.earlier_parts(options.json)
     assert [list(part["columns"]) for part in parts] == [["prefill512"], ["1x128", "4x128"]]
     assert all(part["command"] and part["machine"] and part["commit"] for part in parts)
-    wanted = ["start", "prefill512", "1x128"]
-    assert formats.missing_columns(wanted, "1B", "q6_k", options.json) == ["start"]
+    wanted = ["memory", "prefill512", "1x128"]
+    assert formats.missing_columns(wanted, "1B", "q6_k", options.json) == ["memory"]
     assert formats.missing_columns(wanted, "3B", "q6_k", options.json) == wanted
     shown = tables(parts)
     assert "| 1B Q6_K, 0 MB, packed 1 | pravaha Q4_1 | 300 (300) | 300 (300) | – | – |" in shown
@@ -196,16 +194,10 @@ def test_the_newest_figures_of_a_column_are_shown():
     assert merged[0]["packed_bytes"] == 5
 
 
-def test_starts_have_a_row_for_each_engine():
-    seconds = {"loaded_s": [2.0, 1.0], "first_token_s": [3.0, 2.0]}
-    found = {
-        "cold": seconds,
-        "warm": {"loaded_s": [], "first_token_s": []},
-        "memory": {"peak": 4e9, "resident": 3e9, "anonymous": 2e9, "file": 1e9},
-    }
-    part = {"shape": "1B", "format": "q8_0", "file_bytes": 5e8, "columns": {"start": {"e": found}}}
-    row = "| 1B Q8_0, 500 MB | e | 1.00 (1.50) | – | 2.00 (2.50) | – | 4,000 | 3,000 | 2,000 | 1,000 |"
-    assert row in tables([part])
+def test_memory_has_a_row_for_each_engine():
+    held = {"peak": 4e9, "resident": 3e9, "anonymous": 2e9, "file": 1e9}
+    part = {"shape": "1B", "format": "q8_0", "file_bytes": 5e8, "columns": {"memory": {"e": held}}}
+    assert "| 1B Q8_0, 500 MB | e | 4,000 | 3,000 | 2,000 | 1,000 |" in tables([part])
 
 
 def test_an_export_without_its_tools_says_so(tmp_path, monkeypatch):
