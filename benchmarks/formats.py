@@ -163,7 +163,10 @@ def earlier_parts(path: Path | None) -> list[dict[str, Any]]:
     """The parts that a result file has; none if there is no file."""
     if path is None or not path.exists():
         return []
-    parts: list[dict[str, Any]] = json.loads(path.read_text())["parts"]
+    result = json.loads(path.read_text())
+    if "parts" not in result:
+        raise SystemExit(f"{path} is no result of this script: it has no parts.")
+    parts: list[dict[str, Any]] = result["parts"]
     return parts
 
 
@@ -200,6 +203,8 @@ def parse() -> argparse.Namespace:
     options = parser.parse_args()
     if options.table is None and options.dir is None:
         parser.error("--dir is required, unless --table is given")
+    if options.table is not None and not options.table.exists():
+        parser.error(f"--table: {options.table} does not exist")
     if options.missing and options.json is None:
         parser.error("--missing needs --json")
     if min(options.rounds or 1, options.threads) < 1:

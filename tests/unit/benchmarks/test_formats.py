@@ -181,6 +181,13 @@ def test_parts_are_appended_to_the_file_and_only_what_it_lacks_is_missing(option
     assert "|  | samples | 1 | 1 | 0 | 0 | 1 | 0 |" in shown
 
 
+def test_a_file_of_another_script_is_refused(tmp_path):
+    other = tmp_path / "peers.json"
+    other.write_text("{}")
+    with pytest.raises(SystemExit, match="no result of this script"):
+        formats.earlier_parts(other)
+
+
 def test_the_newest_figures_of_a_column_are_shown():
     common = {"shape": "1B", "format": "q8_0"}
     merged = newest(
