@@ -33,7 +33,8 @@ greedy = ll.llama_sampler_init_greedy()
 
 def decode(tokens: list[int]) -> int:
     """Compute the tokens and sample the next one."""
-    batch = ll.llama_batch_get_one((ll.llama_token * len(tokens))(*tokens), len(tokens))
+    given = (ll.llama_token * len(tokens))(*tokens)  # the batch only points to it
+    batch = ll.llama_batch_get_one(given, len(tokens))
     if status := ll.llama_decode(context, batch):
         raise SystemExit(f"llama_decode returned {status}")
     return ll.llama_sampler_sample(greedy, context, -1)

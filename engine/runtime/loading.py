@@ -201,7 +201,8 @@ def memory_after_unloading(
     """Free bytes for a model once the loaded one is unloaded, estimated; None if they are unknown.
 
     In main memory the loaded model gives back at most what this process holds in anonymous pages: pages
-    of its files count as free already, and pages of its pool that were never written take no memory.
+    of its files, such as mapped weights, count as free already, and pages of its pool that were never written
+    take no memory. With mapped weights the interpreter's own pages may be counted, too.
     """
     free = free_memory(model, config)
     if free is None or loaded is None:

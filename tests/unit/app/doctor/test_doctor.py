@@ -187,3 +187,14 @@ def test_what_agents_may_reach_is_listed(settings):
     assert (found["mcp"].text, found["mcp"].level) == ("files (not approved)", "note")
     write(reaching.mcp_approved, "{")
     assert facts(network(reaching))["mcp"].level == "problem"
+
+
+def test_packed_weights_on_disk_are_counted(settings):
+    def listed():
+        return facts(storage(settings, {}))["weight_cache_bytes"].text
+
+    assert "0 files; at most 20" in listed()
+    settings.weight_cache.mkdir(parents=True)
+    (settings.weight_cache / "a.packed").write_bytes(bytes(3 << 20))
+    assert "1 files" in listed()
+    assert "clear-cache" in listed()
