@@ -112,7 +112,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     plain, times = measure(options.target, options.draft, options.context, options.rounds)
     print(f"plain step {1000 * plain:.1f} ms")
-    print("  k  drafting  a token  verifying  rate for ×1.2   " + "  ".join(f"a={r}" for r in RATES))
+    print(
+        "  k  drafting  a token  verifying  rate for ×1.2   " + "  ".join(f"a={r}" for r in RATES)
+    )
     rows: list[dict[str, object]] = []
     for length, (drafting, verifying) in times.items():
 
@@ -126,7 +128,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             + "  ".join(f"{gain(rate):5.2f}" for rate in RATES),
             flush=True,
         )
-        rows.append({"length": length, "drafting": drafting, "verifying": verifying, "rate": needed})
+        rows.append(
+            {"length": length, "drafting": drafting, "verifying": verifying, "rate": needed}
+        )
     if options.json:
         write_result(options.json, {"plain": plain, "context": options.context, "lengths": rows})
 

@@ -1,4 +1,4 @@
-"""Creates pairs of models for measuring draft models: the demo model at the cost of a larger one, and weaker ones.
+"""Creates models for measuring draft models: the demo model at the cost of a larger one, and weaker ones.
 
     python benchmarks/widened_models.py DEMO TARGET.gguf --shape 1B      # F16, to be quantized
     python benchmarks/widened_models.py DEMO DRAFT.gguf --noise 0.2      # as cheap as the demo model

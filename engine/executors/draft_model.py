@@ -24,7 +24,13 @@ CATCH_UP_TOKENS = 64
 """Maximum number of tokens of a slot that are computed in one call, so that no step waits long."""
 
 _NOTHING: NDArray[np.int32] = np.zeros(0, np.int32)
-_WARM_UP_STEPS = 4
+_WARM_UP_STEPS = 8
+_LEARNING = 0.1
+"""Weight of a step's time in `token_seconds`."""
+_OUTLIER = 2.0
+"""A step's time counts at most as this multiple of the usual one."""
+_RECOVERY = 0.02
+"""Share by which `token_seconds` approaches its best value per step without proposals."""
 
 
 class SamplingTables(NamedTuple):
@@ -68,6 +74,7 @@ class DraftModel:
         self.name = name
         self.max_len = max_len
         self.token_seconds = 0.0
+        self._shortest_seconds = float("inf")
         self._executor = executor
         self._clock = clock
         width = slot_blocks(max_len, block_size)
@@ -95,6 +102,14 @@ class DraftModel:
             self.propose([0])
             self._num_tokens[0] = 1
         self._num_tokens[:] = self._num_computed[:] = 0
+        self.token_seconds = self._shortest_seconds
+
+    def rest(self) -> None:
+        """Let `token_seconds` approach its best value, after a step without proposals.
+
+        Otherwise a time that was measured on a busy machine could end drafting for good.
+        """
+        self.token_seconds += _RECOVERY * (self._shortest_seconds - self.token_seconds)
 
     def follow(
         self, histories: Sequence[NDArray[np.int32]], rows: Sequence[int], tables: SamplingTables
@@ -158,9 +173,7 @@ class DraftModel:
         began = self._clock()
         tokens, logprobs = self._run(slots, counts, samples=True)
         if sum(counts) == len(slots):
-            seconds = self._clock() - began
-            usual = self.token_seconds or seconds
-            self.token_seconds = 0.75 * usual + 0.25 * min(seconds, 4 * usual)
+            self._observe(self._clock() - began)
         for slot, token in zip(slots, tokens, strict=True):
             if token >= 0:
                 self._tokens[slot, self._num_tokens[slot]] = token
@@ -170,6 +183,12 @@ class DraftModel:
     def close(self) -> None:
         """Free its memory. Idempotent."""
         self._executor.close()
+
+    def _observe(self, seconds: float) -> None:
+        """Update the times of a step that proposed a token for each slot."""
+        self._shortest_seconds = min(self._shortest_seconds, seconds)
+        usual = self.token_seconds or seconds
+        self.token_seconds += _LEARNING * (min(seconds, _OUTLIER * usual) - usual)
 
     def _choose_slots(self, histories: Sequence[NDArray[np.int32]]) -> list[int]:
         """The slots that keep most of what they hold; the least recently used ones among equals."""

@@ -79,7 +79,9 @@ class ModelDrafts:
         self._balance = MAX_BALANCE
         self._plain_seconds = 0.0  # of the step without drafts, as predicted
         self._seconds = 0.0  # spent since `take_seconds`
-        self._classes: list[list[int]] = []  # of the last draft tokens, in the order of `Drafts.batch`
+        self._classes: list[
+            list[int]
+        ] = []  # of the last draft tokens, in the order of `Drafts.batch`
 
     @property
     def name(self) -> str:
@@ -156,6 +158,8 @@ class ModelDrafts:
         change = ALLOWANCE * seconds - drafting_seconds
         if drafted:
             change = generated / rows * self._plain_seconds - seconds - drafting_seconds
+        else:
+            self._model.rest()
         self._balance = min(self._balance + change, MAX_BALANCE)
         decay = _DECAY ** (generated / rows)
         self._tried *= decay

@@ -33,8 +33,8 @@ from engine.memory.block_copies import BlockCopies
 from engine.memory.block_manager import BlockManager
 from engine.scheduler.admission import Admission
 from engine.scheduler.batch_former import lower_class_chunk, make_batch_former, max_chunk
-from engine.scheduler.ordering import Ranking
 from engine.scheduler.model_drafts import ModelDrafts
+from engine.scheduler.ordering import Ranking
 from engine.scheduler.plan_builder import PlanBuilder
 from engine.scheduler.policies import make_prioritiser
 from engine.scheduler.preemption import Preemption

@@ -62,6 +62,10 @@ class Drafting:
             self.toy.table, self.model, token_budget=self.toy.budget, clock=lambda: self.now
         )
 
+    def takes(self, seconds):
+        """Let the draft model believe that a step takes it so long."""
+        self.model.token_seconds = self.model._shortest_seconds = seconds
+
     def run(self):
         """Run to the end; after each step the draft model's blocks hold the KV of its tokens."""
         for _ in range(10_000):
@@ -257,7 +261,7 @@ def test_logits_that_are_not_numbers_end_a_draft():
 def test_drafts_that_are_always_rejected_lose_little(costs):
     """The clock of the draft model advances by a third of a step of the target per draft step."""
     drafting = Drafting(right=0.0, context=2048, draft_context=2048, blocks=1024, costs=costs)
-    drafting.model.token_seconds = 0.3
+    drafting.takes(0.3)
 
     def advance():
         drafting.now += 0.3
@@ -284,11 +288,20 @@ def test_drafts_that_are_always_rejected_lose_little(costs):
 
 def test_expensive_drafts_are_not_tried():
     drafting = Drafting(right=1.0)
-    drafting.model.token_seconds = 0.9  # of a step of one second
+    drafting.takes(0.9)  # of a step of one second
     drafting.toy.submit(ask(PROMPT, max_tokens=20, ignore_eos=True))
     drafting.run()
     assert drafting.totals.draft_tokens == 0
     assert drafting.computed == 0
+
+
+def test_a_time_of_a_busy_moment_is_forgotten():
+    drafting = Drafting()
+    drafting.takes(0.1)
+    drafting.model.token_seconds = 3.0
+    drafting.toy.submit(ask(PROMPT, max_tokens=200, ignore_eos=True))
+    drafting.run()
+    assert drafting.totals.accepted_model_draft_tokens > 0
 
 
 def test_a_stop_token_is_never_drafted():
