@@ -16,7 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.executors.base import SAMPLING_DTYPE, Executor, StepPlan
+from engine.executors.base import (
+    NO_BREAKER_HEADS,
+    NO_BREAKER_TAILS,
+    SAMPLING_DTYPE,
+    Executor,
+    StepPlan,
+)
 
 SLOTS = 2
 """Requests for which drafts can be computed at once."""
@@ -85,7 +91,7 @@ class DraftModel:
         self._sampling = np.zeros(SLOTS, SAMPLING_DTYPE)
         self._penalty_start = np.zeros(SLOTS, np.int32)
         self._biases = _NOTHING, _NOTHING, np.zeros(0, np.float32)
-        self._breakers: tuple[NDArray[np.uint32], NDArray[np.int32]] | None = None
+        self._breakers = NO_BREAKER_HEADS, NO_BREAKER_TAILS
         self._used = [0] * SLOTS
         self._uses = 0
 
@@ -222,6 +228,7 @@ class DraftModel:
         positions = np.arange(int(query_start[-1]), dtype=np.int32)
         positions += np.repeat(first - query_start[:-1], lengths)
         bias_rows, bias_ids, bias_values = self._biases
+        breaker_heads, breaker_tails = self._breakers
         plan = StepPlan(
             rows=rows,
             query_start=query_start,
@@ -236,7 +243,8 @@ class DraftModel:
             bias_rows=bias_rows,
             bias_ids=bias_ids,
             bias_values=bias_values,
-            **({} if self._breakers is None else _breaker_fields(self._breakers)),
+            breaker_heads=breaker_heads,
+            breaker_tails=breaker_tails,
         )
         try:
             result = self._executor.execute(plan)
@@ -252,12 +260,6 @@ class DraftModel:
 def slot_blocks(max_len: int, block_size: int) -> int:
     """Number of KV blocks of a slot."""
     return -(-max_len // block_size)
-
-
-def _breaker_fields(
-    breakers: tuple[NDArray[np.uint32], NDArray[np.int32]],
-) -> dict[str, NDArray[np.uint32] | NDArray[np.int32]]:
-    return {"breaker_heads": breakers[0], "breaker_tails": breakers[1]}
 
 
 def _biases_by_slot(

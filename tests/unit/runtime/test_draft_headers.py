@@ -1,4 +1,4 @@
-"""A draft model is checked against the model it drafts for, and its memory is planned, before anything loads."""
+"""A draft model is checked against the model it drafts for and its memory planned before anything loads."""
 
 from dataclasses import replace
 from pathlib import Path
