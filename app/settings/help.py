@@ -24,6 +24,8 @@ HELP = {
     "max_queue": "Maximum number of waiting requests; further ones are refused.",
     "prefix_caching": "Reuse the KV blocks of prompt prefixes that were computed before.",
     "speculation": "Draft repeated text and verify several tokens in a step; answers do not change.",
+    "draft_model": "Smaller model with the same vocabulary that drafts tokens for one or two requests at a "
+    "time: a name, a path, or none; answers do not change.",
     "scheduling_policy": "Order of requests: fcfs, priority, sjf, edf or lrs.",
     "batch_former": "Size of a step: fixed (the token budget) or timed (a target time).",
     "step_target_ms": "Target in milliseconds of steps with decodes, with --batch-former timed.",

@@ -47,6 +47,8 @@ class EngineConfig:
         scheduling: scheduling policy and batch former; may be changed at run time.
         speculation: draft tokens by prompt lookup and verify several in a step; it changes the speed
             and no token. Not with cuda_graphs, whose steps compute one token per row.
+        draft_model: the file of a smaller native model with the same vocabulary, which proposes tokens
+            where prompt lookup has none; None for no such model. Only with speculation.
         generation_config: `auto` applies the model's own generation defaults to parameters that a
             request leaves out; `none` does not. They are in `ModelInfo`; `SamplingParams` given to
             the engine are used as they are.
@@ -80,6 +82,7 @@ class EngineConfig:
     prefix_caching: bool = True
     scheduling: Scheduling = field(default_factory=Scheduling)
     speculation: bool = True
+    draft_model: Path | None = None
     generation_config: GenerationConfig = "auto"
     max_queue: int = 1024
     niceness: int = 0

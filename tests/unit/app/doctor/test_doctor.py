@@ -112,6 +112,14 @@ def test_the_memory_of_weights_is_that_of_the_chosen_mode(tmp_path):
     assert loaded(weights="q8").value < loaded().value
 
 
+def test_the_memory_of_a_draft_model_is_counted(demo_model):
+    alone = Settings(model=str(demo_model), ctx=512)
+    both = Settings(model=str(demo_model), ctx=512, draft_model=str(demo_model))
+    counted = [facts(memory(one))["model"] for one in (alone, both)]
+    assert counted[1].value > 1.9 * counted[0].value
+    assert counted[1].label.count(",") == 1
+
+
 def test_a_model_that_does_not_fit_in_memory_is_a_problem(demo_model, tmp_path):
     asked = Settings(model=str(demo_model), kv_cache="60TiB", ctx=512, cache_dir=tmp_path)
     pool = facts(memory(asked))["kv_pool"]
