@@ -148,8 +148,8 @@ def main() -> None:
                     row.run()
         report(model, rows)
         found[model.name] = {row.name: row.loads for row in rows}
-    if options.json:
-        write_result(options.json, {"loads": found})
+        if options.json:
+            write_result(options.json, {"loads": found})
 
 
 if __name__ == "__main__":
