@@ -54,11 +54,11 @@ def test_weights_of_safetensors(dtype: torch.dtype, tmp_path: Path) -> None:
     assert check(tmp_path) > 0
 
 
-@pytest.mark.parametrize(("weights", "most", "least"), [("q8", 0.54, 0.53), ("q4", 0.37, 0.35)])
+@pytest.mark.parametrize(("weights", "most", "least"), [("q8", 0.54, 0.53), ("q4", 0.35, 0.32)])
 def test_weights_that_are_quantized_at_load(
     weights: WeightMode, most: float, least: float, tmp_path: Path
 ) -> None:
-    """8.5 of 16 bits, and from 4.6 to 6.6, in rows of 256 inputs; fewer where rows are no whole blocks."""
+    """8.5 of 16 bits, and from 4.6 to 6.6, in rows of 256 inputs; less is saved where rows are no blocks."""
     path = write_model(tmp_path / "tiny.gguf", "F16")
     assert least < check(path, weights=weights) / check(path) < most
     save_tiny_model(BY_NAME["qwen2"], tmp_path, torch.bfloat16)
