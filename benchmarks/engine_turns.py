@@ -1,6 +1,6 @@
 """Engines that are measured in turns on the same orders: starting them, their order, and their figures."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from statistics import median
 
@@ -60,7 +60,7 @@ def throughput(tokens: int, short: list[float], long: list[float]) -> dict[str, 
 
 
 def lowest_ratios(
-    ours: Mapping[str, float | None], peers: list[Mapping[str, float | None]]
+    ours: Mapping[str, float | None], peers: Sequence[Mapping[str, float | None]]
 ) -> dict[str, float]:
     """Best and median: ours over the highest of the peers; without those that were not measured."""
     ratios: dict[str, float] = {}

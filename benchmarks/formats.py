@@ -8,12 +8,11 @@ A model has the shape of Llama 3.2 1B or 3B and random weights. It is written as
 llama.cpp's own quantizer (`DIR/llama_cpp`), once per format, in `--cache`; ours and llama.cpp read the
 same file. OpenVINO runs beside the formats of `OPENVINO`, in its own export of the same weights.
 
-Columns: `memory` (`held_memory.py`), `SxC` and `prefillN` (`format_columns.py`). `load_time.py` measures the
-time to load. A round is one sample of every engine; by default there are three, of
-4,096 tokens one. Every shape in every format is a part of the result. The result is written after every
+Columns: `memory` (`held_memory.py`), `SxC` and `prefillN` (`format_columns.py`); `load_time.py` measures
+the time to load. A round is one sample of every engine; by default there are three at 1B, two at 3B, and
+one at 4,096 tokens. Every shape in every format is a part of the result. The result is written after every
 round, and parts are appended to those that FILE has: a run that was cut keeps its finished rounds.
-`--missing` measures only what FILE does not have. `--table` prints the newest figures of each column as
-Markdown.
+`--missing` leaves out columns that FILE has. `--table` prints the newest figures of each column as Markdown.
 
 `--mapped` maps our weights from the weight cache, as from the second start on. `--baseline` adds another
 built checkout of Pravāha, which is in the table but not in the ratios.
@@ -55,12 +54,10 @@ GROUPS = {
 }
 """Columns that are measured with the same processes → llama.cpp's faster setting for them."""
 NEW_TOKENS = {"1B": 32, "3B": 16}
+ROUNDS = {"1B": 3, "3B": 2}
+LONG_CONTEXT = 4096
+"""Where one round is the default, since the prompts take minutes."""
 FLAGS = ("--prefix-caching", "--max-tokens", "4352")
-
-
-def default_rounds(context: int) -> int:
-    """Three, and one of the longest contexts, whose prompts take minutes."""
-    return 1 if context >= 4096 else 3
 
 
 class Part:
@@ -147,11 +144,15 @@ class Part:
                 engines,
                 options.threads,
                 self._new_tokens,
-                (lambda context: options.rounds) if options.rounds else default_rounds,
+                self._rounds,
                 until,
                 save,
             )
             measured.measure(columns)
+
+    def _rounds(self, context: int) -> int:
+        default = 1 if context >= LONG_CONTEXT else ROUNDS[self.result["shape"]]
+        return self._options.rounds or default
 
     def _save(self) -> None:
         if self._options.json:

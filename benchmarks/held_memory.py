@@ -29,9 +29,10 @@ def keep_packed_weights(recipe: Recipe, threads: int, folder: Path) -> None:
         ProcessFailed: they are not there in time.
     """
     say(f"{recipe.display_name}: the packed weights are kept")
-    command = [recipe.python, recipe.script, "--model", recipe.model, "--threads", str(threads)]
+    command = [str(recipe.python), str(recipe.script), "--model", str(recipe.model)]
+    command += ["--threads", str(threads), *recipe.flags]
     with subprocess.Popen(
-        [*command, *recipe.flags],
+        command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -48,7 +48,7 @@ def exported(shape: Shape, weights: str, directory: Path, cache: Path) -> Path:
     source = synthetic_model(shape, directory / "models" / DEMO, cache, "f16")
     checkpoint = source.with_name(source.name.replace("-f16.gguf", "-bf16"))
     part = target.with_name(target.name + ".part")
-    export = [directory / "openvino" / "bin" / "optimum-cli", "export", "openvino"]
+    export = [str(directory / "openvino" / "bin" / "optimum-cli"), "export", "openvino"]
     export += ["--task", "text-generation-with-past", "--weight-format", weights]
     export += ["--group-size", GROUP_SIZE] if weights == "int4" else []
     try:
