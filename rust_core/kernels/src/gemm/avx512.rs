@@ -81,8 +81,6 @@ struct Prefetch {
     end: *const u8,
     /// Lines issued per group.
     lines_per_group: usize,
-    /// Bytes in these lines, without what [`Self::stream`] requests twice.
-    bytes_per_group: usize,
 }
 
 impl Prefetch {
@@ -98,15 +96,15 @@ impl Prefetch {
         }
     }
 
-    /// Prefetch one group's share where little is computed meanwhile: into the second-level cache, which waits for several times
-    /// as many lines as the first, evenly up to the last group, and with pages translated ahead.
+    /// Prefetch one group's share, `bytes_per_group`, where little is computed meanwhile: into the second-level cache, which waits
+    /// for several times as many lines as the first, evenly up to the last group, and with pages translated ahead.
     #[inline(always)]
-    fn stream(&mut self) {
+    fn stream(&mut self, bytes_per_group: usize) {
         prefetch_line_l2(self.line.wrapping_add(PAGE_DISTANCE));
         for at in 0..self.lines_per_group {
             prefetch_line_l2(self.line.wrapping_add(64 * at));
         }
-        self.line = self.line.wrapping_add(self.bytes_per_group);
+        self.line = self.line.wrapping_add(bytes_per_group);
     }
 }
 
@@ -133,6 +131,9 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
             }
         }
     }
+    // Not in `Prefetch`, which blocks of two panels copy. `opaque` as for its `lines_per_group`.
+    let bytes = prefetch.end.addr().wrapping_sub(prefetch.line.addr());
+    let bytes_per_group = opaque((bytes / groups.max(1)) as *const u8) as usize;
     let mut sums = [[_mm512_setzero_ps(); ROWS]; PANELS];
     // SAFETY: weights and tile groups of `groups` groups are in bounds by contract.
     unsafe {
@@ -142,7 +143,7 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
         });
         for _ in 0..groups {
             if PANELS == 1 {
-                prefetch.stream();
+                prefetch.stream(bytes_per_group);
             } else {
                 prefetch.issue();
             }
@@ -258,7 +259,6 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
     let share = bytes.div_ceil(left.div_ceil(max_rows)).next_multiple_of(64);
     // `opaque` keeps the compiler from repeating the division in every iteration over groups.
     let lines_per_group = opaque((share / 64).div_ceil(groups.max(1)) as *const u8) as usize;
-    let bytes_per_group = opaque((share / groups.max(1)) as *const u8) as usize;
     loop {
         let block_rows = max_rows.min(left.next_multiple_of(TILE_ROWS));
         let end = line.wrapping_add(share).min(last);
@@ -266,7 +266,6 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
             line,
             end,
             lines_per_group,
-            bytes_per_group,
         };
         let no_prefetch = Prefetch {
             line: end,
