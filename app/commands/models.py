@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from engine.api.config import WeightMode
+    from engine.executors.weight_cache import CachedWeights, WeightCache
     from engine.models.record import InstalledModel
     from engine.models.store import ModelStore
 
@@ -87,6 +88,7 @@ def show(
             config, kv_dtype=kv_dtype, max_model_len=context_length(opened, config)
         )
         kv_token_bytes = memory.block_bytes / config.block_size
+        packed = _weight_cache().entries_of(model.path)
     facts: dict[str, object] = {
         "title": opened.name,
         "architecture": opened.spec.architecture,
@@ -102,6 +104,7 @@ def show(
         "work_bytes": memory.work_bytes,
         "kv_dtype": kv_dtype,
         "kv_bytes_per_token": kv_token_bytes,
+        "packed_files": [{"path": str(entry.path), "bytes": entry.size} for entry in packed],
     }
     if as_json:
         _print_json(model.to_json() | facts | {"spec": asdict(opened.spec)})
@@ -118,6 +121,7 @@ def show(
         "Size": _megabytes(opened.file_bytes),
         "In memory": f"{_megabytes(memory.weight_bytes)} of weights in {memory.weight_format}, "
         f"{_megabytes(memory.work_bytes)} of work buffers",
+        "Packed on disk": _packed_files(packed),
         "KV cache": f"{kv_token_bytes:,.0f} bytes per token in {kv_dtype}",
         "SHA-256": _digests(model),
     }
@@ -180,6 +184,11 @@ def _origin(model: "InstalledModel") -> dict[str, object]:
     }
 
 
+def _packed_files(entries: "list[CachedWeights]") -> str:
+    files = "\n".join(f"{_megabytes(entry.size)} in {entry.path}" for entry in entries)
+    return files or "no; a model of some size is, once it was loaded"
+
+
 def _digests(model: "InstalledModel") -> str:
     files = "\n".join(f"{file.sha256}  {file.name}" for file in model.files)
     return files or "not recorded"
@@ -187,11 +196,12 @@ def _digests(model: "InstalledModel") -> str:
 
 @models_app.command()
 def verify(name: NameArgument) -> None:
-    """Compare a model's files with the digests recorded when it was added."""
+    """Compare a model's files, and its packed weights, with the digests that were recorded."""
     with one_sentence_errors():
         store = _store()
         with fetch_bar() as report:
-            problems = store.verify(name, progress=report)
+            problems = list(store.verify(name, progress=report))
+        problems += _weight_cache().verify(store.get(name).path)
     for problem in problems:
         print(problem, file=sys.stderr)
     if problems:
@@ -201,11 +211,29 @@ def verify(name: NameArgument) -> None:
 
 @models_app.command()
 def remove(name: NameArgument) -> None:
-    """Remove a model. Linked local files are not deleted."""
+    """Remove a model and its packed weights. Linked local files are not deleted."""
     with one_sentence_errors():
         model = _store().remove(name)
+        cache = _weight_cache()
+        cache.remove(cache.entries_of(model.path))
     kept = f"; {model.path} was linked and is kept" if model.origin == "linked" else ""
     print(f"{model.name} is removed{kept}.")
+
+
+@models_app.command()
+def clear_cache() -> None:
+    """Remove the packed weights of all models; the next load of a model packs them again."""
+    with one_sentence_errors():
+        removed = _weight_cache().clear()
+    print(f"{_megabytes(removed)} of packed weights are removed.")
+
+
+def _weight_cache() -> "WeightCache":
+    from app.settings.sources import load_settings
+    from engine.executors.weight_cache import WeightCache
+
+    settings = load_settings()
+    return WeightCache(settings.weight_cache, settings.weight_cache_bytes)
 
 
 def _store() -> "ModelStore":

@@ -36,10 +36,12 @@ GROUPS: dict[str, dict[str, type]] = {
         "max_queue": int,
         "prefix_caching": bool,
         "speculation": bool,
+        "draft_model": str,
         "scheduling_policy": str,
         "batch_former": str,
         "step_target_ms": float,
         "swap_bytes": str,
+        "weight_cache_bytes": str,
     },
     "sampling": {
         "temperature": float,

@@ -57,6 +57,7 @@ DEFAULT_SYSTEM = "You are a helpful assistant. Answer clearly and correctly."
 """Deliberately plain: small models answer worse with a persona in their system prompt."""
 MIB = 1024**2
 DEFAULT_SWAP = 2 * 1024**3
+DEFAULT_WEIGHT_CACHE = 20 * 1024**3
 
 
 def _size(value: object) -> object:
@@ -92,6 +93,10 @@ def _flattened(value: object) -> object:
 
 def _none_if_empty(value: object) -> object:
     return None if value == "" else value
+
+
+def _none_if_none(value: object) -> object:
+    return None if value in ("", "none") else value
 
 
 _SAMPLING = {*DEFAULTED_PARAMETERS, "seed", "max_tokens"}
@@ -133,10 +138,12 @@ class Settings(BaseSettings):
     max_queue: int = Field(1024, ge=1, le=10**6)
     prefix_caching: bool = True
     speculation: bool = True
+    draft_model: Annotated[str | None, BeforeValidator(_none_if_none)] = None
     scheduling_policy: Policy = "fcfs"
     batch_former: BatchFormerName = "fixed"
     step_target_ms: float = Field(60.0, ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)
     swap_bytes: ByteSize | None = Field(None, ge=0, le=2**46)
+    weight_cache_bytes: ByteSize = Field(DEFAULT_WEIGHT_CACHE, ge=0, le=2**46)
 
     # Sampling. The defaults suit small chat models that have none of their own.
     temperature: float = Field(0.2, ge=0, le=10)
@@ -290,6 +297,11 @@ class Settings(BaseSettings):
         return self.cache_dir / "swap"
 
     @property
+    def weight_cache(self) -> Path:
+        """The folder of packed weights, with one file for each model and way of packing."""
+        return self.cache_dir / "weights"
+
+    @property
     def swap_limit(self) -> int:
         """Maximum size of a model's swap tier in bytes; 0 for none."""
         if not self.prefix_caching:
@@ -310,12 +322,15 @@ class Settings(BaseSettings):
         """Whether any source set the field, as opposed to its default."""
         return field in self.model_fields_set
 
-    def engine_config(self, model: Path, name: str) -> EngineConfig:
+    def engine_config(
+        self, model: Path, name: str, draft_model: Path | None = None
+    ) -> EngineConfig:
         """The engine's configuration for a model.
 
         Args:
             model: the model's file or directory.
             name: its name.
+            draft_model: the file of the model that `draft_model` names.
         """
         return EngineConfig(
             model=model,
@@ -331,9 +346,12 @@ class Settings(BaseSettings):
             max_queue=self.max_queue,
             prefix_caching=self.prefix_caching,
             speculation=self.speculation,
+            draft_model=draft_model,
             scheduling=Scheduling(self.scheduling_policy, self.batch_former, self.step_target_ms),
             swap_bytes=self.swap_limit,
             swap_dir=self.swap,
+            weight_cache_bytes=self.weight_cache_bytes,
+            weight_cache_dir=self.weight_cache,
             threads=self.threads,
             dispatch=self.dispatch,
             executor=self.executor,

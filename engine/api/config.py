@@ -40,10 +40,15 @@ class EngineConfig:
             by prefix, so this requires prefix caching.
         swap_dir: directory of the swap file, which persists across processes; None keeps swapped
             blocks in main memory, as is always the case for those of a GPU pool.
+        weight_cache_bytes: size of the weight cache, which keeps packed weights of all models on disk; 0
+            disables it. Native only.
+        weight_cache_dir: directory of the weight cache; None disables it.
         prefix_caching: reuse the KV blocks of cached prompt prefixes instead of recomputing them.
         scheduling: scheduling policy and batch former; may be changed at run time.
         speculation: draft tokens by prompt lookup and verify several in a step; it changes the speed
             and no token. Not with cuda_graphs, whose steps compute one token per row.
+        draft_model: the file of a smaller native model with the same vocabulary, which proposes tokens
+            where prompt lookup has none; None for no such model. Only with speculation.
         generation_config: `auto` applies the model's own generation defaults to parameters that a
             request leaves out; `none` does not. They are in `ModelInfo`; `SamplingParams` given to
             the engine are used as they are.
@@ -72,9 +77,12 @@ class EngineConfig:
     kv_dtype: KvDtype = "auto"
     swap_bytes: int = 0
     swap_dir: Path | None = None
+    weight_cache_bytes: int = 0
+    weight_cache_dir: Path | None = None
     prefix_caching: bool = True
     scheduling: Scheduling = field(default_factory=Scheduling)
     speculation: bool = True
+    draft_model: Path | None = None
     generation_config: GenerationConfig = "auto"
     max_queue: int = 1024
     niceness: int = 0

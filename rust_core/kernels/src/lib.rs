@@ -23,6 +23,7 @@ mod guarded;
 pub mod kv_cache;
 pub mod norm;
 pub mod pack;
+pub mod packed_file;
 pub mod phase_clock;
 pub mod plan;
 pub mod pool;

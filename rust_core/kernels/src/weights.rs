@@ -2,8 +2,12 @@
 //!
 //! All packed matrices are in one arena, in the order in which a step reads them. Each worker packs the panels
 //! that it will multiply with, so that on NUMA machines first touch places them on its node. Float weights are quantised
-//! meanwhile if a [`WeightMode`] says so, a panel at a time. The source file's pages of a layer are released once the layer is
-//! packed, so a model is in memory only once.
+//! meanwhile if a [`WeightMode`] says so, a panel at a time. The source file's pages are released every [`RELEASED_BYTES`], so
+//! a model is in memory only once. If the packed weights are kept on disk ([`crate::packed_file`]), they are mapped instead,
+//! and of the source only headers and vectors are read.
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::arena::{Arena, align_up};
 use crate::dispatch::Level;
@@ -12,11 +16,17 @@ use crate::format::{TensorSource, TensorView};
 use crate::pack::{
     PANEL_COLUMNS, PackScratch, PackedMatrix, PanelKind, check_shape, pack_panel, panels_of,
 };
+use crate::packed_file::{PackedLocation, PackedSaving, PackedState};
 use crate::pool::Pool;
 use crate::quant::{DType, dequantize_row};
 use crate::quantize::{Quantizer, Role, WeightMode};
 use crate::spec::ModelSpec;
 use crate::tensor_names::NamingScheme;
+
+mod identity;
+
+/// Bytes of the source after which a worker releases the pages that it has packed.
+const RELEASED_BYTES: usize = 4 << 20;
 
 /// A matrix and its bias.
 #[derive(Debug)]
@@ -82,7 +92,11 @@ pub struct Weights {
     pub parameters: usize,
     /// The most common type that the layers' weights were packed as.
     pub format: &'static str,
-    arena: Arena,
+    /// Whether the packed weights come from a file.
+    pub packed: PackedState,
+    /// Saves them where they belong, if they are not there yet.
+    pub saving: Option<Arc<PackedSaving>>,
+    arena: Arc<Arena>,
 }
 
 impl Weights {
@@ -104,20 +118,25 @@ impl Weights {
         })
     }
 
-    /// Check every tensor, then pack. `progress` is called on the calling thread with the completed fraction after each
-    /// layer. `level` is one that this machine has; the weights do not depend on it.
+    /// Check every tensor, then map the packed weights at `location`, or pack them. `progress` is called on the calling thread
+    /// with the completed fraction after each layer. `level` is one that this machine has; the weights do not depend on it.
     pub fn load(
         spec: &ModelSpec,
         source: &dyn TensorSource,
         mode: WeightMode,
         level: Level,
+        location: Option<&PackedLocation>,
         pool: &mut Pool,
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self, KernelError> {
         let mut plan = Plan::new(spec, source, mode)?;
         let (names, embedding, lm_head) = (plan.names, plan.embedding, plan.lm_head);
         let layers = std::mem::take(&mut plan.layers);
-        let arena = Arena::new(plan.bytes)?;
+        let (mapped, packed, saving) = plan.find_packed(location);
+        let arena = Arc::new(match mapped {
+            Some(arena) => arena,
+            None => Arena::new(plan.bytes)?,
+        });
         let matrices: Vec<PackedMatrix> = plan
             .entries
             .iter()
@@ -130,7 +149,11 @@ impl Weights {
             .collect();
         let steps = 2 + layers.len();
         let mut pack = |entries: &[usize], done: usize| -> Result<(), KernelError> {
-            plan.pack(entries, &matrices, &arena, level, pool)?;
+            if arena.is_file() {
+                arena.populate(plan.range_of(entries));
+            } else {
+                plan.pack(entries, &matrices, &arena, level, pool)?;
+            }
             progress(done as f32 / steps as f32);
             Ok(())
         };
@@ -147,6 +170,7 @@ impl Weights {
             steps,
         )?;
 
+        let saving = saving.map(|saving| Arc::new(saving.of(Arc::clone(&arena))));
         let format = plan.commonest_format(&layers);
         let final_norm = plan.vector(names.final_norm(), spec.hidden_size)?;
         let layers = layers
@@ -169,6 +193,8 @@ impl Weights {
             rope_factors,
             parameters: plan.parameters,
             format,
+            packed,
+            saving,
             arena,
         })
     }
@@ -293,6 +319,15 @@ impl<'a> Plan<'a> {
         ])
     }
 
+    /// The part of the arena that consecutive entries take; empty if there are none.
+    fn range_of(&self, entries: &[usize]) -> Range<usize> {
+        let (Some(&first), Some(&last)) = (entries.first(), entries.last()) else {
+            return 0..0;
+        };
+        let after = self.entries.get(last + 1);
+        self.entries[first].offset..after.map_or(self.bytes, |entry| entry.offset)
+    }
+
     /// Pack some matrices in parallel, each worker its own panels, and release the source's pages.
     fn pack(
         &self,
@@ -311,19 +346,28 @@ impl<'a> Plan<'a> {
             for (&entry, tensor) in entries.iter().zip(&tensors) {
                 let (matrix, entry) = (&matrices[entry], &self.entries[entry]);
                 let size = matrix.panel_bytes();
+                let mut unreleased = 0..0; // rows
                 for panel in worker.share(matrix.panels()) {
                     // SAFETY: the panel is inside the arena and packed by this worker only.
                     let out = unsafe {
                         let start = arena.as_ptr().add(entry.offset + panel * size);
                         std::slice::from_raw_parts_mut(start, size)
                     };
-                    let outputs = matrix.panel_outputs(panel);
+                    let rows = matrix.panel_outputs(panel);
                     if tensor.dtype == entry.dtype {
-                        pack_panel(tensor, entry.kind, outputs, &mut scratch, out);
+                        pack_panel(tensor, entry.kind, rows.clone(), &mut scratch, out);
                     } else {
-                        let count = outputs.len();
-                        let rows = quantizer.quantize(level, tensor, entry.dtype, outputs);
-                        pack_panel(&rows, entry.kind, 0..count, &mut scratch, out);
+                        let quantized =
+                            quantizer.quantize(level, tensor, entry.dtype, rows.clone());
+                        pack_panel(&quantized, entry.kind, 0..rows.len(), &mut scratch, out);
+                    }
+                    if unreleased.is_empty() {
+                        unreleased.start = rows.start;
+                    }
+                    unreleased.end = rows.end;
+                    if unreleased.len() * tensor.row_bytes() >= RELEASED_BYTES {
+                        self.source.release_rows(&entry.name, unreleased.clone());
+                        unreleased = 0..0;
                     }
                 }
             }

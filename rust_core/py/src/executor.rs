@@ -7,6 +7,7 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2};
 use pravaha_kernels::dispatch::{Level, cpu_flags};
 use pravaha_kernels::error::KernelError;
 use pravaha_kernels::executor::{Executor, ExecutorConfig};
+use pravaha_kernels::packed_file::PackedState;
 use pravaha_kernels::plan::MAX_DRAFT_TOKENS;
 use pravaha_kernels::pool;
 use pravaha_kernels::sampler;
@@ -17,6 +18,7 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::packed_weights::{PackedSaving, location};
 use crate::step_arrays::StepArrays;
 
 create_exception!(
@@ -78,7 +80,7 @@ fn closed() -> PyErr {
 #[pymethods]
 impl NativeExecutor {
     #[new]
-    #[pyo3(signature = (spec_json, paths, *, num_blocks, block_size, weights, kv_dtype, threads, dispatch, max_rows, max_batched_tokens, max_model_len, progress=None))]
+    #[pyo3(signature = (spec_json, paths, *, num_blocks, block_size, weights, kv_dtype, threads, dispatch, max_rows, max_batched_tokens, max_model_len, packed_weights=None, progress=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -93,6 +95,7 @@ impl NativeExecutor {
         max_rows: usize,
         max_batched_tokens: usize,
         max_model_len: usize,
+        packed_weights: Option<(PathBuf, [u8; 32], String)>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let spec = ModelSpec::from_json(spec_json).map_err(to_python)?;
@@ -106,6 +109,7 @@ impl NativeExecutor {
             max_rows,
             max_batched_tokens,
             max_model_len,
+            packed_weights: packed_weights.map(location),
         };
         let mut raised = None;
         let loaded = py.detach(|| {
@@ -138,7 +142,22 @@ impl NativeExecutor {
         dict.set_item("kv_bytes", info.kv_bytes)?;
         dict.set_item("kv_dtype", info.kv_dtype)?;
         dict.set_item("parameters", info.parameters)?;
+        let (packed, path, reason) = match info.packed {
+            PackedState::Off => ("off", None, None),
+            PackedState::Mapped(path) => ("mapped", Some(path), None),
+            PackedState::Missing(path) => ("missing", Some(path), None),
+            PackedState::Unusable(path, reason) => ("unusable", Some(path), Some(reason)),
+        };
+        dict.set_item("packed", packed)?;
+        dict.set_item("packed_path", path)?;
+        dict.set_item("packed_reason", reason)?;
         Ok(dict)
+    }
+
+    fn packed_saving(&self) -> PyResult<Option<PackedSaving>> {
+        let guard = self.lock()?;
+        let saving = guard.as_ref().ok_or_else(closed)?.packed_saving();
+        Ok(saving.map(PackedSaving))
     }
 
     fn execute(&self, py: Python<'_>, mut arrays: PyRefMut<'_, StepArrays>) -> PyResult<()> {
@@ -256,6 +275,7 @@ fn plan_memory<'py>(
         max_rows,
         max_batched_tokens,
         max_model_len,
+        packed_weights: None, // as large mapped
     };
     let plan = py
         .detach(|| Executor::plan_memory(&spec, &paths, &config))

@@ -1,4 +1,5 @@
-//! `GgufFile` for Python: metadata, tensor table and slow reference dequantisation.
+//! `GgufFile` for Python: metadata, tensor table and slow reference dequantisation of one GGUF file or of all parts of one
+//! model.
 
 use std::path::PathBuf;
 
@@ -6,8 +7,8 @@ use numpy::{
     IntoPyArray, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods,
 };
 use pravaha_kernels::dispatch::Level;
-use pravaha_kernels::format::gguf::{MetadataArray, MetadataValue, TensorInfo};
-use pravaha_kernels::format::{FormatError, GgufFile as Gguf, TensorSource, TensorView};
+use pravaha_kernels::format::gguf::{MetadataArray, MetadataValue, TensorInfo, split_of};
+use pravaha_kernels::format::{FormatError, GgufSet, TensorSource, TensorView};
 use pravaha_kernels::pack::PANEL_COLUMNS;
 use pravaha_kernels::quant::{DType, dequantize_row};
 use pravaha_kernels::quantize::{QUANTIZED_TO, Quantizer};
@@ -59,10 +60,17 @@ impl GgufTensor {
     }
 }
 
-/// An open GGUF file whose header has been validated.
+/// One path, or the paths of a split model.
+#[derive(FromPyObject)]
+enum Paths {
+    One(PathBuf),
+    Several(Vec<PathBuf>),
+}
+
+/// An open GGUF model whose headers have been validated.
 #[pyclass(frozen, module = "engine._core")]
 struct GgufFile {
-    file: Gguf,
+    file: GgufSet,
     metadata: PyOnceLock<Py<PyDict>>,
     tensors: PyOnceLock<Py<PyList>>,
 }
@@ -70,13 +78,28 @@ struct GgufFile {
 #[pymethods]
 impl GgufFile {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let file = py.detach(|| Gguf::open(&path)).map_err(unusable)?;
+    fn new(py: Python<'_>, path: Paths) -> PyResult<Self> {
+        let paths = match path {
+            Paths::One(path) => vec![path],
+            Paths::Several(paths) => paths,
+        };
+        if paths.is_empty() {
+            return Err(PyValueError::new_err("a model has at least one file"));
+        }
+        let opened = py.detach(|| GgufSet::open_files(&paths));
+        let file = opened.map_err(unusable)?;
         Ok(Self {
             file,
             metadata: PyOnceLock::new(),
             tensors: PyOnceLock::new(),
         })
+    }
+
+    /// The place of a file in a split model: its number from 1 and the count; None if it is a whole model.
+    #[staticmethod]
+    fn split_of(py: Python<'_>, path: PathBuf) -> PyResult<Option<(usize, usize)>> {
+        let split = py.detach(|| split_of(&path)).map_err(unusable)?;
+        Ok(split.map(|split| (split.number(), split.count)))
     }
 
     /// GGUF version of the file.

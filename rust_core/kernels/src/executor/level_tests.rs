@@ -88,6 +88,8 @@ impl TensorSource for RandomModel {
     }
 
     fn release(&self, _name: &str) {}
+
+    fn release_rows(&self, _name: &str, _rows: std::ops::Range<usize>) {}
 }
 
 fn tiny_spec() -> ModelSpec {
@@ -107,6 +109,7 @@ fn config(level: Level) -> ExecutorConfig {
         max_rows: 1,
         max_batched_tokens: 64,
         max_model_len: 64,
+        packed_weights: None,
     }
 }
 

@@ -145,6 +145,7 @@ def test_engine_settings_reach_the_engine(folders):
         "cuda_graphs": True,
         "dummy_weights": True,
         "swap_bytes": "3MiB",
+        "weight_cache_bytes": "5GiB",
         "cache_dir": "/somewhere",
     }
     assert load(folders, flags=flags).engine_config(Path("m.gguf"), "m") == EngineConfig(
@@ -168,6 +169,8 @@ def test_engine_settings_reach_the_engine(folders):
         dummy_weights=True,
         swap_bytes=3 * 2**20,
         swap_dir=Path("/somewhere/swap"),
+        weight_cache_bytes=5 * 2**30,
+        weight_cache_dir=Path("/somewhere/weights"),
     )
 
 
