@@ -76,7 +76,7 @@ def read_draft_headers(
         model=path,
         name=model.name,
         draft_model=None,
-        kv_dtype=native_kv_dtype("auto", spec, model.weight_format),
+        kv_dtype=native_kv_dtype("auto", spec, model.weight_format, config.weights),
         max_model_len=max_len,
         max_num_seqs=SLOTS,
         max_num_batched_tokens=SLOTS * CATCH_UP_TOKENS,
@@ -93,10 +93,10 @@ def read_draft_headers(
 def with_draft(memory: MemoryPlan, draft: DraftHeaders) -> MemoryPlan:
     """The memory of a model and of its draft model, whose KV pool counts as work buffers."""
     drafts = draft.memory
-    return MemoryPlan(
-        memory.weight_bytes + drafts.weight_bytes,
-        memory.work_bytes + drafts.work_bytes + draft.num_blocks * drafts.block_bytes,
-        memory.block_bytes,
+    return replace(
+        memory,
+        weight_bytes=memory.weight_bytes + drafts.weight_bytes,
+        work_bytes=memory.work_bytes + drafts.work_bytes + draft.num_blocks * drafts.block_bytes,
     )
 
 

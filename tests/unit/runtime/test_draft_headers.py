@@ -53,7 +53,7 @@ class OtherTokenizer(ToyTokenizer):
 
 def test_weights_buffers_and_pool_of_the_draft_model_are_in_the_memory_plan():
     alone = open_with_headers(toy_config(), lambda _: toy_model())
-    both = opened({"plan_memory": lambda config, **_: MemoryPlan(300, 20, 7)})
+    both = opened({"plan_memory": lambda config, **_: MemoryPlan(300, 20, 7, "Q4_K")})
     assert both.draft is not None
     assert both.draft.num_blocks == SLOTS * -(-256 // toy_config().block_size)
     assert both.memory.weight_bytes == alone.memory.weight_bytes + 300
