@@ -19,6 +19,7 @@ GROUPS: dict[str, dict[str, type]] = {
         "model": str,
         "ctx": int,
         "kv_cache": str,
+        "weights": str,
         "kv_dtype": str,
         "block_size": int,
         "threads": int,
@@ -40,6 +41,7 @@ GROUPS: dict[str, dict[str, type]] = {
         "batch_former": str,
         "step_target_ms": float,
         "swap_bytes": str,
+        "weight_cache_bytes": str,
     },
     "sampling": {
         "temperature": float,

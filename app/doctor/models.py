@@ -45,7 +45,7 @@ def _model(settings: Settings) -> tuple[Fact, ...]:
         "model",
         settings.model if opened.draft is None else f"{settings.model}, {opened.draft.model.name}",
         memory.weight_bytes + memory.work_bytes,
-        f"{format_size(memory.weight_bytes)} of weights, "
+        f"{format_size(memory.weight_bytes)} of weights in {memory.weight_format}, "
         f"{format_size(memory.work_bytes)} of work buffers",
     )
     text = (

@@ -16,7 +16,7 @@ from engine.api.snapshot import ModelInfo
 from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import Executor, ExecutorInfo
 from engine.executors.memory_plan import MemoryPlan
-from engine.executors.native_settings import native_kv_dtype
+from engine.executors.native_settings import FLOAT_FORMATS, native_kv_dtype
 from engine.memory.host import available_memory, resident_anonymous_memory
 from engine.memory.kv_cache_config import KVCacheConfig, size_pool
 from engine.models.transformers_spec import TransformersSpec
@@ -130,6 +130,8 @@ def pool_of(headers: Headers, config: EngineConfig, *, available: int | None) ->
         context_length=headers.max_model_len,
         requested_bytes=config.kv_cache_bytes,
         available=available,
+        can_quantize=not isinstance(headers.model.spec, TransformersSpec)
+        and headers.memory.weight_format in FLOAT_FORMATS,
     )
 
 
@@ -143,9 +145,10 @@ def with_pool(headers: Headers, config: EngineConfig, *, available: int | None) 
     max_model_len = headers.max_model_len
     kv_cache = pool_of(headers, config, available=available)
     _log.info(
-        "Weights %.1f MiB, work buffers %.1f MiB; KV pool: %d blocks of %d tokens, %.1f MiB, %s; "
+        "Weights %.1f MiB in %s, work buffers %.1f MiB; KV pool: %d blocks of %d tokens, %.1f MiB, %s; "
         "context %d tokens.",
         memory.weight_bytes / 2**20,
+        memory.weight_format,
         memory.work_bytes / 2**20,
         kv_cache.num_blocks,
         kv_cache.block_size,
@@ -192,7 +195,7 @@ def resolve_kv_dtype(model: "OpenModel", config: EngineConfig) -> KvDtype:
     """
     if isinstance(model.spec, TransformersSpec):
         return model.spec.compute_dtype if config.kv_dtype == "auto" else config.kv_dtype
-    return native_kv_dtype(config.kv_dtype, model.spec, model.weight_format)
+    return native_kv_dtype(config.kv_dtype, model.spec, model.weight_format, config.weights)
 
 
 def free_memory(model: "OpenModel", config: EngineConfig) -> int | None:
@@ -212,7 +215,8 @@ def memory_after_unloading(
     """Free bytes for a model once the loaded one is unloaded, estimated; None if they are unknown.
 
     In main memory the loaded model gives back at most what this process holds in anonymous pages: pages
-    of its files count as free already, and pages of its pool that were never written take no memory.
+    of its files, such as mapped weights, count as free already, and pages of its pool that were never written
+    take no memory. With mapped weights the interpreter's own pages may be counted, too.
     """
     free = free_memory(model, config)
     if free is None or loaded is None:
