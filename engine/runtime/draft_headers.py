@@ -96,6 +96,7 @@ def with_draft(memory: MemoryPlan, draft: DraftHeaders) -> MemoryPlan:
         memory.weight_bytes + drafts.weight_bytes,
         memory.work_bytes + drafts.work_bytes + draft.num_blocks * drafts.block_bytes,
         memory.block_bytes,
+        weight_format=memory.weight_format,
     )
 
 
