@@ -52,7 +52,10 @@ class Row:
         """Load once."""
         self.prepare()
         ran = subprocess.run(self.command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-        self.loads.append(json.loads(ran.stdout.splitlines()[-1]))
+        load = json.loads(ran.stdout.splitlines()[-1])
+        if self.name.startswith("mapped") and load["packed"] != "mapped":
+            raise SystemExit(f"{self.name}: the weights were not mapped ({load['packed']}).")
+        self.loads.append(load)
 
     def median(self, key: str) -> float:
         """The median of one of the loads' figures; 0 if they have none of that name."""
@@ -145,8 +148,8 @@ def main() -> None:
                     row.run()
         report(model, rows)
         found[model.name] = {row.name: row.loads for row in rows}
-    if options.json:
-        write_result(options.json, {"loads": found})
+        if options.json:
+            write_result(options.json, {"loads": found})
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ _log = logging.getLogger(__name__)
 SUFFIX = ".packed"
 _UNFINISHED = "*.packed.part"
 
-MIN_BYTES = 256 << 20
-"""Smallest packed weights that are kept: smaller ones are packed in about a tenth of a second."""
+MIN_BYTES = 128 << 20
+"""Smallest packed weights that are kept: smaller ones are packed in less than half a second."""
 
 SPARE_BYTES = 2 << 30
 """Disk space that is left free."""
@@ -162,7 +162,7 @@ def _source(path: Path) -> str:
     from engine import _core
 
     try:
-        return _core.inspect_packed(path)["source"]
+        return str(_core.inspect_packed(path)["source"])
     except ValueError:
         return ""
 
