@@ -594,11 +594,11 @@ class GgufTensor:
 
     @property
     def dtype(self) -> str:
-        """F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, IQ4_NL, Q3_K, Q4_K, Q5_K or Q6_K."""
+        """The name of one of `engine.models.gguf.SUPPORTED_DTYPES`."""
 
     @property
     def offset(self) -> int:
-        """First byte, from the start of the file."""
+        """First byte, from the start of its file: of a split model, the part that has the tensor."""
 
     @property
     def nbytes(self) -> int:
@@ -606,22 +606,31 @@ class GgufTensor:
 
 @final
 class GgufFile:
-    """A memory-mapped GGUF file: opening it reads and checks the header, not the weights.
+    """A model in memory-mapped GGUF: opening it reads and checks headers, not the weights.
 
-    Version 2 and 3, little-endian, whole (not split) files with tensors of the types above.
+    Version 2 and 3, little-endian, in one file or all parts of a split model, with tensors of the
+    types above.
     """
 
-    def __new__(cls, path: str | PathLike[str]) -> GgufFile:
-        """Open and check `path`.
+    def __new__(cls, path: str | PathLike[str] | Sequence[str | PathLike[str]]) -> GgufFile:
+        """Open and check `path`: one file, or the parts of one model in order.
 
         Raises:
             ValueError: the file cannot be read, is damaged or is not supported; one sentence says
                 what is wrong, where, and what to do.
         """
 
+    @staticmethod
+    def split_of(path: str | PathLike[str]) -> tuple[int, int] | None:
+        """A file's place in a split model, its number from 1 and the count; None if it is a whole model.
+
+        Raises:
+            ValueError: as for the constructor.
+        """
+
     @property
     def version(self) -> int:
-        """GGUF version of the file."""
+        """GGUF version of the (first) file."""
 
     @property
     def metadata(self) -> dict[str, object]:
@@ -637,6 +646,20 @@ class GgufFile:
         Raises:
             ValueError: the file has no such tensor.
         """
+
+def quantize(weights: NDArray[np.float32], dtype: str) -> NDArray[np.uint8]:
+    """Rows of weights as blocks of a type, as `--weights` quantizes them.
+
+    Args:
+        weights: [rows, cols], contiguous.
+        dtype: `Q8_0`, `Q4_1`, `Q4_K` or `Q6_K`.
+
+    Returns:
+        [rows, bytes of a row].
+
+    Raises:
+        ValueError: weights are not quantized to that type, or rows are not whole blocks of it.
+    """
 
 # --- executor: the native CPU executor ------------------------------------------------------------
 
@@ -801,6 +824,7 @@ class NativeExecutor:
         *,
         num_blocks: int,
         block_size: int,
+        weights: str,
         kv_dtype: str,
         threads: int | None,
         dispatch: str,
@@ -819,6 +843,7 @@ class NativeExecutor:
             paths: one GGUF file, one safetensors directory, or safetensors files.
             num_blocks: KV blocks in the pool.
             block_size: tokens in a block; a multiple of 16.
+            weights: `stored`, or `q8` or `q4` to quantize float weights while they are packed.
             kv_dtype: `f16`, `f32` or `int8`.
             threads: compute threads, including the caller's; None takes the physical cores that
                 affinity mask and cgroup quota allow.
@@ -911,19 +936,20 @@ def plan_memory(
     paths: Sequence[str | PathLike[str]],
     *,
     block_size: int,
+    weights: str,
     kv_dtype: str,
     threads: int | None,
     max_rows: int,
     max_batched_tokens: int,
     max_model_len: int,
-) -> dict[str, int]:
+) -> dict[str, Any]:
     """Bytes that a `NativeExecutor` with these arguments will hold, from the files' headers.
 
     Computed by the code that allocates them. The GIL is released meanwhile.
 
     Returns:
-        `weight_bytes`, the packed weights; `work_bytes`, the buffers of a step; `block_bytes`, a KV block
-        over all layers.
+        `weight_bytes`, the packed weights; `weight_format`, the type of most of them; `work_bytes`, the
+        buffers of a step; `block_bytes`, a KV block over all layers.
 
     Raises:
         ValueError: files, spec or configuration are unusable; one sentence says why.

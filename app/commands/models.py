@@ -13,6 +13,7 @@ from app.commands.outcome import one_sentence_errors
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from engine.api.config import WeightMode
     from engine.executors.weight_cache import CachedWeights, WeightCache
     from engine.models.record import InstalledModel
     from engine.models.store import ModelStore
@@ -61,20 +62,26 @@ def add(
 def show(
     name: Annotated[str, typer.Argument(help="A model's name, or a path.")],
     as_json: JsonOption = False,
+    weights: Annotated[
+        str, typer.Option(help="Weights in memory: stored, q8 or q4, as for loading.")
+    ] = "stored",
 ) -> None:
-    """Show a model's facts, its origin and the memory it takes with default settings."""
+    """Show a model's facts, its origin and the memory it takes with otherwise default settings."""
     from dataclasses import asdict
 
     from engine.api.config import EngineConfig
     from engine.executors.open_model import open_model
     from engine.runtime.loading import context_length, resolve_kv_dtype
 
+    mode = _weight_mode(weights)
     with one_sentence_errors():
         model = _store().get(name)
         if _is_encoder(model):
+            if mode != "stored":
+                raise typer.BadParameter(f"--weights {mode} does not apply to embedding models")
             _show_encoder(model, as_json=as_json)
             return
-        config = EngineConfig(model.path, model.name)
+        config = EngineConfig(model.path, model.name, weights=mode)
         opened = open_model(model.path, config)
         kv_dtype = resolve_kv_dtype(opened, config)
         memory = opened.plan_memory(
@@ -91,7 +98,9 @@ def show(
         "vocab_size": opened.spec.vocab_size,
         "chat_template": opened.tokenizer.has_chat_template,
         "file_bytes": opened.file_bytes,
+        "weights": mode,
         "weight_bytes": memory.weight_bytes,
+        "memory_format": memory.weight_format,
         "work_bytes": memory.work_bytes,
         "kv_dtype": kv_dtype,
         "kv_bytes_per_token": kv_token_bytes,
@@ -110,13 +119,30 @@ def show(
         if opened.tokenizer.has_chat_template
         else "none: ChatML is used",
         "Size": _megabytes(opened.file_bytes),
-        "In memory": f"{_megabytes(memory.weight_bytes)} of weights, "
+        "In memory": f"{_megabytes(memory.weight_bytes)} of weights in {memory.weight_format}, "
         f"{_megabytes(memory.work_bytes)} of work buffers",
         "Packed on disk": _packed_files(packed),
         "KV cache": f"{kv_token_bytes:,.0f} bytes per token in {kv_dtype}",
         "SHA-256": _digests(model),
     }
     _print_facts(shown)
+
+
+def _weight_mode(text: str) -> "WeightMode":
+    """The weight mode called `text`.
+
+    Raises:
+        typer.BadParameter: there is none.
+    """
+    from typing import get_args
+
+    from engine.api.config import WeightMode
+
+    modes: tuple[WeightMode, ...] = get_args(WeightMode)
+    for mode in modes:
+        if mode == text:
+            return mode
+    raise typer.BadParameter(f"--weights must be one of {', '.join(modes)}, not {text!r}")
 
 
 def _is_encoder(model: "InstalledModel") -> bool:

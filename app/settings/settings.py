@@ -39,6 +39,7 @@ from engine.api.config import (
     ExecutorChoice,
     GenerationConfig,
     KvDtype,
+    WeightMode,
 )
 from engine.api.generation_defaults import DEFAULTED_PARAMETERS, SamplingChoice
 from engine.api.request import SamplingParams
@@ -94,6 +95,10 @@ def _none_if_empty(value: object) -> object:
     return None if value == "" else value
 
 
+def _none_if_none(value: object) -> object:
+    return None if value in ("", "none") else value
+
+
 _SAMPLING = {*DEFAULTED_PARAMETERS, "seed", "max_tokens"}
 """Settings with the name of a sampling parameter."""
 
@@ -116,6 +121,7 @@ class Settings(BaseSettings):
     model: str = Field(DEMO_MODEL, min_length=1)
     ctx: int | None = Field(None, ge=16, le=2**24)
     kv_cache: ByteSize | None = Field(None, ge=MIB, le=2**46)
+    weights: WeightMode = "stored"
     kv_dtype: KvDtype = "auto"
     block_size: int = Field(32, ge=1, le=256)
     threads: int | None = Field(None, ge=1, le=1024)
@@ -132,6 +138,7 @@ class Settings(BaseSettings):
     max_queue: int = Field(1024, ge=1, le=10**6)
     prefix_caching: bool = True
     speculation: bool = True
+    draft_model: Annotated[str | None, BeforeValidator(_none_if_none)] = None
     scheduling_policy: Policy = "fcfs"
     batch_former: BatchFormerName = "fixed"
     step_target_ms: float = Field(60.0, ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)
@@ -315,12 +322,15 @@ class Settings(BaseSettings):
         """Whether any source set the field, as opposed to its default."""
         return field in self.model_fields_set
 
-    def engine_config(self, model: Path, name: str) -> EngineConfig:
+    def engine_config(
+        self, model: Path, name: str, draft_model: Path | None = None
+    ) -> EngineConfig:
         """The engine's configuration for a model.
 
         Args:
             model: the model's file or directory.
             name: its name.
+            draft_model: the file of the model that `draft_model` names.
         """
         return EngineConfig(
             model=model,
@@ -330,11 +340,13 @@ class Settings(BaseSettings):
             max_model_len=self.ctx,
             block_size=self.block_size,
             kv_cache_bytes=self.kv_cache,
+            weights=self.weights,
             kv_dtype=self.kv_dtype,
             generation_config=self.generation_config,
             max_queue=self.max_queue,
             prefix_caching=self.prefix_caching,
             speculation=self.speculation,
+            draft_model=draft_model,
             scheduling=Scheduling(self.scheduling_policy, self.batch_former, self.step_target_ms),
             swap_bytes=self.swap_limit,
             swap_dir=self.swap,

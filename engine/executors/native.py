@@ -99,6 +99,7 @@ class NativeExecutor:
                 list(paths),
                 num_blocks=num_blocks,
                 block_size=config.block_size,
+                weights=config.weights,
                 kv_dtype=config.kv_dtype,
                 threads=config.threads,
                 dispatch=config.dispatch,

@@ -19,6 +19,7 @@ use crate::packed_file::{PackedLocation, PackedSaving, PackedState};
 use crate::phase_clock::Phase;
 use crate::plan::{Limits, MAX_DRAFT_TOKENS, Plan, Run, StepInput};
 use crate::pool::{CoreYielder, Pool};
+use crate::quantize::WeightMode;
 use crate::rope::Rope;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::scratch::Scratch;
@@ -35,6 +36,8 @@ pub use self::memory_plan::MemoryPlan;
 pub struct ExecutorConfig {
     pub num_blocks: usize,
     pub block_size: usize,
+    /// `stored`, `q8` or `q4`
+    pub weights: String,
     /// `f16`, `f32` or `int8`
     pub kv_dtype: String,
     /// None: the physical cores this process may use.
@@ -152,11 +155,14 @@ impl Executor {
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self, KernelError> {
         let limits = limits_of(&spec, config)?;
+        let mode = WeightMode::parse(&config.weights)?;
         let kv = KvCache::new(kv_shape(&spec, config)?)?;
         let mut pool = Pool::new(config.threads, &Topology::detect())?;
         let weights = Weights::load(
             &spec,
             source,
+            mode,
+            level,
             config.packed_weights.as_ref(),
             &mut pool,
             progress,

@@ -1,22 +1,25 @@
 //! Loading of a model's weights: look-up by name, shape check, and parallel packing by all workers.
 //!
 //! All packed matrices are in one arena, in the order in which a step reads them. Each worker packs the panels
-//! that it will multiply with, so that on NUMA machines first touch places them on its node. The source file's pages are
-//! released every [`RELEASED_BYTES`], so a model is in memory only once. If the packed weights are kept on disk
-//! ([`crate::packed_file`]), they are mapped instead, and of the source only headers and vectors are read.
+//! that it will multiply with, so that on NUMA machines first touch places them on its node. Float weights are quantised
+//! meanwhile if a [`WeightMode`] says so, a panel at a time. The source file's pages are released every [`RELEASED_BYTES`], so
+//! a model is in memory only once. If the packed weights are kept on disk ([`crate::packed_file`]), they are mapped instead,
+//! and of the source only headers and vectors are read.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::arena::{Arena, align_up};
+use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::format::{TensorSource, TensorView};
 use crate::pack::{
-    PANEL_COLUMNS, PackScratch, PackedMatrix, PanelKind, kind_for, pack_panel, panels_of,
+    PANEL_COLUMNS, PackScratch, PackedMatrix, PanelKind, check_shape, pack_panel, panels_of,
 };
 use crate::packed_file::{PackedLocation, PackedSaving, PackedState};
 use crate::pool::Pool;
 use crate::quant::{DType, dequantize_row};
+use crate::quantize::{Quantizer, Role, WeightMode};
 use crate::spec::ModelSpec;
 use crate::tensor_names::NamingScheme;
 
@@ -66,6 +69,15 @@ pub struct LayerWeights {
     pub down: Linear,
 }
 
+/// Weights that have not been read yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannedWeights {
+    /// Bytes of all packed matrices.
+    pub bytes: usize,
+    /// The most common type that the layers' weights will be packed as.
+    pub format: &'static str,
+}
+
 /// All weights of a model.
 #[derive(Debug)]
 pub struct Weights {
@@ -78,7 +90,7 @@ pub struct Weights {
     pub rope_factors: Option<Vec<f32>>,
     /// Number of parameters in the tensors that the model uses.
     pub parameters: usize,
-    /// The most common element type of the layers' weights.
+    /// The most common type that the layers' weights were packed as.
     pub format: &'static str,
     /// Whether the packed weights come from a file.
     pub packed: PackedState,
@@ -93,24 +105,31 @@ impl Weights {
         self.arena.len()
     }
 
-    /// Bytes that the packed matrices of a model will take, from the shapes and types of its tensors. Reads no weights.
-    pub fn planned_bytes(
+    /// What the packed matrices of a model will be, from the shapes and types of its tensors. Reads no weights.
+    pub fn planned(
         spec: &ModelSpec,
         source: &dyn TensorSource,
-    ) -> Result<usize, KernelError> {
-        Ok(Plan::new(spec, source)?.bytes)
+        mode: WeightMode,
+    ) -> Result<PlannedWeights, KernelError> {
+        let plan = Plan::new(spec, source, mode)?;
+        Ok(PlannedWeights {
+            bytes: plan.bytes,
+            format: plan.commonest_format(&plan.layers),
+        })
     }
 
     /// Check every tensor, then map the packed weights at `location`, or pack them. `progress` is called on the calling thread
-    /// with the completed fraction after each layer.
+    /// with the completed fraction after each layer. `level` is one that this machine has; the weights do not depend on it.
     pub fn load(
         spec: &ModelSpec,
         source: &dyn TensorSource,
+        mode: WeightMode,
+        level: Level,
         location: Option<&PackedLocation>,
         pool: &mut Pool,
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self, KernelError> {
-        let mut plan = Plan::new(spec, source)?;
+        let mut plan = Plan::new(spec, source, mode)?;
         let (names, embedding, lm_head) = (plan.names, plan.embedding, plan.lm_head);
         let layers = std::mem::take(&mut plan.layers);
         let (mapped, packed, saving) = plan.find_packed(location);
@@ -133,7 +152,7 @@ impl Weights {
             if arena.is_file() {
                 arena.populate(plan.range_of(entries));
             } else {
-                plan.pack(entries, &matrices, &arena, pool)?;
+                plan.pack(entries, &matrices, &arena, level, pool)?;
             }
             progress(done as f32 / steps as f32);
             Ok(())
@@ -185,6 +204,7 @@ impl Weights {
 struct Entry {
     name: String,
     kind: PanelKind,
+    /// The type that it is packed from: that of the file, or the one to which it is quantised.
     dtype: DType,
     outputs: usize,
     segment: usize,
@@ -195,6 +215,7 @@ struct Entry {
 /// Layout of the arena, computed before packing.
 struct Plan<'a> {
     source: &'a dyn TensorSource,
+    mode: WeightMode,
     names: NamingScheme,
     entries: Vec<Entry>,
     /// Entry of the embedding matrix.
@@ -209,9 +230,14 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// Check the tensors of all matrices and lay them out.
-    fn new(spec: &ModelSpec, source: &'a dyn TensorSource) -> Result<Self, KernelError> {
+    fn new(
+        spec: &ModelSpec,
+        source: &'a dyn TensorSource,
+        mode: WeightMode,
+    ) -> Result<Self, KernelError> {
         let mut plan = Self {
             source,
+            mode,
             names: NamingScheme::detect(source),
             entries: Vec::new(),
             embedding: 0,
@@ -221,14 +247,15 @@ impl<'a> Plan<'a> {
             parameters: 0,
         };
         let (names, vocab) = (plan.names, spec.vocab_size);
-        plan.embedding = plan.matrix(names.embedding(), vocab, vocab, spec.hidden_size)?;
+        let hidden = spec.hidden_size;
+        plan.embedding = plan.matrix(names.embedding(), Role::Vocabulary, vocab, vocab, hidden)?;
         plan.layers = (0..spec.num_layers)
             .map(|layer| plan.layer(spec, &names, layer))
             .collect::<Result<_, _>>()?;
         plan.lm_head = if spec.tied_embeddings {
             plan.embedding
         } else {
-            plan.matrix(names.lm_head(), vocab, vocab, spec.hidden_size)?
+            plan.matrix(names.lm_head(), Role::Vocabulary, vocab, vocab, hidden)?
         };
         Ok(plan)
     }
@@ -243,12 +270,15 @@ impl<'a> Plan<'a> {
     fn matrix(
         &mut self,
         name: String,
+        role: Role,
         outputs: usize,
         segment: usize,
         inputs: usize,
     ) -> Result<usize, KernelError> {
         let tensor = self.tensor(&name)?;
-        let (kind, dtype) = (kind_for(&tensor, outputs, inputs)?, tensor.dtype);
+        check_shape(&tensor, outputs, inputs)?;
+        let dtype = self.mode.target(tensor.dtype, role, inputs);
+        let kind = PanelKind::of(dtype);
         let offset = self.bytes;
         // Cannot overflow: the file contains the tensor, and these products are close to its size.
         self.bytes = align_up(offset + panels_of(outputs, segment) * kind.panel_bytes(inputs));
@@ -274,14 +304,18 @@ impl<'a> Plan<'a> {
     ) -> Result<[usize; 7], KernelError> {
         let (hidden, inter, dim) = (spec.hidden_size, spec.intermediate_size, spec.head_dim);
         let (q, kv) = (spec.num_heads * dim, spec.num_kv_heads * dim);
+        let mut matrix = |part, role, outputs, segment, inputs| {
+            let name = names.layer(layer, part, "weight");
+            self.matrix(name, role, outputs, segment, inputs)
+        };
         Ok([
-            self.matrix(names.layer(layer, "q", "weight"), q, dim, hidden)?,
-            self.matrix(names.layer(layer, "k", "weight"), kv, dim, hidden)?,
-            self.matrix(names.layer(layer, "v", "weight"), kv, dim, hidden)?,
-            self.matrix(names.layer(layer, "o", "weight"), hidden, hidden, q)?,
-            self.matrix(names.layer(layer, "gate", "weight"), inter, inter, hidden)?,
-            self.matrix(names.layer(layer, "up", "weight"), inter, inter, hidden)?,
-            self.matrix(names.layer(layer, "down", "weight"), hidden, hidden, inter)?,
+            matrix("q", Role::Other, q, dim, hidden)?,
+            matrix("k", Role::Other, kv, dim, hidden)?,
+            matrix("v", Role::Sensitive, kv, dim, hidden)?,
+            matrix("o", Role::Other, hidden, hidden, q)?,
+            matrix("gate", Role::Other, inter, inter, hidden)?,
+            matrix("up", Role::Other, inter, inter, hidden)?,
+            matrix("down", Role::Sensitive, hidden, hidden, inter)?,
         ])
     }
 
@@ -300,6 +334,7 @@ impl<'a> Plan<'a> {
         entries: &[usize],
         matrices: &[PackedMatrix],
         arena: &Arena,
+        level: Level,
         pool: &mut Pool,
     ) -> Result<(), KernelError> {
         let tensors: Vec<TensorView<'_>> = entries
@@ -307,7 +342,7 @@ impl<'a> Plan<'a> {
             .map(|&entry| self.tensor(&self.entries[entry].name))
             .collect::<Result<_, _>>()?;
         pool.run(&|worker| {
-            let mut scratch = PackScratch::default();
+            let (mut scratch, mut quantizer) = (PackScratch::default(), Quantizer::default());
             for (&entry, tensor) in entries.iter().zip(&tensors) {
                 let (matrix, entry) = (&matrices[entry], &self.entries[entry]);
                 let size = matrix.panel_bytes();
@@ -318,14 +353,14 @@ impl<'a> Plan<'a> {
                         let start = arena.as_ptr().add(entry.offset + panel * size);
                         std::slice::from_raw_parts_mut(start, size)
                     };
-                    pack_panel(
-                        tensor,
-                        entry.kind,
-                        matrix.panel_outputs(panel),
-                        &mut scratch,
-                        out,
-                    );
                     let rows = matrix.panel_outputs(panel);
+                    if tensor.dtype == entry.dtype {
+                        pack_panel(tensor, entry.kind, rows.clone(), &mut scratch, out);
+                    } else {
+                        let quantized =
+                            quantizer.quantize(level, tensor, entry.dtype, rows.clone());
+                        pack_panel(&quantized, entry.kind, 0..rows.len(), &mut scratch, out);
+                    }
                     if unreleased.is_empty() {
                         unreleased.start = rows.start;
                     }

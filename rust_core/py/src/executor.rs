@@ -80,7 +80,7 @@ fn closed() -> PyErr {
 #[pymethods]
 impl NativeExecutor {
     #[new]
-    #[pyo3(signature = (spec_json, paths, *, num_blocks, block_size, kv_dtype, threads, dispatch, max_rows, max_batched_tokens, max_model_len, packed_weights=None, progress=None))]
+    #[pyo3(signature = (spec_json, paths, *, num_blocks, block_size, weights, kv_dtype, threads, dispatch, max_rows, max_batched_tokens, max_model_len, packed_weights=None, progress=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -88,6 +88,7 @@ impl NativeExecutor {
         paths: Vec<PathBuf>,
         num_blocks: usize,
         block_size: usize,
+        weights: String,
         kv_dtype: String,
         threads: Option<usize>,
         dispatch: String,
@@ -101,6 +102,7 @@ impl NativeExecutor {
         let config = ExecutorConfig {
             num_blocks,
             block_size,
+            weights,
             kv_dtype,
             threads,
             dispatch,
@@ -248,13 +250,14 @@ impl NativeExecutor {
 
 /// See `engine/_core.pyi`.
 #[pyfunction]
-#[pyo3(signature = (spec_json, paths, *, block_size, kv_dtype, threads, max_rows, max_batched_tokens, max_model_len))]
+#[pyo3(signature = (spec_json, paths, *, block_size, weights, kv_dtype, threads, max_rows, max_batched_tokens, max_model_len))]
 #[allow(clippy::too_many_arguments)]
 fn plan_memory<'py>(
     py: Python<'py>,
     spec_json: &str,
     paths: Vec<PathBuf>,
     block_size: usize,
+    weights: String,
     kv_dtype: String,
     threads: Option<usize>,
     max_rows: usize,
@@ -265,6 +268,7 @@ fn plan_memory<'py>(
     let config = ExecutorConfig {
         num_blocks: 0, // what it is to be computed from
         block_size,
+        weights,
         kv_dtype,
         threads,
         dispatch: "auto".into(), // changes no size
@@ -278,6 +282,7 @@ fn plan_memory<'py>(
         .map_err(to_python)?;
     let dict = PyDict::new(py);
     dict.set_item("weight_bytes", plan.weight_bytes)?;
+    dict.set_item("weight_format", plan.weight_format)?;
     dict.set_item("work_bytes", plan.work_bytes)?;
     dict.set_item("block_bytes", plan.block_bytes)?;
     Ok(dict)

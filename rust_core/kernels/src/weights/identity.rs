@@ -4,10 +4,12 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{Entry, Plan};
 use crate::arena::Arena;
+use crate::dispatch::Level;
 use crate::format::TensorView;
 use crate::pack::{PANEL_COLUMNS, PackScratch, PanelKind, pack_panel};
 use crate::packed_file::{self, Header, PackedLocation, PackedState, Saving};
 use crate::quant::DType;
+use crate::quantize::Quantizer;
 
 /// Increment it if equal matrices would be packed to other bytes, and [`sample_panel`] does not show that.
 const LAYOUT: u32 = 1;
@@ -18,12 +20,12 @@ const SAMPLE_INPUTS: usize = 512;
 impl Plan<'_> {
     /// A hash of everything but the source's contents that determines the arena's bytes.
     ///
-    /// The layout of panels is hashed by packing a sample, so that a build that packs differently does not use the files of
-    /// another one.
+    /// The layout of panels is hashed by packing a sample, quantised first if the matrix is, so that a build that packs or
+    /// quantises differently does not use the files of another one.
     pub(super) fn identity(&self) -> [u8; 16] {
         let mut hash = Xxh3::new();
         hash.update(format!("{LAYOUT} {}", self.bytes).as_bytes());
-        let mut sampled: Vec<(DType, PanelKind)> = Vec::new();
+        let mut sampled: Vec<(DType, DType, PanelKind)> = Vec::new();
         for entry in &self.entries {
             let Entry {
                 name,
@@ -36,9 +38,10 @@ impl Plan<'_> {
             } = entry;
             let line = format!("\n{name} {kind:?} {dtype:?} {outputs} {segment} {inputs} {offset}");
             hash.update(line.as_bytes());
-            if !sampled.contains(&(*dtype, *kind)) {
-                sampled.push((*dtype, *kind));
-                hash.update(&sample_panel(*dtype, *kind));
+            let stored = self.tensor(name).map_or(*dtype, |tensor| tensor.dtype);
+            if !sampled.contains(&(stored, *dtype, *kind)) {
+                sampled.push((stored, *dtype, *kind));
+                hash.update(&sample_panel(stored, *dtype, *kind));
             }
         }
         hash.digest128().to_le_bytes()
@@ -69,9 +72,9 @@ impl Plan<'_> {
     }
 }
 
-/// A panel packed from a fixed pattern.
-fn sample_panel(dtype: DType, kind: PanelKind) -> Vec<u8> {
-    let row_bytes = SAMPLE_INPUTS / dtype.block_len() * dtype.block_bytes();
+/// A panel of a fixed pattern of type `stored`, packed as `dtype`.
+fn sample_panel(stored: DType, dtype: DType, kind: PanelKind) -> Vec<u8> {
+    let row_bytes = SAMPLE_INPUTS / stored.block_len() * stored.block_bytes();
     // Bytes below 64: as parts of floating-point numbers they are positive and finite.
     let bytes: Vec<u8> = (0..PANEL_COLUMNS * row_bytes)
         .map(|at| (at * 29 % 61) as u8)
@@ -79,8 +82,14 @@ fn sample_panel(dtype: DType, kind: PanelKind) -> Vec<u8> {
     let tensor = TensorView {
         name: "sample",
         shape: &[PANEL_COLUMNS, SAMPLE_INPUTS],
-        dtype,
+        dtype: stored,
         bytes: &bytes,
+    };
+    let mut quantizer = Quantizer::default();
+    let tensor = if stored == dtype {
+        tensor
+    } else {
+        quantizer.quantize(Level::Portable, &tensor, dtype, 0..PANEL_COLUMNS)
     };
     let mut panel = vec![0; kind.panel_bytes(SAMPLE_INPUTS)];
     let mut scratch = PackScratch::default();

@@ -45,6 +45,24 @@ def test_json(run, model_file):
     assert shown["spec"]["num_layers"] == 2
 
 
+def test_show_tells_the_size_of_weights_that_would_be_quantized(run, model_file):
+    def shown(*words):
+        return json.loads(run("show", str(model_file), *words, "--json").stdout)
+
+    stored, quantized = shown(), shown("--weights", "q8")
+    assert (stored["weights"], stored["memory_format"]) == ("stored", "F32")
+    assert (quantized["weights"], quantized["memory_format"]) == ("q8", "Q8_0")
+    assert quantized["weight_bytes"] < 0.3 * stored["weight_bytes"]
+    assert (stored["kv_dtype"], quantized["kv_dtype"]) == ("f16", "int8")
+    assert "of weights in Q8_0" in run("show", str(model_file), "--weights", "q8").stdout
+
+
+def test_an_unknown_weight_mode_is_refused(run, model_file):
+    result = run("show", str(model_file), "--weights", "q5")
+    assert result.exit_code == 2
+    assert "must be one of stored, q8, q4" in " ".join(result.output.split())
+
+
 def test_show_takes_a_path(run, model_file):
     assert "not in the store" in run("show", str(model_file)).stdout
 

@@ -130,6 +130,7 @@ def test_engine_settings_reach_the_engine(folders):
     flags = {
         "ctx": 99,
         "kv_cache": "64MiB",
+        "weights": "q4",
         "kv_dtype": "f32",
         "block_size": 16,
         "threads": 3,
@@ -155,6 +156,7 @@ def test_engine_settings_reach_the_engine(folders):
         max_model_len=99,
         block_size=16,
         kv_cache_bytes=64 * 1024**2,
+        weights="q4",
         kv_dtype="f32",
         max_queue=9,
         threads=3,

@@ -7,6 +7,8 @@
 mod cursor;
 mod header;
 mod metadata;
+mod set;
+mod split;
 mod tensor_table;
 
 use std::ops::Range;
@@ -14,6 +16,8 @@ use std::path::Path;
 
 pub use header::Header;
 pub use metadata::{MetadataArray, MetadataValue, ValueType};
+pub use set::{GgufSet, split_of};
+pub use split::Split;
 pub use tensor_table::TensorInfo;
 
 use super::error::quoted;
@@ -25,7 +29,7 @@ pub const MAGIC: &[u8] = b"GGUF";
 /// Limit for metadata and tensor table together; the largest vocabularies need about 25 MB.
 const MAX_HEADER_BYTES: usize = 128 << 20;
 
-/// An open GGUF file.
+/// An open GGUF file: a whole model or one part of a split one. [`GgufSet`] opens models.
 #[derive(Debug)]
 pub struct GgufFile {
     file: MappedFile,
@@ -54,6 +58,11 @@ impl GgufFile {
     /// Format version, 2 or 3.
     pub fn version(&self) -> u32 {
         self.header.version
+    }
+
+    /// The file's place in a split model; None if it is a whole one.
+    pub fn split(&self) -> Option<Split> {
+        self.header.split
     }
 
     /// Every tensor, in file order.
