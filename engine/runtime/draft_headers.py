@@ -75,7 +75,7 @@ def read_draft_headers(
     draft = replace(
         own,
         name=model.name,
-        kv_dtype=native_kv_dtype("auto", spec, model.weight_format, config.weights),
+        kv_dtype=native_kv_dtype("auto", spec, model.weight_format, own.weights),
         max_model_len=max_len,
         max_num_seqs=SLOTS,
         max_num_batched_tokens=SLOTS * CATCH_UP_TOKENS,
