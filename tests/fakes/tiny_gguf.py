@@ -110,7 +110,10 @@ def write_tiny_gguf(
     extra_tensors: Mapping[str, np.ndarray] | None = None,
     max_tensors: int = 0,
 ) -> Path:
-    """A model of two layers with random F32 weights; `fields` overrides metadata. See `write_gguf` for `max_tensors`."""
+    """A model of two layers with random F32 weights.
+
+    `fields` overrides metadata; for `max_tensors` see `write_gguf`.
+    """
     metadata = model_fields(architecture) | byte_level_fields() | dict(fields or {})
     tokens = metadata["tokenizer.ggml.tokens"]
     assert isinstance(tokens, list)

@@ -77,5 +77,5 @@ def test_quantised_weights(dtype: str, tmp_path: Path) -> None:
     expected = gguf.quants.dequantize(rows, kind)
     np.testing.assert_array_equal(ours(tmp_path / "w.gguf", dtype), expected)
     # Both implementations could be wrong alike, so the values are also compared with the weights.
-    # MXFP4 has no value between 4 and 6 times its scale, and may have none above three quarters of the largest weight.
+    # MXFP4's largest values are 4 and 6 times its scale: 6 may be three quarters of the largest weight.
     assert np.abs(expected - weights).max() < (1.0 if dtype == "MXFP4" else 0.6)

@@ -38,7 +38,8 @@ fn main() {
         }
     }
     if formats.is_empty() {
-        formats.extend(DType::ALL.into_iter().filter(|dtype| dtype.is_quantized()));
+        let packed = |dtype: &DType| PanelKind::of(*dtype).is_quantized();
+        formats.extend(DType::ALL.into_iter().filter(packed));
     }
     if counts.is_empty() {
         counts = ROWS.into();

@@ -48,14 +48,15 @@ struct Weights {
     stride: usize,
 }
 
-/// Bytes of an expanded group.
-const EXPANDED_BYTES: usize = size_of::<ExpandedGroup>();
+/// Most bytes of an expanded group.
+pub(super) const MAX_EXPANDED_BYTES: usize = size_of::<ExpandedGroup<4>>();
 
-/// A group's codes, one byte each, and its scales: scale-offset pairs, scales and minima, or the scales of both halves.
+/// A group's codes, one byte each, and its scales: scale-offset pairs, scales and minima, the scales of both halves, or the
+/// scales and minima of both halves (4 arrays).
 #[repr(C, align(64))]
-pub(super) struct ExpandedGroup {
+struct ExpandedGroup<const ARRAYS: usize> {
     codes: CodeTile,
-    scales: [[i32; PANEL_COLUMNS]; 2],
+    scales: [[i32; PANEL_COLUMNS]; ARRAYS],
 }
 
 /// The codes of quad `quad` in a group of the layout.
@@ -68,6 +69,13 @@ unsafe fn quad_codes<L: Lanes>(
     registers: &[[u8; 64]],
     quad: usize,
 ) -> [u8; 64] {
+    if layout.bits < 4 {
+        let low = registers[quad / 4].map(|byte| byte >> (quad % 4 * 2) & 3);
+        return match layout.bits {
+            3 => std::array::from_fn(|byte| low[byte] | (registers[2][byte] >> quad & 1) << 2),
+            _ => low,
+        };
+    }
     let nibbles = registers[quad % 4].map(|byte| byte >> (quad / 4 * 4) & 15);
     if let Some(table) = layout.table {
         // SAFETY: the caller's promise; the nibbles are below 16.
@@ -86,11 +94,12 @@ unsafe fn quad_codes<L: Lanes>(
 /// # Safety
 /// A whole panel of the layout; `expanded` has room for as many groups; the level's instructions are enabled.
 #[inline(always)]
-unsafe fn expand<L: Lanes>(
+unsafe fn expand<L: Lanes, const ARRAYS: usize>(
     layout: QuantLayout,
     panel: Panel,
-    expanded: *mut ExpandedGroup,
+    expanded: *mut u8,
 ) -> Weights {
+    let expanded: *mut ExpandedGroup<ARRAYS> = expanded.cast();
     for group in 0..panel.inputs / GROUP {
         // SAFETY: a group of the panel and its place in `expanded`, by contract.
         let (registers, to) = unsafe {
@@ -117,37 +126,34 @@ unsafe fn expand<L: Lanes>(
                     to.scales[0] = scales.map(i32::from); // offset 0
                     continue;
                 }
-                Scales::Half | Scales::Exponents | Scales::Blocked => {}
+                _ => {}
             }
-            let first = group_scales::scale::<L>(layout, panel, group, 0);
-            let second = match layout.offset {
-                Offset::Paired => {
-                    let offset = first.sub(group_scales::min(layout, panel, group));
-                    let scales = first.add(L::splat(ROUND)).to_array();
-                    let offsets = offset.add(L::splat(ROUND)).to_array();
-                    for (column, to) in to.scales[0].iter_mut().enumerate() {
-                        let [scale, offset] = [scales, offsets].map(|of| of[column].to_bits());
-                        *to = (scale & 0xffff | offset << 16).cast_signed();
-                    }
+            for part in 0..GROUP / layout.group {
+                let scale = group_scales::scale::<L>(layout, panel, group, part);
+                if matches!(layout.offset, Offset::ZeroPoint(_)) {
+                    scale.store(to.scales[part].as_mut_ptr().cast());
                     continue;
                 }
-                Offset::Min => Some(group_scales::min::<L>(layout, panel, group)),
-                Offset::ZeroPoint(_) if layout.group < GROUP => {
-                    Some(group_scales::scale::<L>(layout, panel, group, 1))
+                let min = group_scales::min::<L>(layout, panel, group, part);
+                if layout.offset == Offset::Min {
+                    scale.store(to.scales[2 * part].as_mut_ptr().cast());
+                    min.store(to.scales[2 * part + 1].as_mut_ptr().cast());
+                    continue;
                 }
-                Offset::ZeroPoint(_) => None,
-            };
-            first.store(to.scales[0].as_mut_ptr().cast());
-            if let Some(second) = second {
-                second.store(to.scales[1].as_mut_ptr().cast());
+                let scales = scale.add(L::splat(ROUND)).to_array();
+                let offsets = scale.sub(min).add(L::splat(ROUND)).to_array();
+                for (column, to) in to.scales[0].iter_mut().enumerate() {
+                    let [scale, offset] = [scales, offsets].map(|of| of[column].to_bits());
+                    *to = (scale & 0xffff | offset << 16).cast_signed();
+                }
             }
         }
     }
     let first = expanded.cast_const().cast::<u8>();
     Weights {
         codes: first,
-        scales: first.wrapping_add(std::mem::offset_of!(ExpandedGroup, scales)),
-        stride: EXPANDED_BYTES,
+        scales: first.wrapping_add(std::mem::offset_of!(ExpandedGroup<ARRAYS>, scales)),
+        stride: size_of::<ExpandedGroup<ARRAYS>>(),
     }
 }
 
@@ -176,7 +182,7 @@ impl<L: Lanes> Part<L> {
                 _ if layout.bits == 8 => (L::load_f16(scales.cast()), zero),
                 Offset::Paired => (zero, zero),
                 Offset::ZeroPoint(_) => (array(part), zero),
-                Offset::Min => (array(0), array(1)),
+                Offset::Min => (array(2 * part), array(2 * part + 1)),
             };
             Self {
                 part,
@@ -325,7 +331,7 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
 unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
     layout: QuantLayout,
     gemm: PanelGemm,
-    expanded: *mut ExpandedGroup,
+    expanded: *mut u8,
 ) {
     let (panel, groups) = (gemm.panel, gemm.groups());
     let tiled = tiled_rows(gemm.rows);
@@ -340,7 +346,13 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
         }
     } else {
         // SAFETY: a whole panel, and room, by contract.
-        unsafe { expand::<L>(layout, panel, expanded) }
+        unsafe {
+            if SPLIT && layout.offset == Offset::Min {
+                expand::<L, 4>(layout, panel, expanded)
+            } else {
+                expand::<L, 2>(layout, panel, expanded)
+            }
+        }
     };
     let share = layout
         .panel_bytes(groups)
@@ -376,7 +388,7 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
 pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
     layout: QuantLayout,
     gemm: PanelGemm,
-    expanded: *mut ExpandedGroup,
+    expanded: *mut u8,
 ) {
     // Layouts as literals, so that every branch on them is resolved at compile time.
     macro_rules! run {
@@ -398,8 +410,8 @@ pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm, scratch: &mu
     let tiled = tiled_rows(gemm.rows);
     if tiled > 0 {
         assert!(!gemm.x.row_tiles.is_null(), "activations without row tiles");
-        const { assert!(EXPANDED_BYTES <= 64 * MAX_EXPANDED_LINES) };
-        let expanded = scratch.groups(gemm.groups()).cast();
+        const { assert!(MAX_EXPANDED_BYTES <= 64 * MAX_EXPANDED_LINES) };
+        let expanded = scratch.groups(gemm.groups());
         #[cfg(test)]
         let tiles_here = crate::amx::support::support().is_ok();
         #[cfg(not(test))]
@@ -434,11 +446,7 @@ pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm, scratch: &mu
 /// As [`dispatch`]; the machine has the level.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn with_instructions<T: Tiles>(
-    layout: QuantLayout,
-    gemm: PanelGemm,
-    expanded: *mut ExpandedGroup,
-) {
+unsafe fn with_instructions<T: Tiles>(layout: QuantLayout, gemm: PanelGemm, expanded: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe {
         dispatch::<crate::simd::Avx512, T>(layout, gemm, expanded);

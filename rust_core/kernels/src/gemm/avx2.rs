@@ -3,14 +3,17 @@
 //! `vpmaddubsw` adds pairs of products in saturating 16 bits. With nibbles as its unsigned operand a
 //! pair is at most 2 · 15 · 127 = 3,810 in magnitude, and the eight quads of a group together at most
 //! 30,480: it cannot saturate, and one `vpmaddwd` widens the sum. Longer codes are therefore multiplied in two parts, their
-//! low four bits and the rest, whose exact sums are combined as `low + 16 · high`.
+//! low four bits and the rest, whose exact sums are combined as `low + 16 · high`. 3-bit codes are two and one bits.
 
 use std::arch::x86_64::*;
 
 use super::outliers::finish;
 use super::{Panel, PanelGemm, by_layout};
 use crate::activation_quant::{TILE_ROWS, TileGroup};
-use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
+use crate::pack::blocked::SIX_BIT_ZERO;
+use crate::pack::layout::{
+    BLOCK_GROUPS, GROUP, Offset, PANEL_COLUMNS, QuantLayout, SIX_BIT_HIGH_OFFSET, Scales,
+};
 use crate::simd::{Avx2, prefetch_line};
 
 /// Eight columns: half a panel.
@@ -62,6 +65,11 @@ unsafe fn dot(
                     bits(load(quad % 4), quad / 4 * 4, 15),
                     Some(bits(load(4), quad, 1)),
                 ),
+                3 => (
+                    bits(load(quad / 4), quad % 4 * 2, 3),
+                    Some(bits(load(2), quad, 1)),
+                ),
+                2 => (bits(load(quad / 4), quad % 4 * 2, 3), None),
                 _ => {
                     let nibbles = bits(load(quad % 4), quad / 4 * 4, 15);
                     match table {
@@ -80,10 +88,13 @@ unsafe fn dot(
             }
         }
         let sum = _mm256_madd_epi16(low, _mm256_set1_epi16(1));
-        if layout.bits == 4 && layout.table.is_none() {
-            return sum;
-        }
-        _mm256_add_epi32(sum, _mm256_madd_epi16(high, _mm256_set1_epi16(16)))
+        let high_weight = match layout.bits {
+            2 => return sum,
+            4 if layout.table.is_none() => return sum,
+            3 => 4,
+            _ => 16,
+        };
+        _mm256_add_epi32(sum, _mm256_madd_epi16(high, _mm256_set1_epi16(high_weight)))
     }
 }
 
@@ -115,12 +126,16 @@ impl GroupScales {
             let halves = |from: *const u8| {
                 _mm256_cvtph_ps(_mm_loadu_si128(from.add(2 * column).cast::<__m128i>()))
             };
-            // A factor (0: of scales, 1: of minima) times an integer of the group.
+            let block = panel.block(layout, group);
+            let eight = |from: *const u8| _mm_loadl_epi64(from.add(column).cast());
+            // A factor (0: of scales, 1: of minima) times eight signed bytes.
+            let times = |factor: usize, integers: __m128i| {
+                let factors = halves(block.add(2 * PANEL_COLUMNS * factor));
+                _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(integers)), factors)
+            };
+            // The same with an integer of the group.
             let product = |factor: usize, array: usize| {
-                let integers = scales.add(PANEL_COLUMNS * array + column);
-                let integers = _mm256_cvtepi8_epi32(_mm_loadl_epi64(integers.cast()));
-                let factors = halves(panel.block(layout, group).add(2 * PANEL_COLUMNS * factor));
-                _mm256_mul_ps(_mm256_cvtepi32_ps(integers), factors)
+                times(factor, eight(scales.add(PANEL_COLUMNS * array)))
             };
             let mut loaded = Self {
                 scale: _mm256_setzero_ps(),
@@ -155,6 +170,26 @@ impl GroupScales {
                     (loaded.scale, loaded.min) = (product(0, 0), product(1, 1));
                 }
                 (Scales::Blocked, Offset::ZeroPoint(_)) => loaded.scale = product(0, part),
+                (Scales::BlockedNibbles, _) => {
+                    let both = eight(scales.add(PANEL_COLUMNS * part));
+                    let nibble = _mm_set1_epi8(15);
+                    let high = _mm_and_si128(_mm_srli_epi16::<4>(both), nibble);
+                    loaded.scale = times(0, _mm_and_si128(both, nibble));
+                    loaded.min = times(1, high);
+                }
+                (Scales::BlockedSixBits, _) => {
+                    let in_block = group % BLOCK_GROUPS;
+                    let shifted = |bytes: __m128i, by: usize, mask: i8| {
+                        let shifted = _mm_srl_epi16(bytes, _mm_cvtsi32_si128(by as i32));
+                        _mm_and_si128(shifted, _mm_set1_epi8(mask))
+                    };
+                    let low = shifted(eight(scales), 4 * part, 15);
+                    let high = eight(block.add(SIX_BIT_HIGH_OFFSET + in_block / 2 * PANEL_COLUMNS));
+                    let high = shifted(high, 4 * (in_block % 2) + 2 * part, 3);
+                    let integers = _mm_or_si128(low, _mm_slli_epi16::<4>(high));
+                    let zero = _mm_set1_epi8(SIX_BIT_ZERO);
+                    loaded.scale = times(0, _mm_sub_epi8(integers, zero));
+                }
             }
             loaded
         }
@@ -194,7 +229,7 @@ unsafe fn value(
                 _mm256_mul_ps(dots, scales.scale)
             }
             Offset::Min => {
-                let sum = _mm256_set1_ps(tile.sum(lane) as f32);
+                let sum = _mm256_set1_ps(tile.sum_of_part(layout, part, lane) as f32);
                 let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dots), scales.scale);
                 _mm256_fmadd_ps(sum, scales.min, scaled)
             }

@@ -24,7 +24,7 @@ pub(super) use self::weights::{ExpandedPanels, MAX_EXPANDED_LINES};
 use super::PanelGemm;
 use super::outliers::finish_tile;
 use crate::activation_quant::{ScaleMode, TILE_ROWS};
-use crate::pack::layout::{GROUP, QuantLayout, Scales};
+use crate::pack::layout::{GROUP, QuantLayout};
 use crate::simd::{Avx512, prefetch_for_writing, prefetch_line};
 
 /// Dot products of four inputs in a group.
@@ -35,7 +35,7 @@ const SINGLE_PANEL_ROWS: usize = 8;
 
 /// Whether unpacking a group of the layout takes more than a shift and a mask for each register of codes.
 const fn slow_to_unpack(layout: QuantLayout) -> bool {
-    matches!(layout.scales, Scales::Blocked) || layout.bits == 5 || layout.table.is_some()
+    layout.scales.is_blocked() || layout.bits == 5 || layout.table.is_some()
 }
 
 /// Largest row count for which panels of the layout are processed one at a time.
@@ -154,7 +154,8 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
                         let scales = weights[panel].scales($part);
                         for row in 0..ROWS {
                             let (tile, lane) = (tile(row), lane(row));
-                            let value = W::Format::value(dots[panel][row], scales, tile, lane);
+                            let dots = dots[panel][row];
+                            let value = W::Format::value(dots, scales, tile, lane, $part);
                             let sum = &mut sums[panel][row];
                             *sum = W::Format::add(*sum, value, tile, lane);
                         }
@@ -425,6 +426,14 @@ pub(super) unsafe fn multiply<const PANELS: usize>(
             }
             QuantLayout::MXFP4 => {
                 let weights = gemms.map(|gemm| Mxfp4::new(gemm.panel));
+                scaled(layout, weights, gemms, scratch);
+            }
+            QuantLayout::Q2_K => {
+                let weights = gemms.map(|gemm| Blocked::<2>::new(gemm.panel));
+                scaled(layout, weights, gemms, scratch);
+            }
+            QuantLayout::Q3_K => {
+                let weights = gemms.map(|gemm| Blocked::<3>::new(gemm.panel));
                 scaled(layout, weights, gemms, scratch);
             }
             other => unreachable!("no format has panels of {other:?}"),

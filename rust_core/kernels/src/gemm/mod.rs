@@ -146,6 +146,8 @@ macro_rules! by_layout {
             QuantLayout::IQ4_NL => $run!(IQ4_NL),
             QuantLayout::IQ4_XS => $run!(IQ4_XS),
             QuantLayout::MXFP4 => $run!(MXFP4),
+            QuantLayout::Q2_K => $run!(Q2_K),
+            QuantLayout::Q3_K => $run!(Q3_K),
             other => unreachable!("no format has panels of {other:?}"),
         }
     };

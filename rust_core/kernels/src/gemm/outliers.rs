@@ -193,6 +193,7 @@ unsafe fn codes<L: Lanes>(layout: QuantLayout, codes: *const u8, input: usize) -
         // SAFETY: a register of the group's codes.
         unsafe { L::load_bits(codes.add(64 * register).cast(), (byte + shift) as u32, mask) }
     };
+    let two_bits = || bits(input / 16, 2 * (input % 16 / 4), 3);
     let (register, shift) = (input % 16 / 4, 4 * (input / 16));
     if let Some(table) = layout.table {
         // SAFETY: a register of the group's codes.
@@ -208,6 +209,9 @@ unsafe fn codes<L: Lanes>(layout: QuantLayout, codes: *const u8, input: usize) -
         8 => bits(input / 4, 0, 255),
         6 => with_high(bits(4 + input / 16, 2 * (input % 16 / 4), 3)),
         5 => with_high(bits(4, input / 4, 1)),
+        // SAFETY: the caller's promise.
+        3 => unsafe { bits(2, input / 4, 1).mul_add(L::splat(4.0), two_bits()) },
+        2 => two_bits(),
         _ => nibbles(),
     }
 }
@@ -227,7 +231,7 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: Panel, input: usize) -> 
         let weights = match (layout.offset, layout.scales) {
             (Offset::Min, _) => {
                 let scale = group_scales::scale::<L>(layout, panel, group, part);
-                return code.mul_add(scale, group_scales::min(layout, panel, group));
+                return code.mul_add(scale, group_scales::min(layout, panel, group, part));
             }
             (Offset::ZeroPoint(zero), _) => {
                 let scale = group_scales::scale::<L>(layout, panel, group, part);
@@ -235,7 +239,7 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: Panel, input: usize) -> 
             }
             (Offset::Paired, Scales::Blocked) => {
                 let scale = group_scales::scale::<L>(layout, panel, group, part);
-                let offset = scale.sub(group_scales::min(layout, panel, group));
+                let offset = scale.sub(group_scales::min(layout, panel, group, part));
                 let offset = offset.add(L::splat(ROUND)).sub(L::splat(ROUND));
                 let scale = scale.add(L::splat(ROUND)).sub(L::splat(ROUND));
                 code.sub(zero).mul_add(scale, offset.mul(zero))

@@ -1,4 +1,4 @@
-//! Packing and unpacking of float panels. Those of a quantised tensor hold its dequantised weights.
+//! Packing and unpacking of float panels.
 
 use std::ops::Range;
 
@@ -6,7 +6,6 @@ use half::{bf16, f16};
 
 use super::layout::{PANEL_COLUMNS, PanelKind};
 use crate::format::TensorView;
-use crate::quant::dequantize_row;
 
 /// Inputs transposed at once: 16 rows of the file times this many stay in the L1 cache.
 const STRIP: usize = 64;
@@ -19,21 +18,9 @@ pub(super) fn pack(
     out: &mut [u8],
 ) {
     match kind {
-        PanelKind::F32 if tensor.dtype.is_quantized() => dequantize(tensor, outputs, out),
         PanelKind::F32 => transpose::<4>(tensor, outputs, out),
         PanelKind::F16 | PanelKind::Bf16 => transpose::<2>(tensor, outputs, out),
         PanelKind::Quant(_) => unreachable!("quantised panels have their own packer"),
-    }
-}
-
-fn dequantize(tensor: &TensorView<'_>, outputs: Range<usize>, out: &mut [u8]) {
-    let mut row = vec![0.0; tensor.cols()];
-    let out = out.as_chunks_mut::<4>().0;
-    for (column, output) in outputs.enumerate() {
-        dequantize_row(tensor.dtype, tensor.row(output), &mut row);
-        for (value, out) in row.iter().zip(out.chunks_exact_mut(PANEL_COLUMNS)) {
-            out[column] = value.to_le_bytes();
-        }
     }
 }
 

@@ -6,9 +6,10 @@
 //! * 8 bits: 8 × 64 bytes; register `i`, byte `4c + j` is column `c`, input `4i + j`.
 //! * 4 bits: 4 × 64 bytes; register `i`, byte `4c + j` holds input `4i + j` in its low and input `16 + 4i + j` in its high
 //!   nibble.
-//! * 5 and 6 bits: the low four bits as above, then a plane of the high bits. Of 5-bit codes, one register: bit `i` of byte
-//!   `4c + j` belongs to input `4i + j`. Of 6-bit codes, two registers: bits `2i` and `2i + 1` of register `r` belong to
-//!   input `16r + 4i + j`.
+//! * 2 bits: 2 × 64 bytes; bits `2i` and `2i + 1` of byte `4c + j` in register `r` belong to input `16r + 4i + j`.
+//! * 3, 5 and 6 bits: a plane of the low two (3 bits) or four bits as above, then a plane of the high bits. Of 3- and 5-bit
+//!   codes, one register: bit `i` of byte `4c + j` belongs to input `4i + j`. Of 6-bit codes, two registers as in a plane of
+//!   2-bit codes.
 //!
 //! In some formats a nibble is no code but the index of one in a table ([`super::table`]).
 //!
@@ -20,9 +21,10 @@
 //! the file. The last block of a panel may have fewer.
 //!
 //! K-quants keep the file's own integers ([`super::blocked`]). Eight groups are a block: 64 bytes of factors (16 f16 of
-//! scales, 16 of minima), the scales and minima of each group (32 bytes, one byte each), then the codes of each group. All
-//! codes are on cache lines. A block takes 2,368 bytes in Q4_K, 2,880 in Q5_K and 3,392 in Q6_K: 1.028, 1.023 and 1.010 times
-//! the file's. IQ4_XS is stored in the same way with one array of integers (16 bytes) for each group: 2,240 bytes, 1.029 times the
+//! scales, 16 of minima), the scales and minima of each group (32 bytes, one byte each; in Q2_K a scale and its minimum share
+//! a byte; 24 bytes of 6-bit scales in Q3_K), then the codes of each group. All codes are on cache lines. A block takes 1,344
+//! bytes in Q2_K, 1,792 in Q3_K, 2,368 in Q4_K, 2,880 in Q5_K and 3,392 in Q6_K: 1.000, 1.018, 1.028, 1.023 and 1.010 times the
+//! file's. IQ4_XS is stored in the same way with one array of integers (16 bytes) for each group: 2,240 bytes, 1.029 times the
 //! file's.
 //!
 //! Where weights are multiplied through pairs (4 bits), the 16 column scales (f32) that the pairs are relative to precede the
@@ -66,6 +68,20 @@ pub enum Scales {
     Integers,
     /// 8-bit integers and, for each block of [`BLOCK_GROUPS`] groups, f16 factors ([`super::blocked`]).
     Blocked,
+    /// The same with a scale in the low and its minimum in the high four bits of a byte.
+    BlockedNibbles,
+    /// The same with scales of six bits.
+    BlockedSixBits,
+}
+
+impl Scales {
+    /// Whether groups are in blocks with factors.
+    pub const fn is_blocked(self) -> bool {
+        matches!(
+            self,
+            Self::Blocked | Self::BlockedNibbles | Self::BlockedSixBits
+        )
+    }
 }
 
 /// Groups in a block of a K-quant.
@@ -78,10 +94,17 @@ pub const BLOCK_FACTOR_BYTES: usize = 64;
 /// group's second half.
 pub const BLOCK_SCALE_BYTES: usize = 32;
 
+/// Bytes of the low four bits of one group's 6-bit scales: the first half's in the low, the second half's in the high nibbles.
+pub const SIX_BIT_LOW_BYTES: usize = PANEL_COLUMNS;
+
+/// Offset in a block of the high bits of 6-bit scales, in 16 bytes for two groups: bits `4g + 2h` and `4g + 2h + 1` belong to
+/// half `h` of the first or second (`g`) of them.
+pub const SIX_BIT_HIGH_OFFSET: usize = BLOCK_FACTOR_BYTES + BLOCK_GROUPS * SIX_BIT_LOW_BYTES;
+
 /// Layout of quantised panels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuantLayout {
-    /// Bits of a code: 4, 5, 6 or 8.
+    /// Bits of a code: 2 to 6, or 8.
     pub bits: u32,
     /// Weights that share a scale: 16 or 32.
     pub group: usize,
@@ -100,13 +123,15 @@ impl QuantLayout {
     pub const Q4_K: Self = Self::new(4, 32, Scales::Blocked, Offset::Paired);
     pub const Q5_K: Self = Self::new(5, 32, Scales::Blocked, Offset::Min);
     pub const Q6_K: Self = Self::new(6, 16, Scales::Blocked, Offset::ZeroPoint(32));
+    pub const Q2_K: Self = Self::new(2, 16, Scales::BlockedNibbles, Offset::Min);
+    pub const Q3_K: Self = Self::new(3, 16, Scales::BlockedSixBits, Offset::ZeroPoint(4));
 
     pub const IQ4_NL: Self = Self::looked_up(Table::IQ4, Scales::Half);
     pub const IQ4_XS: Self = Self::looked_up(Table::IQ4, Scales::Blocked);
     pub const MXFP4: Self = Self::looked_up(Table::FP4, Scales::Exponents);
 
     /// Every layout.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Q4_0,
         Self::Q4_1,
         Self::Q5_0,
@@ -118,6 +143,8 @@ impl QuantLayout {
         Self::IQ4_NL,
         Self::IQ4_XS,
         Self::MXFP4,
+        Self::Q2_K,
+        Self::Q3_K,
     ];
 
     /// Index in [`Self::ALL`], for const parameters.
@@ -174,13 +201,14 @@ impl QuantLayout {
         PANEL_COLUMNS * GROUP * self.bits as usize / 8
     }
 
-    /// Bytes of a group's scales.
+    /// Bytes of a group's scales, without the high bits of 6-bit scales.
     pub const fn scale_bytes(self) -> usize {
         match self.scales {
             Scales::Half => 2 * PANEL_COLUMNS * self.arrays(),
             Scales::Pairs => 4 * PANEL_COLUMNS,
             Scales::Integers => 2 * PANEL_COLUMNS,
-            Scales::Blocked => PANEL_COLUMNS * self.arrays(),
+            Scales::Blocked | Scales::BlockedNibbles => PANEL_COLUMNS * self.arrays(),
+            Scales::BlockedSixBits => SIX_BIT_LOW_BYTES,
             Scales::Exponents => PANEL_COLUMNS,
         }
     }
@@ -204,7 +232,7 @@ impl QuantLayout {
     /// Groups whose scales precede all their codes: the unit of storage. In a block of one group they follow the codes.
     pub const fn block_groups(self) -> usize {
         match self.scales {
-            Scales::Blocked => BLOCK_GROUPS,
+            Scales::Blocked | Scales::BlockedNibbles | Scales::BlockedSixBits => BLOCK_GROUPS,
             Scales::Pairs => 1,
             Scales::Half if self.bits == 8 => 1,
             Scales::Half | Scales::Integers | Scales::Exponents => LINE / self.scale_bytes(),
@@ -213,17 +241,19 @@ impl QuantLayout {
 
     /// Bytes of factors and scales that precede the codes of a block.
     pub const fn header_bytes(self) -> usize {
-        match self.block_groups() {
-            1 => 0,
-            groups => self.factor_bytes() + groups * self.scale_bytes(),
+        match (self.scales, self.block_groups()) {
+            (_, 1) => 0,
+            (Scales::BlockedSixBits, groups) => SIX_BIT_HIGH_OFFSET + groups / 2 * PANEL_COLUMNS,
+            (_, groups) => self.factor_bytes() + groups * self.scale_bytes(),
         }
     }
 
     /// Bytes of a block's factors, which precede its scales.
     pub const fn factor_bytes(self) -> usize {
-        match self.scales {
-            Scales::Blocked => BLOCK_FACTOR_BYTES,
-            Scales::Half | Scales::Pairs | Scales::Integers | Scales::Exponents => 0,
+        if self.scales.is_blocked() {
+            BLOCK_FACTOR_BYTES
+        } else {
+            0
         }
     }
 
@@ -276,8 +306,6 @@ impl PanelKind {
     pub const fn of(dtype: DType) -> Self {
         match dtype {
             DType::F32 => Self::F32,
-            // Not packed yet: dequantised when they are loaded.
-            DType::Q2K => Self::F32,
             DType::F16 => Self::F16,
             DType::BF16 => Self::Bf16,
             DType::Q4_0 => Self::Quant(QuantLayout::Q4_0),
@@ -290,7 +318,9 @@ impl PanelKind {
             DType::IQ4NL => Self::Quant(QuantLayout::IQ4_NL),
             DType::Q4K => Self::Quant(QuantLayout::Q4_K),
             DType::Q5K => Self::Quant(QuantLayout::Q5_K),
-            DType::Q3K | DType::Q6K => Self::Quant(QuantLayout::Q6_K),
+            DType::Q6K => Self::Quant(QuantLayout::Q6_K),
+            DType::Q2K => Self::Quant(QuantLayout::Q2_K),
+            DType::Q3K => Self::Quant(QuantLayout::Q3_K),
         }
     }
 

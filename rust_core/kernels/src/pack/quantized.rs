@@ -5,7 +5,7 @@ use std::ops::Range;
 use half::f16;
 
 use super::PackScratch;
-use super::blocked::{self, GroupScales};
+use super::blocked::{self, GroupScales, MAX_HEADER_BYTES};
 use super::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
 use super::pairs;
 use crate::format::TensorView;
@@ -82,7 +82,7 @@ pub(super) fn pack(
                     }
                 }
             }
-            Scales::Blocked => {
+            Scales::Blocked | Scales::BlockedNibbles | Scales::BlockedSixBits => {
                 let blocks = row.chunks_exact(tensor.dtype.block_bytes());
                 scratch.blocks.clear();
                 scratch
@@ -113,20 +113,31 @@ fn store_codes(bits: u32, column: usize, codes: &[u8; GROUP], out: &mut [u8]) {
         }
         return;
     }
+    if bits < 4 {
+        let (low, high) = registers.split_at_mut(2);
+        store_plane(2, column, codes.map(|code| code & 3), low);
+        if bits == 3 {
+            store_plane(1, column, codes.map(|code| code >> 2), high);
+        }
+        return;
+    }
     let (nibbles, high) = registers.split_at_mut(4);
     for (i, register) in nibbles.iter_mut().enumerate() {
         for j in 0..4 {
             register[4 * column + j] = codes[4 * i + j] & 15 | (codes[16 + 4 * i + j] & 15) << 4;
         }
     }
-    if high.is_empty() {
-        return;
+    if bits > 4 {
+        store_plane(bits - 4, column, codes.map(|code| code >> 4), high);
     }
-    let width = bits - 4;
+}
+
+/// Store one column's bits of a group in a zeroed plane of one or two bits.
+fn store_plane(width: u32, column: usize, bits: [u8; GROUP], plane: &mut [[u8; 64]]) {
     let inputs_per_register = GROUP / width as usize;
-    for (input, code) in codes.iter().enumerate() {
+    for (input, bits) in bits.into_iter().enumerate() {
         let shift = width * (input % inputs_per_register / 4) as u32;
-        high[input / inputs_per_register][4 * column + input % 4] |= code >> 4 << shift;
+        plane[input / inputs_per_register][4 * column + input % 4] |= bits << shift;
     }
 }
 
@@ -155,9 +166,12 @@ pub(super) fn unpack(panel: &[u8], layout: QuantLayout, column: usize, weights: 
                 }
             }
             Offset::Min => {
-                let (scale, min) = (group.scale(0, column), group.min(column));
+                let last_part = GROUP / layout.group - 1;
+                let scales = [0, last_part].map(|part| group.scale(part, column));
+                let mins = [0, last_part].map(|part| group.min(part, column));
                 for (input, weight) in weights.iter_mut().enumerate() {
-                    *weight = scale * f32::from(code(input)) + min;
+                    let part = input / layout.group;
+                    *weight = scales[part] * f32::from(code(input)) + mins[part];
                 }
             }
         }
@@ -170,7 +184,10 @@ pub(crate) struct Group<'a> {
     layout: QuantLayout,
     codes: &'a [u8],
     scales: &'a [u8],
-    factors: &'a [u8],
+    /// The panel from the group's block on.
+    block: &'a [u8],
+    /// Index in the block.
+    in_block: usize,
 }
 
 impl<'a> Group<'a> {
@@ -180,7 +197,8 @@ impl<'a> Group<'a> {
             layout,
             codes: &panel[layout.code_offset(group)..][..layout.code_bytes()],
             scales: &panel[layout.scale_offset(group)..][..layout.scale_bytes()],
-            factors: &panel[layout.block_offset(group)..][..layout.factor_bytes()],
+            block: &panel[layout.block_offset(group)..],
+            in_block: group % layout.block_groups(),
         }
     }
 
@@ -194,6 +212,14 @@ impl<'a> Group<'a> {
         let (registers, byte) = (self.registers(), 4 * column + input % 4);
         if self.layout.bits == 8 {
             return registers[input / 4][byte];
+        }
+        if self.layout.bits < 4 {
+            let low = registers[input / 16][byte] >> (2 * (input % 16 / 4)) & 3;
+            let high = match self.layout.bits {
+                3 => registers[2][byte] >> (input / 4) & 1,
+                _ => 0,
+            };
+            return low | high << 2;
         }
         let nibble = registers[input % 16 / 4][byte] >> (4 * (input / 16)) & 15;
         let high = match self.layout.bits {
@@ -209,8 +235,11 @@ impl<'a> Group<'a> {
 
     fn blocked(&self) -> GroupScales<'a> {
         GroupScales {
-            factors: self.factors.try_into().expect("a block's factors"),
-            integers: self.scales,
+            layout: self.layout,
+            header: self.block[..MAX_HEADER_BYTES]
+                .try_into()
+                .expect("a block's header"),
+            group: self.in_block,
         }
     }
 
@@ -223,19 +252,21 @@ impl<'a> Group<'a> {
         match self.layout.scales {
             Scales::Half => self.half(part * PANEL_COLUMNS + column),
             Scales::Exponents => f32::from_bits(u32::from(self.scales[column]) << 23),
-            Scales::Blocked => self.blocked().scale(part, column),
+            Scales::Blocked | Scales::BlockedNibbles | Scales::BlockedSixBits => {
+                self.blocked().scale(part, column)
+            }
             Scales::Pairs | Scales::Integers => {
                 unreachable!("weights with pairs have no other scales")
             }
         }
     }
 
-    /// The minimum of `column`.
-    pub fn min(&self, column: usize) -> f32 {
+    /// The minimum of `column` in part `part` of the group.
+    pub fn min(&self, part: usize, column: usize) -> f32 {
         assert_eq!(self.layout.offset, Offset::Min);
         match self.layout.scales {
             Scales::Half => self.half(PANEL_COLUMNS + column),
-            _ => self.blocked().min(column),
+            _ => self.blocked().min(part, column),
         }
     }
 
@@ -248,7 +279,7 @@ impl<'a> Group<'a> {
             }
             Scales::Integers => [i16::from_le_bytes(self.scales.as_chunks().0[column]), 0],
             Scales::Blocked => self.blocked().pair(column),
-            Scales::Half | Scales::Exponents => unreachable!("float scales are no pairs"),
+            _ => unreachable!("float scales are no pairs"),
         }
     }
 }

@@ -47,17 +47,18 @@ pub fn group_size(dtype: DType) -> usize {
     }
 }
 
-/// Width of the unpacked codes of `dtype` in bits: 2, 4, 5, 6 or 8. Some are wider than the file's: Q3_K shares a layout with Q6_K,
-/// and codes that index a table are unpacked to its values, shifted by 128.
+/// Width of the unpacked codes of `dtype` in bits: 2 to 6, or 8. Codes that index a table are unpacked to its values, shifted by
+/// 128.
 ///
 /// # Panics
 /// If `dtype` is not quantised.
 pub fn code_bits(dtype: DType) -> u32 {
     match dtype {
         DType::Q2K => 2,
+        DType::Q3K => 3,
         DType::Q4_0 | DType::Q4_1 | DType::Q4K => 4,
         DType::Q5_0 | DType::Q5_1 | DType::Q5K => 5,
-        DType::Q3K | DType::Q6K => 6,
+        DType::Q6K => 6,
         DType::Q8_0 | DType::IQ4NL | DType::IQ4XS | DType::MXFP4 => 8,
         DType::F32 | DType::F16 | DType::BF16 => panic!("{} has no codes", dtype.name()),
     }
