@@ -6,15 +6,17 @@
 //! low four bits and the rest, whose exact sums are combined as `low + 16 · high`.
 
 use std::arch::x86_64::*;
+use std::ops::Range;
 
 use super::outliers::finish;
 use super::{Panel, PanelGemm, by_layout};
 use crate::activation_quant::{TILE_ROWS, TileGroup};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
+use crate::pack::pairs;
 use crate::simd::{Avx2, prefetch_line};
 
 /// Eight columns: half a panel.
-const HALF_COLUMNS: usize = 8;
+pub(super) const HALF_COLUMNS: usize = 8;
 
 /// The 16-bit lanes of `bytes`, shifted right by `shift`, as bytes masked with `mask`.
 ///
@@ -29,6 +31,68 @@ unsafe fn bits(bytes: __m256i, shift: usize, mask: i8) -> __m256i {
     }
 }
 
+/// The codes of quad `quad` in eight columns: their low four bits, and the rest in layouts with longer codes.
+///
+/// # Safety
+/// A group's codes at `codes`; AVX2 enabled by the caller.
+#[inline(always)]
+unsafe fn split_codes(
+    layout: QuantLayout,
+    codes: *const u8,
+    half: usize,
+    quad: usize,
+) -> (__m256i, Option<__m256i>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let load = |register: usize| load_codes(codes, half, register);
+        match layout.bits {
+            8 => (bits(load(quad), 0, 15), Some(bits(load(quad), 4, 15))),
+            6 => (
+                bits(load(quad % 4), quad / 4 * 4, 15),
+                Some(bits(load(4 + quad / 4), quad % 4 * 2, 3)),
+            ),
+            5 => (
+                bits(load(quad % 4), quad / 4 * 4, 15),
+                Some(bits(load(4), quad, 1)),
+            ),
+            _ => (bits(load(quad % 4), quad / 4 * 4, 15), None),
+        }
+    }
+}
+
+/// The bytes of eight columns in a register of codes.
+///
+/// # Safety
+/// As [`split_codes`].
+#[inline(always)]
+unsafe fn load_codes(codes: *const u8, half: usize, register: usize) -> __m256i {
+    // SAFETY: the caller's promise.
+    unsafe { _mm256_loadu_si256(codes.add(64 * register + 32 * half).cast::<__m256i>()) }
+}
+
+/// The codes of quad `quad` in eight columns, one byte each.
+///
+/// # Safety
+/// As [`split_codes`].
+#[inline(always)]
+pub(super) unsafe fn quad_codes(
+    layout: QuantLayout,
+    codes: *const u8,
+    half: usize,
+    quad: usize,
+) -> __m256i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if layout.bits == 8 {
+            return load_codes(codes, half, quad);
+        }
+        match split_codes(layout, codes, half, quad) {
+            (low, Some(high)) => _mm256_or_si256(low, _mm256_slli_epi16::<4>(high)),
+            (codes, None) => codes,
+        }
+    }
+}
+
 /// Exact sums of `codes · activations` over quads `quads` (at most eight) of eight columns.
 ///
 /// # Safety
@@ -38,29 +102,15 @@ unsafe fn dot(
     layout: QuantLayout,
     codes: *const u8,
     half: usize,
-    quads: std::ops::Range<usize>,
+    quads: Range<usize>,
     x: *const i8,
 ) -> __m256i {
     // SAFETY: the caller's promise.
     unsafe {
-        let load = |register: usize| {
-            _mm256_loadu_si256(codes.add(64 * register + 32 * half).cast::<__m256i>())
-        };
         let (mut low, mut high) = (_mm256_setzero_si256(), _mm256_setzero_si256());
         for quad in quads {
             let four = _mm256_set1_epi32(x.add(4 * quad).cast::<i32>().read_unaligned());
-            let (low_bits, high_bits) = match layout.bits {
-                8 => (bits(load(quad), 0, 15), Some(bits(load(quad), 4, 15))),
-                6 => (
-                    bits(load(quad % 4), quad / 4 * 4, 15),
-                    Some(bits(load(4 + quad / 4), quad % 4 * 2, 3)),
-                ),
-                5 => (
-                    bits(load(quad % 4), quad / 4 * 4, 15),
-                    Some(bits(load(4), quad, 1)),
-                ),
-                _ => (bits(load(quad % 4), quad / 4 * 4, 15), None),
-            };
+            let (low_bits, high_bits) = split_codes(layout, codes, half, quad);
             low = _mm256_add_epi16(low, _mm256_maddubs_epi16(low_bits, four));
             if let Some(high_bits) = high_bits {
                 high = _mm256_add_epi16(high, _mm256_maddubs_epi16(high_bits, four));
@@ -74,12 +124,52 @@ unsafe fn dot(
     }
 }
 
+/// In every lane, the signed low half of `of` times `by`.
+///
+/// # Safety
+/// AVX2 enabled by the caller.
+#[inline(always)]
+unsafe fn low_half_times(of: i32, by: i32) -> __m256i {
+    // SAFETY: the caller's promise.
+    unsafe { _mm256_madd_epi16(_mm256_set1_epi32(of), _mm256_set1_epi32(by & 0xffff)) }
+}
+
+/// Initial value of a row's dot products with part `part` of a group, in every lane: see [`GroupScales::dequantize`].
+///
+/// # Safety
+/// AVX2 enabled by the caller.
+#[inline(always)]
+pub(super) unsafe fn initial_sum(
+    layout: QuantLayout,
+    part: usize,
+    tile: &TileGroup,
+    lane: usize,
+) -> __m256i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let zero = match layout.offset {
+            Offset::Paired => return _mm256_set1_epi32(tile.initial_sums[lane]),
+            Offset::Min => return _mm256_setzero_si256(),
+            Offset::ZeroPoint(zero) => zero,
+        };
+        // The low half of an initial sum is the code sum times -8.
+        let all = low_half_times(tile.initial_sums[lane], zero / pairs::ZERO_POINT);
+        let low = low_half_times(tile.low_sums[lane], -zero);
+        match (layout.group, part) {
+            (GROUP, _) => all,
+            (_, 0) => low,
+            _ => _mm256_sub_epi32(all, low),
+        }
+    }
+}
+
 /// The scales of a group, or of half of one, for eight columns: scale and minimum, or scale-offset pairs.
 #[derive(Clone, Copy)]
-struct GroupScales {
-    scale: __m256,
-    min: __m256,
-    pairs: __m256i,
+pub(super) struct GroupScales {
+    pub scale: __m256,
+    /// An eighth of the minimum, because code sums are stored times eight.
+    pub min: __m256,
+    pub pairs: __m256i,
 }
 
 impl GroupScales {
@@ -88,7 +178,7 @@ impl GroupScales {
     /// # Safety
     /// The panel has the group; AVX2, FMA and F16C enabled by the caller.
     #[inline(always)]
-    unsafe fn load(
+    pub unsafe fn load(
         layout: QuantLayout,
         panel: Panel,
         group: usize,
@@ -99,43 +189,84 @@ impl GroupScales {
         let column = HALF_COLUMNS * half;
         // SAFETY: the caller's promise; the group's scales and the factors of its block.
         unsafe {
-            let halves = |from: *const u8| {
-                _mm256_cvtph_ps(_mm_loadu_si128(from.add(2 * column).cast::<__m128i>()))
-            };
+            // Macros, because a closure may be compiled as a function without these instructions.
+            macro_rules! halves {
+                ($from:expr) => {
+                    _mm256_cvtph_ps(_mm_loadu_si128($from.add(2 * column).cast::<__m128i>()))
+                };
+            }
             // A factor (0: of scales, 1: of minima) times an integer of the group.
-            let product = |factor: usize, array: usize| {
-                let integers = scales.add(PANEL_COLUMNS * array + column);
-                let integers = _mm256_cvtepi8_epi32(_mm_loadl_epi64(integers.cast()));
-                let factors = halves(panel.block(layout, group).add(2 * PANEL_COLUMNS * factor));
-                _mm256_mul_ps(_mm256_cvtepi32_ps(integers), factors)
-            };
+            macro_rules! product {
+                ($factor:literal, $array:expr) => {{
+                    let integers = scales.add(PANEL_COLUMNS * $array + column);
+                    let integers = _mm256_cvtepi8_epi32(_mm_loadl_epi64(integers.cast()));
+                    let block = panel.block(layout, group);
+                    let factors = halves!(block.add(2 * PANEL_COLUMNS * $factor));
+                    _mm256_mul_ps(_mm256_cvtepi32_ps(integers), factors)
+                }};
+            }
             let mut loaded = Self {
                 scale: _mm256_setzero_ps(),
                 min: _mm256_setzero_ps(),
                 pairs: _mm256_setzero_si256(),
             };
             match (layout.scales, layout.offset) {
-                (Scales::Half, _) => loaded.scale = halves(scales.add(2 * PANEL_COLUMNS * part)),
+                (Scales::Half, _) => loaded.scale = halves!(scales.add(2 * PANEL_COLUMNS * part)),
                 (Scales::Pairs, _) => {
                     loaded.pairs = _mm256_loadu_si256(scales.add(4 * column).cast());
                 }
                 (Scales::Blocked, Offset::Paired) => {
-                    let scale = product(0, 0);
-                    let offset = _mm256_cvtps_epi32(_mm256_sub_ps(scale, product(1, 1)));
+                    let scale = product!(0, 0);
+                    let offset = _mm256_cvtps_epi32(_mm256_sub_ps(scale, product!(1, 1)));
                     let offset = _mm256_slli_epi32::<16>(offset);
                     loaded.pairs = _mm256_blend_epi16::<0xaa>(_mm256_cvtps_epi32(scale), offset);
                 }
                 (Scales::Blocked, Offset::Min) => {
-                    (loaded.scale, loaded.min) = (product(0, 0), product(1, 1));
+                    (loaded.scale, loaded.min) = (product!(0, 0), product!(1, 1));
                 }
-                (Scales::Blocked, Offset::ZeroPoint(_)) => loaded.scale = product(0, part),
+                (Scales::Blocked, Offset::ZeroPoint(_)) => loaded.scale = product!(0, part),
             }
+            let eighth = _mm256_set1_ps(1.0 / pairs::ZERO_POINT as f32);
+            loaded.min = _mm256_mul_ps(loaded.min, eighth);
             loaded
+        }
+    }
+
+    /// Dequantise dot products that were accumulated onto [`initial_sum`]. Column scales of paired layouts are not applied yet.
+    ///
+    /// # Safety
+    /// AVX2 and FMA enabled by the caller.
+    #[inline(always)]
+    pub unsafe fn dequantize(
+        self,
+        layout: QuantLayout,
+        dots: __m256i,
+        tile: &TileGroup,
+        lane: usize,
+    ) -> __m256 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match layout.offset {
+                Offset::Paired => _mm256_cvtepi32_ps(_mm256_madd_epi16(dots, self.pairs)),
+                Offset::ZeroPoint(_) => _mm256_mul_ps(_mm256_cvtepi32_ps(dots), self.scale),
+                Offset::Min => {
+                    let sum = _mm256_cvtepi32_ps(low_half_times(tile.initial_sums[lane], -1));
+                    let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dots), self.scale);
+                    _mm256_fmadd_ps(sum, self.min, scaled)
+                }
+            }
         }
     }
 }
 
-/// Dequantised dot products of a row with eight columns. Column scales of paired layouts are not applied yet.
+/// The quads of part `part` of a group.
+#[inline(always)]
+pub(super) const fn quads_of(layout: QuantLayout, part: usize) -> Range<usize> {
+    let quads = layout.group / 4;
+    quads * part..quads * (part + 1)
+}
+
+/// Dequantised dot products of a row with eight columns.
 ///
 /// # Safety
 /// A group's codes at `codes`; AVX2, FMA and F16C enabled by the caller.
@@ -149,30 +280,12 @@ unsafe fn value(
     tile: &TileGroup,
     lane: usize,
 ) -> __m256 {
-    let quads = match (layout.group, part) {
-        (GROUP, _) => 0..8,
-        (_, 0) => 0..4,
-        _ => 4..8,
-    };
+    let (quads, x) = (quads_of(layout, part), tile.codes[lane].as_ptr());
     // SAFETY: the caller's promise.
     unsafe {
-        let dots = dot(layout, codes, half, quads, tile.codes[lane].as_ptr());
-        match layout.offset {
-            Offset::Paired => {
-                let dots = _mm256_add_epi32(dots, _mm256_set1_epi32(tile.initial_sums[lane]));
-                _mm256_cvtepi32_ps(_mm256_madd_epi16(dots, scales.pairs))
-            }
-            Offset::ZeroPoint(zero) => {
-                let sum = _mm256_set1_epi32(zero * tile.sum_of_part(layout, part, lane));
-                let dots = _mm256_cvtepi32_ps(_mm256_sub_epi32(dots, sum));
-                _mm256_mul_ps(dots, scales.scale)
-            }
-            Offset::Min => {
-                let sum = _mm256_set1_ps(tile.sum(lane) as f32);
-                let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dots), scales.scale);
-                _mm256_fmadd_ps(sum, scales.min, scaled)
-            }
-        }
+        let dots = dot(layout, codes, half, quads, x);
+        let dots = _mm256_add_epi32(dots, initial_sum(layout, part, tile, lane));
+        scales.dequantize(layout, dots, tile, lane)
     }
 }
 

@@ -189,18 +189,29 @@ impl OutlierIndex {
 #[inline(always)]
 unsafe fn codes<L: Lanes>(layout: QuantLayout, codes: *const u8, input: usize) -> L {
     let byte = 8 * (input % 4);
-    let bits = |register: usize, shift: usize, mask: u32| {
-        // SAFETY: a register of the group's codes.
-        unsafe { L::load_bits(codes.add(64 * register).cast(), (byte + shift) as u32, mask) }
-    };
-    let nibbles = || bits(input % 16 / 4, 4 * (input / 16), 15);
-    // SAFETY: the caller's promise.
-    let with_high = |high: L| unsafe { high.mul_add(L::splat(16.0), nibbles()) };
-    match layout.bits {
-        8 => bits(input / 4, 0, 255),
-        6 => with_high(bits(4 + input / 16, 2 * (input % 16 / 4), 3)),
-        5 => with_high(bits(4, input / 4, 1)),
-        _ => nibbles(),
+    // Macros, because a closure with vector operations may be compiled as a function without the level's instructions, whose
+    // every operation is a call.
+    macro_rules! bits {
+        ($register:expr, $shift:expr, $mask:literal) => {
+            L::load_bits(
+                codes.add(64 * $register).cast(),
+                (byte + $shift) as u32,
+                $mask,
+            )
+        };
+    }
+    // SAFETY: registers of the group's codes; instructions are the caller's promise.
+    unsafe {
+        if layout.bits == 8 {
+            return bits!(input / 4, 0, 255);
+        }
+        let nibbles = bits!(input % 16 / 4, 4 * (input / 16), 15);
+        let high = match layout.bits {
+            6 => bits!(4 + input / 16, 2 * (input % 16 / 4), 3),
+            5 => bits!(4, input / 4, 1),
+            _ => return nibbles,
+        };
+        high.mul_add(L::splat(16.0), nibbles)
     }
 }
 
@@ -217,25 +228,27 @@ unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: Panel, input: usize) -> 
     unsafe {
         let code = codes::<L>(layout, panel.codes(layout, group), input);
         // A factor (0: of scales, 1: of minima) times an integer of the group.
-        let product = |factor: usize, array: usize| -> L {
-            let factors = panel.block(layout, group).add(2 * PANEL_COLUMNS * factor);
-            L::load_i8(scales.add(PANEL_COLUMNS * array).cast()).mul(L::load_f16(factors.cast()))
-        };
-        let scale = || match layout.scales {
-            Scales::Blocked => product(0, part),
-            Scales::Half | Scales::Pairs => {
-                L::load_f16(scales.add(2 * PANEL_COLUMNS * part).cast())
-            }
+        macro_rules! product {
+            ($factor:literal, $array:expr) => {{
+                let factors = panel.block(layout, group).add(2 * PANEL_COLUMNS * $factor);
+                let integers = L::load_i8(scales.add(PANEL_COLUMNS * $array).cast());
+                integers.mul(L::load_f16(factors.cast()))
+            }};
+        }
+        let scale = match layout.scales {
+            Scales::Blocked => product!(0, part),
+            Scales::Half => L::load_f16(scales.add(2 * PANEL_COLUMNS * part).cast()),
+            Scales::Pairs => L::splat(0.0),
         };
         match layout.offset {
-            Offset::Min => code.mul_add(scale(), product(1, 1)),
-            Offset::ZeroPoint(zero) => code.sub(L::splat(zero as f32)).mul(scale()),
+            Offset::Min => code.mul_add(scale, product!(1, 1)),
+            Offset::ZeroPoint(zero) => code.sub(L::splat(zero as f32)).mul(scale),
             Offset::Paired => {
                 let weights = if layout.scales == Scales::Blocked {
-                    let round = |number: L| number.add(L::splat(ROUND)).sub(L::splat(ROUND));
-                    let (scale, zero) = (scale(), L::splat(pairs::ZERO_POINT as f32));
-                    let offset = round(scale.sub(product(1, 1)));
-                    code.sub(zero).mul_add(round(scale), offset.mul(zero))
+                    let (magic, zero) = (L::splat(ROUND), L::splat(pairs::ZERO_POINT as f32));
+                    let offset = scale.sub(product!(1, 1)).add(magic).sub(magic);
+                    let scale = scale.add(magic).sub(magic);
+                    code.sub(zero).mul_add(scale, offset.mul(zero))
                 } else {
                     let register = panel.codes(layout, group).add(64 * (input % 16 / 4));
                     let shift = (8 * (input % 4) + 4 * (input / 16)) as u32;
