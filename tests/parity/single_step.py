@@ -49,9 +49,7 @@ def encoding(code: bytes) -> str:
         at += 1
     match code[at]:
         case 0x62 if (
-            code[at + 1] & 7 == 2
-            and code[at + 3] >> 5 & 3 == 1
-            and code[at + 4] in _VNNI_OPCODES
+            code[at + 1] & 7 == 2 and code[at + 3] >> 5 & 3 == 1 and code[at + 4] in _VNNI_OPCODES
         ):
             return "vnni"
         case 0x62:
