@@ -21,6 +21,7 @@ from engine.files.fields import Fields
 from engine.files.json_file import read_json
 from engine.models import generation_config, gguf, safetensors
 from engine.models.demo import recorded_defaults
+from engine.models.gguf_parts import model_stem, part_paths
 from engine.models.safetensors_header import ALL_DTYPES, TensorEntry
 from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
@@ -91,7 +92,7 @@ def open_model(path: Path, settings: EngineConfig | None = None) -> OpenModel:
     """Open a GGUF file or a directory with config.json and safetensors.
 
     Args:
-        path: the file or directory.
+        path: the file or directory; any part of a split GGUF model stands for all.
         settings: the engine's settings, which determine the executor; None for default settings.
 
     Raises:
@@ -124,8 +125,10 @@ def open_model(path: Path, settings: EngineConfig | None = None) -> OpenModel:
 
 
 def _open_gguf(path: Path) -> OpenModel:
+    paths = part_paths(path)
+    path = paths[0]
     try:
-        file = GgufFile(path)
+        file = GgufFile(paths)
         tensors = {tensor.name: tensor for tensor in file.tensors}
         divisors = (
             file.dequantize(gguf.ROPE_FREQUENCIES).ravel().tolist()
@@ -148,12 +151,12 @@ def _open_gguf(path: Path) -> OpenModel:
         rope_divisors=divisors,
     )
     sizes = [(tensor.dtype, prod(tensor.shape)) for tensor in tensors.values()]
-    file_bytes = path.stat().st_size
+    file_bytes = sum(part.stat().st_size for part in paths)
     defaults = generation_config.read_gguf_defaults(metadata, source=source)
     return OpenModel(
         name=_display_name(Fields(metadata, source=source).optional_text("general.name"), path),
         spec=spec,
-        paths=(path,),
+        paths=paths,
         tokenizer=gguf_vocabulary.read_tokenizer(
             metadata, source=source, vocab_size=spec.vocab_size
         ),
@@ -255,7 +258,7 @@ def _sizes(tensors: Mapping[str, TensorEntry]) -> list[tuple[str, int]]:
 def _display_name(declared: str | None, path: Path) -> str:
     """The name in the file's metadata, on one line and shortened; else the path's name."""
     cleaned = " ".join("".join(c if c.isprintable() else " " for c in declared or "").split())
-    return cleaned[:100] or (path.name if path.is_dir() else path.stem)
+    return cleaned[:100] or (path.name if path.is_dir() else model_stem(path.name))
 
 
 def _prevailing(sizes: Iterable[tuple[str, int]]) -> str:

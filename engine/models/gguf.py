@@ -10,8 +10,8 @@ from engine.models.spec import Architecture, ModelSpec, RopeScaling, RopeStyle
 
 SUPPORTED_DTYPES = frozenset(
     {
-        *("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0"),
-        *("IQ4_NL", "Q3_K", "Q4_K", "Q5_K", "Q6_K"),
+        *("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"),
+        *("IQ4_NL", "IQ4_XS", "MXFP4", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"),
     }
 )
 ROPE_FREQUENCIES = "rope_freqs.weight"
@@ -48,10 +48,6 @@ def read_spec(
         raise ModelError(
             f"{source} has architecture {name!r}, which the native executor does not "
             f"support (supported: {', '.join(_ARCHITECTURES)})."
-        )
-    if general.integer("split.count", default=1) > 1:
-        raise ModelError(
-            f"{source} is one part of a split GGUF, which is not supported: merge the parts first."
         )
     architecture, rope_style = _ARCHITECTURES[name]
     fields = general.under(name)

@@ -18,6 +18,7 @@ from huggingface_hub.utils.tqdm import tqdm
 from engine.api.error_text import first_line
 from engine.api.errors import FetchError
 from engine.models.digest import sha256_of
+from engine.models.gguf_parts import model_stem, part_names
 from engine.models.hub_id import HubId
 from engine.models.progress import FetchProgress, ProgressCallback
 
@@ -50,7 +51,7 @@ def fetch_from_hub(hub_id: HubId, staging: Path, progress: ProgressCallback) -> 
     """Download a GGUF file, or a directory of safetensors and configs, into `staging`.
 
     Returns:
-        The file or directory, and its commit.
+        The file (the first of a split model) or directory, and its commit.
 
     Raises:
         FetchError: no network, no such model, no usable file in it, or a damaged download.
@@ -78,7 +79,7 @@ def fetch_from_hub(hub_id: HubId, staging: Path, progress: ProgressCallback) -> 
         raise
     except Exception as error:  # huggingface_hub also raises its HTTP library's errors
         raise FetchError(f"{hub_id} could not be fetched: {first_line(error)}.") from error
-    if len(files) == 1 and files[0].name.endswith(".gguf"):
+    if files[0].name.lower().endswith(".gguf"):
         return folder / files[0].name, revision
     return folder, revision
 
@@ -92,7 +93,7 @@ def _remote(sibling: Any) -> _RemoteFile:
 
 
 def _choose(hub_id: HubId, files: list[_RemoteFile]) -> list[_RemoteFile]:
-    """The files to download: one GGUF file, or those of a safetensors model."""
+    """The files to download: one GGUF file or all its parts, or those of a safetensors model."""
     top = [file for file in files if file.name == Path(file.name).name]
     ggufs = [file for file in top if file.name.lower().endswith(".gguf")]
     chosen = [
@@ -104,10 +105,23 @@ def _choose(hub_id: HubId, files: list[_RemoteFile]) -> list[_RemoteFile]:
         return chosen
     if not ggufs:
         raise FetchError(f"{hub_id.repository} contains neither safetensors nor GGUF files.")
-    return [_choose_gguf(hub_id, ggufs)]
+    return _with_other_parts(hub_id, _choose_gguf(hub_id, ggufs), ggufs)
+
+
+def _with_other_parts(
+    hub_id: HubId, chosen: _RemoteFile, ggufs: list[_RemoteFile]
+) -> list[_RemoteFile]:
+    by_name = {file.name: file for file in ggufs}
+    parts = part_names(chosen.name)
+    for name in parts:
+        if name not in by_name:
+            raise FetchError(f"{hub_id.repository} lacks {name}, a part of {hub_id}.")
+    return [by_name[name] for name in parts]
 
 
 def _choose_gguf(hub_id: HubId, ggufs: list[_RemoteFile]) -> _RemoteFile:
+    """The file that was asked for; the first of a split model, which counts as one file."""
+    ggufs = [file for file in ggufs if file.name == part_names(file.name)[0]]
     wanted = hub_id.choice.lower()
     exact = [file for file in ggufs if file.name.lower() == wanted]
     matching = exact or [file for file in ggufs if _has_tag(file.name.lower(), wanted)]
@@ -122,7 +136,7 @@ def _choose_gguf(hub_id: HubId, ggufs: list[_RemoteFile]) -> _RemoteFile:
 
 def _has_tag(file_name: str, tag: str) -> bool:
     """Whether the name ends in the whole tag: Q4_K does not match Q4_K_M."""
-    stem = file_name.removesuffix(".gguf")
+    stem = model_stem(file_name)
     return not tag or stem == tag or stem.endswith((f"-{tag}", f".{tag}", f"_{tag}"))
 
 

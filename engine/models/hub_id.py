@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from engine.models.gguf_parts import model_stem, part_names
+
 _ID = re.compile(
     r"(?P<repository>[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95})(?::(?P<choice>[\w.-]{1,200}))?",
     re.ASCII,
@@ -15,7 +17,8 @@ class HubId:
 
     Attributes:
         repository: `org/name`.
-        choice: a file name or a quantisation tag such as `Q4_K_M`; empty if none was given.
+        choice: a file name (of a split model, the first part's) or a quantisation tag such as
+            `Q4_K_M`; empty if none was given.
     """
 
     repository: str
@@ -28,10 +31,12 @@ class HubId:
     def default_name(self) -> str:
         """The model's default name in the store."""
         name = self.repository.rsplit("/", 1)[-1]
-        return f"{name}-{self.choice.removesuffix('.gguf')}" if self.choice else name
+        return f"{name}-{model_stem(self.choice)}" if self.choice else name
 
 
 def parse_hub_id(text: str) -> HubId | None:
     """Parse `org/name` or `org/name:choice`; None for anything else."""
     match = _ID.fullmatch(text)
-    return None if match is None else HubId(match["repository"], match["choice"] or "")
+    if match is None:
+        return None
+    return HubId(match["repository"], part_names(match["choice"] or "")[0])

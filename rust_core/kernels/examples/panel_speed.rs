@@ -4,12 +4,12 @@
 //!
 //! `cargo run --release --example panel_speed -- [level] [rows ...]`
 
+mod rows;
+
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use pravaha_kernels::activation_quant::{
-    OutlierPositions, QuantRows, ScaleMode, TileGroup, quantize_row,
-};
+use pravaha_kernels::activation_quant::ScaleMode;
 use pravaha_kernels::arena::Buffer;
 use pravaha_kernels::dispatch::Level;
 use pravaha_kernels::gemm::{Activations, Gemm, Output, PanelScratch};
@@ -18,6 +18,7 @@ use pravaha_kernels::pool::Pool;
 use pravaha_kernels::quant::DType;
 use pravaha_kernels::roofline::measure_int8_dot;
 use pravaha_kernels::topology::Topology;
+use rows::Rows;
 
 const LAYERS: usize = 30;
 /// Outputs and inputs of: q, k and v; o; gate and up; down.
@@ -32,61 +33,6 @@ const PART: usize = 4;
 const MAX_WIDTH: usize = 1536;
 /// Every so many inputs one is an outlier, as in the demo model's activations.
 const OUTLIER_EVERY: usize = 311;
-
-/// Quantised rows of one width.
-struct Rows {
-    inputs: usize,
-    tiles: Buffer<TileGroup>,
-    outlier_positions: Buffer<OutlierPositions>,
-}
-
-impl Rows {
-    fn new(level: Level, inputs: usize) -> Self {
-        let groups = inputs / 32;
-        let rows = Self {
-            inputs,
-            tiles: Buffer::new(MAX_ROWS / 4 * groups).expect("memory"),
-            outlier_positions: Buffer::new(MAX_ROWS / 4 * groups).expect("memory"),
-        };
-        for at in 0..MAX_ROWS {
-            let mut row: Vec<f32> = (0..inputs)
-                .map(|i| ((i + 17 * at) as f32 * 0.7).sin())
-                .collect();
-            for outlier in (at % 7..inputs).step_by(OUTLIER_EVERY) {
-                row[outlier] = 20.0;
-            }
-            // SAFETY: not shared; the level was chosen for this machine.
-            unsafe {
-                let tile = rows.tiles.slice_mut(at / 4 * groups, groups);
-                let outlier_positions = rows.outlier_positions.slice_mut(at / 4 * groups, groups);
-                quantize_row(
-                    level,
-                    &row,
-                    None,
-                    ScaleMode::PowerOfTwo,
-                    at % 4,
-                    tile,
-                    Some(outlier_positions),
-                );
-            }
-        }
-        rows
-    }
-
-    fn activations(&self) -> Activations {
-        Activations {
-            quant: Some(QuantRows {
-                tiles: self.tiles.ptr(),
-                outlier_positions: self.outlier_positions.ptr(),
-                row_tiles: std::ptr::null(),
-                inputs: self.inputs,
-            }),
-            scale_mode: ScaleMode::PowerOfTwo,
-            float: std::ptr::null(),
-            float_stride: 0,
-        }
-    }
-}
 
 /// Compute one worker's panels of a GEMM.
 fn multiply(
@@ -150,7 +96,10 @@ fn main() {
             PackedMatrix::at(buffer.ptr(), PanelKind::of(dtype), outputs, outputs, inputs)
         })
         .collect();
-    let activations = [576, MAX_WIDTH].map(|inputs| Rows::new(level, inputs));
+    let activations = [576, MAX_WIDTH].map(|inputs| {
+        let scale_mode = ScaleMode::PowerOfTwo;
+        Rows::new(level, MAX_ROWS, inputs, scale_mode, Some(OUTLIER_EVERY))
+    });
     let out = Buffer::<f32>::new(MAX_ROWS * 3072 + MAX_DECODE_ROWS * LM_HEAD.0).expect("memory");
     for threads in [1, 2] {
         let Ok(mut pool) = Pool::new(Some(threads), &Topology::detect()) else {

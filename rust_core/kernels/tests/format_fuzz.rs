@@ -55,9 +55,9 @@ fn text(out: &mut Vec<u8>, text: &str) {
     out.extend(text.as_bytes());
 }
 
-/// A small GGUF file with every kind of metadata.
+/// A small GGUF file with every kind of metadata, the first part of a split model.
 fn gguf_file() -> Vec<u8> {
-    let mut file = b"GGUF\x03\0\0\0\x02\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0".to_vec();
+    let mut file = b"GGUF\x03\0\0\0\x02\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0".to_vec();
     text(&mut file, "general.name");
     file.extend(8u32.to_le_bytes());
     text(&mut file, "tiny");
@@ -73,6 +73,14 @@ fn gguf_file() -> Vec<u8> {
     file.extend([9u32.to_le_bytes(), 7u32.to_le_bytes()].concat());
     file.extend(2u64.to_le_bytes());
     file.extend([0, 1]);
+    for (key, value) in [
+        ("split.no", 0u32),
+        ("split.count", 2),
+        ("split.tensors.count", 3),
+    ] {
+        text(&mut file, key);
+        file.extend([4u32.to_le_bytes(), value.to_le_bytes()].concat());
+    }
     for (name, ne, kind, offset) in [("w", [64u64, 2], 3u32, 0u64), ("norm", [8, 1], 0, 96)] {
         text(&mut file, name);
         file.extend(2u32.to_le_bytes());
@@ -190,6 +198,9 @@ proptest! {
         match outcome {
             Err(problem) => prop_assert!(!problem.to_string().contains('\n')),
             Ok(header) => {
+                if let Some(split) = header.split {
+                    prop_assert!(split.index < split.count && (2..=4096).contains(&split.count));
+                }
                 for (_, value) in header.metadata_entries(&file) {
                     if let MetadataValue::Array(array) = value {
                         prop_assert_eq!(array.iter().count(), array.len);

@@ -1,11 +1,17 @@
-//! `GgufFile` for Python: metadata, tensor table and slow reference dequantisation.
+//! `GgufFile` for Python: metadata, tensor table and slow reference dequantisation of one GGUF file or of all parts of one
+//! model.
 
 use std::path::PathBuf;
 
-use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods};
-use pravaha_kernels::format::gguf::{MetadataArray, MetadataValue, TensorInfo};
-use pravaha_kernels::format::{FormatError, GgufFile as Gguf, TensorSource, TensorView};
-use pravaha_kernels::quant::dequantize_row;
+use numpy::{
+    IntoPyArray, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods,
+};
+use pravaha_kernels::dispatch::Level;
+use pravaha_kernels::format::gguf::{MetadataArray, MetadataValue, TensorInfo, split_of};
+use pravaha_kernels::format::{FormatError, GgufSet, TensorSource, TensorView};
+use pravaha_kernels::pack::PANEL_COLUMNS;
+use pravaha_kernels::quant::{DType, dequantize_row};
+use pravaha_kernels::quantize::{QUANTIZED_TO, Quantizer};
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -14,7 +20,8 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 /// Adds this file's classes to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<GgufTensor>()?;
-    module.add_class::<GgufFile>()
+    module.add_class::<GgufFile>()?;
+    module.add_function(wrap_pyfunction!(quantize, module)?)
 }
 
 fn unusable(error: FormatError) -> PyErr {
@@ -53,10 +60,17 @@ impl GgufTensor {
     }
 }
 
-/// An open GGUF file whose header has been validated.
+/// One path, or the paths of a split model.
+#[derive(FromPyObject)]
+enum Paths {
+    One(PathBuf),
+    Several(Vec<PathBuf>),
+}
+
+/// An open GGUF model whose headers have been validated.
 #[pyclass(frozen, module = "engine._core")]
 struct GgufFile {
-    file: Gguf,
+    file: GgufSet,
     metadata: PyOnceLock<Py<PyDict>>,
     tensors: PyOnceLock<Py<PyList>>,
 }
@@ -64,13 +78,28 @@ struct GgufFile {
 #[pymethods]
 impl GgufFile {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let file = py.detach(|| Gguf::open(&path)).map_err(unusable)?;
+    fn new(py: Python<'_>, path: Paths) -> PyResult<Self> {
+        let paths = match path {
+            Paths::One(path) => vec![path],
+            Paths::Several(paths) => paths,
+        };
+        if paths.is_empty() {
+            return Err(PyValueError::new_err("a model has at least one file"));
+        }
+        let opened = py.detach(|| GgufSet::open_files(&paths));
+        let file = opened.map_err(unusable)?;
         Ok(Self {
             file,
             metadata: PyOnceLock::new(),
             tensors: PyOnceLock::new(),
         })
+    }
+
+    /// The place of a file in a split model: its number from 1 and the count; None if it is a whole model.
+    #[staticmethod]
+    fn split_of(py: Python<'_>, path: PathBuf) -> PyResult<Option<(usize, usize)>> {
+        let split = py.detach(|| split_of(&path)).map_err(unusable)?;
+        Ok(split.map(|split| (split.number(), split.count)))
     }
 
     /// GGUF version of the file.
@@ -115,6 +144,51 @@ impl GgufFile {
         let values = py.detach(|| dequantize(&tensor))?;
         values.into_pyarray(py).reshape(tensor.shape)
     }
+}
+
+/// See `engine/_core.pyi`.
+#[pyfunction]
+fn quantize<'py>(
+    py: Python<'py>,
+    weights: PyReadonlyArray2<'py, f32>,
+    dtype: &str,
+) -> PyResult<Bound<'py, PyArray2<u8>>> {
+    let target = QUANTIZED_TO
+        .into_iter()
+        .find(|target| target.name() == dtype)
+        .ok_or_else(|| PyValueError::new_err(format!("weights are not quantized to {dtype}")))?;
+    let &[rows, cols] = weights.shape() else {
+        unreachable!("two dimensions");
+    };
+    if !cols.is_multiple_of(target.block_len()) {
+        return Err(PyValueError::new_err(format!(
+            "rows of {cols} weights are not whole {dtype} blocks"
+        )));
+    }
+    let bytes: Vec<u8> = weights
+        .as_slice()?
+        .iter()
+        .flat_map(|w| w.to_le_bytes())
+        .collect();
+    let level = Level::choose("auto").map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let blocks = py.detach(|| {
+        let tensor = TensorView {
+            name: "weights",
+            shape: &[rows, cols],
+            dtype: DType::F32,
+            bytes: &bytes,
+        };
+        let mut quantizer = Quantizer::default();
+        let mut blocks = Vec::new();
+        for start in (0..rows).step_by(PANEL_COLUMNS) {
+            let outputs = start..rows.min(start + PANEL_COLUMNS);
+            blocks.extend_from_slice(quantizer.quantize(level, &tensor, target, outputs).bytes);
+        }
+        blocks
+    });
+    blocks
+        .into_pyarray(py)
+        .reshape([rows, cols / target.block_len() * target.block_bytes()])
 }
 
 fn dequantize(tensor: &TensorView<'_>) -> PyResult<Vec<f32>> {

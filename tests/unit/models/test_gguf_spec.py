@@ -100,12 +100,6 @@ def test_other_architectures_are_refused_by_name():
         read_spec(fields, model_shapes("llama", VOCAB, tied=True), source="x.gguf")
 
 
-def test_split_files_are_refused():
-    fields = model_fields() | {"split.count": 3}
-    with pytest.raises(ModelError, match="split GGUF"):
-        read_spec(fields, model_shapes("llama", VOCAB, tied=True), source="x.gguf")
-
-
 def test_a_bias_in_some_layers_only_is_refused():
     shapes = model_shapes("qwen2", VOCAB, tied=True)
     del shapes["blk.1.attn_q.bias"]

@@ -36,10 +36,41 @@ pub enum Problem {
     GgufVersion(u32),
     #[error("is a big-endian GGUF file; convert it for little-endian machines")]
     BigEndian,
+    #[error("has metadata {0} that is not the number it should be; it is damaged")]
+    BadSplit(&'static str),
     #[error(
-        "is one part of {0}; join the parts with `llama-gguf-split --merge` and use the result"
+        "is part {number} of {count} of a model whose other parts were not given; \
+         keep all parts in one folder, named NAME-00001-of-{count:05}.gguf and so on"
     )]
-    SplitGguf(u64),
+    LonePart { number: usize, count: usize },
+    #[error("is a whole model and not a part of one, as its place among the files says")]
+    NotSplit,
+    #[error(
+        "is part {number} of {count} of a model where part {wanted} of {parts} belongs; \
+         a file was renamed, or belongs to another model"
+    )]
+    WrongPart {
+        number: usize,
+        count: usize,
+        wanted: usize,
+        parts: usize,
+    },
+    #[error(
+        "belongs to another model than the first part, whose metadata {key} differs; \
+         fetch the model again"
+    )]
+    OtherModel { key: String },
+    #[error(
+        "is the first of {count} files that have {tensors} tensors together instead of {expected}; \
+         one belongs to another model, fetch the model again"
+    )]
+    PartTensors {
+        tensors: usize,
+        count: usize,
+        expected: u64,
+    },
+    #[error("has tensor {0}, which an earlier part of the model has too; fetch the model again")]
+    InAnotherPart(String),
     #[error("ends inside {0}; the download may be incomplete, fetch it again")]
     Truncated(String),
     #[error("has a header of more than {0} bytes; it is damaged or hostile")]

@@ -20,17 +20,23 @@ mod tensor_source;
 use std::path::Path;
 
 pub use error::{FormatError, Problem};
-pub use gguf::GgufFile;
+pub use gguf::GgufSet;
 pub use mapped_file::MappedFile;
 pub use safetensors::{SafetensorsFile, SafetensorsSet};
 pub use tensor_source::{TensorSource, TensorView};
 
-/// Opens a model's weights: one GGUF file, one safetensors directory, or one or more safetensors files.
+/// Opens a model's weights: one GGUF file or all parts of a split one, one safetensors directory, or one or more safetensors
+/// files.
 ///
 /// Reads headers only.
 pub fn open_weights(paths: &[impl AsRef<Path>]) -> Result<Box<dyn TensorSource>, FormatError> {
     let [path] = paths else {
-        return Ok(Box::new(SafetensorsSet::open_files(paths)?));
+        return match paths.first() {
+            Some(path) if MappedFile::open(path.as_ref())?.starts_with(gguf::MAGIC) => {
+                Ok(Box::new(GgufSet::open_files(paths)?))
+            }
+            _ => Ok(Box::new(SafetensorsSet::open_files(paths)?)),
+        };
     };
     let path = path.as_ref();
     if path.is_dir() {
@@ -38,7 +44,7 @@ pub fn open_weights(paths: &[impl AsRef<Path>]) -> Result<Box<dyn TensorSource>,
     }
     let file = MappedFile::open(path)?;
     if file.starts_with(gguf::MAGIC) {
-        Ok(Box::new(GgufFile::from_mapped(file)?))
+        Ok(Box::new(GgufSet::from_mapped(file)?))
     } else {
         Ok(Box::new(SafetensorsFile::from_mapped(file)?))
     }

@@ -13,7 +13,7 @@ use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
 use super::avx512::{ExpandedPanels, MAX_EXPANDED_LINES};
 use super::outliers::finish;
-use super::{Panel, PanelGemm, by_layout};
+use super::{Panel, PanelGemm, by_layout, group_scales};
 use crate::activation_quant::{ScaleMode, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS as ROW_TILE_ROWS, RowTile};
 use crate::amx::tiles::{CodeTile, Dots, Tiles};
@@ -48,20 +48,39 @@ struct Weights {
     stride: usize,
 }
 
-/// Bytes of an expanded group.
-const EXPANDED_BYTES: usize = size_of::<ExpandedGroup>();
+/// Most bytes of an expanded group.
+pub(super) const MAX_EXPANDED_BYTES: usize = size_of::<ExpandedGroup<4>>();
 
-/// A group's codes, one byte each, and its scales: scale-offset pairs, scales and minima, or the scales of both halves.
+/// A group's codes, one byte each, and its scales: scale-offset pairs, scales and minima, the scales of both halves, or the
+/// scales and minima of both halves (4 arrays).
 #[repr(C, align(64))]
-pub(super) struct ExpandedGroup {
+struct ExpandedGroup<const ARRAYS: usize> {
     codes: CodeTile,
-    scales: [[i32; PANEL_COLUMNS]; 2],
+    scales: [[i32; PANEL_COLUMNS]; ARRAYS],
 }
 
 /// The codes of quad `quad` in a group of the layout.
+///
+/// # Safety
+/// The level's instructions are enabled.
 #[inline(always)]
-fn quad_codes(layout: QuantLayout, registers: &[[u8; 64]], quad: usize) -> [u8; 64] {
+unsafe fn quad_codes<L: Lanes>(
+    layout: QuantLayout,
+    registers: &[[u8; 64]],
+    quad: usize,
+) -> [u8; 64] {
+    if layout.bits < 4 {
+        let low = registers[quad / 4].map(|byte| byte >> (quad % 4 * 2) & 3);
+        return match layout.bits {
+            3 => std::array::from_fn(|byte| low[byte] | (registers[2][byte] >> quad & 1) << 2),
+            _ => low,
+        };
+    }
     let nibbles = registers[quad % 4].map(|byte| byte >> (quad / 4 * 4) & 15);
+    if let Some(table) = layout.table {
+        // SAFETY: the caller's promise; the nibbles are below 16.
+        return unsafe { L::look_up(&nibbles, table.codes()) };
+    }
     let (high, shift, mask) = match layout.bits {
         5 => (&registers[4], quad, 1),
         6 => (&registers[4 + quad / 4], quad % 4 * 2, 3),
@@ -75,60 +94,66 @@ fn quad_codes(layout: QuantLayout, registers: &[[u8; 64]], quad: usize) -> [u8; 
 /// # Safety
 /// A whole panel of the layout; `expanded` has room for as many groups; the level's instructions are enabled.
 #[inline(always)]
-unsafe fn expand<L: Lanes>(
+unsafe fn expand<L: Lanes, const ARRAYS: usize>(
     layout: QuantLayout,
     panel: Panel,
-    expanded: *mut ExpandedGroup,
+    expanded: *mut u8,
 ) -> Weights {
+    let expanded: *mut ExpandedGroup<ARRAYS> = expanded.cast();
     for group in 0..panel.inputs / GROUP {
         // SAFETY: a group of the panel and its place in `expanded`, by contract.
-        let (registers, scales, block, to) = unsafe {
+        let (registers, to) = unsafe {
             let registers = panel.codes(layout, group).cast::<[u8; 64]>();
             (
                 std::slice::from_raw_parts(registers, layout.code_bytes() / 64),
-                panel.scales(layout, group),
-                panel.block(layout, group),
                 &mut *expanded.add(group),
             )
         };
         for (quad, codes) in to.codes.iter_mut().enumerate() {
-            *codes = quad_codes(layout, registers, quad);
+            // SAFETY: the caller's promise.
+            *codes = unsafe { quad_codes::<L>(layout, registers, quad) };
         }
         // SAFETY: the group's scales and the factors of its block, arrays of sixteen; instructions by contract.
         unsafe {
-            if layout.scales == Scales::Pairs {
-                to.scales[0] = scales.cast::<[i32; PANEL_COLUMNS]>().read_unaligned();
-                continue;
-            }
-            let product = |factor: usize, array: usize| {
-                let factors = block.add(2 * PANEL_COLUMNS * factor);
-                L::load_i8(scales.add(PANEL_COLUMNS * array).cast())
-                    .mul(L::load_f16(factors.cast()))
-            };
-            let (first, second) = match layout.offset {
-                Offset::Paired => {
-                    let scale = product(0, 0);
-                    let pair = [scale, scale.sub(product(1, 1))].map(|number| {
-                        let rounded = number.add(L::splat(ROUND)).to_array();
-                        rounded.map(|number| number.to_bits() as i32)
-                    });
-                    for (column, to) in to.scales[0].iter_mut().enumerate() {
-                        *to = pair[0][column] & 0xffff | pair[1][column] << 16;
-                    }
+            let scales = panel.scales(layout, group);
+            match layout.scales {
+                Scales::Pairs => {
+                    to.scales[0] = scales.cast::<[i32; PANEL_COLUMNS]>().read_unaligned();
                     continue;
                 }
-                Offset::Min => (product(0, 0), product(1, 1)),
-                Offset::ZeroPoint(_) => (product(0, 0), product(0, 1)),
-            };
-            first.store(to.scales[0].as_mut_ptr().cast());
-            second.store(to.scales[1].as_mut_ptr().cast());
+                Scales::Integers => {
+                    let scales = scales.cast::<[u16; PANEL_COLUMNS]>().read_unaligned();
+                    to.scales[0] = scales.map(i32::from); // offset 0
+                    continue;
+                }
+                _ => {}
+            }
+            for part in 0..GROUP / layout.group {
+                let scale = group_scales::scale::<L>(layout, panel, group, part);
+                if matches!(layout.offset, Offset::ZeroPoint(_)) {
+                    scale.store(to.scales[part].as_mut_ptr().cast());
+                    continue;
+                }
+                let min = group_scales::min::<L>(layout, panel, group, part);
+                if layout.offset == Offset::Min {
+                    scale.store(to.scales[2 * part].as_mut_ptr().cast());
+                    min.store(to.scales[2 * part + 1].as_mut_ptr().cast());
+                    continue;
+                }
+                let scales = scale.add(L::splat(ROUND)).to_array();
+                let offsets = scale.sub(min).add(L::splat(ROUND)).to_array();
+                for (column, to) in to.scales[0].iter_mut().enumerate() {
+                    let [scale, offset] = [scales, offsets].map(|of| of[column].to_bits());
+                    *to = (scale & 0xffff | offset << 16).cast_signed();
+                }
+            }
         }
     }
     let first = expanded.cast_const().cast::<u8>();
     Weights {
         codes: first,
-        scales: first.wrapping_add(std::mem::offset_of!(ExpandedGroup, scales)),
-        stride: EXPANDED_BYTES,
+        scales: first.wrapping_add(std::mem::offset_of!(ExpandedGroup<ARRAYS>, scales)),
+        stride: size_of::<ExpandedGroup<ARRAYS>>(),
     }
 }
 
@@ -146,18 +171,18 @@ struct Part<L> {
 
 impl<L: Lanes> Part<L> {
     /// # Safety
-    /// A group's scales, expanded if they are not f16, are at `scales`; the level's instructions are enabled.
+    /// A group's scales, expanded unless codes have 8 bits, are at `scales`; the level's instructions are enabled.
     #[inline(always)]
     unsafe fn new(layout: QuantLayout, scales: *const u8, part: usize, dots: *const Dots) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
             let zero = L::splat(0.0);
             let array = |at: usize| L::load(scales.cast::<f32>().add(at * PANEL_COLUMNS));
-            let (scale, min) = match (layout.scales, layout.offset) {
-                (Scales::Half, _) => (L::load_f16(scales.cast()), zero),
-                (_, Offset::Paired) => (zero, zero),
-                (_, Offset::ZeroPoint(_)) => (array(part), zero),
-                (_, Offset::Min) => (array(0), array(1)),
+            let (scale, min) = match layout.offset {
+                _ if layout.bits == 8 => (L::load_f16(scales.cast()), zero),
+                Offset::Paired => (zero, zero),
+                Offset::ZeroPoint(_) => (array(part), zero),
+                Offset::Min => (array(2 * part), array(2 * part + 1)),
             };
             Self {
                 part,
@@ -306,7 +331,7 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
 unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
     layout: QuantLayout,
     gemm: PanelGemm,
-    expanded: *mut ExpandedGroup,
+    expanded: *mut u8,
 ) {
     let (panel, groups) = (gemm.panel, gemm.groups());
     let tiled = tiled_rows(gemm.rows);
@@ -321,10 +346,16 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
         }
     } else {
         // SAFETY: a whole panel, and room, by contract.
-        unsafe { expand::<L>(layout, panel, expanded) }
+        unsafe {
+            if SPLIT && layout.offset == Offset::Min {
+                expand::<L, 4>(layout, panel, expanded)
+            } else {
+                expand::<L, 2>(layout, panel, expanded)
+            }
+        }
     };
     let share = layout
-        .block_offset(groups)
+        .panel_bytes(groups)
         .div_ceil(tiled.div_ceil(ROW_TILE_ROWS))
         .next_multiple_of(64);
     let mut ahead = panel.next;
@@ -357,7 +388,7 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
 pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
     layout: QuantLayout,
     gemm: PanelGemm,
-    expanded: *mut ExpandedGroup,
+    expanded: *mut u8,
 ) {
     // Layouts as literals, so that every branch on them is resolved at compile time.
     macro_rules! run {
@@ -379,8 +410,8 @@ pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm, scratch: &mu
     let tiled = tiled_rows(gemm.rows);
     if tiled > 0 {
         assert!(!gemm.x.row_tiles.is_null(), "activations without row tiles");
-        const { assert!(EXPANDED_BYTES <= 64 * MAX_EXPANDED_LINES) };
-        let expanded = scratch.groups(gemm.groups()).cast();
+        const { assert!(MAX_EXPANDED_BYTES <= 64 * MAX_EXPANDED_LINES) };
+        let expanded = scratch.groups(gemm.groups());
         #[cfg(test)]
         let tiles_here = crate::amx::support::support().is_ok();
         #[cfg(not(test))]
@@ -415,11 +446,7 @@ pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm, scratch: &mu
 /// As [`dispatch`]; the machine has the level.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn with_instructions<T: Tiles>(
-    layout: QuantLayout,
-    gemm: PanelGemm,
-    expanded: *mut ExpandedGroup,
-) {
+unsafe fn with_instructions<T: Tiles>(layout: QuantLayout, gemm: PanelGemm, expanded: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe {
         dispatch::<crate::simd::Avx512, T>(layout, gemm, expanded);

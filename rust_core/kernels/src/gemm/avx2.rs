@@ -3,7 +3,7 @@
 //! `vpmaddubsw` adds pairs of products in saturating 16 bits. With nibbles as its unsigned operand a
 //! pair is at most 2 · 15 · 127 = 3,810 in magnitude, and the eight quads of a group together at most
 //! 30,480: it cannot saturate, and one `vpmaddwd` widens the sum. Longer codes are therefore multiplied in two parts, their
-//! low four bits and the rest, whose exact sums are combined as `low + 16 · high`.
+//! low four bits and the rest, whose exact sums are combined as `low + 16 · high`. 3-bit codes are two and one bits.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -11,8 +11,12 @@ use std::ops::Range;
 use super::outliers::finish;
 use super::{Panel, PanelGemm, by_layout};
 use crate::activation_quant::{TILE_ROWS, TileGroup};
-use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
+use crate::pack::blocked::SIX_BIT_ZERO;
+use crate::pack::layout::{
+    BLOCK_GROUPS, GROUP, Offset, PANEL_COLUMNS, QuantLayout, SIX_BIT_HIGH_OFFSET, Scales,
+};
 use crate::pack::pairs;
+use crate::pack::table::Table;
 use crate::simd::{Avx2, prefetch_line};
 
 /// Eight columns: half a panel.
@@ -31,7 +35,8 @@ unsafe fn bits(bytes: __m256i, shift: usize, mask: i8) -> __m256i {
     }
 }
 
-/// The codes of quad `quad` in eight columns: their low four bits, and the rest in layouts with longer codes.
+/// The codes of quad `quad` in eight columns: their low four bits (of 3-bit codes two), and the rest in layouts with longer
+/// codes.
 ///
 /// # Safety
 /// A group's codes at `codes`; AVX2 enabled by the caller.
@@ -55,9 +60,38 @@ unsafe fn split_codes(
                 bits(load(quad % 4), quad / 4 * 4, 15),
                 Some(bits(load(4), quad, 1)),
             ),
-            _ => (bits(load(quad % 4), quad / 4 * 4, 15), None),
+            3 => (
+                bits(load(quad / 4), quad % 4 * 2, 3),
+                Some(bits(load(2), quad, 1)),
+            ),
+            2 => (bits(load(quad / 4), quad % 4 * 2, 3), None),
+            _ => {
+                let nibbles = bits(load(quad % 4), quad / 4 * 4, 15);
+                match layout.table {
+                    None => (nibbles, None),
+                    Some(table) => {
+                        let codes = _mm256_shuffle_epi8(load_table(table), nibbles);
+                        (bits(codes, 0, 15), Some(bits(codes, 4, 15)))
+                    }
+                }
+            }
         }
     }
+}
+
+/// The codes of the sixteen nibbles, twice.
+///
+/// # Safety
+/// AVX2 enabled by the caller.
+#[inline(always)]
+unsafe fn load_table(table: Table) -> __m256i {
+    // SAFETY: sixteen bytes; enabled by the caller.
+    unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(table.codes().as_ptr().cast())) }
+}
+
+/// How many bits of a code are in its lower part ([`split_codes`]).
+const fn low_bits(layout: QuantLayout) -> i32 {
+    if layout.bits == 3 { 2 } else { 4 }
 }
 
 /// The bytes of eight columns in a register of codes.
@@ -86,8 +120,15 @@ pub(super) unsafe fn quad_codes(
         if layout.bits == 8 {
             return load_codes(codes, half, quad);
         }
+        if let Some(table) = layout.table {
+            let nibbles = bits(load_codes(codes, half, quad % 4), quad / 4 * 4, 15);
+            return _mm256_shuffle_epi8(load_table(table), nibbles);
+        }
         match split_codes(layout, codes, half, quad) {
-            (low, Some(high)) => _mm256_or_si256(low, _mm256_slli_epi16::<4>(high)),
+            (low, Some(high)) => {
+                let high = _mm256_sll_epi16(high, _mm_cvtsi32_si128(low_bits(layout)));
+                _mm256_or_si256(low, high)
+            }
             (codes, None) => codes,
         }
     }
@@ -117,10 +158,11 @@ unsafe fn dot(
             }
         }
         let sum = _mm256_madd_epi16(low, _mm256_set1_epi16(1));
-        if layout.bits == 4 {
+        if matches!(layout.bits, 2 | 4) && layout.table.is_none() {
             return sum;
         }
-        _mm256_add_epi32(sum, _mm256_madd_epi16(high, _mm256_set1_epi16(16)))
+        let high_weight = 1 << low_bits(layout);
+        _mm256_add_epi32(sum, _mm256_madd_epi16(high, _mm256_set1_epi16(high_weight)))
     }
 }
 
@@ -153,7 +195,11 @@ pub(super) unsafe fn initial_sum(
             Offset::ZeroPoint(zero) => zero,
         };
         // The low half of an initial sum is the code sum times -8.
-        let all = low_half_times(tile.initial_sums[lane], zero / pairs::ZERO_POINT);
+        let all = if zero == pairs::ZERO_POINT / 2 {
+            _mm256_srai_epi32::<1>(low_half_times(tile.initial_sums[lane], 1))
+        } else {
+            low_half_times(tile.initial_sums[lane], zero / pairs::ZERO_POINT)
+        };
         let low = low_half_times(tile.low_sums[lane], -zero);
         match (layout.group, part) {
             (GROUP, _) => all,
@@ -195,15 +241,25 @@ impl GroupScales {
                     _mm256_cvtph_ps(_mm_loadu_si128($from.add(2 * column).cast::<__m128i>()))
                 };
             }
-            // A factor (0: of scales, 1: of minima) times an integer of the group.
-            macro_rules! product {
-                ($factor:literal, $array:expr) => {{
-                    let integers = scales.add(PANEL_COLUMNS * $array + column);
-                    let integers = _mm256_cvtepi8_epi32(_mm_loadl_epi64(integers.cast()));
-                    let block = panel.block(layout, group);
+            macro_rules! eight {
+                ($from:expr) => {
+                    _mm_loadl_epi64($from.add(column).cast())
+                };
+            }
+            let block = panel.block(layout, group);
+            // A factor (0: of scales, 1: of minima) times eight signed bytes.
+            macro_rules! times {
+                ($factor:literal, $integers:expr) => {{
                     let factors = halves!(block.add(2 * PANEL_COLUMNS * $factor));
+                    let integers = _mm256_cvtepi8_epi32($integers);
                     _mm256_mul_ps(_mm256_cvtepi32_ps(integers), factors)
                 }};
+            }
+            // The same with an integer of the group.
+            macro_rules! product {
+                ($factor:literal, $array:expr) => {
+                    times!($factor, eight!(scales.add(PANEL_COLUMNS * $array)))
+                };
             }
             let mut loaded = Self {
                 scale: _mm256_setzero_ps(),
@@ -211,9 +267,22 @@ impl GroupScales {
                 pairs: _mm256_setzero_si256(),
             };
             match (layout.scales, layout.offset) {
+                (Scales::Half, Offset::Min) => {
+                    loaded.scale = halves!(scales);
+                    loaded.min = halves!(scales.add(2 * PANEL_COLUMNS));
+                }
                 (Scales::Half, _) => loaded.scale = halves!(scales.add(2 * PANEL_COLUMNS * part)),
+                (Scales::Exponents, _) => {
+                    let exponents = _mm_loadl_epi64(scales.add(column).cast());
+                    let bits = _mm256_slli_epi32::<23>(_mm256_cvtepu8_epi32(exponents));
+                    loaded.scale = _mm256_castsi256_ps(bits);
+                }
                 (Scales::Pairs, _) => {
                     loaded.pairs = _mm256_loadu_si256(scales.add(4 * column).cast());
+                }
+                (Scales::Integers, _) => {
+                    let scales = _mm_loadu_si128(scales.add(2 * column).cast());
+                    loaded.pairs = _mm256_cvtepu16_epi32(scales); // offset 0
                 }
                 (Scales::Blocked, Offset::Paired) => {
                     let scale = product!(0, 0);
@@ -225,6 +294,28 @@ impl GroupScales {
                     (loaded.scale, loaded.min) = (product!(0, 0), product!(1, 1));
                 }
                 (Scales::Blocked, Offset::ZeroPoint(_)) => loaded.scale = product!(0, part),
+                (Scales::BlockedNibbles, _) => {
+                    let both = eight!(scales.add(PANEL_COLUMNS * part));
+                    let nibble = _mm_set1_epi8(15);
+                    let high = _mm_and_si128(_mm_srli_epi16::<4>(both), nibble);
+                    loaded.scale = times!(0, _mm_and_si128(both, nibble));
+                    loaded.min = times!(1, high);
+                }
+                (Scales::BlockedSixBits, _) => {
+                    let in_block = group % BLOCK_GROUPS;
+                    macro_rules! shifted {
+                        ($bytes:expr, $by:expr, $mask:literal) => {{
+                            let by = _mm_cvtsi32_si128($by as i32);
+                            _mm_and_si128(_mm_srl_epi16($bytes, by), _mm_set1_epi8($mask))
+                        }};
+                    }
+                    let low = shifted!(eight!(scales), 4 * part, 15);
+                    let high = block.add(SIX_BIT_HIGH_OFFSET + in_block / 2 * PANEL_COLUMNS);
+                    let high = shifted!(eight!(high), 4 * (in_block % 2) + 2 * part, 3);
+                    let integers = _mm_or_si128(low, _mm_slli_epi16::<4>(high));
+                    let zero = _mm_set1_epi8(SIX_BIT_ZERO);
+                    loaded.scale = times!(0, _mm_sub_epi8(integers, zero));
+                }
             }
             let eighth = _mm256_set1_ps(1.0 / pairs::ZERO_POINT as f32);
             loaded.min = _mm256_mul_ps(loaded.min, eighth);
@@ -241,6 +332,7 @@ impl GroupScales {
         self,
         layout: QuantLayout,
         dots: __m256i,
+        part: usize,
         tile: &TileGroup,
         lane: usize,
     ) -> __m256 {
@@ -250,7 +342,15 @@ impl GroupScales {
                 Offset::Paired => _mm256_cvtepi32_ps(_mm256_madd_epi16(dots, self.pairs)),
                 Offset::ZeroPoint(_) => _mm256_mul_ps(_mm256_cvtepi32_ps(dots), self.scale),
                 Offset::Min => {
-                    let sum = _mm256_cvtepi32_ps(low_half_times(tile.initial_sums[lane], -1));
+                    // Eight times the code sums.
+                    let all = low_half_times(tile.initial_sums[lane], -1);
+                    let low = low_half_times(tile.low_sums[lane], pairs::ZERO_POINT);
+                    let sum = match (layout.group, part) {
+                        (GROUP, _) => all,
+                        (_, 0) => low,
+                        _ => _mm256_sub_epi32(all, low),
+                    };
+                    let sum = _mm256_cvtepi32_ps(sum);
                     let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dots), self.scale);
                     _mm256_fmadd_ps(sum, self.min, scaled)
                 }
@@ -285,7 +385,7 @@ unsafe fn value(
     unsafe {
         let dots = dot(layout, codes, half, quads, x);
         let dots = _mm256_add_epi32(dots, initial_sum(layout, part, tile, lane));
-        scales.dequantize(layout, dots, tile, lane)
+        scales.dequantize(layout, dots, part, tile, lane)
     }
 }
 

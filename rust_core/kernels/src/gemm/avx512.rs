@@ -16,12 +16,15 @@ mod weights;
 
 use std::arch::x86_64::*;
 
-use self::weights::{Blocked, Bytes, Expanded, Format, Nibbles, Paired, Weights, opaque};
+use self::weights::{
+    Blocked, Bytes, Expanded, Format, Iq4Nl, Iq4Xs, Mxfp4, Nibbles, Paired, Q4_0, Q5_0, Q5_1,
+    Weights, opaque,
+};
 pub(super) use self::weights::{ExpandedPanels, MAX_EXPANDED_LINES};
 use super::PanelGemm;
 use super::outliers::finish_tile;
 use crate::activation_quant::{ScaleMode, TILE_ROWS};
-use crate::pack::layout::{GROUP, QuantLayout, Scales};
+use crate::pack::layout::{GROUP, QuantLayout};
 use crate::simd::{Avx512, prefetch_for_writing, prefetch_line};
 
 /// Dot products of four inputs in a group.
@@ -30,14 +33,20 @@ const QUADS: usize = GROUP / 4;
 /// Rows of the largest block of a single panel.
 const SINGLE_PANEL_ROWS: usize = 8;
 
+/// Whether unpacking a group of the layout takes more than a shift and a mask for each register of codes.
+const fn slow_to_unpack(layout: QuantLayout) -> bool {
+    layout.scales.is_blocked() || layout.bits == 5 || layout.table.is_some()
+}
+
 /// Largest row count for which panels of the layout are processed one at a time.
 ///
-/// Two blocks of eight rows unpack a group of a K-quant twice. Two panels at a time have blocks of six rows and unpack it three
+/// Two blocks of eight rows unpack a group twice. Two panels at a time have blocks of six rows and unpack it three
 /// times, or once if the panels are expanded; expanding pays with more rows only.
 pub(super) const fn single_panel_rows(layout: QuantLayout) -> usize {
-    match layout.scales {
-        Scales::Blocked => 2 * SINGLE_PANEL_ROWS,
-        Scales::Half | Scales::Pairs => SINGLE_PANEL_ROWS,
+    if slow_to_unpack(layout) {
+        2 * SINGLE_PANEL_ROWS
+    } else {
+        SINGLE_PANEL_ROWS
     }
 }
 
@@ -47,8 +56,8 @@ const DUAL_PANEL_ROWS: usize = 6;
 /// Smallest row count for which panels of 4-bit codes are expanded to bytes first.
 const EXPAND_ROWS: usize = 24;
 
-/// The same for K-quants, which are slower to unpack: wherever two panels are processed together.
-const EXPAND_BLOCKED_ROWS: usize = single_panel_rows(QuantLayout::Q4_K) + 1;
+/// The same for layouts that are [`slow_to_unpack`]: wherever two panels are processed together.
+const EXPAND_SLOW_ROWS: usize = single_panel_rows(QuantLayout::Q4_K) + 1;
 
 /// Four activation bytes, in every lane.
 ///
@@ -145,7 +154,8 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
                         let scales = weights[panel].scales($part);
                         for row in 0..ROWS {
                             let (tile, lane) = (tile(row), lane(row));
-                            let value = W::Format::value(dots[panel][row], scales, tile, lane);
+                            let dots = dots[panel][row];
+                            let value = W::Format::value(dots, scales, tile, lane, $part);
                             let sum = &mut sums[panel][row];
                             *sum = W::Format::add(*sum, value, tile, lane);
                         }
@@ -214,7 +224,7 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
     mut gemms: [PanelGemm; PANELS],
 ) {
     let groups = gemms[0].groups();
-    let bytes = PANELS * layout.block_offset(groups);
+    let bytes = PANELS * layout.panel_bytes(groups);
     let mut line = gemms[0].panel.next;
     let last = line.wrapping_add(bytes);
     let mut left = gemms[0].rows;
@@ -268,23 +278,22 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
     }
 }
 
-/// Panels of 4-bit codes with stored pairs.
+/// Panels of 4-bit codes, multiplied as they are with fewer than `expand_rows` rows.
 ///
 /// # Safety
-/// As [`super::Gemm::panels`].
+/// As [`expanded_pairs`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn nibbles<const PANELS: usize>(
+unsafe fn paired<W: Weights<Format = Paired<false>>, const PANELS: usize>(
+    layout: QuantLayout,
+    weights: [W; PANELS],
     gemms: [PanelGemm; PANELS],
+    expand_rows: usize,
     scale_mode: ScaleMode,
     scratch: &mut ExpandedPanels,
 ) {
-    let (layout, weights) = (
-        QuantLayout::PAIRED,
-        gemms.map(|gemm| Nibbles::new(gemm.panel)),
-    );
     // SAFETY: the caller's promise.
     unsafe {
-        if gemms[0].rows < EXPAND_ROWS {
+        if gemms[0].rows < expand_rows {
             blocks(layout, weights, gemms);
         } else {
             expanded_pairs(layout, weights, gemms, scale_mode, scratch);
@@ -337,12 +346,12 @@ unsafe fn expanded<F, W, const PANELS: usize>(
     }
 }
 
-/// Panels of a K-quant.
+/// Panels of a layout with float scales that is [`slow_to_unpack`].
 ///
 /// # Safety
 /// As [`expanded_pairs`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn blocked<W: Weights, const PANELS: usize>(
+unsafe fn scaled<W: Weights, const PANELS: usize>(
     layout: QuantLayout,
     weights: [W; PANELS],
     gemms: [PanelGemm; PANELS],
@@ -350,7 +359,7 @@ unsafe fn blocked<W: Weights, const PANELS: usize>(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        if gemms[0].rows < EXPAND_BLOCKED_ROWS {
+        if gemms[0].rows < EXPAND_SLOW_ROWS {
             blocks(layout, weights, gemms);
         } else {
             expanded::<W::Format, W, PANELS>(layout, weights, gemms, scratch);
@@ -371,23 +380,61 @@ pub(super) unsafe fn multiply<const PANELS: usize>(
     // SAFETY: the caller's promise.
     unsafe {
         match layout {
-            QuantLayout::PAIRED => nibbles(gemms, scale_mode, scratch),
+            QuantLayout::Q4_0 => {
+                let weights = gemms.map(|gemm| Q4_0::new(gemm.panel));
+                paired(layout, weights, gemms, EXPAND_ROWS, scale_mode, scratch);
+            }
+            QuantLayout::Q4_1 => {
+                let weights = gemms.map(|gemm| Nibbles::new(gemm.panel));
+                paired(layout, weights, gemms, EXPAND_ROWS, scale_mode, scratch);
+            }
+            QuantLayout::Q5_0 => {
+                let weights = gemms.map(|gemm| Q5_0::new(gemm.panel));
+                scaled(layout, weights, gemms, scratch);
+            }
+            QuantLayout::Q5_1 => {
+                let weights = gemms.map(|gemm| Q5_1::new(gemm.panel));
+                scaled(layout, weights, gemms, scratch);
+            }
             QuantLayout::Q8_0 => blocks(layout, gemms.map(|gemm| Bytes::new(gemm.panel)), gemms),
             QuantLayout::Q4_K => {
                 let weights = gemms.map(|gemm| Blocked::<4>::new(gemm.panel));
-                if gemms[0].rows < EXPAND_BLOCKED_ROWS {
-                    blocks(layout, weights, gemms);
-                } else {
-                    expanded_pairs(layout, weights, gemms, scale_mode, scratch);
-                }
+                paired(
+                    layout,
+                    weights,
+                    gemms,
+                    EXPAND_SLOW_ROWS,
+                    scale_mode,
+                    scratch,
+                );
             }
             QuantLayout::Q5_K => {
                 let weights = gemms.map(|gemm| Blocked::<5>::new(gemm.panel));
-                blocked(layout, weights, gemms, scratch);
+                scaled(layout, weights, gemms, scratch);
             }
             QuantLayout::Q6_K => {
                 let weights = gemms.map(|gemm| Blocked::<6>::new(gemm.panel));
-                blocked(layout, weights, gemms, scratch);
+                scaled(layout, weights, gemms, scratch);
+            }
+            QuantLayout::IQ4_NL => {
+                let weights = gemms.map(|gemm| Iq4Nl::new(gemm.panel));
+                scaled(layout, weights, gemms, scratch);
+            }
+            QuantLayout::IQ4_XS => {
+                let weights = gemms.map(|gemm| Iq4Xs::new(gemm.panel));
+                scaled(layout, weights, gemms, scratch);
+            }
+            QuantLayout::MXFP4 => {
+                let weights = gemms.map(|gemm| Mxfp4::new(gemm.panel));
+                scaled(layout, weights, gemms, scratch);
+            }
+            QuantLayout::Q2_K => {
+                let weights = gemms.map(|gemm| Blocked::<2>::new(gemm.panel));
+                scaled(layout, weights, gemms, scratch);
+            }
+            QuantLayout::Q3_K => {
+                let weights = gemms.map(|gemm| Blocked::<3>::new(gemm.panel));
+                scaled(layout, weights, gemms, scratch);
             }
             other => unreachable!("no format has panels of {other:?}"),
         }

@@ -16,7 +16,7 @@ use super::outliers::finish;
 use super::{Panel, PanelGemm, by_layout};
 use crate::activation_quant::{TILE_ROWS, TileGroup};
 use crate::dispatch::vex_vnni;
-use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
+use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout};
 use crate::simd::{Avx2, Dpbusd, prefetch_line};
 
 /// Rows of the largest block.
@@ -98,17 +98,17 @@ impl Weights {
             if !EXPANDED {
                 return GroupScales::load(layout, self.panel, group, half, part);
             }
-            let array = |at: usize| self.expanded_scales(group, half, at);
+            let scale = self.expanded_scales(group, half, 2 * part);
             GroupScales {
-                scale: _mm256_load_ps(array(part).cast()),
-                min: _mm256_load_ps(array(1).cast()),
-                pairs: _mm256_load_si256(array(0).cast()),
+                scale: _mm256_load_ps(scale.cast()),
+                min: _mm256_load_ps(self.expanded_scales(group, half, 2 * part + 1).cast()),
+                pairs: _mm256_load_si256(scale.cast()),
             }
         }
     }
 
-    /// Array `at` of an unpacked group's scales, from half `half` of the columns on: scales of the first part or pairs (0), scales
-    /// of the second part or minima (1).
+    /// Array `at` of an unpacked group's scales, from half `half` of the columns on: scales or pairs (0) and minima (1) of the first
+    /// part, scales (2) and minima (3) of the second.
     ///
     /// # Safety
     /// The group exists.
@@ -138,15 +138,14 @@ impl Weights {
                     }
                     for part in 0..GROUP / layout.group {
                         let scales = self.scales::<false>(layout, group, half, part);
-                        let array = |at: usize| self.expanded_scales(group, half, at);
+                        let scale = self.expanded_scales(group, half, 2 * part);
                         match layout.offset {
-                            Offset::Paired => _mm256_store_si256(array(0).cast(), scales.pairs),
+                            Offset::Paired => _mm256_store_si256(scale.cast(), scales.pairs),
+                            Offset::ZeroPoint(_) => _mm256_store_ps(scale.cast(), scales.scale),
                             Offset::Min => {
-                                _mm256_store_ps(array(0).cast(), scales.scale);
-                                _mm256_store_ps(array(1).cast(), scales.min);
-                            }
-                            Offset::ZeroPoint(_) => {
-                                _mm256_store_ps(array(part).cast(), scales.scale);
+                                let min = self.expanded_scales(group, half, 2 * part + 1);
+                                _mm256_store_ps(scale.cast(), scales.scale);
+                                _mm256_store_ps(min.cast(), scales.min);
                             }
                         }
                     }
@@ -226,7 +225,7 @@ impl GroupProduct {
                 let scales = weights.scales::<EXPANDED>(layout, group, first + half, part);
                 for row in 0..ROWS {
                     let (tile, lane) = (tile(row), row % TILE_ROWS);
-                    let value = scales.dequantize(layout, dots[row][half], tile, lane);
+                    let value = scales.dequantize(layout, dots[row][half], part, tile, lane);
                     let to = PANEL_COLUMNS * row + HALF_COLUMNS * (first + half);
                     let (to, scale) = (self.sums.add(to), _mm256_set1_ps(tile.scales[lane]));
                     _mm256_store_ps(to, _mm256_fmadd_ps(value, scale, _mm256_load_ps(to)));
@@ -309,7 +308,7 @@ unsafe fn blocks<const VEX: bool, const LAYOUT: usize, const EXPANDED: bool>(
     let layout = const { QuantLayout::ALL[LAYOUT] };
     let groups = gemm.groups();
     let count = gemm.rows.div_ceil(MAX_ROWS);
-    let lines = layout.block_offset(groups).div_ceil(64);
+    let lines = layout.panel_bytes(groups).div_ceil(64);
     // Spread evenly over the blocks of rows.
     let lines_per_group = lines.div_ceil(count * groups);
     let mut line = gemm.panel.next;
@@ -362,7 +361,7 @@ unsafe fn rows_of<const VEX: bool, const LAYOUT: usize>(
     };
     // SAFETY: the caller's promise; room for the panel's groups.
     unsafe {
-        if layout.scales == Scales::Half || gemm.rows < EXPAND_ROWS {
+        if layout.bits == 8 || gemm.rows < EXPAND_ROWS {
             blocks::<VEX, LAYOUT, false>(gemm, weights);
         } else {
             weights.expand(layout, groups);

@@ -19,12 +19,16 @@ use crate::pack::{PackedMatrix, QuantLayout};
 use crate::quant::DType;
 use crate::simd::Fused;
 
-const QUANTISED: [DType; 9] = [
+const QUANTISED: [DType; 13] = [
     DType::Q4_0,
     DType::Q4_1,
     DType::Q8_0,
     DType::Q5_0,
+    DType::Q5_1,
     DType::IQ4NL,
+    DType::IQ4XS,
+    DType::MXFP4,
+    DType::Q2K,
     DType::Q3K,
     DType::Q4K,
     DType::Q5K,
@@ -85,8 +89,8 @@ fn model(layout: QuantLayout, panel: &[u8], x: &Rows, row: usize) -> [f32; PANEL
                     Offset::Paired => dot,
                     Offset::ZeroPoint(_) => dot * group.scale(part, column),
                     Offset::Min => {
-                        let scaled = dot * group.scale(0, column);
-                        (row_sum as f32).mul_add(group.min(column), scaled)
+                        let scaled = dot * group.scale(part, column);
+                        (row_sum as f32).mul_add(group.min(part, column), scaled)
                     }
                 };
                 sums[column] = value.mul_add(tile.scales[lane], sums[column]);
@@ -119,7 +123,10 @@ fn model_with_outliers(
             let scale = || of_panel.scale(input / layout.group, column);
             let code = i32::from(of_panel.code(column, input));
             let weight = match layout.offset {
-                Offset::Min => (code as f32).mul_add(scale(), of_panel.min(column)),
+                Offset::Min => {
+                    let min = of_panel.min(input / layout.group, column);
+                    (code as f32).mul_add(scale(), min)
+                }
                 Offset::ZeroPoint(zero) => (code as f32 - zero as f32) * scale(),
                 Offset::Paired => {
                     let [scale, offset] = of_panel.pair(column).map(i32::from);
@@ -144,10 +151,7 @@ fn layout_of(matrix: &PackedMatrix) -> QuantLayout {
 fn over_emulated_tiles(matrix: &PackedMatrix, panel: usize, x: &Rows, rows: usize) -> Vec<f32> {
     let mut out = Guarded::filled(f32::NAN, rows * PANEL_COLUMNS);
     let data = matrix.panel(panel);
-    let mut expanded = Guarded::filled(
-        0xee,
-        matrix.inputs / GROUP * size_of::<amx::ExpandedGroup>(),
-    );
+    let mut expanded = Guarded::filled(0xee, matrix.inputs / GROUP * amx::MAX_EXPANDED_BYTES);
     let panel = Panel {
         data,
         next: data,
@@ -172,7 +176,7 @@ fn over_emulated_tiles(matrix: &PackedMatrix, panel: usize, x: &Rows, rows: usiz
             outliers: index.dequantize_channels(Level::Portable, layout, panel, 0),
             output,
         };
-        amx::dispatch::<Fused, Emulated>(layout, gemm, expanded.as_mut_ptr().cast());
+        amx::dispatch::<Fused, Emulated>(layout, gemm, expanded.as_mut_ptr());
     }
     out[..amx::tiled_rows(rows) * PANEL_COLUMNS].to_vec()
 }
@@ -255,9 +259,12 @@ fn with_and_without_separate_add_pipes(
 #[test]
 fn adding_exponents_equals_multiplying_bit_for_bit() {
     // One panel alone and two processed together; `Rows` with an odd seed have power-of-two scales.
-    let tensor = TestTensor::random(DType::Q4_1, 48, 96, 3);
-    let (matrix, _memory) = tensor.pack();
-    for rows in [24, 25, 31, 60] {
+    for (dtype, rows) in [DType::Q4_0, DType::Q4_1]
+        .into_iter()
+        .flat_map(|dtype| [24, 25, 31, 60].map(|rows| (dtype, rows)))
+    {
+        let tensor = TestTensor::random(dtype, 48, 96, 3);
+        let (matrix, _memory) = tensor.pack();
         let x = Rows::random(rows, 96, true, 2 * rows as u64 + 1);
         for out in with_and_without_separate_add_pipes(&matrix, &x, rows)
             .iter()
@@ -267,7 +274,7 @@ fn adding_exponents_equals_multiplying_bit_for_bit() {
                 for (panel, out) in out.chunks_exact(PANEL_COLUMNS).enumerate() {
                     let panel = matrix.panel_slice(panel);
                     let expected = model_with_outliers(layout_of(&matrix), panel, &x, row);
-                    assert_eq!(bits(out), bits(&expected), "row {row} of {rows}");
+                    assert_eq!(bits(out), bits(&expected), "{dtype:?} row {row} of {rows}");
                 }
             }
         }

@@ -15,6 +15,7 @@ mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod avxvnni;
 mod float;
+mod group_scales;
 mod outliers;
 mod portable;
 mod scratch;
@@ -136,11 +137,19 @@ impl Output {
 macro_rules! by_layout {
     ($layout:expr, $run:ident) => {
         match $layout {
-            QuantLayout::PAIRED => $run!(PAIRED),
+            QuantLayout::Q4_0 => $run!(Q4_0),
+            QuantLayout::Q4_1 => $run!(Q4_1),
+            QuantLayout::Q5_0 => $run!(Q5_0),
+            QuantLayout::Q5_1 => $run!(Q5_1),
             QuantLayout::Q8_0 => $run!(Q8_0),
             QuantLayout::Q4_K => $run!(Q4_K),
             QuantLayout::Q5_K => $run!(Q5_K),
             QuantLayout::Q6_K => $run!(Q6_K),
+            QuantLayout::IQ4_NL => $run!(IQ4_NL),
+            QuantLayout::IQ4_XS => $run!(IQ4_XS),
+            QuantLayout::MXFP4 => $run!(MXFP4),
+            QuantLayout::Q2_K => $run!(Q2_K),
+            QuantLayout::Q3_K => $run!(Q3_K),
             other => unreachable!("no format has panels of {other:?}"),
         }
     };

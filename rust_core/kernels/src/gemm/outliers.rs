@@ -7,7 +7,7 @@
 //! contribution is small enough to be rounded to -0. (An infinite weight would give NaN instead; then the column's group sums
 //! are not finite either.)
 
-use super::{Panel, PanelGemm, by_layout};
+use super::{Panel, PanelGemm, by_layout, group_scales};
 use crate::activation_quant::{NO_OUTLIER, QuantRows, TILE_ROWS};
 use crate::arena::{Buffer, Plain};
 use crate::dispatch::Level;
@@ -202,10 +202,23 @@ unsafe fn codes<L: Lanes>(layout: QuantLayout, codes: *const u8, input: usize) -
     }
     // SAFETY: registers of the group's codes; instructions are the caller's promise.
     unsafe {
-        if layout.bits == 8 {
-            return bits!(input / 4, 0, 255);
+        let (register, shift) = (input % 16 / 4, 4 * (input / 16));
+        if let Some(table) = layout.table {
+            let words = codes.add(64 * register).cast();
+            return L::load_from_table(words, (byte + shift) as u32, table.floats());
         }
-        let nibbles = bits!(input % 16 / 4, 4 * (input / 16), 15);
+        match layout.bits {
+            8 => return bits!(input / 4, 0, 255),
+            2 | 3 => {
+                let low = bits!(input / 16, 2 * (input % 16 / 4), 3);
+                if layout.bits == 2 {
+                    return low;
+                }
+                return bits!(2, input / 4, 1).mul_add(L::splat(4.0), low);
+            }
+            _ => {}
+        }
+        let nibbles = bits!(register, shift, 15);
         let high = match layout.bits {
             6 => bits!(4 + input / 16, 2 * (input % 16 / 4), 3),
             5 => bits!(4, input / 4, 1),
@@ -223,40 +236,38 @@ unsafe fn codes<L: Lanes>(layout: QuantLayout, codes: *const u8, input: usize) -
 unsafe fn weights<L: Lanes>(layout: QuantLayout, panel: Panel, input: usize) -> L {
     let (group, input) = (input / GROUP, input % GROUP);
     let part = input / layout.group;
-    let scales = panel.scales(layout, group);
     // SAFETY: inside the input's group and block.
     unsafe {
         let code = codes::<L>(layout, panel.codes(layout, group), input);
-        // A factor (0: of scales, 1: of minima) times an integer of the group.
-        macro_rules! product {
-            ($factor:literal, $array:expr) => {{
-                let factors = panel.block(layout, group).add(2 * PANEL_COLUMNS * $factor);
-                let integers = L::load_i8(scales.add(PANEL_COLUMNS * $array).cast());
-                integers.mul(L::load_f16(factors.cast()))
-            }};
-        }
-        let scale = match layout.scales {
-            Scales::Blocked => product!(0, part),
-            Scales::Half => L::load_f16(scales.add(2 * PANEL_COLUMNS * part).cast()),
-            Scales::Pairs => L::splat(0.0),
-        };
-        match layout.offset {
-            Offset::Min => code.mul_add(scale, product!(1, 1)),
-            Offset::ZeroPoint(zero) => code.sub(L::splat(zero as f32)).mul(scale),
-            Offset::Paired => {
-                let weights = if layout.scales == Scales::Blocked {
-                    let (magic, zero) = (L::splat(ROUND), L::splat(pairs::ZERO_POINT as f32));
-                    let offset = scale.sub(product!(1, 1)).add(magic).sub(magic);
-                    let scale = scale.add(magic).sub(magic);
-                    code.sub(zero).mul_add(scale, offset.mul(zero))
-                } else {
-                    let register = panel.codes(layout, group).add(64 * (input % 16 / 4));
-                    let shift = (8 * (input % 4) + 4 * (input / 16)) as u32;
-                    L::load_dequantized_codes(register.cast(), shift, scales.cast())
-                };
-                weights.mul(L::load(panel.column_scales()))
+        let zero = L::splat(pairs::ZERO_POINT as f32);
+        let weights = match (layout.offset, layout.scales) {
+            (Offset::Min, _) => {
+                let scale = group_scales::scale::<L>(layout, panel, group, part);
+                return code.mul_add(scale, group_scales::min(layout, panel, group, part));
             }
-        }
+            (Offset::ZeroPoint(zero), _) => {
+                let scale = group_scales::scale::<L>(layout, panel, group, part);
+                return code.sub(L::splat(zero as f32)).mul(scale);
+            }
+            (Offset::Paired, Scales::Blocked) => {
+                let scale = group_scales::scale::<L>(layout, panel, group, part);
+                let offset = scale.sub(group_scales::min(layout, panel, group, part));
+                let offset = offset.add(L::splat(ROUND)).sub(L::splat(ROUND));
+                let scale = scale.add(L::splat(ROUND)).sub(L::splat(ROUND));
+                code.sub(zero).mul_add(scale, offset.mul(zero))
+            }
+            (Offset::Paired, Scales::Integers) => {
+                let scale = group_scales::scale::<L>(layout, panel, group, part);
+                code.sub(zero).mul(scale)
+            }
+            (Offset::Paired, _) => {
+                let register = panel.codes(layout, group).add(64 * (input % 16 / 4));
+                let shift = (8 * (input % 4) + 4 * (input / 16)) as u32;
+                let pairs = panel.scales(layout, group);
+                L::load_dequantized_codes(register.cast(), shift, pairs.cast())
+            }
+        };
+        weights.mul(L::load(panel.column_scales()))
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Written so that compilers emit 16-bit vector code: codes are multiplied nibble by nibble in the panel's own order. The
 //! product of a nibble and an activation is at most 15 · 127 = 1,905 in magnitude and a lane sums eight of them, so 16 bits
-//! cannot overflow. Dot products with longer codes are combined as `low + 16 · high`.
+//! cannot overflow. Dot products with planes of high bits are combined as `low + 16 · high`, or `low + 4 · high` with 3-bit
+//! codes.
 
 use super::PanelGemm;
 use super::outliers::finish;
@@ -29,7 +30,7 @@ pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm) {
     // SAFETY: a whole panel, the tiles of `rows` rows of activations: the caller's promise.
     let (panel, tiles) = unsafe {
         (
-            std::slice::from_raw_parts(gemm.panel.data, layout.block_offset(groups)),
+            std::slice::from_raw_parts(gemm.panel.data, layout.panel_bytes(groups)),
             std::slice::from_raw_parts(gemm.x.tiles, rows.div_ceil(TILE_ROWS) * groups),
         )
     };
@@ -67,7 +68,7 @@ struct Decoded<'a> {
     registers: &'a [[u8; 64]],
     scales: [Columns<f32>; 2],
     /// Zeros where there are none.
-    mins: Columns<f32>,
+    mins: [Columns<f32>; 2],
     /// Zeros where there are none.
     pairs: Columns<[i16; 2]>,
 }
@@ -78,7 +79,7 @@ impl<'a> Decoded<'a> {
             layout,
             registers: group.registers(),
             scales: [[0.0; PANEL_COLUMNS]; 2],
-            mins: [0.0; PANEL_COLUMNS],
+            mins: [[0.0; PANEL_COLUMNS]; 2],
             pairs: [[0; 2]; PANEL_COLUMNS],
         };
         if layout.offset == Offset::Paired {
@@ -87,9 +88,9 @@ impl<'a> Decoded<'a> {
         }
         for part in 0..GROUP / layout.group {
             decoded.scales[part] = std::array::from_fn(|column| group.scale(part, column));
-        }
-        if layout.offset == Offset::Min {
-            decoded.mins = std::array::from_fn(|column| group.min(column));
+            if layout.offset == Offset::Min {
+                decoded.mins[part] = std::array::from_fn(|column| group.min(part, column));
+            }
         }
         decoded
     }
@@ -128,7 +129,7 @@ impl<'a> Decoded<'a> {
         };
         for (column, (sum, dot)) in sums.iter_mut().zip(dots).enumerate() {
             let value = (dot - zero) as f32 * self.scales[part][column];
-            *sum += (value + self.mins[column] * min_sum) * row_scale;
+            *sum += (value + self.mins[part][column] * min_sum) * row_scale;
         }
     }
 
@@ -144,18 +145,34 @@ impl<'a> Decoded<'a> {
                 add_bits::<15>(&self.registers[quad], 4, x, &mut high);
                 continue;
             }
-            add_bits::<15>(&self.registers[quad % 4], quad / 4 * 4, x, &mut low);
+            if let Some(table) = self.layout.table {
+                let nibbles = self.registers[quad % 4].map(|byte| byte >> (quad / 4 * 4) & 15);
+                let codes = nibbles.map(|nibble| table.codes()[usize::from(nibble)]);
+                add_bits::<15>(&codes, 0, x, &mut low);
+                add_bits::<15>(&codes, 4, x, &mut high);
+                continue;
+            }
+            if bits < 4 {
+                add_bits::<3>(&self.registers[quad / 4], quad % 4 * 2, x, &mut low);
+            } else {
+                add_bits::<15>(&self.registers[quad % 4], quad / 4 * 4, x, &mut low);
+            }
             match bits {
+                3 => add_bits::<1>(&self.registers[2], quad, x, &mut high),
                 6 => add_bits::<3>(&self.registers[4 + quad / 4], quad % 4 * 2, x, &mut high),
                 5 => add_bits::<1>(&self.registers[4], quad, x, &mut high),
                 _ => {}
             }
         }
         let mut dots = sum_fours(&low);
-        if self.layout.bits > 4 {
-            for (dot, high) in dots.iter_mut().zip(sum_fours(&high)) {
-                *dot += 16 * high;
-            }
+        let high_weight = match self.layout.bits {
+            2 => return dots,
+            4 if self.layout.table.is_none() => return dots,
+            3 => 4,
+            _ => 16,
+        };
+        for (dot, high) in dots.iter_mut().zip(sum_fours(&high)) {
+            *dot += high_weight * high;
         }
         dots
     }

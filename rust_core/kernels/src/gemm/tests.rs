@@ -224,7 +224,7 @@ fn borrowed(matrix: &PackedMatrix, output: usize, x: &Rows, row: usize) -> f64 {
 fn check(dtype: DType, rows: usize, outputs: usize, inputs: usize, seed: u64) {
     let tensor = TestTensor::random(dtype, outputs, inputs, seed);
     let (matrix, _memory): (PackedMatrix, Buffer<u8>) = tensor.pack();
-    let x = Rows::random(rows, inputs, dtype.is_quantized(), seed);
+    let x = Rows::random(rows, inputs, matrix.kind.is_quantized(), seed);
     let stride = matrix.panels() * PANEL_COLUMNS;
     // Weights as packed; packing has its own test.
     let mut weights = vec![0.0; outputs * inputs];
@@ -278,14 +278,19 @@ proptest! {
 
 #[test]
 fn extreme_codes_do_not_saturate() {
-    for dtype in [DType::Q8_0, DType::Q4_1, DType::Q6K, DType::Q5K] {
+    for dtype in DType::ALL.into_iter().filter(|dtype| dtype.is_quantized()) {
         let mut tensor = TestTensor::random(dtype, 16, 256, 5);
-        // All bits set are the largest codes of every format (and -1 for the signed ones).
-        let header =
-            dtype.block_bytes() - dtype.block_len() * if dtype == DType::Q8_0 { 8 } else { 4 } / 8;
-        if matches!(dtype, DType::Q8_0 | DType::Q4_1) {
+        // The largest codes, where they are all bits but the signed ones' sign, at the end of a block.
+        let largest = match dtype {
+            DType::Q8_0 => Some((32, 0x7f)),
+            DType::Q4_0 | DType::Q4_1 | DType::IQ4NL => Some((16, 0xff)),
+            DType::Q5_0 | DType::Q5_1 => Some((20, 0xff)),
+            _ => None,
+        };
+        if let Some((len, byte)) = largest {
             for block in tensor.bytes.chunks_exact_mut(dtype.block_bytes()) {
-                block[header..].fill(if dtype == DType::Q8_0 { 0x7f } else { 0xff });
+                let codes = block.len() - len;
+                block[codes..].fill(byte);
             }
             crate::quant::dequantize_row(dtype, &tensor.bytes, &mut tensor.values);
         }
@@ -326,7 +331,7 @@ fn bias_and_residual_are_added_once() {
     for dtype in [DType::F32, DType::Q4_1] {
         let tensor = TestTensor::random(dtype, 20, 64, 9);
         let (matrix, _memory) = tensor.pack();
-        let x = Rows::random(9, 64, dtype.is_quantized(), 4);
+        let x = Rows::random(9, 64, matrix.kind.is_quantized(), 4);
         let bias: Vec<f32> = (0..32).map(|i| i as f32).collect();
         for level in levels() {
             let plain = gemm(level, &matrix, x.activations(), 9, None, None);
@@ -346,11 +351,11 @@ proptest! {
         seed: u64, rows in 1usize..90, tiles in 0usize..6, blocks in 1usize..3,
     ) {
         let start = (16 * tiles).min(rows / 16 * 16);
-        for dtype in [DType::Q4_1, DType::Q8_0, DType::Q4K, DType::Q5K, DType::Q6K, DType::F32] {
+        for dtype in DType::ALL {
             let inputs = blocks * if dtype.is_quantized() { dtype.block_len() } else { 37 };
             let tensor = TestTensor::random(dtype, 16, inputs, seed);
             let (matrix, _memory) = tensor.pack();
-            let x = Rows::random(rows, inputs, dtype.is_quantized(), seed);
+            let x = Rows::random(rows, inputs, matrix.kind.is_quantized(), seed);
             on_both_sides(|| for level in levels() {
                 let whole = gemm(level, &matrix, x.activations(), rows, None, None);
                 let mut scratch = PanelScratch::new(rows, inputs).unwrap();

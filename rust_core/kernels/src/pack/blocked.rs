@@ -1,7 +1,8 @@
 //! Scales and minima of K-quants, kept as the file's small integers with one f16 factor for each block of 256 inputs.
 //!
-//! *5 and 6 bits*: `scale = factor * integer`, and `min = min_factor * integer` with the negated factor of the file. An f16 has 11
-//! bits and an integer at most 8, so both are exact in f32: no weight changes.
+//! *All but 4 bits*: `scale = factor * integer`, and `min = min_factor * integer` with the negated factor of the file. An f16 has 11
+//! bits and an integer at most 8, so both are exact in f32: no weight changes. The scales of Q3_K are stored as they are in the
+//! file, as 6-bit numbers from which 32 is subtracted.
 //!
 //! *4 bits*: weights are multiplied through pairs ([`super::pairs`]), which kernels compute from these numbers:
 //!
@@ -19,6 +20,7 @@ use half::f16;
 
 use super::layout::{
     BLOCK_FACTOR_BYTES, BLOCK_GROUPS, BLOCK_SCALE_BYTES, Offset, PANEL_COLUMNS, QuantLayout,
+    SIX_BIT_HIGH_OFFSET, SIX_BIT_LOW_BYTES, Scales,
 };
 use super::pairs;
 use crate::quant::BlockScales;
@@ -27,36 +29,85 @@ use crate::quant::BlockScales;
 /// to keep the factor within f16.
 const MIN_FACTOR_DIVISOR: f32 = 16.0;
 
+/// Most bytes of a block's header. Every block of a layout with factors is longer.
+pub const MAX_HEADER_BYTES: usize = BLOCK_FACTOR_BYTES + BLOCK_GROUPS * BLOCK_SCALE_BYTES;
+
+/// What is subtracted from a 6-bit scale.
+pub const SIX_BIT_ZERO: i8 = 32;
+
 /// One group's scales in a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupScales<'a> {
-    /// 16 f16 of the scales, 16 of the minima.
-    pub factors: &'a [u8; BLOCK_FACTOR_BYTES],
-    /// 16 integers, then 16 minima or the integers of the group's second half.
-    pub integers: &'a [u8; BLOCK_SCALE_BYTES],
+    pub layout: QuantLayout,
+    /// The header; if it is shorter, some codes follow.
+    pub header: &'a [u8; MAX_HEADER_BYTES],
+    /// Index in the block.
+    pub group: usize,
 }
 
 impl GroupScales<'_> {
-    fn product(self, factor: usize, integer: usize) -> f32 {
-        let factor = [self.factors[2 * factor], self.factors[2 * factor + 1]];
-        f16::from_le_bytes(factor).to_f32() * f32::from(self.integers[integer].cast_signed())
+    /// The integers of the scales of part `part`, by column.
+    #[inline(always)]
+    pub fn scale_integers(self, part: usize) -> [i8; PANEL_COLUMNS] {
+        let array = self.array(part);
+        let low = |column: usize| match self.layout.scales {
+            Scales::BlockedNibbles => array[column] & 15,
+            _ => array[column],
+        };
+        if self.layout.scales != Scales::BlockedSixBits {
+            return std::array::from_fn(|column| low(column).cast_signed());
+        }
+        let nibbles = self.sixteen(BLOCK_FACTOR_BYTES + self.group * SIX_BIT_LOW_BYTES);
+        let high = self.sixteen(SIX_BIT_HIGH_OFFSET + self.group / 2 * PANEL_COLUMNS);
+        let shift = 4 * (self.group % 2) + 2 * part;
+        std::array::from_fn(|column| {
+            let low = nibbles[column] >> (4 * part) & 15;
+            (low | (high[column] >> shift & 3) << 4).cast_signed() - SIX_BIT_ZERO
+        })
+    }
+
+    /// The integers of the minima of part `part`, by column.
+    #[inline(always)]
+    pub fn min_integers(self, part: usize) -> [i8; PANEL_COLUMNS] {
+        match self.layout.scales {
+            Scales::BlockedNibbles => self.array(part).map(|byte| (byte >> 4).cast_signed()),
+            _ => self.array(1).map(u8::cast_signed),
+        }
+    }
+
+    /// The first or second array of the group.
+    #[inline(always)]
+    fn array(self, at: usize) -> [u8; PANEL_COLUMNS] {
+        let group = BLOCK_FACTOR_BYTES + self.group * self.layout.scale_bytes();
+        self.sixteen(group + at * PANEL_COLUMNS)
+    }
+
+    #[inline(always)]
+    fn sixteen(self, at: usize) -> [u8; PANEL_COLUMNS] {
+        self.header[at..at + PANEL_COLUMNS]
+            .try_into()
+            .expect("sixteen bytes")
+    }
+
+    fn factor(self, at: usize) -> f32 {
+        f16::from_le_bytes([self.header[2 * at], self.header[2 * at + 1]]).to_f32()
     }
 
     /// The scale of `column` in part `part` of the group.
     pub fn scale(self, part: usize, column: usize) -> f32 {
-        self.product(column, part * PANEL_COLUMNS + column)
+        self.factor(column) * f32::from(self.scale_integers(part)[column])
     }
 
-    /// The minimum of `column`.
-    pub fn min(self, column: usize) -> f32 {
-        self.product(PANEL_COLUMNS + column, PANEL_COLUMNS + column)
+    /// The minimum of `column` in part `part` of the group.
+    pub fn min(self, part: usize, column: usize) -> f32 {
+        self.factor(PANEL_COLUMNS + column) * f32::from(self.min_integers(part)[column])
     }
 
     /// The scale-offset pair of `column`.
     pub fn pair(self, column: usize) -> [i16; 2] {
         let scale = self.scale(0, column);
         // Within 16 bits by the choice of the column scale.
-        [scale, scale - self.min(column)].map(|number| number.round_ties_even() as i16)
+        [scale, scale - self.min(0, column)].map(|number| number.round_ties_even() as i16)
     }
 }
 
@@ -124,15 +175,41 @@ pub fn store(
     for (slot, factor) in [(column, stored.scale), (PANEL_COLUMNS + column, stored.min)] {
         factors[2 * slot..2 * slot + 2].copy_from_slice(&factor.to_le_bytes());
     }
+    if layout.scales == Scales::BlockedSixBits {
+        return store_six_bits(column, block, header);
+    }
     let halves = super::layout::GROUP / layout.group;
-    for (group, integers) in groups.chunks_exact_mut(BLOCK_SCALE_BYTES).enumerate() {
+    for (group, integers) in groups.chunks_exact_mut(layout.scale_bytes()).enumerate() {
+        if layout.scales == Scales::BlockedNibbles {
+            for half in 0..2 {
+                let (scale, min) = (block.scales[2 * group + half], block.mins[2 * group + half]);
+                integers[half * PANEL_COLUMNS + column] = (scale | min << 4).cast_unsigned();
+            }
+            continue;
+        }
+        integers[column] = block.scales[halves * group].cast_unsigned();
+        if integers.len() == PANEL_COLUMNS {
+            continue;
+        }
         let second = if halves == 2 {
             block.scales[2 * group + 1]
         } else {
             doubled * block.mins[group]
         };
-        integers[column] = block.scales[halves * group].cast_unsigned();
         integers[PANEL_COLUMNS + column] = second.cast_unsigned();
+    }
+}
+
+/// Store the 6-bit scales of one column in the zeroed header of its block.
+fn store_six_bits(column: usize, block: &BlockScales, header: &mut [u8]) {
+    for group in 0..BLOCK_GROUPS {
+        for half in 0..2 {
+            let scale = (block.scales[2 * group + half] + SIX_BIT_ZERO).cast_unsigned();
+            header[BLOCK_FACTOR_BYTES + group * SIX_BIT_LOW_BYTES + column] |=
+                (scale & 15) << (4 * half);
+            header[SIX_BIT_HIGH_OFFSET + group / 2 * PANEL_COLUMNS + column] |=
+                (scale >> 4) << (4 * (group % 2) + 2 * half);
+        }
     }
 }
 
@@ -167,12 +244,16 @@ mod tests {
     fn stored_pairs(block: &BlockScales) -> (Vec<[i16; 2]>, f32) {
         let (scales, mins) = floats(block);
         let column_scale = column_scale(&[*block], &scales, &mins);
-        let mut header = [0; super::super::layout::BLOCK_HEADER_BYTES];
+        let mut header = [0; MAX_HEADER_BYTES];
         store(QuantLayout::Q4_K, 3, block, column_scale, &mut header);
-        let (factors, groups) = header.split_at(BLOCK_FACTOR_BYTES);
-        let pairs = groups.as_chunks().0.iter().map(|integers| {
-            let factors = factors.try_into().unwrap();
-            GroupScales { factors, integers }.pair(3)
+        let pairs = (0..BLOCK_GROUPS).map(|group| {
+            let (layout, header) = (QuantLayout::Q4_K, &header);
+            GroupScales {
+                layout,
+                header,
+                group,
+            }
+            .pair(3)
         });
         (pairs.collect(), column_scale)
     }
@@ -194,6 +275,35 @@ mod tests {
                     prop_assert!((i32::from(a) - i32::from(b)).abs() <= 1, "{a} {b}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn six_bit_scales_and_nibbles_of_both_halves_are_kept() {
+        let mut block = block(0.5, 0.25, &[], &[]);
+        for at in 0..16i8 {
+            (block.scales[at as usize], block.mins[at as usize]) = (at, 15 - at);
+        }
+        let mut header = [0; MAX_HEADER_BYTES];
+        store(QuantLayout::Q2_K, 3, &block, 1.0, &mut header);
+        let group = |layout, header, group| GroupScales {
+            layout,
+            header,
+            group,
+        };
+        for at in 0..16 {
+            let group = group(QuantLayout::Q2_K, &header, at / 2);
+            assert_eq!(group.scale(at % 2, 3), 0.5 * at as f32);
+            assert_eq!(group.min(at % 2, 3), -0.25 * (15 - at) as f32);
+        }
+        for at in 0..16i8 {
+            block.scales[at as usize] = -32 + 63 * at / 15;
+        }
+        let mut header = [0; MAX_HEADER_BYTES];
+        store(QuantLayout::Q3_K, 3, &block, 1.0, &mut header);
+        for at in 0..16 {
+            let group = group(QuantLayout::Q3_K, &header, at / 2);
+            assert_eq!(group.scale(at % 2, 3), 0.5 * f32::from(block.scales[at]));
         }
     }
 

@@ -11,6 +11,7 @@ mod float;
 pub mod layout;
 pub mod pairs;
 pub(crate) mod quantized;
+pub mod table;
 
 pub use layout::{Offset, PANEL_COLUMNS, PanelKind, QuantLayout, Scales};
 
@@ -120,19 +121,19 @@ pub fn panels_of(outputs: usize, segment: usize) -> usize {
     outputs / segment * segment.div_ceil(PANEL_COLUMNS)
 }
 
-/// How a tensor will be packed. Rejects a tensor whose shape is not `[outputs, inputs]`.
-pub fn kind_for(
+/// Reject a tensor whose shape is not `[outputs, inputs]`.
+pub fn check_shape(
     tensor: &TensorView<'_>,
     outputs: usize,
     inputs: usize,
-) -> Result<PanelKind, KernelError> {
+) -> Result<(), KernelError> {
     if tensor.shape != [outputs, inputs] {
         return Err(KernelError::model(format!(
             "Tensor {} has shape {:?}, but this model needs [{outputs}, {inputs}].",
             tensor.name, tensor.shape
         )));
     }
-    Ok(PanelKind::of(tensor.dtype))
+    Ok(())
 }
 
 /// Scratch memory of one packing worker, reused for all its panels.
@@ -215,12 +216,17 @@ pub(crate) mod tests {
                         bytes.truncate(start);
                         bytes.extend(half::bf16::from_f32(random.unit()).to_le_bytes());
                     }
+                    DType::MXFP4 => bytes[start] = 118 + (random.bits() % 4) as u8,
+                    DType::Q2K => {
+                        half_at(&mut bytes, 80, small);
+                        half_at(&mut bytes, 82, small * random.unit());
+                    }
                     DType::Q3K => half_at(&mut bytes, 108, small),
                     DType::Q6K => half_at(&mut bytes, 208, small),
-                    DType::Q8_0 | DType::Q4_0 | DType::Q5_0 | DType::IQ4NL => {
+                    DType::Q8_0 | DType::Q4_0 | DType::Q5_0 | DType::IQ4NL | DType::IQ4XS => {
                         half_at(&mut bytes, 0, small)
                     }
-                    DType::Q4_1 | DType::Q4K | DType::Q5K => {
+                    DType::Q4_1 | DType::Q5_1 | DType::Q4K | DType::Q5K => {
                         half_at(&mut bytes, 0, small);
                         half_at(&mut bytes, 2, small * random.unit());
                     }
@@ -253,7 +259,7 @@ pub(crate) mod tests {
         /// The same with outputs in segments.
         pub fn pack_segments(&self, segment: usize) -> (PackedMatrix, Buffer<u8>) {
             let [outputs, inputs] = self.shape;
-            let kind = kind_for(&self.view(), outputs, inputs).unwrap();
+            let kind = PanelKind::of(self.dtype);
             let size = kind.panel_bytes(inputs);
             let buffer = Buffer::<u8>::new(panels_of(outputs, segment) * size).unwrap();
             // SAFETY: the buffer is returned beside the matrix, aligned and of the right size.
@@ -307,7 +313,7 @@ pub(crate) mod tests {
     #[test]
     fn a_wrong_shape_is_refused_with_both_shapes() {
         let tensor = TestTensor::random(DType::F32, 3, 5, 1);
-        let message = kind_for(&tensor.view(), 5, 3).unwrap_err().to_string();
+        let message = check_shape(&tensor.view(), 5, 3).unwrap_err().to_string();
         assert!(
             message.contains("[3, 5]") && message.contains("[5, 3]"),
             "{message}"
@@ -315,27 +321,81 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn q4_1_and_q8_0_groups_take_320_and_544_bytes() {
+    fn groups_take_the_files_bytes() {
         let bytes = |dtype, inputs| PanelKind::of(dtype).panel_bytes(inputs);
         assert_eq!(bytes(DType::Q4_1, 32), 64 + 320);
         assert_eq!(bytes(DType::Q4_1, 64), 64 + 2 * 320);
         assert_eq!(bytes(DType::Q8_0, 32), 544);
+        assert_eq!(bytes(DType::Q4_0, 64), 64 + 2 * 288);
+        // A block of two groups, of which one is missing.
+        assert_eq!(bytes(DType::Q4_0, 96), 64 + 2 * 288 + 64 + 256);
+        assert_eq!(bytes(DType::Q5_0, 64), 2 * 352);
+        assert_eq!(bytes(DType::IQ4NL, 64), 2 * 288);
+        assert_eq!(bytes(DType::Q5_1, 32), 384);
+        assert_eq!(bytes(DType::MXFP4, 128), 4 * 272);
+        assert_eq!(bytes(DType::MXFP4, 64), 64 + 2 * 256);
+        assert_eq!(bytes(DType::IQ4XS, 256), 64 + 128 + 8 * 256);
     }
 
-    /// K-quants take at most 3 % more than in the file, apart from the 64 bytes of a panel's column scales.
+    /// All exponents of MXFP4 are kept, but the two smallest, whose scales are subnormal, are 0.
     #[test]
-    fn packed_k_quants_take_what_the_file_does() {
-        for dtype in [DType::Q4K, DType::Q5K, DType::Q6K] {
-            let inputs = 2048;
+    fn powers_of_two_are_exact() {
+        let mut tensor = TestTensor::random(DType::MXFP4, 256, 32, 7);
+        for (exponent, block) in tensor.bytes.chunks_exact_mut(17).enumerate() {
+            block[0] = exponent as u8;
+        }
+        dequantize_row(DType::MXFP4, &tensor.bytes, &mut tensor.values);
+        let (matrix, _buffer) = tensor.pack();
+        let mut row = [0.0; 32];
+        for (exponent, values) in tensor.values.chunks_exact(32).enumerate() {
+            matrix.unpack_output(exponent, &mut row);
+            if exponent < 2 {
+                assert_eq!(row, [0.0; 32]);
+            } else {
+                assert_eq!(row, values, "{exponent}");
+            }
+        }
+    }
+
+    /// Packed weights take at most 3 % more than in the file, apart from the 64 bytes of a panel's column scales.
+    #[test]
+    fn packed_weights_take_what_the_file_does() {
+        let (inputs, groups) = (2048, 2048 / layout::GROUP);
+        for dtype in DType::ALL.into_iter().filter(|dtype| dtype.is_quantized()) {
+            let PanelKind::Quant(layout) = PanelKind::of(dtype) else {
+                panic!("{dtype:?} is not packed");
+            };
             let in_file = PANEL_COLUMNS * inputs / dtype.block_len() * dtype.block_bytes();
-            let column_scales = if dtype == DType::Q4K { 64 } else { 0 };
-            let packed = PanelKind::of(dtype).panel_bytes(inputs) - column_scales;
+            let packed = layout.panel_bytes(groups) - layout.column_scale_bytes();
             assert!(
                 packed * 100 <= 103 * in_file,
                 "{dtype:?}: {packed} of {in_file}"
             );
-            // Codes stay on cache lines.
-            assert!(packed.is_multiple_of(64));
+            // All codes are on cache lines but those of Q8_0, which alternate with its scales.
+            if dtype != DType::Q8_0 {
+                let mut codes = (0..groups).map(|group| layout.code_offset(group));
+                assert!(codes.all(|offset| offset.is_multiple_of(64)), "{dtype:?}");
+            }
+        }
+    }
+
+    /// Every layout's place in its list is its own, and so are the bytes of its groups.
+    #[test]
+    fn groups_of_every_layout_are_disjoint() {
+        for (index, layout) in QuantLayout::ALL.into_iter().enumerate() {
+            assert_eq!(layout.index(), index, "{layout:?}");
+            let groups = 19;
+            let mut taken = vec![false; layout.panel_bytes(groups)];
+            taken[..layout.column_scale_bytes()].fill(true);
+            for group in 0..groups {
+                let codes =
+                    layout.code_offset(group)..layout.code_offset(group) + layout.code_bytes();
+                let scales =
+                    layout.scale_offset(group)..layout.scale_offset(group) + layout.scale_bytes();
+                for at in codes.chain(scales) {
+                    assert!(!std::mem::replace(&mut taken[at], true), "{layout:?} {at}");
+                }
+            }
         }
     }
 }

@@ -5,11 +5,8 @@ use std::ops::Range;
 use half::f16;
 
 use super::PackScratch;
-use super::blocked::{self, GroupScales};
-use super::layout::{
-    BLOCK_FACTOR_BYTES, BLOCK_HEADER_BYTES, BLOCK_SCALE_BYTES, GROUP, Offset, PANEL_COLUMNS,
-    QuantLayout, Scales,
-};
+use super::blocked::{self, GroupScales, MAX_HEADER_BYTES};
+use super::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
 use super::pairs;
 use crate::format::TensorView;
 use crate::quant::{block_scales, unpack_row_affine};
@@ -38,6 +35,11 @@ pub(super) fn pack(
             &mut scratch.scales,
             &mut scratch.mins,
         );
+        if let Some(table) = layout.table {
+            for code in &mut scratch.codes {
+                *code = table.nibbles()[usize::from(*code)];
+            }
+        }
         for (group, codes) in scratch.codes.as_chunks().0.iter().enumerate() {
             let to = &mut out[layout.code_offset(group)..][..layout.code_bytes()];
             store_codes(layout.bits, column, codes, to);
@@ -45,24 +47,42 @@ pub(super) fn pack(
         match layout.scales {
             Scales::Half => {
                 let each = GROUP / layout.group;
+                let mut store = |group: usize, array: usize, number: f32| {
+                    let scales = &mut out[layout.scale_offset(group)..][..layout.scale_bytes()];
+                    let halves = scales.as_chunks_mut().0;
+                    halves[array * PANEL_COLUMNS + column] = f16::from_f32(number).to_le_bytes();
+                };
                 for (at, &scale) in scratch.scales.iter().enumerate() {
-                    let scales = &mut out[layout.scale_offset(at / each)..];
-                    let slot = at % each * PANEL_COLUMNS + column;
-                    scales[2 * slot..2 * slot + 2]
-                        .copy_from_slice(&f16::from_f32(scale).to_le_bytes());
+                    store(at / each, at % each, scale);
+                }
+                if layout.offset == Offset::Min {
+                    for (group, &min) in scratch.mins.iter().enumerate() {
+                        store(group, 1, min);
+                    }
                 }
             }
-            Scales::Pairs => {
+            Scales::Exponents => {
+                for (group, &scale) in scratch.scales.iter().enumerate() {
+                    // Subnormal numbers have the exponent of 0.
+                    out[layout.scale_offset(group) + column] = (scale.to_bits() >> 23) as u8;
+                }
+            }
+            Scales::Pairs | Scales::Integers => {
                 let column_scale = pairs::column_scale(&scratch.scales, &scratch.mins);
                 store_column_scale(out, column, column_scale);
                 for (group, (&scale, &min)) in scratch.scales.iter().zip(&scratch.mins).enumerate()
                 {
-                    let pairs = &mut out[layout.scale_offset(group)..][..layout.scale_bytes()];
+                    let scales = &mut out[layout.scale_offset(group)..][..layout.scale_bytes()];
                     let pair = pairs::quantize_pair(scale, min, column_scale);
-                    pairs.as_chunks_mut::<4>().0[column] = pair_bytes(pair);
+                    if layout.scales == Scales::Pairs {
+                        scales.as_chunks_mut::<4>().0[column] = pair_bytes(pair);
+                    } else {
+                        assert_eq!(pair[1], 0, "scales without offsets");
+                        scales.as_chunks_mut::<2>().0[column] = pair[0].to_le_bytes();
+                    }
                 }
             }
-            Scales::Blocked => {
+            Scales::Blocked | Scales::BlockedNibbles | Scales::BlockedSixBits => {
                 let blocks = row.chunks_exact(tensor.dtype.block_bytes());
                 scratch.blocks.clear();
                 scratch
@@ -76,7 +96,7 @@ pub(super) fn pack(
                 }
                 for (at, block) in scratch.blocks.iter().enumerate() {
                     let header = &mut out[layout.block_offset(at * layout.block_groups())..];
-                    let header = &mut header[..BLOCK_HEADER_BYTES];
+                    let header = &mut header[..layout.header_bytes()];
                     blocked::store(layout, column, block, column_scale, header);
                 }
             }
@@ -93,20 +113,31 @@ fn store_codes(bits: u32, column: usize, codes: &[u8; GROUP], out: &mut [u8]) {
         }
         return;
     }
+    if bits < 4 {
+        let (low, high) = registers.split_at_mut(2);
+        store_plane(2, column, codes.map(|code| code & 3), low);
+        if bits == 3 {
+            store_plane(1, column, codes.map(|code| code >> 2), high);
+        }
+        return;
+    }
     let (nibbles, high) = registers.split_at_mut(4);
     for (i, register) in nibbles.iter_mut().enumerate() {
         for j in 0..4 {
             register[4 * column + j] = codes[4 * i + j] & 15 | (codes[16 + 4 * i + j] & 15) << 4;
         }
     }
-    if high.is_empty() {
-        return;
+    if bits > 4 {
+        store_plane(bits - 4, column, codes.map(|code| code >> 4), high);
     }
-    let width = bits - 4;
+}
+
+/// Store one column's bits of a group in a zeroed plane of one or two bits.
+fn store_plane(width: u32, column: usize, bits: [u8; GROUP], plane: &mut [[u8; 64]]) {
     let inputs_per_register = GROUP / width as usize;
-    for (input, code) in codes.iter().enumerate() {
+    for (input, bits) in bits.into_iter().enumerate() {
         let shift = width * (input % inputs_per_register / 4) as u32;
-        high[input / inputs_per_register][4 * column + input % 4] |= code >> 4 << shift;
+        plane[input / inputs_per_register][4 * column + input % 4] |= bits << shift;
     }
 }
 
@@ -135,9 +166,12 @@ pub(super) fn unpack(panel: &[u8], layout: QuantLayout, column: usize, weights: 
                 }
             }
             Offset::Min => {
-                let (scale, min) = (group.scale(0, column), group.min(column));
+                let last_part = GROUP / layout.group - 1;
+                let scales = [0, last_part].map(|part| group.scale(part, column));
+                let mins = [0, last_part].map(|part| group.min(part, column));
                 for (input, weight) in weights.iter_mut().enumerate() {
-                    *weight = scale * f32::from(code(input)) + min;
+                    let part = input / layout.group;
+                    *weight = scales[part] * f32::from(code(input)) + mins[part];
                 }
             }
         }
@@ -150,7 +184,10 @@ pub(crate) struct Group<'a> {
     layout: QuantLayout,
     codes: &'a [u8],
     scales: &'a [u8],
+    /// The panel from the group's block on.
     block: &'a [u8],
+    /// Index in the block.
+    in_block: usize,
 }
 
 impl<'a> Group<'a> {
@@ -160,7 +197,8 @@ impl<'a> Group<'a> {
             layout,
             codes: &panel[layout.code_offset(group)..][..layout.code_bytes()],
             scales: &panel[layout.scale_offset(group)..][..layout.scale_bytes()],
-            block: &panel[layout.block_offset(group)..][..layout.block_bytes()],
+            block: &panel[layout.block_offset(group)..],
+            in_block: group % layout.block_groups(),
         }
     }
 
@@ -175,42 +213,61 @@ impl<'a> Group<'a> {
         if self.layout.bits == 8 {
             return registers[input / 4][byte];
         }
+        if self.layout.bits < 4 {
+            let low = registers[input / 16][byte] >> (2 * (input % 16 / 4)) & 3;
+            let high = match self.layout.bits {
+                3 => registers[2][byte] >> (input / 4) & 1,
+                _ => 0,
+            };
+            return low | high << 2;
+        }
         let nibble = registers[input % 16 / 4][byte] >> (4 * (input / 16)) & 15;
         let high = match self.layout.bits {
             5 => registers[4][byte] >> (input / 4) & 1,
             6 => registers[4 + input / 16][byte] >> (2 * (input % 16 / 4)) & 3,
             _ => 0,
         };
-        nibble | high << 4
+        match self.layout.table {
+            Some(table) => table.codes()[usize::from(nibble)],
+            None => nibble | high << 4,
+        }
     }
 
     fn blocked(&self) -> GroupScales<'a> {
         GroupScales {
-            factors: self.block[..BLOCK_FACTOR_BYTES]
+            layout: self.layout,
+            header: self.block[..MAX_HEADER_BYTES]
                 .try_into()
-                .expect("a block's factors"),
-            integers: self.scales[..BLOCK_SCALE_BYTES]
-                .try_into()
-                .expect("a group's integers"),
+                .expect("a block's header"),
+            group: self.in_block,
         }
+    }
+
+    fn half(&self, slot: usize) -> f32 {
+        widen_f16(u16::from_le_bytes(self.scales.as_chunks().0[slot]))
     }
 
     /// The scale of `column` in part `part` of the group.
     pub fn scale(&self, part: usize, column: usize) -> f32 {
         match self.layout.scales {
-            Scales::Half => {
-                let slot = part * PANEL_COLUMNS + column;
-                widen_f16(u16::from_le_bytes(self.scales.as_chunks().0[slot]))
+            Scales::Half => self.half(part * PANEL_COLUMNS + column),
+            Scales::Exponents => f32::from_bits(u32::from(self.scales[column]) << 23),
+            Scales::Blocked | Scales::BlockedNibbles | Scales::BlockedSixBits => {
+                self.blocked().scale(part, column)
             }
-            Scales::Blocked => self.blocked().scale(part, column),
-            Scales::Pairs => unreachable!("weights with pairs have no other scales"),
+            Scales::Pairs | Scales::Integers => {
+                unreachable!("weights with pairs have no other scales")
+            }
         }
     }
 
-    /// The minimum of `column`.
-    pub fn min(&self, column: usize) -> f32 {
+    /// The minimum of `column` in part `part` of the group.
+    pub fn min(&self, part: usize, column: usize) -> f32 {
         assert_eq!(self.layout.offset, Offset::Min);
-        self.blocked().min(column)
+        match self.layout.scales {
+            Scales::Half => self.half(PANEL_COLUMNS + column),
+            _ => self.blocked().min(part, column),
+        }
     }
 
     /// The scale-offset pair of `column`.
@@ -220,8 +277,9 @@ impl<'a> Group<'a> {
                 let [a, b, c, d] = self.scales.as_chunks::<4>().0[column];
                 [i16::from_le_bytes([a, b]), i16::from_le_bytes([c, d])]
             }
+            Scales::Integers => [i16::from_le_bytes(self.scales.as_chunks().0[column]), 0],
             Scales::Blocked => self.blocked().pair(column),
-            Scales::Half => unreachable!("weights with f16 scales have no pairs"),
+            _ => unreachable!("float scales are no pairs"),
         }
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! Weights are packed from this view, so the kernels support four code widths, whatever the order of the file's bits.
 
-use super::{DType, iq4_nl, q3_k, q4_0, q4_1, q4_k, q5_0, q5_k, q6_k, q8_0};
+use super::{
+    DType, iq4_nl, iq4_xs, mxfp4, q2_k, q3_k, q4_0, q4_1, q4_k, q5_0, q5_1, q5_k, q6_k, q8_0,
+};
 
 /// Scale and minimum of one group.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -21,7 +23,7 @@ impl Group {
     }
 }
 
-/// Largest number of groups per block (Q3_K, Q6_K).
+/// Largest number of groups per block (Q2_K, Q3_K, Q6_K).
 const MAX_GROUPS: usize = 16;
 
 /// Weights that share a scale and a minimum.
@@ -34,25 +36,30 @@ pub fn group_size(dtype: DType) -> usize {
         | DType::Q4_0
         | DType::Q4_1
         | DType::Q5_0
+        | DType::Q5_1
         | DType::IQ4NL
+        | DType::MXFP4
         | DType::Q4K
-        | DType::Q5K => 32,
-        DType::Q3K | DType::Q6K => 16,
+        | DType::Q5K
+        | DType::IQ4XS => 32,
+        DType::Q2K | DType::Q3K | DType::Q6K => 16,
         DType::F32 | DType::F16 | DType::BF16 => panic!("{} has no groups", dtype.name()),
     }
 }
 
-/// Width of the unpacked codes of `dtype` in bits: 4, 5, 6 or 8. Some formats are unpacked to wider codes than the file's, so
-/// that they share a layout with another format: Q5_0 and IQ4_NL with Q8_0, Q3_K with Q6_K.
+/// Width of the unpacked codes of `dtype` in bits: 2 to 6, or 8. Codes that index a table are unpacked to its values, shifted by
+/// 128.
 ///
 /// # Panics
 /// If `dtype` is not quantised.
 pub fn code_bits(dtype: DType) -> u32 {
     match dtype {
+        DType::Q2K => 2,
+        DType::Q3K => 3,
         DType::Q4_0 | DType::Q4_1 | DType::Q4K => 4,
-        DType::Q5K => 5,
-        DType::Q3K | DType::Q6K => 6,
-        DType::Q8_0 | DType::Q5_0 | DType::IQ4NL => 8,
+        DType::Q5_0 | DType::Q5_1 | DType::Q5K => 5,
+        DType::Q6K => 6,
+        DType::Q8_0 | DType::IQ4NL | DType::IQ4XS | DType::MXFP4 => 8,
         DType::F32 | DType::F16 | DType::BF16 => panic!("{} has no codes", dtype.name()),
     }
 }
@@ -94,11 +101,15 @@ pub fn unpack_row_affine(
         DType::Q4_0 => q4_0::unpack,
         DType::Q4_1 => q4_1::unpack,
         DType::Q5_0 => q5_0::unpack,
+        DType::Q5_1 => q5_1::unpack,
         DType::IQ4NL => iq4_nl::unpack,
+        DType::MXFP4 => mxfp4::unpack,
+        DType::Q2K => q2_k::unpack,
         DType::Q3K => q3_k::unpack,
         DType::Q4K => q4_k::unpack,
         DType::Q5K => q5_k::unpack,
         DType::Q6K => q6_k::unpack,
+        DType::IQ4XS => iq4_xs::unpack,
         DType::F32 | DType::F16 | DType::BF16 => unreachable!("group_size refused floats"),
     };
     let groups_per_block = block_len / group_size;

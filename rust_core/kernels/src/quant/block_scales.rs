@@ -2,7 +2,7 @@
 
 use half::f16;
 
-use super::{DType, q3_k, six_bit_scales};
+use super::{DType, iq4_xs, q2_k, q3_k, six_bit_scales};
 
 /// Scales and minima of a block: group `g` has scale `scale_factor * scales[g]` and minimum `-min_factor * mins[g]`.
 ///
@@ -19,7 +19,7 @@ pub struct BlockScales {
 /// The scales of `block`, which is one block of `dtype`.
 ///
 /// # Panics
-/// If `dtype` is no K-quant, or `block` is not one block.
+/// If `dtype` has no blocks of 256, or `block` is not one block.
 pub fn block_scales(dtype: DType, block: &[u8]) -> BlockScales {
     assert_eq!(block.len(), dtype.block_bytes());
     let factor = |at: usize| f16::from_le_bytes([block[at], block[at + 1]]);
@@ -54,6 +54,29 @@ pub fn block_scales(dtype: DType, block: &[u8]) -> BlockScales {
             scales: std::array::from_fn(|group| q3_k::scale(block, group)),
             mins,
         },
+        DType::Q2K => {
+            for group in 0..16 {
+                let (scale, min) = q2_k::scale_and_min(block, group);
+                (scales[group], mins[group]) = (scale.cast_signed(), min.cast_signed());
+            }
+            BlockScales {
+                scale_factor: factor(80),
+                min_factor: factor(82),
+                scales,
+                mins,
+            }
+        }
+        DType::IQ4XS => {
+            for (group, slot) in scales[..8].iter_mut().enumerate() {
+                *slot = iq4_xs::scale(block, group);
+            }
+            BlockScales {
+                scale_factor: factor(0),
+                min_factor: f16::ZERO,
+                scales,
+                mins,
+            }
+        }
         _ => panic!("{} has no blocks of scales", dtype.name()),
     }
 }

@@ -7,7 +7,7 @@ pub(super) const LEN: usize = 32;
 pub(super) const BYTES: usize = 18;
 
 /// The values of the sixteen nibbles, closer together near zero.
-const VALUES: [i8; 16] = [
+pub const VALUES: [i8; 16] = [
     -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113,
 ];
 

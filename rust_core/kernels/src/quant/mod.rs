@@ -13,11 +13,15 @@ mod blocks;
 mod dtype;
 mod float;
 mod iq4_nl;
+mod iq4_xs;
+mod mxfp4;
+mod q2_k;
 mod q3_k;
 mod q4_0;
 mod q4_1;
 mod q4_k;
 mod q5_0;
+mod q5_1;
 mod q5_k;
 mod q6_k;
 mod q8_0;
@@ -26,6 +30,8 @@ mod six_bit_scales;
 pub use affine::{code_bits, group_size, unpack_row_affine};
 pub use block_scales::{BlockScales, block_scales};
 pub use dtype::DType;
+pub use iq4_nl::VALUES as IQ4_VALUES;
+pub use mxfp4::VALUES as FP4_VALUES;
 
 /// Decodes one row (or any run of whole blocks) to f32.
 ///
@@ -50,11 +56,15 @@ pub fn dequantize_row(dtype: DType, bytes: &[u8], out: &mut [f32]) {
         DType::Q4_0 => q4_0::dequantize(bytes, out),
         DType::Q4_1 => q4_1::dequantize(bytes, out),
         DType::Q5_0 => q5_0::dequantize(bytes, out),
+        DType::Q5_1 => q5_1::dequantize(bytes, out),
         DType::IQ4NL => iq4_nl::dequantize(bytes, out),
+        DType::MXFP4 => mxfp4::dequantize(bytes, out),
+        DType::Q2K => q2_k::dequantize(bytes, out),
         DType::Q3K => q3_k::dequantize(bytes, out),
         DType::Q4K => q4_k::dequantize(bytes, out),
         DType::Q5K => q5_k::dequantize(bytes, out),
         DType::Q6K => q6_k::dequantize(bytes, out),
+        DType::IQ4XS => iq4_xs::dequantize(bytes, out),
     }
 }
 

@@ -26,13 +26,12 @@ pub(super) fn dequantize(bytes: &[u8], out: &mut [f32]) {
     }
 }
 
-/// Codes shifted from the zero point 4 to that of Q6_K, 32, as which they are packed.
 pub(super) fn unpack(block: &[u8], codes: &mut [u8], groups: &mut [Group]) {
     for (i, slot) in codes.iter_mut().enumerate() {
-        *slot = code(block, i) + (32 - 4);
+        *slot = code(block, i);
     }
     for (i, slot) in groups.iter_mut().enumerate() {
-        *slot = Group::symmetric(f16_at(block, 108) * f32::from(scale(block, i)), 32.0);
+        *slot = Group::symmetric(f16_at(block, 108) * f32::from(scale(block, i)), 4.0);
     }
 }
 

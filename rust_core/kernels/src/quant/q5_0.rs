@@ -22,12 +22,11 @@ pub(super) fn dequantize(bytes: &[u8], out: &mut [f32]) {
     }
 }
 
-/// Codes shifted from the zero point 16 to that of bytes, 128.
 pub(super) fn unpack(block: &[u8], codes: &mut [u8], groups: &mut [Group]) {
     for (i, slot) in codes.iter_mut().enumerate() {
-        *slot = code(block, i) + (128 - 16);
+        *slot = code(block, i);
     }
-    groups[0] = Group::symmetric(f16_at(block, 0), 128.0);
+    groups[0] = Group::symmetric(f16_at(block, 0), 16.0);
 }
 
 fn code(block: &[u8], i: usize) -> u8 {

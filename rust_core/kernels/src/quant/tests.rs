@@ -13,11 +13,12 @@ fn quantized() -> impl Iterator<Item = DType> {
 /// Byte offsets of the f16 fields of a block.
 fn f16_fields(dtype: DType) -> &'static [usize] {
     match dtype {
-        DType::Q8_0 | DType::Q4_0 | DType::Q5_0 | DType::IQ4NL => &[0],
-        DType::Q4_1 | DType::Q4K | DType::Q5K => &[0, 2],
+        DType::Q8_0 | DType::Q4_0 | DType::Q5_0 | DType::IQ4NL | DType::IQ4XS => &[0],
+        DType::Q2K => &[80, 82],
+        DType::Q4_1 | DType::Q5_1 | DType::Q4K | DType::Q5K => &[0, 2],
         DType::Q3K => &[108],
         DType::Q6K => &[208],
-        DType::F32 | DType::F16 | DType::BF16 => &[],
+        DType::F32 | DType::F16 | DType::BF16 | DType::MXFP4 => &[],
     }
 }
 
@@ -31,6 +32,9 @@ fn row(dtype: DType) -> impl Strategy<Value = Vec<u8>> {
             for &at in f16_fields(dtype) {
                 let scale = f16::from_f32(scales.next().unwrap());
                 block[at..at + 2].copy_from_slice(&scale.to_le_bytes());
+            }
+            if dtype == DType::MXFP4 {
+                block[0] = block[0].clamp(1, 246); // no overflow
             }
         }
         bytes
@@ -114,6 +118,63 @@ fn nibbles_of_iq4_nl_index_a_table() {
         (out[0], out[16], out[1], out[17]),
         (-254.0, 226.0, 2.0, -20.0)
     );
+}
+
+#[test]
+fn five_bit_codes_with_a_minimum_take_their_fifth_bit_from_a_word() {
+    let block = [
+        &half(0.5)[..],
+        &half(-3.0),
+        &[0b10, 0, 0, 0x80],
+        &[0x2f],
+        &[0; 15],
+    ]
+    .concat();
+    let out = dequantized(DType::Q5_1, &block);
+    assert_eq!((out[0], out[16]), (4.5, -2.0));
+    assert_eq!((out[1], out[2], out[31]), (5.0, -3.0, 5.0));
+}
+
+#[test]
+fn four_bit_floats_are_scaled_by_a_power_of_two() {
+    let block = [&[129][..], &[0xf7], &[0x1a; 15]].concat();
+    let out = dequantized(DType::MXFP4, &block);
+    assert_eq!((out[0], out[16], out[1], out[17]), (24.0, -24.0, -4.0, 2.0));
+    for (exponent, one) in [(0, -128), (1, -127), (2, -126), (128, 0), (254, 126)] {
+        let out = dequantized(DType::MXFP4, &[&[exponent][..], &[0x11; 16]].concat());
+        assert_eq!(f64::from(out[0]), 2f64.powi(one), "{exponent}");
+    }
+}
+
+#[test]
+fn nibbles_of_iq4_xs_have_six_bit_scales() {
+    let mut block = [0u8; 136];
+    block[..2].copy_from_slice(&half(0.5));
+    block[3] = 0b01_00_10_00; // high bits of scales 5 (2) and 7 (1)
+    block[4 + 2] = 0x30; // low bits of scale 5
+    block[4 + 3] = 0x0f; // low bits of scale 6
+    block[8 + 5 * 16] = 0x8f; // weights 160 and 176
+    let out = dequantized(DType::IQ4XS, &block);
+    // Scales 5, 6 and 7 are 35, 15 and 16, less 32; other nibbles are 0.
+    assert_eq!((out[160], out[176]), (1.5 * 113.0, 1.5));
+    assert_eq!((out[192], out[224]), (-8.5 * -127.0, -8.0 * -127.0));
+}
+
+#[test]
+fn two_bit_codes_have_four_bit_scales_and_minima() {
+    let mut block = [0u8; 84];
+    block[9] = 0x52; // scale 2 and minimum 5 of weights 144 to 159
+    block[16 + 32 + 17] = 0b10_00_11_00; // weights 177 and 241
+    block[16 + 32 + 3] = 0b01; // weight 131
+    block[16 + 32 + 16] = 0b01; // weight 144
+    block[80..82].copy_from_slice(&half(0.5));
+    block[82..].copy_from_slice(&half(0.25));
+    block[11] = 0x01;
+    block[15] = 0x13;
+    let out = dequantized(DType::Q2K, &block);
+    assert_eq!(out[131], 0.0); // scale 0
+    assert_eq!((out[144], out[145]), (1.0 - 1.25, -1.25));
+    assert_eq!((out[177], out[241]), (1.5, 2.0 * 1.5 - 0.25));
 }
 
 #[test]

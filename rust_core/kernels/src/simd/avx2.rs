@@ -100,6 +100,31 @@ unsafe impl<D: Copy> Lanes for Ymm<D> {
     }
 
     #[inline(always)]
+    unsafe fn load_i16(from: *const i16) -> Self {
+        // SAFETY: sixteen elements by contract.
+        unsafe {
+            let widen = |at: *const i16| {
+                _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm_loadu_si128(at.cast())))
+            };
+            Self(widen(from), widen(from.add(8)), PhantomData)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_from_table(from: *const u32, shift: u32, table: &[f32; 16]) -> Self {
+        // SAFETY: sixteen elements by contract; indices below 16.
+        unsafe {
+            let count = _mm_cvtsi32_si128(shift as i32);
+            let half = |at: *const u32| {
+                let shifted = _mm256_srl_epi32(_mm256_loadu_si256(at.cast()), count);
+                let indices = _mm256_and_si256(shifted, _mm256_set1_epi32(15));
+                _mm256_i32gather_ps::<4>(table.as_ptr(), indices)
+            };
+            Self(half(from), half(from.add(8)), PhantomData)
+        }
+    }
+
+    #[inline(always)]
     unsafe fn load_i32_plus(from: *const i32, addend: i32) -> Self {
         // SAFETY: sixteen elements by contract.
         unsafe {

@@ -196,6 +196,41 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn load_i16(from: *const i16) -> Self {
+        // SAFETY: sixteen elements by contract.
+        unsafe {
+            let words = _mm512_cvtepi16_epi32(_mm256_loadu_si256(from.cast()));
+            Self(_mm512_cvtepi32_ps(words))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_from_table(from: *const u32, shift: u32, table: &[f32; 16]) -> Self {
+        // SAFETY: sixteen elements by contract. The permutation ignores all but the low four bits of an index.
+        unsafe {
+            let count = _mm_cvtsi32_si128(shift as i32);
+            let indices = _mm512_srl_epi32(_mm512_loadu_si512(from.cast()), count);
+            Self(_mm512_permutexvar_ps(
+                indices,
+                _mm512_loadu_ps(table.as_ptr()),
+            ))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn look_up(indices: &[u8; 64], table: &[u8; 16]) -> [u8; 64] {
+        let mut bytes = [0; 64];
+        // SAFETY: arrays of 16 and 64 bytes; enabled by the caller.
+        unsafe {
+            let table = _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast()));
+            let indices = _mm512_loadu_si512(indices.as_ptr().cast());
+            let found = _mm512_shuffle_epi8(table, indices);
+            _mm512_storeu_si512(bytes.as_mut_ptr().cast(), found);
+        }
+        bytes
+    }
+
+    #[inline(always)]
     unsafe fn load_i32_plus(from: *const i32, addend: i32) -> Self {
         // SAFETY: sixteen elements by contract.
         unsafe {

@@ -44,6 +44,8 @@ unsafe impl Lanes for Fused {
         load_f16(from: *const u16);
         load_bf16(from: *const u16);
         load_i8(from: *const i8);
+        load_i16(from: *const i16);
+        load_from_table(from: *const u32, shift: u32, table: &[f32; 16]);
         load_i32_plus(from: *const i32, addend: i32);
         load_dequantized_dots(dots: *const i32, start: i32, pairs: *const i32);
         load_bits(from: *const u32, shift: u32, mask: u32);

@@ -59,8 +59,11 @@ pub(crate) unsafe trait Lanes: Copy {
     unsafe fn load_f16(from: *const u16) -> Self;
     unsafe fn load_bf16(from: *const u16) -> Self;
     unsafe fn load_i8(from: *const i8) -> Self;
+    unsafe fn load_i16(from: *const i16) -> Self;
     /// `(word >> shift) & mask` of 16 words, converted to float.
     unsafe fn load_bits(from: *const u32, shift: u32, mask: u32) -> Self;
+    /// `table[(word >> shift) & 15]` of 16 words.
+    unsafe fn load_from_table(from: *const u32, shift: u32, table: &[f32; 16]) -> Self;
     #[cfg_attr(
         not(target_arch = "x86_64"),
         allow(dead_code, reason = "tiles' users' alone")
@@ -110,6 +113,12 @@ pub(crate) unsafe trait Lanes: Copy {
             );
             code.sub(zero).mul_add(number!(0), number!(16).mul(zero))
         }
+    }
+
+    /// The bytes of a table at 64 indices below 16.
+    #[inline(always)]
+    unsafe fn look_up(indices: &[u8; 64], table: &[u8; 16]) -> [u8; 64] {
+        indices.map(|index| table[usize::from(index)])
     }
 
     /// The largest and second-largest magnitude of 32 values. NaN counts as larger than every number.
@@ -449,13 +458,43 @@ mod tests {
         unsafe fn exp2(x: &[f32; LANES]) -> [f32; LANES] = exp2_body;
     }
 
+    const TABLE: [f32; 16] = [
+        0.5, -3.0, 7.0, 1e9, 2.0, 4.0, -5.0, 6.0, 9.0, 8.0, 11.0, -0.0, 13.0, 3.0, -1.0, 1.0,
+    ];
+
+    /// # Safety
+    /// The level's instructions are enabled.
+    #[inline(always)]
+    unsafe fn look_up_body<L: Lanes>(indices: &[u8; 64], table: &[u8; 16]) -> [u8; 64] {
+        // SAFETY: by_level enables the instructions.
+        unsafe { L::look_up(indices, table) }
+    }
+
+    by_level! {
+        /// # Safety
+        /// The machine has the level.
+        unsafe fn look_up(indices: &[u8; 64], table: &[u8; 16]) -> [u8; 64] = look_up_body;
+    }
+
+    #[test]
+    fn every_index_finds_its_byte() {
+        let indices = std::array::from_fn(|at| (at * 7 % 16) as u8);
+        let table = std::array::from_fn(|at| 250 - 13 * at as u8);
+        for level in levels() {
+            // SAFETY: the level is available.
+            let found = unsafe { look_up(level, &indices, &table) };
+            let expected = indices.map(|index| table[usize::from(index)]);
+            assert_eq!(found, expected, "{level:?}");
+        }
+    }
+
     /// # Safety
     /// The level's instructions are enabled.
     #[inline(always)]
     unsafe fn loads_body<L: Lanes>(
         halves: &[u16; LANES],
         words: &[u32; LANES],
-    ) -> [[f32; LANES]; 7] {
+    ) -> [[f32; LANES]; 9] {
         // SAFETY: by_level enables the instructions; arrays of sixteen.
         unsafe {
             [
@@ -467,6 +506,8 @@ mod tests {
                     .to_array(),
                 L::load_dequantized_codes(words.as_ptr(), 12, words.as_ptr()).to_array(),
                 L::load_i8(words.as_ptr().cast()).to_array(),
+                L::load_i16(halves.as_ptr().cast()).to_array(),
+                L::load_from_table(words.as_ptr(), 12, &TABLE).to_array(),
             ]
         }
     }
@@ -474,7 +515,7 @@ mod tests {
     by_level! {
         /// # Safety
         /// The machine has the level.
-        unsafe fn loads(halves: &[u16; LANES], words: &[u32; LANES]) -> [[f32; LANES]; 7] = loads_body;
+        unsafe fn loads(halves: &[u16; LANES], words: &[u32; LANES]) -> [[f32; LANES]; 9] = loads_body;
     }
 
     fn levels() -> impl Iterator<Item = Level> {
@@ -546,7 +587,17 @@ mod tests {
         for level in levels() {
             // SAFETY: the level is available.
             let loaded = unsafe { loads(level, &halves, &words) };
-            let [f16s, bf16s, bits, sums, values, weights, bytes] = loaded;
+            let [
+                f16s,
+                bf16s,
+                bits,
+                sums,
+                values,
+                weights,
+                bytes,
+                integers,
+                looked_up,
+            ] = loaded;
             let signed = words.map(u32::to_le_bytes);
             let signed = signed.as_flattened();
             for lane in 0..LANES {
@@ -571,6 +622,10 @@ mod tests {
                 assert_eq!(weights[lane], weight as f32, "{level:?}");
                 let byte = f32::from(signed[lane].cast_signed());
                 assert_eq!(bytes[lane], byte, "{level:?}");
+                let integer = f32::from(halves[lane].cast_signed());
+                assert_eq!(integers[lane], integer, "{level:?}");
+                let entry = TABLE[(words[lane] >> 12 & 15) as usize];
+                assert_eq!(looked_up[lane].to_bits(), entry.to_bits(), "{level:?}");
             }
         }
     }

@@ -67,6 +67,20 @@ unsafe impl Lanes for Portable {
     }
 
     #[inline(always)]
+    unsafe fn load_i16(from: *const i16) -> Self {
+        // SAFETY: sixteen elements by contract.
+        let integers = unsafe { from.cast::<[i16; LANES]>().read_unaligned() };
+        Self(integers.map(f32::from))
+    }
+
+    #[inline(always)]
+    unsafe fn load_from_table(from: *const u32, shift: u32, table: &[f32; 16]) -> Self {
+        // SAFETY: sixteen elements by contract.
+        let words = unsafe { from.cast::<[u32; LANES]>().read_unaligned() };
+        Self(words.map(|word| table[(word >> shift & 15) as usize]))
+    }
+
+    #[inline(always)]
     unsafe fn load_i32_plus(from: *const i32, addend: i32) -> Self {
         // SAFETY: sixteen elements by contract.
         let words = unsafe { from.cast::<[i32; LANES]>().read_unaligned() };

@@ -6,6 +6,7 @@ use super::super::Problem;
 use super::MAGIC;
 use super::cursor::Cursor;
 use super::metadata::{Metadata, MetadataValue};
+use super::split::Split;
 use super::tensor_table::{self, TensorInfo};
 
 const DEFAULT_ALIGNMENT: u64 = 32;
@@ -14,6 +15,8 @@ const DEFAULT_ALIGNMENT: u64 = 32;
 #[derive(Debug)]
 pub struct Header {
     pub version: u32,
+    /// None if the file is a whole model.
+    pub split: Option<Split>,
     metadata: Metadata,
     pub tensors: Vec<TensorInfo>,
     index: HashMap<String, usize>,
@@ -39,9 +42,7 @@ impl Header {
         let tensor_count = cursor.u64("the header")?;
         let metadata_count = cursor.u64("the header")?;
         let metadata = Metadata::parse(&mut cursor, metadata_count)?;
-        if let Some(parts) = split_parts(&metadata, file) {
-            return Err(Problem::SplitGguf(parts));
-        }
+        let split = Split::parse(&metadata, file)?;
         let alignment = alignment(&metadata, file)?;
         let tensors = tensor_table::parse(&mut cursor, tensor_count, alignment, file.len())?;
         let index = tensors
@@ -51,6 +52,7 @@ impl Header {
             .collect();
         Ok(Self {
             version,
+            split,
             metadata,
             tensors,
             index,
@@ -85,13 +87,5 @@ fn alignment(metadata: &Metadata, file: &[u8]) -> Result<u64, Problem> {
             Ok(u64::from(value))
         }
         Some(_) => Err(Problem::BadAlignment),
-    }
-}
-
-/// The number of files that the model is split into, if more than one.
-fn split_parts(metadata: &Metadata, file: &[u8]) -> Option<u64> {
-    match metadata.get("split.count", file)? {
-        MetadataValue::U16(parts) => Some(u64::from(parts)).filter(|&parts| parts > 1),
-        _ => None,
     }
 }

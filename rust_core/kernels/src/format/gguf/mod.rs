@@ -7,12 +7,17 @@
 mod cursor;
 mod header;
 mod metadata;
+mod set;
+mod split;
 mod tensor_table;
 
+use std::ops::Range;
 use std::path::Path;
 
 pub use header::Header;
 pub use metadata::{MetadataArray, MetadataValue, ValueType};
+pub use set::{GgufSet, split_of};
+pub use split::Split;
 pub use tensor_table::TensorInfo;
 
 use super::error::quoted;
@@ -24,7 +29,7 @@ pub const MAGIC: &[u8] = b"GGUF";
 /// Limit for metadata and tensor table together; the largest vocabularies need about 25 MB.
 const MAX_HEADER_BYTES: usize = 128 << 20;
 
-/// An open GGUF file.
+/// An open GGUF file: a whole model or one part of a split one. [`GgufSet`] opens models.
 #[derive(Debug)]
 pub struct GgufFile {
     file: MappedFile,
@@ -53,6 +58,11 @@ impl GgufFile {
     /// Format version, 2 or 3.
     pub fn version(&self) -> u32 {
         self.header.version
+    }
+
+    /// The file's place in a split model; None if it is a whole one.
+    pub fn split(&self) -> Option<Split> {
+        self.header.split
     }
 
     /// Every tensor, in file order.
@@ -96,6 +106,15 @@ impl TensorSource for GgufFile {
     fn release(&self, name: &str) {
         if let Some(info) = self.header.tensor(name) {
             self.file.release(info.range.clone());
+        }
+    }
+
+    fn release_rows(&self, name: &str, rows: Range<usize>) {
+        if let (Some(info), Ok(tensor)) = (self.header.tensor(name), self.tensor(name))
+            && let Some(bytes) = tensor.row_range(rows)
+        {
+            self.file
+                .release(info.range.start + bytes.start..info.range.start + bytes.end);
         }
     }
 }

@@ -167,20 +167,14 @@ fn check_disjoint(tensors: &[TensorInfo]) -> Result<(), Problem> {
 /// The usual name of a ggml type that is not supported here, else its number.
 fn ggml_type_name(code: u32) -> String {
     let name = match code {
-        6 => "Q5_0",
-        7 => "Q5_1",
         9 => "Q8_1",
-        10 => "Q2_K",
-        11 => "Q3_K",
         15 => "Q8_K",
         16 => "IQ2_XXS",
         17 => "IQ2_XS",
         18 => "IQ3_XXS",
         19 => "IQ1_S",
-        20 => "IQ4_NL",
         21 => "IQ3_S",
         22 => "IQ2_S",
-        23 => "IQ4_XS",
         24 => "I8",
         25 => "I16",
         26 => "I32",
@@ -189,7 +183,6 @@ fn ggml_type_name(code: u32) -> String {
         29 => "IQ1_M",
         34 => "TQ1_0",
         35 => "TQ2_0",
-        39 => "MXFP4",
         _ => return format!("number {code}"),
     };
     name.to_owned()

@@ -1,7 +1,7 @@
 //! Each rejected file is a valid file with one defect.
 
-use super::{Header, MetadataValue};
-use crate::format::Problem;
+use super::{GgufSet, Header, MetadataValue, Split};
+use crate::format::{Problem, TensorSource};
 use crate::quant::DType;
 
 const U32: u32 = 4;
@@ -255,12 +255,154 @@ fn tensor_data_starts_at_the_files_own_alignment() {
     assert_eq!(header.tensor("w").unwrap().range, 1024..1056);
 }
 
+/// A file with the metadata of part `number` of `count`.
+fn part(number: u16, count: u16, tensors: i32) -> Builder {
+    Builder::new()
+        .metadata("split.no", 2, &(number - 1).to_le_bytes())
+        .metadata("split.count", 2, &count.to_le_bytes())
+        .metadata("split.tensors.count", 5, &tensors.to_le_bytes())
+}
+
 #[test]
-fn one_part_of_a_split_model_is_refused() {
-    let builder = Builder::new().metadata("split.count", 2, &3u16.to_le_bytes());
-    assert_eq!(builder.problem(), Problem::SplitGguf(3));
+fn a_files_place_in_a_split_model_is_read() {
+    let header = Header::parse(&part(2, 3, 7).build()).unwrap();
+    let place = Split {
+        index: 1,
+        count: 3,
+        tensors: 7,
+    };
+    assert_eq!(header.split, Some(place));
     let whole = Builder::new().metadata("split.count", 2, &1u16.to_le_bytes());
-    Header::parse(&whole.build()).unwrap();
+    assert_eq!(Header::parse(&whole.build()).unwrap().split, None);
+}
+
+#[test]
+fn a_wrong_place_in_a_split_model_is_refused() {
+    assert_eq!(part(4, 3, 7).problem(), Problem::BadSplit("split.no"));
+    let negative = part(1, 3, -1).problem();
+    assert_eq!(negative, Problem::BadSplit("split.tensors.count"));
+    let no_number = Builder::new().metadata("split.count", 2, &3u16.to_le_bytes());
+    assert_eq!(no_number.problem(), Problem::BadSplit("split.no"));
+    let text = Builder::new().metadata("split.count", STRING, &text("3"));
+    assert_eq!(text.problem(), Problem::BadSplit("split.count"));
+    assert!(matches!(
+        part(1, u16::MAX, 7).problem(),
+        Problem::TooMany { .. }
+    ));
+}
+
+/// A folder of files that is deleted afterwards.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("pravaha-gguf-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// Opens these files as one model.
+    fn open(&self, files: &[&Builder]) -> Result<GgufSet, Problem> {
+        let paths: Vec<_> = (0..files.len())
+            .map(|at| self.0.join(at.to_string()))
+            .collect();
+        for (path, file) in paths.iter().zip(files) {
+            std::fs::write(path, file.build()).unwrap();
+        }
+        GgufSet::open_files(&paths).map_err(|error| error.problem)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn parts_are_one_model() {
+    let folder = Folder::new();
+    let first = part(1, 2, 3)
+        .metadata("general.architecture", STRING, &text("llama"))
+        .tensor("a", &[8], 0, 0)
+        .data(32);
+    let second = part(2, 2, 3)
+        .tensor("b", &[8, 2], 0, 0)
+        .tensor("c", &[16], 0, 64)
+        .data(128);
+    let set = folder.open(&[&first, &second]).unwrap();
+    assert_eq!(set.names(), ["a", "b", "c"]);
+    assert_eq!(set.tensor("b").unwrap().shape, [2, 8]);
+    assert_eq!(set.tensor("c").unwrap().bytes, [0; 64]);
+    set.release("c");
+    assert!(matches!(
+        set.tensor("d").unwrap_err().problem,
+        Problem::NoTensor(_)
+    ));
+    assert_eq!(set.metadata_entries().count(), 4);
+    let opened = crate::format::open_weights(&[folder.0.join("0"), folder.0.join("1")]).unwrap();
+    assert!(opened.contains("a") && opened.contains("c"));
+}
+
+#[test]
+fn files_that_are_not_the_parts_of_one_model_are_refused() {
+    let folder = Folder::new();
+    let first = part(1, 2, 2).tensor("a", &[8], 0, 0).data(32);
+    let second = part(2, 2, 2).tensor("b", &[8], 0, 0).data(32);
+    assert!(folder.open(&[&first, &second]).is_ok());
+    let problem = |files: &[&Builder]| folder.open(files).unwrap_err();
+    assert_eq!(
+        problem(&[&second]),
+        Problem::LonePart {
+            number: 2,
+            count: 2
+        }
+    );
+    let wrong = |number, count, wanted, parts| Problem::WrongPart {
+        number,
+        count,
+        wanted,
+        parts,
+    };
+    assert_eq!(problem(&[&second, &first]), wrong(2, 2, 1, 2));
+    assert_eq!(problem(&[&first, &second, &second]), wrong(1, 2, 1, 3));
+    assert_eq!(problem(&[&first, &part(2, 3, 2)]), wrong(2, 3, 2, 2));
+    let whole = Builder::new().tensor("b", &[8], 0, 0).data(32);
+    assert_eq!(problem(&[&first, &whole]), Problem::NotSplit);
+    assert_eq!(problem(&[&whole, &second]), Problem::NotSplit);
+    let again = part(2, 2, 2).tensor("a", &[8], 0, 0).data(32);
+    assert_eq!(
+        problem(&[&first, &again]),
+        Problem::InAnotherPart("\"a\"".into())
+    );
+    let other_count = part(2, 2, 9).tensor("b", &[8], 0, 0).data(32);
+    assert!(matches!(
+        problem(&[&first, &other_count]),
+        Problem::OtherModel { .. }
+    ));
+    assert_eq!(
+        problem(&[&first, &part(2, 2, 2)]),
+        Problem::PartTensors {
+            tensors: 1,
+            count: 2,
+            expected: 2
+        }
+    );
+    let named =
+        |builder: Builder, name: &str| builder.metadata("general.name", STRING, &text(name));
+    let first = named(part(1, 2, 2), "one").tensor("a", &[8], 0, 0).data(32);
+    let second = |name| named(part(2, 2, 2), name).tensor("b", &[8], 0, 0).data(32);
+    assert!(folder.open(&[&first, &second("one")]).is_ok());
+    assert_eq!(
+        problem(&[&first, &second("two")]),
+        Problem::OtherModel {
+            key: "\"general.name\"".into()
+        }
+    );
 }
 
 #[test]
@@ -298,7 +440,7 @@ fn damaged_tensors_are_refused() {
         name: name(),
         kind: kind.into(),
     };
-    assert_eq!(with(&[256], 10, 0), unsupported("Q2_K"));
+    assert_eq!(with(&[256], 16, 0), unsupported("IQ2_XXS"));
     assert_eq!(with(&[256], 999, 0), unsupported("number 999"));
     assert_eq!(
         with(&[33], 2, 0),

@@ -15,11 +15,12 @@ use crate::arena::{Buffer, Plain};
 use crate::dispatch::separate_add_pipes;
 use crate::error::KernelError;
 use crate::gemm::Panel;
+use crate::pack::blocked::SIX_BIT_ZERO;
 use crate::pack::layout::{
-    BLOCK_FACTOR_BYTES, BLOCK_GROUPS, BLOCK_HEADER_BYTES, BLOCK_SCALE_BYTES, GROUP, PANEL_COLUMNS,
-    QuantLayout,
+    BLOCK_FACTOR_BYTES, BLOCK_GROUPS, GROUP, Offset, PANEL_COLUMNS, QuantLayout,
+    SIX_BIT_HIGH_OFFSET,
 };
-use crate::pack::pairs;
+use crate::pack::{pairs, table};
 
 /// How dot products with a format's codes are dequantised.
 ///
@@ -48,11 +49,17 @@ pub(super) trait Format {
     /// # Safety
     /// The trait's.
     unsafe fn initial_sum(tile: &TileGroup, lane: usize, part: usize) -> __m512i;
-    /// Dequantise a row's dot products with a group's codes, or with those of half of it.
+    /// Dequantise a row's dot products with a group's codes, or with those of half `part` of it.
     ///
     /// # Safety
     /// The trait's.
-    unsafe fn value(dots: __m512i, scales: Self::Scales, tile: &TileGroup, lane: usize) -> __m512;
+    unsafe fn value(
+        dots: __m512i,
+        scales: Self::Scales,
+        tile: &TileGroup,
+        lane: usize,
+        part: usize,
+    ) -> __m512;
     /// Store the scales of an expanded group's part.
     ///
     /// # Safety
@@ -145,7 +152,7 @@ impl<const POWERS: bool> Format for Paired<POWERS> {
     }
 
     #[inline(always)]
-    unsafe fn value(dots: __m512i, pairs: __m512i, _: &TileGroup, _: usize) -> __m512 {
+    unsafe fn value(dots: __m512i, pairs: __m512i, _: &TileGroup, _: usize, _: usize) -> __m512 {
         // SAFETY: the caller's promise.
         unsafe { _mm512_cvtepi32_ps(_mm512_madd_epi16(dots, pairs)) }
     }
@@ -172,7 +179,7 @@ pub(super) struct Nibbles {
 impl Nibbles {
     pub fn new(panel: Panel) -> Self {
         Self {
-            record: panel.codes(QuantLayout::PAIRED, 0),
+            record: panel.codes(QuantLayout::Q4_1, 0),
         }
     }
 }
@@ -183,7 +190,7 @@ impl Weights for Nibbles {
     #[inline(always)]
     fn next(self) -> Self {
         Self {
-            record: opaque(self.record.wrapping_add(QuantLayout::PAIRED.block_bytes())),
+            record: opaque(self.record.wrapping_add(QuantLayout::Q4_1.block_bytes())),
         }
     }
 
@@ -204,7 +211,7 @@ impl Weights for Nibbles {
     #[inline(always)]
     unsafe fn scales(self, _part: usize) -> __m512i {
         // SAFETY: the caller's promise.
-        unsafe { _mm512_loadu_si512(self.record.add(QuantLayout::PAIRED.code_bytes()).cast()) }
+        unsafe { _mm512_loadu_si512(self.record.add(QuantLayout::Q4_1.code_bytes()).cast()) }
     }
 }
 
@@ -283,7 +290,7 @@ impl<F: Format> Weights for Expanded<F> {
     }
 }
 
-/// A packed group of a K-quant, with codes of 4, 5 or 6 bits.
+/// A packed group of a K-quant, with codes of 2 to 6 bits.
 #[derive(Clone, Copy)]
 pub(super) struct Blocked<const BITS: u32> {
     /// The group's block, which begins with its factors.
@@ -294,6 +301,8 @@ pub(super) struct Blocked<const BITS: u32> {
 
 impl<const BITS: u32> Blocked<BITS> {
     const LAYOUT: QuantLayout = match BITS {
+        2 => QuantLayout::Q2_K,
+        3 => QuantLayout::Q3_K,
         4 => QuantLayout::Q4_K,
         5 => QuantLayout::Q5_K,
         _ => QuantLayout::Q6_K,
@@ -309,19 +318,20 @@ impl<const BITS: u32> Blocked<BITS> {
 
     #[inline(always)]
     fn next_group(self) -> Self {
-        const LAST_SCALES: usize = BLOCK_FACTOR_BYTES + (BLOCK_GROUPS - 1) * BLOCK_SCALE_BYTES;
+        let stride = Self::LAYOUT.scale_bytes();
+        let last_scales = BLOCK_FACTOR_BYTES + (BLOCK_GROUPS - 1) * stride;
         let codes = self.codes.wrapping_add(Self::LAYOUT.code_bytes());
-        if self.scales.addr() - self.block.addr() == LAST_SCALES {
+        if self.scales.addr() - self.block.addr() == last_scales {
             // The codes of a block end where the next block begins.
             return Self {
                 block: codes,
                 scales: opaque(codes.wrapping_add(BLOCK_FACTOR_BYTES)),
-                codes: opaque(codes.wrapping_add(BLOCK_HEADER_BYTES)),
+                codes: opaque(codes.wrapping_add(Self::LAYOUT.header_bytes())),
             };
         }
         Self {
             block: self.block,
-            scales: opaque(self.scales.wrapping_add(BLOCK_SCALE_BYTES)),
+            scales: opaque(self.scales.wrapping_add(stride)),
             codes: opaque(codes),
         }
     }
@@ -333,47 +343,151 @@ impl<const BITS: u32> Blocked<BITS> {
     #[inline(always)]
     unsafe fn product(self, factor: usize, array: usize) -> __m512 {
         // SAFETY: the caller's promise.
+        unsafe { product(self.block, self.scales, factor, array) }
+    }
+
+    /// Scale and minimum of half `part`, which share a byte.
+    ///
+    /// # Safety
+    /// As [`Self::product`].
+    #[inline(always)]
+    unsafe fn nibbles(self, part: usize) -> [__m512; 2] {
+        // SAFETY: the caller's promise.
         unsafe {
-            let integers = _mm_loadu_si128(self.scales.add(PANEL_COLUMNS * array).cast());
-            let factors = _mm256_loadu_si256(self.block.add(2 * PANEL_COLUMNS * factor).cast());
-            let integers = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(integers));
-            _mm512_mul_ps(integers, _mm512_cvtph_ps(factors))
+            let both = _mm_loadu_si128(self.scales.add(PANEL_COLUMNS * part).cast());
+            let nibble = _mm_set1_epi8(15);
+            let mins = _mm_and_si128(_mm_srli_epi16::<4>(both), nibble);
+            [
+                times_factors(self.block, 0, _mm_and_si128(both, nibble)),
+                times_factors(self.block, 1, mins),
+            ]
         }
     }
 
-    /// Codes of quad `quad`: four low bits from the nibbles, the rest from the plane of high bits.
+    /// The 6-bit scales of half `part`.
     ///
     /// # Safety
-    /// The group is in the panel; AVX-512 enabled by the caller.
+    /// As [`Self::product`].
     #[inline(always)]
-    unsafe fn quad_codes(self, quad: usize) -> __m512i {
+    unsafe fn six_bit_scales(self, part: usize) -> __m512 {
+        let group = (self.scales.addr() - self.block.addr() - BLOCK_FACTOR_BYTES) / PANEL_COLUMNS;
+        let high = SIX_BIT_HIGH_OFFSET + group / 2 * PANEL_COLUMNS;
         // SAFETY: the caller's promise.
         unsafe {
-            let load = |register: usize| _mm512_loadu_si512(self.codes.add(64 * register).cast());
-            let mut low = load(quad % 4);
-            if quad >= 4 {
-                low = _mm512_srli_epi16::<4>(low);
-            }
-            low = _mm512_and_si512(low, _mm512_set1_epi8(15));
-            // Move the quad's high bits to bit 4.
-            let (high, mask) = match (BITS, quad) {
-                (6, 0 | 4) => (_mm512_slli_epi16::<4>(load(4 + quad / 4)), 0x30),
-                (6, 1 | 5) => (_mm512_slli_epi16::<2>(load(4 + quad / 4)), 0x30),
-                (6, 2 | 6) => (load(4 + quad / 4), 0x30),
-                (6, _) => (_mm512_srli_epi16::<2>(load(4 + quad / 4)), 0x30),
-                (5, 0) => (_mm512_slli_epi16::<4>(load(4)), 0x10),
-                (5, 1) => (_mm512_slli_epi16::<3>(load(4)), 0x10),
-                (5, 2) => (_mm512_slli_epi16::<2>(load(4)), 0x10),
-                (5, 3) => (_mm512_slli_epi16::<1>(load(4)), 0x10),
-                (5, 4) => (load(4), 0x10),
-                (5, 5) => (_mm512_srli_epi16::<1>(load(4)), 0x10),
-                (5, 6) => (_mm512_srli_epi16::<2>(load(4)), 0x10),
-                (5, _) => (_mm512_srli_epi16::<3>(load(4)), 0x10),
-                _ => return low,
+            let low = _mm_loadu_si128(self.scales.cast());
+            let high = _mm_loadu_si128(self.block.add(high).cast());
+            // The group's bits to bit 0, then those of the half to bit 4.
+            let high = _mm_srl_epi16(high, _mm_cvtsi32_si128((group % 2 * 4) as i32));
+            let (low, high) = if part == 0 {
+                (low, _mm_slli_epi16::<4>(high))
+            } else {
+                (_mm_srli_epi16::<4>(low), _mm_slli_epi16::<2>(high))
             };
-            // low | high & mask
-            _mm512_ternarylogic_epi32::<0xf8>(low, high, _mm512_set1_epi8(mask))
+            let low = _mm_and_si128(low, _mm_set1_epi8(15));
+            let high = _mm_and_si128(high, _mm_set1_epi8(0x30));
+            let integers = _mm_sub_epi8(_mm_or_si128(low, high), _mm_set1_epi8(SIX_BIT_ZERO));
+            times_factors(self.block, 0, integers)
         }
+    }
+}
+
+/// A factor of `block` (0: of scales, 1: of minima) times the integers of the first or second array at `scales`.
+///
+/// # Safety
+/// A block's factors and a group's integers; AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn product(block: *const u8, scales: *const u8, factor: usize, array: usize) -> __m512 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let integers = _mm_loadu_si128(scales.add(PANEL_COLUMNS * array).cast());
+        times_factors(block, factor, integers)
+    }
+}
+
+/// A factor of `block` (0: of scales, 1: of minima) times 16 signed bytes.
+///
+/// # Safety
+/// A block's factors; AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn times_factors(block: *const u8, factor: usize, integers: __m128i) -> __m512 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let factors = _mm256_loadu_si256(block.add(2 * PANEL_COLUMNS * factor).cast());
+        let integers = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(integers));
+        _mm512_mul_ps(integers, _mm512_cvtph_ps(factors))
+    }
+}
+
+/// Codes of 2 or 3 bits of quad `quad`.
+///
+/// # Safety
+/// A group's codes of `bits` bits at `codes`; AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn short_codes(bits: u32, codes: *const u8, quad: usize) -> __m512i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let load = |register: usize| _mm512_loadu_si512(codes.add(64 * register).cast());
+        let low = match quad % 4 {
+            0 => load(quad / 4),
+            1 => _mm512_srli_epi16::<2>(load(quad / 4)),
+            2 => _mm512_srli_epi16::<4>(load(quad / 4)),
+            _ => _mm512_srli_epi16::<6>(load(quad / 4)),
+        };
+        let low = _mm512_and_si512(low, _mm512_set1_epi8(3));
+        if bits == 2 {
+            return low;
+        }
+        // Move the quad's high bit to bit 2.
+        let high = match quad {
+            0 => _mm512_slli_epi16::<2>(load(2)),
+            1 => _mm512_slli_epi16::<1>(load(2)),
+            2 => load(2),
+            3 => _mm512_srli_epi16::<1>(load(2)),
+            4 => _mm512_srli_epi16::<2>(load(2)),
+            5 => _mm512_srli_epi16::<3>(load(2)),
+            6 => _mm512_srli_epi16::<4>(load(2)),
+            _ => _mm512_srli_epi16::<5>(load(2)),
+        };
+        // low | high & 4
+        _mm512_ternarylogic_epi32::<0xf8>(low, high, _mm512_set1_epi8(4))
+    }
+}
+
+/// Codes of quad `quad` of a group's codes: four low bits from the nibbles, the rest from the plane of high bits.
+///
+/// # Safety
+/// A group's codes of `bits` bits at `codes`; AVX-512 enabled by the caller.
+#[inline(always)]
+unsafe fn quad_codes(bits: u32, codes: *const u8, quad: usize) -> __m512i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if bits < 4 {
+            return short_codes(bits, codes, quad);
+        }
+        let load = |register: usize| _mm512_loadu_si512(codes.add(64 * register).cast());
+        let mut low = load(quad % 4);
+        if quad >= 4 {
+            low = _mm512_srli_epi16::<4>(low);
+        }
+        low = _mm512_and_si512(low, _mm512_set1_epi8(15));
+        // Move the quad's high bits to bit 4.
+        let (high, mask) = match (bits, quad) {
+            (6, 0 | 4) => (_mm512_slli_epi16::<4>(load(4 + quad / 4)), 0x30),
+            (6, 1 | 5) => (_mm512_slli_epi16::<2>(load(4 + quad / 4)), 0x30),
+            (6, 2 | 6) => (load(4 + quad / 4), 0x30),
+            (6, _) => (_mm512_srli_epi16::<2>(load(4 + quad / 4)), 0x30),
+            (5, 0) => (_mm512_slli_epi16::<4>(load(4)), 0x10),
+            (5, 1) => (_mm512_slli_epi16::<3>(load(4)), 0x10),
+            (5, 2) => (_mm512_slli_epi16::<2>(load(4)), 0x10),
+            (5, 3) => (_mm512_slli_epi16::<1>(load(4)), 0x10),
+            (5, 4) => (load(4), 0x10),
+            (5, 5) => (_mm512_srli_epi16::<1>(load(4)), 0x10),
+            (5, 6) => (_mm512_srli_epi16::<2>(load(4)), 0x10),
+            (5, _) => (_mm512_srli_epi16::<3>(load(4)), 0x10),
+            _ => return low,
+        };
+        // low | high & mask
+        _mm512_ternarylogic_epi32::<0xf8>(low, high, _mm512_set1_epi8(mask))
     }
 }
 
@@ -391,7 +505,7 @@ macro_rules! blocked_weights {
             #[inline(always)]
             unsafe fn codes(self, quad: usize) -> __m512i {
                 // SAFETY: the caller's promise.
-                unsafe { self.quad_codes(quad) }
+                unsafe { quad_codes($bits, self.codes, quad) }
             }
 
             #[inline(always)]
@@ -421,6 +535,174 @@ blocked_weights!(6, Floats<true, 32>, |weights, part| FloatScales::new(
     weights.product(0, part),
     None,
 ));
+
+blocked_weights!(2, Floats<true, 0>, |weights, part| {
+    let [scale, min] = weights.nibbles(part);
+    FloatScales::new(scale, Some(min))
+});
+
+blocked_weights!(3, Floats<true, 4>, |weights, part| FloatScales::new(
+    weights.six_bit_scales(part),
+    None,
+));
+
+/// A packed group of a format with blocks of 32 weights whose scales precede the codes of the layout's blocks. `LAYOUT` is the
+/// layout's index.
+#[derive(Clone, Copy)]
+pub(super) struct Grouped<const LAYOUT: usize> {
+    /// The group's block.
+    block: *const u8,
+    scales: *const u8,
+    codes: *const u8,
+}
+
+impl<const LAYOUT: usize> Grouped<LAYOUT> {
+    const LAYOUT: QuantLayout = QuantLayout::ALL[LAYOUT];
+
+    pub fn new(panel: Panel) -> Self {
+        Self {
+            block: panel.block(Self::LAYOUT, 0),
+            scales: panel.scales(Self::LAYOUT, 0),
+            codes: panel.codes(Self::LAYOUT, 0),
+        }
+    }
+
+    #[inline(always)]
+    fn next_group(self) -> Self {
+        let layout = Self::LAYOUT;
+        if layout.block_groups() == 1 {
+            return Self {
+                block: self.block,
+                scales: opaque(self.scales.wrapping_add(layout.block_bytes())),
+                codes: opaque(self.codes.wrapping_add(layout.block_bytes())),
+            };
+        }
+        let codes = self.codes.wrapping_add(layout.code_bytes());
+        let last_scales = layout.header_bytes() - layout.scale_bytes();
+        if self.scales.addr() - self.block.addr() == last_scales {
+            // The codes of a block end where the next block begins.
+            return Self {
+                block: codes,
+                scales: opaque(codes.wrapping_add(layout.factor_bytes())),
+                codes: opaque(codes.wrapping_add(layout.header_bytes())),
+            };
+        }
+        Self {
+            block: self.block,
+            scales: opaque(self.scales.wrapping_add(layout.scale_bytes())),
+            codes: opaque(codes),
+        }
+    }
+
+    /// # Safety
+    /// The group is in the panel; AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn quad_codes(self, quad: usize) -> __m512i {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let codes = quad_codes(Self::LAYOUT.bits, self.codes, quad);
+            match Self::LAYOUT.table {
+                None => codes,
+                Some(table) => {
+                    let table = _mm_loadu_si128(table.codes().as_ptr().cast());
+                    _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), codes)
+                }
+            }
+        }
+    }
+
+    /// Scales, and minima if the layout has them, as f16.
+    ///
+    /// # Safety
+    /// The group is in the panel; AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn halves(self) -> FloatScales {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let scales = _mm512_cvtph_ps(_mm256_loadu_si256(self.scales.cast()));
+            if !matches!(Self::LAYOUT.offset, Offset::Min) {
+                return FloatScales::new(scales, None);
+            }
+            let mins = self.scales.add(2 * PANEL_COLUMNS);
+            let mins = _mm512_cvtph_ps(_mm256_loadu_si256(mins.cast()));
+            FloatScales::new(scales, Some(mins))
+        }
+    }
+
+    /// Scales as exponents.
+    ///
+    /// # Safety
+    /// The group is in the panel; AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn exponents(self) -> FloatScales {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let exponents = _mm512_cvtepu8_epi32(_mm_loadu_si128(self.scales.cast()));
+            let scales = _mm512_castsi512_ps(_mm512_slli_epi32::<23>(exponents));
+            FloatScales::new(scales, None)
+        }
+    }
+
+    /// Scales as integers times a factor of the block.
+    ///
+    /// # Safety
+    /// The group is in the panel; AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn products(self) -> FloatScales {
+        // SAFETY: the caller's promise.
+        unsafe { FloatScales::new(product(self.block, self.scales, 0, 0), None) }
+    }
+
+    /// Scales as integers, in pairs with offset 0.
+    ///
+    /// # Safety
+    /// The group is in the panel; AVX-512 enabled by the caller.
+    #[inline(always)]
+    unsafe fn integers(self) -> __m512i {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_cvtepu16_epi32(_mm256_loadu_si256(self.scales.cast())) }
+    }
+}
+
+/// Weights of a layout: a cursor, its format, and the method that loads the scales.
+macro_rules! weights_of {
+    ($cursor:ty, $format:ty, $scales:ident) => {
+        impl Weights for $cursor {
+            type Format = $format;
+
+            #[inline(always)]
+            fn next(self) -> Self {
+                self.next_group()
+            }
+
+            #[inline(always)]
+            unsafe fn codes(self, quad: usize) -> __m512i {
+                // SAFETY: the caller's promise.
+                unsafe { self.quad_codes(quad) }
+            }
+
+            #[inline(always)]
+            unsafe fn scales(self, _part: usize) -> <$format as Format>::Scales {
+                // SAFETY: the caller's promise.
+                unsafe { self.$scales() }
+            }
+        }
+    };
+}
+
+pub(super) type Q4_0 = Grouped<{ QuantLayout::Q4_0.index() }>;
+pub(super) type Q5_0 = Grouped<{ QuantLayout::Q5_0.index() }>;
+pub(super) type Q5_1 = Grouped<{ QuantLayout::Q5_1.index() }>;
+pub(super) type Iq4Nl = Grouped<{ QuantLayout::IQ4_NL.index() }>;
+pub(super) type Iq4Xs = Grouped<{ QuantLayout::IQ4_XS.index() }>;
+pub(super) type Mxfp4 = Grouped<{ QuantLayout::MXFP4.index() }>;
+
+weights_of!(Q4_0, Paired<false>, integers);
+weights_of!(Q5_0, Floats<false, 16>, halves);
+weights_of!(Q5_1, Floats<false, 0>, halves);
+weights_of!(Iq4Nl, Floats<false, { table::ZERO_POINT }>, halves);
+weights_of!(Iq4Xs, Floats<false, { table::ZERO_POINT }>, products);
+weights_of!(Mxfp4, Floats<false, { table::ZERO_POINT }>, exponents);
 
 /// Scales and minima as floats.
 #[derive(Clone, Copy)]
@@ -490,7 +772,7 @@ pub(super) struct Floats<const SPLIT: bool, const ZERO_POINT: i32>;
 impl<const SPLIT: bool, const ZERO_POINT: i32> Format for Floats<SPLIT, ZERO_POINT> {
     const SPLIT: bool = SPLIT;
     const COLUMN_SCALED: bool = false;
-    const ARRAYS: usize = if SPLIT || ZERO_POINT == 0 { 2 } else { 1 };
+    const ARRAYS: usize = if SPLIT { 2 } else { 1 } * if ZERO_POINT == 0 { 2 } else { 1 };
     type Scales = FloatScales;
 
     /// Minus the zero point times the sum of the activation codes.
@@ -505,7 +787,11 @@ impl<const SPLIT: bool, const ZERO_POINT: i32> Format for Floats<SPLIT, ZERO_POI
                 return low_half_times(tile.low_sums[lane], -ZERO_POINT);
             }
             // The low half of an initial sum is the code sum times -8.
-            let all = low_half_times(tile.initial_sums[lane], ZERO_POINT / pairs::ZERO_POINT);
+            let all = if ZERO_POINT == pairs::ZERO_POINT / 2 {
+                _mm512_srai_epi32::<1>(low_half_times(tile.initial_sums[lane], 1))
+            } else {
+                low_half_times(tile.initial_sums[lane], ZERO_POINT / pairs::ZERO_POINT)
+            };
             if SPLIT {
                 _mm512_sub_epi32(all, low_half_times(tile.low_sums[lane], -ZERO_POINT))
             } else {
@@ -515,14 +801,27 @@ impl<const SPLIT: bool, const ZERO_POINT: i32> Format for Floats<SPLIT, ZERO_POI
     }
 
     #[inline(always)]
-    unsafe fn value(dots: __m512i, scales: FloatScales, tile: &TileGroup, lane: usize) -> __m512 {
+    unsafe fn value(
+        dots: __m512i,
+        scales: FloatScales,
+        tile: &TileGroup,
+        lane: usize,
+        part: usize,
+    ) -> __m512 {
         // SAFETY: the caller's promise.
         unsafe {
             let value = _mm512_mul_ps(_mm512_cvtepi32_ps(dots), scales.scale);
             if ZERO_POINT != 0 {
                 return value;
             }
-            let sum = low_half_times(tile.initial_sums[lane], -1);
+            // Eight times the code sums.
+            let all = || low_half_times(tile.initial_sums[lane], -1);
+            let low = || low_half_times(tile.low_sums[lane], pairs::ZERO_POINT);
+            let sum = match (SPLIT, part) {
+                (false, _) => all(),
+                (true, 0) => low(),
+                (true, _) => _mm512_sub_epi32(all(), low()),
+            };
             _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scales.min, value)
         }
     }
@@ -530,9 +829,11 @@ impl<const SPLIT: bool, const ZERO_POINT: i32> Format for Floats<SPLIT, ZERO_POI
     unsafe fn store_scales(scales: FloatScales, part: usize, to: *mut Array) {
         // SAFETY: the caller's promise.
         unsafe {
-            _mm512_store_ps(to.add(part).cast(), scales.scale);
             if ZERO_POINT == 0 {
-                _mm512_store_ps(to.add(1).cast(), scales.min);
+                _mm512_store_ps(to.add(2 * part).cast(), scales.scale);
+                _mm512_store_ps(to.add(2 * part + 1).cast(), scales.min);
+            } else {
+                _mm512_store_ps(to.add(part).cast(), scales.scale);
             }
         }
     }
@@ -541,13 +842,14 @@ impl<const SPLIT: bool, const ZERO_POINT: i32> Format for Floats<SPLIT, ZERO_POI
     unsafe fn load_scales(from: *const Array, part: usize) -> FloatScales {
         // SAFETY: the caller's promise.
         unsafe {
+            if ZERO_POINT == 0 {
+                return FloatScales {
+                    scale: _mm512_load_ps(from.add(2 * part).cast()),
+                    min: _mm512_load_ps(from.add(2 * part + 1).cast()),
+                };
+            }
             let scale = _mm512_load_ps(from.add(part).cast());
-            let min = if ZERO_POINT == 0 {
-                _mm512_load_ps(from.add(1).cast())
-            } else {
-                scale
-            };
-            FloatScales { scale, min }
+            FloatScales { scale, min: scale }
         }
     }
 }
@@ -561,7 +863,7 @@ struct Line(Array);
 unsafe impl Plain for Line {}
 
 /// Most cache lines of an expanded group: its codes, and scales with minima or scales of two halves.
-pub(in crate::gemm) const MAX_EXPANDED_LINES: usize = QUADS + 2;
+pub(in crate::gemm) const MAX_EXPANDED_LINES: usize = QUADS + 4;
 
 /// Buffers for two expanded panels.
 #[derive(Debug)]
