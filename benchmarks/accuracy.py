@@ -9,6 +9,12 @@ margin between fp32's two best logits at the first difference. FILE is a llama G
 are files made from its dequantised weights: F32, BF16 and Q8_0 represent them exactly or nearly, Q4_0
 rounds them again; each is compared with fp32 on its own weights. The fp32 reference is transformers.
 
+The modes `load_*` and `permuted_*` are compared with fp32 on the weights before they were quantized:
+`load_q8` and `load_q4` quantize a BF16 copy of the model with `--weights`. The demo model's weights lie on
+the grid of Q4_1, which 4 bits of the same groups reproduce. So `permuted_*` are made from a copy in F32 whose
+hidden, head and feed-forward dimensions are shuffled: the same function and the same values, but no group
+has a grid. Beside `--weights`, `permuted_q4_1` and `permuted_q4_0` are quantized by ggml's Python package.
+
 With `--context`, only a text is scored, in windows of that many tokens: the second half of each window, so
 that every prediction has at least half that context. The text is the chapter on special method names of
 Python's reference, as `pydoc_data.topics` of the running Python has it; the JSON has its checksum.
@@ -19,7 +25,7 @@ import hashlib
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,13 +33,14 @@ from pydoc_data.topics import topics
 
 import gguf
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.machine import say, write_result
-from engine.api.config import KvDtype
+from engine.api.config import KvDtype, WeightMode
 from engine.executors.open_model import open_model
 from tests.parity.accuracy import PROSE, QUESTIONS, ProseScore, departures, score_prose
 from tests.parity.loading import load_stepper
@@ -54,21 +61,38 @@ class Mode:
         name: as printed.
         weights: type that the matrices are converted to; None for the unmodified file.
         kv_dtype: element type of the KV cache.
+        at_load: the weight mode with which the file is loaded.
+        permuted: whether the model's dimensions are shuffled before anything is converted.
+        original: type of the weights that fp32 computes with; None for those of the file.
     """
 
     name: str
     weights: gguf.GGMLQuantizationType | None
     kv_dtype: KvDtype
+    at_load: WeightMode = "stored"
+    permuted: bool = False
+    original: gguf.GGMLQuantizationType | None = None
+
+
+F32, BF16 = gguf.GGMLQuantizationType.F32, gguf.GGMLQuantizationType.BF16
+Q8_0, Q4_0, Q4_1 = (gguf.GGMLQuantizationType[name] for name in ("Q8_0", "Q4_0", "Q4_1"))
 
 
 MODES = {
     "file": Mode("as in the file", None, "f16"),
     "file_kv_int8": Mode("as in the file", None, "int8"),
     "file_kv_f32": Mode("as in the file", None, "f32"),
-    "f32": Mode("F32", gguf.GGMLQuantizationType.F32, "f32"),
-    "bf16": Mode("BF16", gguf.GGMLQuantizationType.BF16, "f16"),
-    "q8_0": Mode("Q8_0", gguf.GGMLQuantizationType.Q8_0, "f16"),
-    "q4_0": Mode("Q4_0", gguf.GGMLQuantizationType.Q4_0, "f16"),
+    "f32": Mode("F32", F32, "f32"),
+    "bf16": Mode("BF16", BF16, "f16"),
+    "q8_0": Mode("Q8_0", Q8_0, "f16"),
+    "q4_0": Mode("Q4_0", Q4_0, "f16"),
+    "load_q8": Mode("BF16, --weights q8", BF16, "f16", "q8"),
+    "load_q4": Mode("BF16, --weights q4", BF16, "f16", "q4"),
+    "permuted_bf16": Mode("permuted, BF16", BF16, "f16", permuted=True, original=F32),
+    "permuted_q8": Mode("permuted, --weights q8", F32, "f16", "q8", permuted=True),
+    "permuted_q4": Mode("permuted, --weights q4", F32, "f16", "q4", permuted=True),
+    "permuted_q4_1": Mode("permuted, Q4_1", Q4_1, "f16", permuted=True, original=F32),
+    "permuted_q4_0": Mode("permuted, Q4_0", Q4_0, "f16", permuted=True, original=F32),
 }
 
 
@@ -100,7 +124,42 @@ class Row:
         )
 
 
-def rewrite(source: Path, target: Path, weights: gguf.GGMLQuantizationType) -> None:
+def shuffled(
+    tensors: Mapping[str, NDArray[np.float32]], heads: int
+) -> dict[str, NDArray[np.float32]]:
+    """The tensors of a llama model that computes the same, with other orders of its inner dimensions."""
+    rng = np.random.default_rng(5)
+    hidden = rng.permutation(len(tensors["output_norm.weight"]))
+    result = {}
+    for name, values in tensors.items():
+        part = name.split(".")[-2]
+        if part in ("token_embd", "attn_q", "attn_k", "attn_v", "ffn_gate", "ffn_up"):
+            values = values[:, hidden]
+        elif part in ("attn_output", "ffn_down", "attn_norm", "ffn_norm", "output_norm"):
+            values = values[hidden]
+        else:
+            raise SystemExit(f"no shuffled order of {name} is known")
+        result[name] = values
+    for name in [name for name in result if name.endswith("ffn_down.weight")]:
+        inner = rng.permutation(result[name].shape[1])
+        result[name] = result[name][:, inner]
+        for other in ("ffn_gate", "ffn_up"):
+            key = name.replace("ffn_down", other)
+            result[key] = result[key][inner]
+        # Dimensions of the values, in the same order in every head.
+        output, value = (name.replace("ffn_down", other) for other in ("attn_output", "attn_v"))
+        width = result[output].shape[1] // heads
+        dims = rng.permutation(width)
+        for key, axis in ((output, 1), (value, 0)):
+            count = result[key].shape[axis] // width
+            order = (np.arange(count)[:, None] * width + dims).ravel()
+            result[key] = np.take(result[key], order, axis)
+    return result
+
+
+def rewrite(
+    source: Path, target: Path, weights: gguf.GGMLQuantizationType, *, permuted: bool = False
+) -> None:
     """Copy a GGUF file, converting its matrices to another type."""
     reader = gguf.GGUFReader(str(source))
     architecture = reader.fields["general.architecture"].contents()
@@ -111,12 +170,18 @@ def rewrite(source: Path, target: Path, weights: gguf.GGMLQuantizationType) -> N
         kind = field.types[0]
         items = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
         writer.add_key_value(name, field.contents(), kind, items)
-    for tensor in reader.tensors:
-        values = np.array(gguf.quants.dequantize(tensor.data, tensor.tensor_type), np.float32)
+    tensors = {
+        tensor.name: np.array(gguf.quants.dequantize(tensor.data, tensor.tensor_type), np.float32)
+        for tensor in reader.tensors
+    }
+    if permuted:
+        heads = reader.fields[f"{architecture}.attention.head_count"].contents()
+        tensors = shuffled(tensors, heads)
+    for name, values in tensors.items():
         if values.ndim == 1:
-            writer.add_tensor(tensor.name, values)
+            writer.add_tensor(name, values)
         else:
-            writer.add_tensor(tensor.name, gguf.quants.quantize(values, weights), raw_dtype=weights)
+            writer.add_tensor(name, gguf.quants.quantize(values, weights), raw_dtype=weights)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -124,27 +189,34 @@ def rewrite(source: Path, target: Path, weights: gguf.GGMLQuantizationType) -> N
 
 
 @contextmanager
-def rewritten(source: Path, weights: gguf.GGMLQuantizationType | None) -> Iterator[Path]:
+def rewritten(
+    source: Path, weights: gguf.GGMLQuantizationType | None, *, permuted: bool = False
+) -> Iterator[Path]:
     """The file itself, or a copy with other weights that is deleted afterwards."""
     if weights is None:
         yield source
         return
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / f"{weights.name}.gguf"
-        rewrite(source, path, weights)
+        rewrite(source, path, weights, permuted=permuted)
         yield path
 
 
-def measure(key: str, model: Path) -> Row:
-    """Measure a mode; `model` is the file with its weights."""
+def measure(key: str, model: Path, original: Path) -> Row:
+    """Measure a mode; `model` is the file with its weights, `original` the one that fp32 computes with."""
     mode, opened = MODES[key], open_model(model)
-    reference = model_from_gguf(model)
+    reference = model_from_gguf(original)
     prompts = [
         opened.tokenizer.encode_chat([{"role": "user", "content": question}])
         for question in QUESTIONS
     ]
     stepper = load_stepper(
-        model, kv_dtype=mode.kv_dtype, rows=len(QUESTIONS), max_model_len=512, num_blocks=320
+        model,
+        kv_dtype=mode.kv_dtype,
+        weights=mode.at_load,
+        rows=len(QUESTIONS),
+        max_model_len=512,
+        num_blocks=320,
     )
     try:
         ids = opened.tokenizer.encode(PROSE.read_text())
@@ -239,7 +311,7 @@ def print_table(rows: list[Row], console: Console) -> None:
         table.add_column(heading, justify="right")
     for row in rows:
         table.add_row(
-            row.weight_format,
+            f"{row.mode} ({row.weight_format})",
             row.kv_dtype,
             f"{row.prose.perplexity:.3f}",
             f"{row.prose.perplexity_ratio:.4f}",
@@ -292,8 +364,12 @@ def main() -> None:
     rows: list[Row] = []
     for key in keys:
         say(f"{key} …")
-        with rewritten(options.model, MODES[key].weights) as model:
-            rows.append(measure(key, model))
+        mode = MODES[key]
+        with (
+            rewritten(options.model, mode.weights, permuted=mode.permuted) as model,
+            rewritten(options.model, mode.original, permuted=mode.permuted) as original,
+        ):
+            rows.append(measure(key, model, original if mode.original else model))
         if options.json:
             figures = [asdict(row) | {"within_bounds": row.within_bounds} for row in rows]
             write_result(options.json, {"bounds": BOUNDS, "modes": figures})

@@ -47,6 +47,7 @@ class DrivenEngine(DrivenProcess):
     """A started engine.
 
     Attributes:
+        recipe: how it was started.
         name: engine, weight format and label, as printed.
     """
 
@@ -58,6 +59,7 @@ class DrivenEngine(DrivenProcess):
         """
         flags = ("--model", recipe.model, "--threads", str(threads), *recipe.flags)
         super().__init__([recipe.python, recipe.script, *flags])
+        self.recipe = recipe
         self.name = f"{self.hello['engine']} {self.hello['weights']}{recipe.label}"
 
     def run(self, order: Order) -> float:

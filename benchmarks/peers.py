@@ -36,6 +36,7 @@ from benchmarks.comparison import ComparedEngine, Comparison, print_table
 from benchmarks.driven_engine import OURS, Recipe
 from benchmarks.machine import write_result
 from benchmarks.measurements import COLUMNS
+from benchmarks.names_option import names_among
 from benchmarks.recipes import DEMO, FORMATS, our_recipe, peer_recipes
 
 MEASURED = tuple(column for column in COLUMNS if column != "prefill")
@@ -46,10 +47,15 @@ def parse() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--dir", type=Path, required=True, help="directory of the peers")
-    parser.add_argument("--peers", default=",".join(FORMATS), help="peers, separated by commas")
+    parser.add_argument(
+        "--peers", type=names_among(FORMATS), default=[*FORMATS], help="peers, separated by commas"
+    )
     parser.add_argument("--baseline", type=Path, help="a checkout of Pravāha, instead of peers")
     parser.add_argument(
-        "--columns", default=",".join(MEASURED), help="columns; prefill is part of the batches"
+        "--columns",
+        type=names_among(MEASURED),
+        default=[*MEASURED],
+        help="columns; prefill is part of the batches",
     )
     parser.add_argument("--rounds", type=int, default=3, help="maximum number of rounds")
     parser.add_argument("--minutes", type=float, help="stop after this time, but complete round 1")
@@ -64,14 +70,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result to FILE")
     options = parser.parse_args()
-    options.peers = [name for name in options.peers.split(",") if name and not options.baseline]
-    options.columns = [name for name in options.columns.split(",") if name]
-    for names, known, kind in (
-        (options.peers, tuple(FORMATS), "peer"),
-        (options.columns, MEASURED, "column to measure"),
-    ):
-        if unknown := sorted(set(names) - set(known)):
-            parser.error(f"unknown {kind} {', '.join(unknown)}: choose from {', '.join(known)}")
+    options.peers = [] if options.baseline else options.peers
     if min(options.rounds, options.repeats, options.threads) < 1:
         parser.error("--rounds, --repeats and --threads must be at least 1")
     return options

@@ -76,7 +76,7 @@ bf16_checkpoint() {
     install_transformers
     [ ! -f "$dir/models/smollm2_bf16/tokenizer.json" ] || return 0
     say "checkpoint in bf16"
-    "$dir/transformers/bin/python" "$here/peer_models/bf16_checkpoint.py" "$dir/models"
+    "$dir/transformers/bin/python" "$here/peer_models/bf16_checkpoint.py" "$dir/models/smollm2.gguf" "$dir/models/smollm2_bf16"
 }
 
 install_transformers() {

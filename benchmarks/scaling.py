@@ -21,7 +21,7 @@ written after every measurement.
 import argparse
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
@@ -33,11 +33,13 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.comparison import VOCABULARY, ComparedEngine, Comparison, print_table, prompts
-from benchmarks.driven_engine import DrivenEngine, OrderRefused, Recipe
+from benchmarks.driven_engine import OrderRefused, Recipe
 from benchmarks.driven_process import ProcessFailed
 from benchmarks.drivers.orders import Order
+from benchmarks.engine_turns import fill, lowest_ratios, start, throughput, turns, versions
 from benchmarks.machine import say, write_result
 from benchmarks.measurements import Lengths
+from benchmarks.names_option import names_among
 from benchmarks.recipes import DEMO, our_recipe, peer_recipe, peer_recipes
 from engine.benchmark.workload import random_tokens
 from engine.files.cache_dir import cache_dir
@@ -62,63 +64,6 @@ def recipes(options: argparse.Namespace, *flags: str) -> list[Recipe]:
             for recipe in peer_recipes(peer, options.dir, *flags, formats=PEERS[peer])
         ),
     ]
-
-
-def start(stack: ExitStack, wanted: list[Recipe], threads: int) -> list[DrivenEngine]:
-    """Start the engines; those that fail are skipped with a message."""
-    engines = []
-    for one in wanted:
-        say(f"starting {one.display_name}")
-        try:
-            if one.missing is not None:
-                raise ProcessFailed(f"{one.missing} does not exist")
-            engine = DrivenEngine(one, threads=threads)
-        except ProcessFailed as reason:
-            say(f"{one.display_name} is skipped: {reason}")
-            continue
-        stack.callback(engine.close)
-        engines.append(engine)
-    return engines
-
-
-def turns(engines: list[DrivenEngine], rounds: int) -> Iterator[tuple[int, DrivenEngine]]:
-    """Every engine in every round, in an order that rotates by round."""
-    for number in range(rounds):
-        at = number % max(1, len(engines))
-        for engine in engines[at:] + engines[:at]:
-            yield number, engine
-
-
-def throughput(tokens: int, short: list[float], long: list[float]) -> dict[str, float | None]:
-    """Best and median decode throughput: tokens over the difference of the long and the short runs.
-
-    A figure is None if noise exceeds the difference.
-    """
-    differences = {
-        name: typical(long) - typical(short)
-        for name, typical in (("best", min), ("median", median))
-    }
-    return {name: tokens / taken if taken > 0 else None for name, taken in differences.items()}
-
-
-def lowest_ratios(
-    ours: Mapping[str, float | None], peers: list[Mapping[str, float | None]]
-) -> dict[str, float]:
-    """Best and median: ours over the highest of the peers; without those that were not measured."""
-    ratios: dict[str, float] = {}
-    for name, rate in ours.items():
-        others = [other for peer in peers if (other := peer[name])]
-        if rate and others:
-            ratios[name] = rate / max(others)
-    return ratios
-
-
-def versions(engines: list[DrivenEngine]) -> dict[str, dict[str, object]]:
-    """Engine → version and format, as it reported them."""
-    return {
-        engine.name: {key: value for key, value in engine.hello.items() if key != "work"}
-        for engine in engines
-    }
 
 
 def cell(figures: Mapping[str, float | None] | None, digits: int = 0) -> str:
@@ -174,7 +119,7 @@ def contexts(options: argparse.Namespace, found: dict[str, Any], save: Save) -> 
         ratios = found["ratio_to_best_peer"] = {}
         for context, numbers in wanted.items():
             every = prompts(max(numbers), context, context)
-            filled = [engine for engine in engines if _fill(engine, every, context)]
+            filled = [engine for engine in engines if fill(engine, every)]
             for streams in numbers:
                 key = f"{streams} × {context}"
                 runs: dict[str, tuple[list[float], list[float]]] = {}
@@ -192,17 +137,6 @@ def contexts(options: argparse.Namespace, found: dict[str, Any], save: Save) -> 
                     ratios[key] = lowest_ratios(ours, [peer for peer in peers if peer])
                 save()
     _print_contexts(found, options.console)
-
-
-def _fill(engine: DrivenEngine, every: list[list[int]], context: int) -> bool:
-    """Let the engine compute all prompts once; returns whether it succeeded."""
-    say(f"{len(every)} × {context}: {engine.name} computes the prompts")
-    try:
-        engine.run(Order(1, every))
-    except (ProcessFailed, OrderRefused) as reason:
-        say(f"{engine.name} is skipped at {context} tokens: {reason}")
-        return False
-    return True
 
 
 def _print_contexts(found: dict[str, Any], console: Console) -> None:
@@ -285,19 +219,18 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--dir", type=Path, required=True, help="directory of the peers")
-    parser.add_argument("--parts", default=",".join(PARTS), help="parts, separated by commas")
-    parser.add_argument("--peers", default=",".join(PEERS), help="peers, separated by commas")
+    parser.add_argument(
+        "--parts", type=names_among(PARTS), default=[*PARTS], help="parts, separated by commas"
+    )
+    parser.add_argument(
+        "--peers", type=names_among(PEERS), default=[*PEERS], help="peers, separated by commas"
+    )
     parser.add_argument("--quick", action="store_true", help="shorter outputs, fewer streams")
     parser.add_argument("--rounds", type=int, help="number of rounds (default 2, --quick 1)")
     parser.add_argument("--threads", type=int, default=2, help="threads of every engine")
     parser.add_argument("--cache", type=Path, help="directory of the synthetic models")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result to FILE")
     options = parser.parse_args()
-    for field, known in (("parts", PARTS), ("peers", PEERS)):
-        names = [name for name in getattr(options, field).split(",") if name]
-        if unknown := sorted(set(names) - set(known)):
-            parser.error(f"--{field}: unknown {', '.join(unknown)}; choose from {', '.join(known)}")
-        setattr(options, field, names)
     options.dir = options.dir.resolve()
     options.cache = options.cache or cache_dir() / "synthetic"
     options.rounds = options.rounds or (1 if options.quick else 2)

@@ -1,12 +1,17 @@
 """Decode throughput with and without prompt-lookup speculation, on repetitive and on free texts.
 
     python benchmarks/speculation.py [MODEL] [--runs 5] [--kinds edit free drawn] [--json FILE]
+    python benchmarks/speculation.py MODEL --draft-model FILE [--kinds everyday everyday-0.2 everyday-1]
     python benchmarks/speculation.py [MODEL] --replay 2.1 2.8 4.3 8.0 14.7
 
 Two engines with the same model in one process alternate on every prompt, one stream, so that noisy
 neighbours affect both. *Best* is computed from each prompt's fastest run, *median* from whole runs;
 prefill is excluded. Outputs with and without speculation must be equal. The kinds are *edit* (repetitive,
-greedy), *free* (greedy) and *drawn* (free, sampled at temperature 0.8).
+greedy), *free* (greedy), *drawn* (free, sampled at temperature 0.8), and *everyday*, twelve prompts of
+`data/everyday_prompts.json`, greedy or at temperature 0.2 or 1.
+
+With `--draft-model` both engines look drafts up in the text, and the second one has a draft model besides
+(pairs of models: `benchmarks/widened_models.py`).
 
 `--replay` is independent of the machine: it runs the outputs through the speculation policy with given
 step times, in milliseconds at 1, 2, 4, 8 and 16 tokens. `--acceptance` prints the acceptance rate by
@@ -14,9 +19,11 @@ match length, from which the prior in `engine/scheduler/speculation.py` was take
 """
 
 import argparse
+import json
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +32,7 @@ from numpy.typing import NDArray
 from benchmarks.machine import write_result
 from engine._core import draft_by_lookup
 from engine.api.config import EngineConfig
-from engine.api.request import Request, RequestOutput, SamplingParams
+from engine.api.request import Request, RequestOutput, SamplingParams, new_request_id
 from engine.api.step_costs import StepCosts
 from engine.batch.rows import RowTable
 from engine.runtime.engine import AsyncPravahaEngine
@@ -69,7 +76,17 @@ FREE = [
     "How does a bicycle stay upright?",
     "Explain why the sky is blue.",
 ]
-KINDS = {"edit": (EDIT, 0.0), "free": (FREE, 0.0), "drawn": (FREE, 0.8)}
+EVERYDAY: list[str] = json.loads(
+    (Path(__file__).parent / "data" / "everyday_prompts.json").read_text()
+)["unseen"][:12]
+KINDS = {
+    "edit": (EDIT, 0.0),
+    "free": (FREE, 0.0),
+    "drawn": (FREE, 0.8),
+    "everyday": (EVERYDAY, 0.0),
+    "everyday-0.2": (EVERYDAY, 0.2),
+    "everyday-1": (EVERYDAY, 1.0),
+}
 """Kind → prompts and temperature."""
 NEW_TOKENS = 100
 REPLAYED = (1, 2, 4, 8, 16)
@@ -82,8 +99,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("model", nargs="?", type=Path, help="GGUF file (default: demo model)")
     parser.add_argument("--runs", type=int, default=5, help="runs per prompt")
     parser.add_argument(
-        "--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="kinds of prompts"
+        "--kinds",
+        nargs="+",
+        choices=KINDS,
+        default=["edit", "free", "drawn"],
+        help="kinds of prompts",
     )
+    parser.add_argument("--prompts", type=int, help="number of prompts of each kind (default: all)")
+    parser.add_argument("--tokens", type=int, default=NEW_TOKENS, help="tokens per answer")
+    parser.add_argument("--draft-model", type=Path, help="GGUF file of a draft model")
     parser.add_argument("--json", type=Path, help="also write the result to this file")
     parser.add_argument(
         "--acceptance", action="store_true", help="print acceptance rates by match length"
@@ -98,7 +122,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     model = options.model or _demo_model()
     alone = options.acceptance or options.replay
-    engines = {on: _engine(model, speculation=on) for on in ((False,) if alone else (False, True))}
+    draft = options.draft_model
+    engines = {
+        on: _engine(model, speculation=on or draft is not None, draft_model=draft if on else None)
+        for on in ((False,) if alone else (False, True))
+    }
     report: list[dict[str, object]] = []
     try:
         for kind in options.kinds:
@@ -107,7 +135,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             elif options.replay:
                 _print_replay(engines[False], kind, np.array(options.replay) / 1000)
             else:
-                report.append(_compare(engines, kind, runs=options.runs))
+                report.append(
+                    _compare(
+                        engines,
+                        kind,
+                        runs=options.runs,
+                        prompts=options.prompts,
+                        tokens_each=options.tokens,
+                    )
+                )
                 _print_row(report[-1])
     finally:
         for engine in engines.values():
@@ -118,9 +154,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _print_row(row: dict[str, object]) -> None:
     print(
-        f"{row['kind']:6} tok/s, best (median): off {row['off_best']:.1f} ({row['off_median']:.1f}), "
+        f"{row['kind']:12} tok/s, best (median): off {row['off_best']:.1f} ({row['off_median']:.1f}), "
         f"on {row['on_best']:.1f} ({row['on_median']:.1f}); gain ×{row['gain_best']:.2f} "
-        f"(×{row['gain_median']:.2f}); {row['accepted']} of {row['drafted']} draft tokens accepted; "
+        f"(×{row['gain_median']:.2f}); {row['accepted']} of {row['drafted']} draft tokens accepted "
+        f"({row['accepted_of_model']} of {row['drafted_by_model']} of a draft model); "
         f"{row['decode_row_ms']:.2f} ms per token in a step of {row['step_ms']:.2f} ms",
         flush=True,
     )
@@ -133,10 +170,17 @@ def _demo_model() -> Path:
     return find_model(load_settings({})).path
 
 
-def _engine(model: Path, *, speculation: bool) -> AsyncPravahaEngine:
+def _engine(
+    model: Path, *, speculation: bool, draft_model: Path | None = None
+) -> AsyncPravahaEngine:
     # Without a prefix cache, so that every run computes the same tokens.
     config = EngineConfig(
-        model, "model", kv_cache_bytes=256 << 20, prefix_caching=False, speculation=speculation
+        model,
+        "model",
+        kv_cache_bytes=256 << 20,
+        prefix_caching=False,
+        speculation=speculation,
+        draft_model=draft_model,
     )
     engine = AsyncPravahaEngine(config)
     engine.start()
@@ -144,10 +188,10 @@ def _engine(model: Path, *, speculation: bool) -> AsyncPravahaEngine:
     return engine
 
 
-def _requests(engine: AsyncPravahaEngine, kind: str) -> list[Request]:
+def _requests(engine: AsyncPravahaEngine, kind: str, tokens: int = NEW_TOKENS) -> list[Request]:
     prompts, temperature = KINDS[kind]
     sampling = SamplingParams(
-        temperature=temperature, top_p=0.95, seed=7, max_tokens=NEW_TOKENS, ignore_eos=True
+        temperature=temperature, top_p=0.95, seed=7, max_tokens=tokens, ignore_eos=True
     )
     encode = engine.tokenizer.encode_chat
     return [
@@ -156,16 +200,24 @@ def _requests(engine: AsyncPravahaEngine, kind: str) -> list[Request]:
     ]
 
 
-def _compare(engines: dict[bool, AsyncPravahaEngine], kind: str, *, runs: int) -> dict[str, object]:
-    count = len(_requests(engines[False], kind))
+def _compare(
+    engines: dict[bool, AsyncPravahaEngine],
+    kind: str,
+    *,
+    runs: int,
+    prompts: int | None,
+    tokens_each: int,
+) -> dict[str, object]:
+    requests = {on: _requests(engine, kind, tokens_each) for on, engine in engines.items()}
+    count = len(requests[True][:prompts])
     seconds = {on: np.zeros((runs, count)) for on in engines}
     tokens = np.zeros(count)
     before = engines[True].snapshot().totals
     for run in range(-1, runs):  # run -1 is a warm-up
-        for index in range(count):
+        for index in range(count if run >= 0 else 1):
             answers = {}
             for on in (False, True) if (run + index) % 2 else (True, False):
-                request = _requests(engines[on], kind)[index]
+                request = replace(requests[on][index], request_id=new_request_id())
                 output = engines[on].submit(request).wait_result(600)
                 answers[on] = output.token_ids
                 if run >= 0:
@@ -174,6 +226,8 @@ def _compare(engines: dict[bool, AsyncPravahaEngine], kind: str, *, runs: int) -
                 sys.exit(f"{kind}: the outputs differ.")
             tokens[index] = len(answers[True]) - 1
     after = engines[True].snapshot().totals
+    if engines[True].config.draft_model is not None and after.model_draft_tokens == 0:
+        print(f"{kind}: the draft model proposed nothing.")
     best = {on: float(tokens.sum() / one.min(axis=0).sum()) for on, one in seconds.items()}
     each = {on: tokens.sum() / one.sum(axis=1) for on, one in seconds.items()}
     costs = engines[True].snapshot().step_costs
@@ -189,6 +243,8 @@ def _compare(engines: dict[bool, AsyncPravahaEngine], kind: str, *, runs: int) -
         "gain_median": statistics.median((each[True] / each[False]).tolist()),
         "drafted": after.draft_tokens - before.draft_tokens,
         "accepted": after.accepted_draft_tokens - before.accepted_draft_tokens,
+        "drafted_by_model": after.model_draft_tokens - before.model_draft_tokens,
+        "accepted_of_model": after.accepted_model_draft_tokens - before.accepted_model_draft_tokens,
     }
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, final
+from pathlib import Path
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -646,6 +647,20 @@ class GgufFile:
             ValueError: the file has no such tensor.
         """
 
+def quantize(weights: NDArray[np.float32], dtype: str) -> NDArray[np.uint8]:
+    """Rows of weights as blocks of a type, as `--weights` quantizes them.
+
+    Args:
+        weights: [rows, cols], contiguous.
+        dtype: `Q8_0`, `Q4_1`, `Q4_K` or `Q6_K`.
+
+    Returns:
+        [rows, bytes of a row].
+
+    Raises:
+        ValueError: weights are not quantized to that type, or rows are not whole blocks of it.
+    """
+
 # --- executor: the native CPU executor ------------------------------------------------------------
 
 MAX_DRAFT_TOKENS: int
@@ -760,6 +775,45 @@ class YieldedCore:
     def release(self) -> None:
         """Let the compute thread return, also into a running step. Idempotent."""
 
+@final
+class PackedSaving:
+    """Writes the packed weights of a loaded model to a file, once. Keeps them in memory until then."""
+
+    @property
+    def path(self) -> Path:
+        """The file that will be written."""
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of that file."""
+
+    def save(self) -> Literal["done", "cancelled", "busy"]:
+        """Write, sync and rename the file. The GIL is released meanwhile.
+
+        A thread of the lowest priority does the work. `busy`: another process is writing the same file;
+        `cancelled` also if it was saved before.
+
+        Raises:
+            OSError: the folder or file cannot be written; nothing is left behind.
+        """
+
+    def cancel(self) -> None:
+        """Stop `save` soon; its unfinished file is removed. From any thread."""
+
+def inspect_packed(path: str | PathLike[str]) -> dict[str, Any]:
+    """The header of a file of packed weights: `source`, `source_id` and `weight_bytes`.
+
+    Raises:
+        ValueError: it is none, is damaged, or others can write to it.
+    """
+
+def verify_packed(path: str | PathLike[str]) -> None:
+    """Read a file of packed weights and compare its checksum. The GIL is released meanwhile.
+
+    Raises:
+        ValueError: it is damaged, or as for `inspect_packed`.
+    """
+
 class NativeExecutor:
     """A loaded model and its KV cache. Runs one step at a time, from any thread."""
 
@@ -770,15 +824,17 @@ class NativeExecutor:
         *,
         num_blocks: int,
         block_size: int,
+        weights: str,
         kv_dtype: str,
         threads: int | None,
         dispatch: str,
         max_rows: int,
         max_batched_tokens: int,
         max_model_len: int,
+        packed_weights: tuple[str | PathLike[str], bytes, str] | None = None,
         progress: Callable[[float], object] | None = None,
     ) -> NativeExecutor:
-        """Open the weight files, check every tensor, pack the weights, reserve the KV cache.
+        """Open the weight files, check every tensor, map or pack the weights, reserve the KV cache.
 
         The GIL is released meanwhile.
 
@@ -787,6 +843,7 @@ class NativeExecutor:
             paths: one GGUF file, one safetensors directory, or safetensors files.
             num_blocks: KV blocks in the pool.
             block_size: tokens in a block; a multiple of 16.
+            weights: `stored`, or `q8` or `q4` to quantize float weights while they are packed.
             kv_dtype: `f16`, `f32` or `int8`.
             threads: compute threads, including the caller's; None takes the physical cores that
                 affinity mask and cgroup quota allow.
@@ -795,6 +852,8 @@ class NativeExecutor:
             max_rows: the most requests of a step and rows of the row-indexed arrays.
             max_batched_tokens: the most tokens of a step.
             max_model_len: the most positions of a sequence.
+            packed_weights: folder in which packed weights are kept, 32 bytes that identify the contents of
+                `paths`, and the model's path, which the file names; None packs them.
             progress: called with the fraction loaded, in (0, 1], after each layer.
 
         Raises:
@@ -804,12 +863,16 @@ class NativeExecutor:
         """
 
     @property
-    def info(self) -> dict[str, str | int]:
+    def info(self) -> dict[str, Any]:
         """Properties of the loaded model.
 
         `dispatch`, `threads`, `weight_format`, `weight_bytes`, `work_bytes`, `kv_bytes`, `kv_dtype`,
-        `parameters`.
+        `parameters`; `packed`: `off`, `mapped`, `missing` or `unusable`; `packed_path` and
+        `packed_reason`, a clause, or None.
         """
+
+    def packed_saving(self) -> PackedSaving | None:
+        """What saves the packed weights; None if they are not kept, or were mapped."""
 
     def execute(self, arrays: StepArrays) -> None:
         """Run one step. The GIL is released meanwhile.
@@ -873,19 +936,20 @@ def plan_memory(
     paths: Sequence[str | PathLike[str]],
     *,
     block_size: int,
+    weights: str,
     kv_dtype: str,
     threads: int | None,
     max_rows: int,
     max_batched_tokens: int,
     max_model_len: int,
-) -> dict[str, int]:
+) -> dict[str, Any]:
     """Bytes that a `NativeExecutor` with these arguments will hold, from the files' headers.
 
     Computed by the code that allocates them. The GIL is released meanwhile.
 
     Returns:
-        `weight_bytes`, the packed weights; `work_bytes`, the buffers of a step; `block_bytes`, a KV block
-        over all layers.
+        `weight_bytes`, the packed weights; `weight_format`, the type of most of them; `work_bytes`, the
+        buffers of a step; `block_bytes`, a KV block over all layers.
 
     Raises:
         ValueError: files, spec or configuration are unusable; one sentence says why.

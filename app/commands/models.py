@@ -13,6 +13,8 @@ from app.commands.outcome import one_sentence_errors
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from engine.api.config import WeightMode
+    from engine.executors.weight_cache import CachedWeights, WeightCache
     from engine.models.record import InstalledModel
     from engine.models.store import ModelStore
 
@@ -60,26 +62,33 @@ def add(
 def show(
     name: Annotated[str, typer.Argument(help="A model's name, or a path.")],
     as_json: JsonOption = False,
+    weights: Annotated[
+        str, typer.Option(help="Weights in memory: stored, q8 or q4, as for loading.")
+    ] = "stored",
 ) -> None:
-    """Show a model's facts, its origin and the memory it takes with default settings."""
+    """Show a model's facts, its origin and the memory it takes with otherwise default settings."""
     from dataclasses import asdict
 
     from engine.api.config import EngineConfig
     from engine.executors.open_model import open_model
     from engine.runtime.loading import context_length, resolve_kv_dtype
 
+    mode = _weight_mode(weights)
     with one_sentence_errors():
         model = _store().get(name)
         if _is_encoder(model):
+            if mode != "stored":
+                raise typer.BadParameter(f"--weights {mode} does not apply to embedding models")
             _show_encoder(model, as_json=as_json)
             return
-        config = EngineConfig(model.path, model.name)
+        config = EngineConfig(model.path, model.name, weights=mode)
         opened = open_model(model.path, config)
         kv_dtype = resolve_kv_dtype(opened, config)
         memory = opened.plan_memory(
             config, kv_dtype=kv_dtype, max_model_len=context_length(opened, config)
         )
         kv_token_bytes = memory.block_bytes / config.block_size
+        packed = _weight_cache().entries_of(model.path)
     facts: dict[str, object] = {
         "title": opened.name,
         "architecture": opened.spec.architecture,
@@ -89,10 +98,13 @@ def show(
         "vocab_size": opened.spec.vocab_size,
         "chat_template": opened.tokenizer.has_chat_template,
         "file_bytes": opened.file_bytes,
+        "weights": mode,
         "weight_bytes": memory.weight_bytes,
+        "memory_format": memory.weight_format,
         "work_bytes": memory.work_bytes,
         "kv_dtype": kv_dtype,
         "kv_bytes_per_token": kv_token_bytes,
+        "packed_files": [{"path": str(entry.path), "bytes": entry.size} for entry in packed],
     }
     if as_json:
         _print_json(model.to_json() | facts | {"spec": asdict(opened.spec)})
@@ -107,12 +119,30 @@ def show(
         if opened.tokenizer.has_chat_template
         else "none: ChatML is used",
         "Size": _megabytes(opened.file_bytes),
-        "In memory": f"{_megabytes(memory.weight_bytes)} of weights, "
+        "In memory": f"{_megabytes(memory.weight_bytes)} of weights in {memory.weight_format}, "
         f"{_megabytes(memory.work_bytes)} of work buffers",
+        "Packed on disk": _packed_files(packed),
         "KV cache": f"{kv_token_bytes:,.0f} bytes per token in {kv_dtype}",
         "SHA-256": _digests(model),
     }
     _print_facts(shown)
+
+
+def _weight_mode(text: str) -> "WeightMode":
+    """The weight mode called `text`.
+
+    Raises:
+        typer.BadParameter: there is none.
+    """
+    from typing import get_args
+
+    from engine.api.config import WeightMode
+
+    modes: tuple[WeightMode, ...] = get_args(WeightMode)
+    for mode in modes:
+        if mode == text:
+            return mode
+    raise typer.BadParameter(f"--weights must be one of {', '.join(modes)}, not {text!r}")
 
 
 def _is_encoder(model: "InstalledModel") -> bool:
@@ -154,6 +184,11 @@ def _origin(model: "InstalledModel") -> dict[str, object]:
     }
 
 
+def _packed_files(entries: "list[CachedWeights]") -> str:
+    files = "\n".join(f"{_megabytes(entry.size)} in {entry.path}" for entry in entries)
+    return files or "no; a model of some size is, once it was loaded"
+
+
 def _digests(model: "InstalledModel") -> str:
     files = "\n".join(f"{file.sha256}  {file.name}" for file in model.files)
     return files or "not recorded"
@@ -161,11 +196,12 @@ def _digests(model: "InstalledModel") -> str:
 
 @models_app.command()
 def verify(name: NameArgument) -> None:
-    """Compare a model's files with the digests recorded when it was added."""
+    """Compare a model's files, and its packed weights, with the digests that were recorded."""
     with one_sentence_errors():
         store = _store()
         with fetch_bar() as report:
-            problems = store.verify(name, progress=report)
+            problems = list(store.verify(name, progress=report))
+        problems += _weight_cache().verify(store.get(name).path)
     for problem in problems:
         print(problem, file=sys.stderr)
     if problems:
@@ -175,11 +211,29 @@ def verify(name: NameArgument) -> None:
 
 @models_app.command()
 def remove(name: NameArgument) -> None:
-    """Remove a model. Linked local files are not deleted."""
+    """Remove a model and its packed weights. Linked local files are not deleted."""
     with one_sentence_errors():
         model = _store().remove(name)
+        cache = _weight_cache()
+        cache.remove(cache.entries_of(model.path))
     kept = f"; {model.path} was linked and is kept" if model.origin == "linked" else ""
     print(f"{model.name} is removed{kept}.")
+
+
+@models_app.command()
+def clear_cache() -> None:
+    """Remove the packed weights of all models; the next load of a model packs them again."""
+    with one_sentence_errors():
+        removed = _weight_cache().clear()
+    print(f"{_megabytes(removed)} of packed weights are removed.")
+
+
+def _weight_cache() -> "WeightCache":
+    from app.settings.sources import load_settings
+    from engine.executors.weight_cache import WeightCache
+
+    settings = load_settings()
+    return WeightCache(settings.weight_cache, settings.weight_cache_bytes)
 
 
 def _store() -> "ModelStore":

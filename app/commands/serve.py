@@ -208,12 +208,13 @@ def describe_model(engine: "AsyncPravahaEngine") -> str:
     info, blocks = snapshot.model, snapshot.blocks
     if info is None:
         return "No model is loaded."
+    drafts = "" if info.draft_model is None else f"; drafts by {info.draft_model}"
     pool = blocks.total * blocks.block_bytes / MIB
     return (
         f"Model {info.name} ({info.architecture}, {info.parameters / 1e6:.0f}M, "
         f"{info.weight_format}) on {info.executor}/{info.dispatch}, {info.threads} threads; "
         f"context {info.context_length} tokens; KV pool {pool:.0f} MiB, {blocks.total} blocks of "
-        f"{blocks.block_size} tokens, {info.kv_dtype}."
+        f"{blocks.block_size} tokens, {info.kv_dtype}{drafts}."
     )
 
 

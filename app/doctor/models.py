@@ -35,16 +35,17 @@ def _model(settings: Settings) -> tuple[Fact, ...]:
         text = "unknown until there is a model"
         return (Fact("kv_pool", label, None, text, "note", f"{error}."),)
     try:
-        config = settings.engine_config(model.path, model.name)
+        draft = settings.draft_model and ModelStore(settings.models).get(settings.draft_model).path
+        config = settings.engine_config(model.path, model.name, draft or None)
         opened = open_with_headers(config, open_from_disk)
     except (ModelError, OSError) as error:
         return (Fact("kv_pool", label, None, "none", "problem", str(error)),)
     memory, pool = opened.memory, opened.kv_cache
     loaded = Fact(
         "model",
-        settings.model,
+        settings.model if opened.draft is None else f"{settings.model}, {opened.draft.model.name}",
         memory.weight_bytes + memory.work_bytes,
-        f"{format_size(memory.weight_bytes)} of weights, "
+        f"{format_size(memory.weight_bytes)} of weights in {memory.weight_format}, "
         f"{format_size(memory.work_bytes)} of work buffers",
     )
     text = (

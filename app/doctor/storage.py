@@ -19,9 +19,10 @@ def storage(settings: Settings, environ: Mapping[str, str]) -> Section:
         "Storage",
         (
             _folder("data_dir", "conversations", settings.data_dir),
-            _folder("cache_dir", "models, swap", settings.cache_dir),
+            _folder("cache_dir", "models, packed weights, swap", settings.cache_dir),
             _folder("config_dir", "configuration", settings.config_dir),
             _swap(settings),
+            _weight_cache(settings),
             Fact("config_files", "pravaha.toml", files, ", ".join(files) or "none"),
             Fact("sqlite", "SQLite", sqlite3.sqlite_version, sqlite3.sqlite_version),
             _search(),
@@ -37,6 +38,20 @@ def _swap(settings: Settings) -> Fact:
     used = sum(path.stat().st_blocks * 512 for path in files)
     text = f"{format_size(used)} used; at most {format_size(settings.swap_limit)} a model"
     return Fact("swap_bytes", "KV swap tier", settings.swap_limit, text)
+
+
+def _weight_cache(settings: Settings) -> Fact:
+    """The limit of the weight cache, and the files in it."""
+    from engine.executors.weight_cache import WeightCache
+
+    limit = settings.weight_cache_bytes
+    entries = WeightCache(settings.weight_cache, limit).entries()
+    used = format_size(sum(entry.size for entry in entries))
+    bound = f"at most {format_size(limit)}" if limit else "off"
+    text = f"{used} in {len(entries)} files; {bound}"
+    if entries:
+        text += "; `pravaha models clear-cache` removes them"
+    return Fact("weight_cache_bytes", "packed weights", limit, text)
 
 
 def _folder(key: str, label: str, path: Path) -> Fact:

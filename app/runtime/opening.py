@@ -6,7 +6,7 @@ The context managers close what they opened in reverse order, also after an exce
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,13 +38,30 @@ def find_model(
     Raises:
         ModelError: it is not installed, or could not be fetched.
     """
+    return _find(settings, settings.model, progress)
+
+
+def find_draft_model(
+    settings: Settings, progress: ProgressCallback = ignore_progress
+) -> Path | None:
+    """The file of the draft model, fetched like that of `find_model`; None if the settings name none.
+
+    Raises:
+        ModelError: it is not installed, or could not be fetched.
+    """
+    if settings.draft_model is None:
+        return None
+    return _find(settings, settings.draft_model, progress).path
+
+
+def _find(settings: Settings, name: str, progress: ProgressCallback) -> "InstalledModel":
     from engine.models.store import ModelStore
 
     store = ModelStore(settings.models)
     try:
-        return store.get(settings.model)
+        return store.get(name)
     except ModelNotFound:
-        if settings.model != DEMO_MODEL:
+        if name != DEMO_MODEL:
             raise
         return store.add(DEMO_MODEL, progress=progress)
 
@@ -64,14 +81,17 @@ def engine_config(
     """
     check_machine(settings)
     model = find_model(settings, progress)
-    return _config_of(settings, model.path, model.name, niceness)
+    draft = find_draft_model(settings, progress)
+    return _config_of(settings, model.path, model.name, draft, niceness)
 
 
-def _config_of(settings: Settings, path: Path, name: str, niceness: int) -> "EngineConfig":
+def _config_of(
+    settings: Settings, path: Path, name: str, draft: Path | None, niceness: int
+) -> "EngineConfig":
     # In the kernels this variable takes precedence over the configured level. The settings have
     # already read it, with a lower precedence than flags.
     os.environ.pop("PRAVAHA_DISPATCH", None)
-    return replace(settings.engine_config(path, name), niceness=niceness)
+    return replace(settings.engine_config(path, name, draft), niceness=niceness)
 
 
 def embedder(settings: Settings, *, precision: "EmbeddingPrecision" = "f32") -> "Embedder":
@@ -178,7 +198,10 @@ def open_client(
         if model_required:
             raise
         without_model = str(error)
-        config = _config_of(settings, Path(settings.model), settings.model, niceness)
+        draft = None if settings.draft_model is None else Path(settings.draft_model)
+        with suppress(ModelError):  # not installed: a model that is loaded later is refused with it
+            draft = find_draft_model(settings)
+        config = _config_of(settings, Path(settings.model), settings.model, draft, niceness)
     engine = AsyncPravahaEngine(
         config, embedder=embedder(settings), models=ModelStore(settings.models)
     )

@@ -7,6 +7,8 @@ HELP = {
     "model": "Name of an installed model, or a path to a model.",
     "ctx": "Context length in tokens; by default the model's own.",
     "kv_cache": "Size of the KV pool, such as 512MiB; by default a share of free memory.",
+    "weights": "Weights in memory: stored (as in the file), or q8 or q4, which quantize float weights to 8 "
+    "or 4 bits while they are loaded.",
     "kv_dtype": "Element type of the KV cache: auto, f16, f32, int8 (native) or bf16 (torch).",
     "block_size": "Tokens in a KV block.",
     "threads": "Compute threads; by default the physical cores this process may use.",
@@ -22,10 +24,14 @@ HELP = {
     "max_queue": "Maximum number of waiting requests; further ones are refused.",
     "prefix_caching": "Reuse the KV blocks of prompt prefixes that were computed before.",
     "speculation": "Draft repeated text and verify several tokens in a step; answers do not change.",
+    "draft_model": "Smaller model with the same vocabulary that drafts tokens for one or two requests at a "
+    "time: a name, a path, or none; answers do not change.",
     "scheduling_policy": "Order of requests: fcfs, priority, sjf, edf or lrs.",
     "batch_former": "Size of a step: fixed (the token budget) or timed (a target time).",
     "step_target_ms": "Target in milliseconds of steps with decodes, with --batch-former timed.",
     "swap_bytes": "Disk space for swapped KV blocks, kept across restarts; by default 2GiB, 0 for none.",
+    "weight_cache_bytes": "Disk space for packed weights, which make the next start faster; by default "
+    "20GiB, 0 for none.",
     "generation_config": "auto applies the model's own sampling defaults to what is not given; none "
     "does not.",
     "temperature": "Sampling temperature; 0 is greedy. By default the model's own, else 0.2 (run: 0).",
@@ -80,6 +86,6 @@ HELP = {
     "mouse": "Use the mouse; without, the terminal selects text. /mouse switches it.",
     "keymap": 'Keys by action name, such as `pane.kv = "f4"` under [keymap]; `preset = "vim"` adds a set.',
     "data_dir": "Folder of the conversations.",
-    "cache_dir": "Folder of the models and swapped KV blocks.",
+    "cache_dir": "Folder of the models, packed weights and swapped KV blocks.",
     "config_dir": "Folder of the user's pravaha.toml, themes and avatars; set only by PRAVAHA_CONFIG_DIR.",
 }

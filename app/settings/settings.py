@@ -39,6 +39,7 @@ from engine.api.config import (
     ExecutorChoice,
     GenerationConfig,
     KvDtype,
+    WeightMode,
 )
 from engine.api.generation_defaults import DEFAULTED_PARAMETERS, SamplingChoice
 from engine.api.request import SamplingParams
@@ -56,6 +57,7 @@ DEFAULT_SYSTEM = "You are a helpful assistant. Answer clearly and correctly."
 """Deliberately plain: small models answer worse with a persona in their system prompt."""
 MIB = 1024**2
 DEFAULT_SWAP = 2 * 1024**3
+DEFAULT_WEIGHT_CACHE = 20 * 1024**3
 
 
 def _size(value: object) -> object:
@@ -93,6 +95,10 @@ def _none_if_empty(value: object) -> object:
     return None if value == "" else value
 
 
+def _none_if_none(value: object) -> object:
+    return None if value in ("", "none") else value
+
+
 _SAMPLING = {*DEFAULTED_PARAMETERS, "seed", "max_tokens"}
 """Settings with the name of a sampling parameter."""
 
@@ -115,6 +121,7 @@ class Settings(BaseSettings):
     model: str = Field(DEMO_MODEL, min_length=1)
     ctx: int | None = Field(None, ge=16, le=2**24)
     kv_cache: ByteSize | None = Field(None, ge=MIB, le=2**46)
+    weights: WeightMode = "stored"
     kv_dtype: KvDtype = "auto"
     block_size: int = Field(32, ge=1, le=256)
     threads: int | None = Field(None, ge=1, le=1024)
@@ -131,10 +138,12 @@ class Settings(BaseSettings):
     max_queue: int = Field(1024, ge=1, le=10**6)
     prefix_caching: bool = True
     speculation: bool = True
+    draft_model: Annotated[str | None, BeforeValidator(_none_if_none)] = None
     scheduling_policy: Policy = "fcfs"
     batch_former: BatchFormerName = "fixed"
     step_target_ms: float = Field(60.0, ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)
     swap_bytes: ByteSize | None = Field(None, ge=0, le=2**46)
+    weight_cache_bytes: ByteSize = Field(DEFAULT_WEIGHT_CACHE, ge=0, le=2**46)
 
     # Sampling. The defaults suit small chat models that have none of their own.
     temperature: float = Field(0.2, ge=0, le=10)
@@ -288,6 +297,11 @@ class Settings(BaseSettings):
         return self.cache_dir / "swap"
 
     @property
+    def weight_cache(self) -> Path:
+        """The folder of packed weights, with one file for each model and way of packing."""
+        return self.cache_dir / "weights"
+
+    @property
     def swap_limit(self) -> int:
         """Maximum size of a model's swap tier in bytes; 0 for none."""
         if not self.prefix_caching:
@@ -308,12 +322,15 @@ class Settings(BaseSettings):
         """Whether any source set the field, as opposed to its default."""
         return field in self.model_fields_set
 
-    def engine_config(self, model: Path, name: str) -> EngineConfig:
+    def engine_config(
+        self, model: Path, name: str, draft_model: Path | None = None
+    ) -> EngineConfig:
         """The engine's configuration for a model.
 
         Args:
             model: the model's file or directory.
             name: its name.
+            draft_model: the file of the model that `draft_model` names.
         """
         return EngineConfig(
             model=model,
@@ -323,14 +340,18 @@ class Settings(BaseSettings):
             max_model_len=self.ctx,
             block_size=self.block_size,
             kv_cache_bytes=self.kv_cache,
+            weights=self.weights,
             kv_dtype=self.kv_dtype,
             generation_config=self.generation_config,
             max_queue=self.max_queue,
             prefix_caching=self.prefix_caching,
             speculation=self.speculation,
+            draft_model=draft_model,
             scheduling=Scheduling(self.scheduling_policy, self.batch_former, self.step_target_ms),
             swap_bytes=self.swap_limit,
             swap_dir=self.swap,
+            weight_cache_bytes=self.weight_cache_bytes,
+            weight_cache_dir=self.weight_cache,
             threads=self.threads,
             dispatch=self.dispatch,
             executor=self.executor,

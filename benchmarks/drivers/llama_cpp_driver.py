@@ -6,21 +6,53 @@ for the last token of each; their tokens are neither sampled nor detokenized, so
 that ours include. A shared prefix is computed
 once in sequence 0 and its cells are copied to the other sequences. With prefix caching the last batch's
 context is kept, and only the last token of prompts that it contains is computed again.
+
+Settings are llama.cpp's defaults: flash attention (`auto`, which enables it on a CPU), repacked weights,
+KV in f16, micro-batches of 512 tokens. `--flash-attention off` decodes long contexts faster, and
+`--kv-dtype int8` stores KV in Q8_0. Weights are mapped from the file, and repacked formats are copied
+beside it; `--no-mmap` reads the file into memory instead, which takes longer and holds no tensor twice.
 """
 
 import ctypes
+import sys
 import time
 from collections.abc import Iterator
 
 import llama_cpp as ll
+from llama_cpp._internals import LlamaModel
 from orders import NotRunnable, Order, arguments, serve
 
 CALL = 2048
 """Maximum number of tokens per call; llama.cpp computes them 512 at a time."""
+UBATCH = 512
+KV_TYPES = {"auto": "f16", "f16": "f16", "int8": "q8_0"}
+FLASH_ATTENTION = {
+    "auto": ll.LLAMA_FLASH_ATTN_TYPE_AUTO,
+    "on": ll.LLAMA_FLASH_ATTN_TYPE_ENABLED,
+    "off": ll.LLAMA_FLASH_ATTN_TYPE_DISABLED,
+}
+ERROR = 4
+"""GGML_LOG_LEVEL_ERROR."""
 Row = tuple[int, int, int, bool]
 """Token, position, sequence, and whether its logits are needed."""
+
+
+@ll.llama_log_callback
+def errors_only(level: int, text: bytes, data: object) -> None:
+    """Keep standard error for the reason of a failure."""
+    if level == ERROR:
+        sys.stderr.write(text.decode())
+
+
 options = arguments()
-llm = ll.Llama(str(options.model), n_ctx=256, n_threads=options.threads, verbose=False)
+kv_type = KV_TYPES[options.kv_dtype]
+ll.llama_backend_init()
+ll.llama_log_set(errors_only, None)
+loading = ll.llama_model_default_params()
+if options.no_mmap:
+    loading.load_mode = ll.LLAMA_LOAD_MODE_NONE
+# Not `ll.Llama`, which would also hold a context of its own.
+model = LlamaModel(path_model=str(options.model), params=loading, verbose=False)
 
 
 class Sequences:
@@ -29,14 +61,16 @@ class Sequences:
     def __init__(self, prompts: list[list[int]], new_tokens: int, shared: int) -> None:
         self.prompts, self.room = prompts, max(map(len, prompts)) + max(new_tokens, 64)
         params = ll.llama_context_default_params()
-        params.n_batch, params.n_ubatch, params.n_seq_max = CALL, 512, len(prompts)
+        params.n_batch, params.n_ubatch, params.n_seq_max = CALL, UBATCH, len(prompts)
         params.n_threads = params.n_threads_batch = options.threads
+        params.type_k = params.type_v = getattr(ll, f"GGML_TYPE_{kv_type.upper()}")
+        params.flash_attn_type = FLASH_ATTENTION[options.flash_attention]
         # Sequences can share cells only in a unified buffer; otherwise each has its own buffer.
         params.kv_unified = bool(shared)
         each = -(-self.room // 256) * 256
         cells = shared + len(prompts) * (self.room - shared) if shared else len(prompts) * each
         params.n_ctx = -(-cells // 256) * 256
-        self.context = ll.llama_init_from_model(llm._model.model, params)
+        self.context = ll.llama_init_from_model(model.model, params)
         if not self.context:
             raise NotRunnable(f"a context of {params.n_ctx} cells could not be created")
         self._batch = ll.llama_batch_init(CALL, 0, 1)
@@ -78,13 +112,13 @@ def single(order: Order) -> float:
     sequences = Sequences([[0] * len(order.text)], order.new_tokens, shared=0)
     greedy = ll.llama_sampler_init_greedy()
     start = time.perf_counter()
-    prompt = llm.tokenize(order.text.encode(), add_bos=False, special=True)
+    prompt = model.tokenize(order.text.encode(), add_bos=False, special=True)
     sequences.decode((token, at, 0, at == len(prompt) - 1) for at, token in enumerate(prompt))
     new = [ll.llama_sampler_sample(greedy, sequences.context, -1)]
     while len(new) < order.new_tokens:
         sequences.decode(iter([(new[-1], len(prompt) + len(new) - 1, 0, True)]))
         new.append(ll.llama_sampler_sample(greedy, sequences.context, -1))
-    llm.detokenize(new)
+    model.detokenize(new)
     taken = time.perf_counter() - start
     ll.llama_sampler_free(greedy)
     sequences.close()
@@ -128,7 +162,7 @@ def generate(sequences: Sequences, order: Order, *, found: bool) -> float:
 def weights() -> str:
     """The file's weight format, such as Q4_0; the description is "llama 135M Q4_0" or "… Q4_K - Medium"."""
     description = ctypes.create_string_buffer(128)
-    ll.llama_model_desc(llm._model.model, description, 128)
+    ll.llama_model_desc(model.model, description, 128)
     name, _, size = description.value.decode().split(maxsplit=2)[2].partition(" - ")
     return f"{name}_{size[0]}" if size else name
 
@@ -138,8 +172,13 @@ serve(
         "engine": "llama.cpp",
         "version": ll.__version__,
         "weights": weights(),
-        "kv_dtype": "f16",
+        "kv_dtype": kv_type,
         "threads": options.threads,
+        "settings": {
+            "flash_attention": options.flash_attention,
+            "n_ubatch": UBATCH,
+            "mmap": not options.no_mmap,
+        },
         "build": ll.llama_print_system_info().decode(),
     },
     run,

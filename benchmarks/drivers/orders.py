@@ -48,6 +48,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--prefix-caching", action="store_true")
     parser.add_argument("--speculation", action="store_true")
     parser.add_argument("--kv-dtype", default="auto")
+    parser.add_argument("--weight-cache", type=Path, help="where ours keeps packed weights")
+    parser.add_argument("--flash-attention", choices=("auto", "on", "off"), default="auto")
+    parser.add_argument("--no-mmap", action="store_true", help="llama.cpp reads the file instead")
     return parser.parse_args()
 
 

@@ -26,6 +26,8 @@ engine = AsyncPravahaEngine(
         prefix_caching=options.prefix_caching,
         speculation=options.speculation,
         swap_bytes=0,
+        weight_cache_dir=options.weight_cache,
+        weight_cache_bytes=1 << 40,
     ),
     probes=(),  # no calibration steps while the engine is idle
 )

@@ -1,6 +1,6 @@
-"""Writes the demo model's GGUF file as a bf16 checkpoint, so that every engine has the same weights.
+"""Writes a GGUF file of a Llama as a bf16 checkpoint, so that every engine has the same weights.
 
-python bf16_checkpoint.py MODELS    # in an environment with torch, transformers and gguf
+python bf16_checkpoint.py GGUF TARGET    # in an environment with torch, transformers and gguf
 """
 
 import sys
@@ -9,14 +9,14 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-models = Path(sys.argv[1])
-target = models / "smollm2_bf16"
+source, target = Path(sys.argv[1]), Path(sys.argv[2])
 model = AutoModelForCausalLM.from_pretrained(
-    models, gguf_file="smollm2.gguf", dtype=torch.float32
+    source.parent, gguf_file=source.name, dtype=torch.float32
 ).to(torch.bfloat16)
 # transformers takes a dequantized model for a quantized one and would not save it.
-del model.config.quantization_config
+if hasattr(model.config, "quantization_config"):
+    del model.config.quantization_config
 model.is_quantized, model.hf_quantizer = False, None
-model.config.rope_theta = 100000.0
+model.config.rope_theta = model.config.rope_parameters["rope_theta"]
 model.save_pretrained(target)
-AutoTokenizer.from_pretrained(models, gguf_file="smollm2.gguf").save_pretrained(target)
+AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name).save_pretrained(target)

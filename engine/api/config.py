@@ -6,6 +6,7 @@ from typing import Literal
 
 from engine.api.scheduling import Scheduling
 
+WeightMode = Literal["stored", "q8", "q4"]
 KvDtype = Literal["auto", "f16", "bf16", "f32", "int8"]
 DispatchLevel = Literal["auto", "amx", "avx512", "avx2", "portable"]
 ExecutorChoice = Literal["auto", "native", "torch"]
@@ -30,6 +31,8 @@ class EngineConfig:
         block_size: tokens per KV block.
         kv_cache_bytes: size of the KV pool; None takes a share of free memory
             (`engine.memory.kv_cache_config.default_pool_bytes`).
+        weights: `q8` and `q4` quantize float weights to 8 or 4 bits while they are loaded; `stored` does
+            not. Weights that are quantized in the file stay as stored. Native only.
         kv_dtype: element type of the KV cache; `auto` is int8 or f16 in the native executor
             (`engine.executors.native_settings`), and the compute dtype in the torch executor. `int8`
             (native only) has one scale per token and head.
@@ -37,10 +40,15 @@ class EngineConfig:
             by prefix, so this requires prefix caching.
         swap_dir: directory of the swap file, which persists across processes; None keeps swapped
             blocks in main memory, as is always the case for those of a GPU pool.
+        weight_cache_bytes: size of the weight cache, which keeps packed weights of all models on disk; 0
+            disables it. Native only.
+        weight_cache_dir: directory of the weight cache; None disables it.
         prefix_caching: reuse the KV blocks of cached prompt prefixes instead of recomputing them.
         scheduling: scheduling policy and batch former; may be changed at run time.
         speculation: draft tokens by prompt lookup and verify several in a step; it changes the speed
             and no token. Not with cuda_graphs, whose steps compute one token per row.
+        draft_model: the file of a smaller native model with the same vocabulary, which proposes tokens
+            where prompt lookup has none; None for no such model. Only with speculation.
         generation_config: `auto` applies the model's own generation defaults to parameters that a
             request leaves out; `none` does not. They are in `ModelInfo`; `SamplingParams` given to
             the engine are used as they are.
@@ -65,12 +73,16 @@ class EngineConfig:
     max_model_len: int | None = None
     block_size: int = 32
     kv_cache_bytes: int | None = None
+    weights: WeightMode = "stored"
     kv_dtype: KvDtype = "auto"
     swap_bytes: int = 0
     swap_dir: Path | None = None
+    weight_cache_bytes: int = 0
+    weight_cache_dir: Path | None = None
     prefix_caching: bool = True
     scheduling: Scheduling = field(default_factory=Scheduling)
     speculation: bool = True
+    draft_model: Path | None = None
     generation_config: GenerationConfig = "auto"
     max_queue: int = 1024
     niceness: int = 0

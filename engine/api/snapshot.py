@@ -48,7 +48,8 @@ given in its second paragraph."""
 class ModelInfo:
     """The loaded model, as shown to people and returned by `/v1/models`.
 
-    `sees_images`: whether requests may have images.
+    `sees_images`: whether requests may have images. `draft_model`: the name of its draft model, if it has
+    one.
     """
 
     name: str
@@ -64,6 +65,7 @@ class ModelInfo:
     threads: int
     generation_defaults: GenerationDefaults = field(default_factory=GenerationDefaults)
     sees_images: bool = False
+    draft_model: str | None = None
 
     @property
     def is_small(self) -> bool:
@@ -152,6 +154,7 @@ class Totals:
         copied_blocks: KV blocks copied, for forks and for fully cached prompts.
         drafts, draft_tokens, accepted_draft_tokens: drafts verified, their tokens, and the number of
             tokens accepted.
+        model_draft_tokens, accepted_model_draft_tokens: those of them that a draft model proposed.
         deadlines_met, deadlines_missed: first tokens of requests with a deadline.
         predicted_seconds, measured_seconds: sums of the predicted and of the measured time, over the
             steps that the step-time model predicted.
@@ -170,6 +173,8 @@ class Totals:
     drafts: int = 0
     draft_tokens: int = 0
     accepted_draft_tokens: int = 0
+    model_draft_tokens: int = 0
+    accepted_model_draft_tokens: int = 0
     deadlines_met: int = 0
     deadlines_missed: int = 0
     predicted_seconds: float = 0.0

@@ -21,6 +21,7 @@ class MemoryPlan:
 
     Attributes:
         weight_bytes: the weights as they will be held in memory.
+        weight_format: type of most weights in memory, such as `Q4_K`.
         work_bytes: the buffers of a step, all of which the largest steps touch.
         block_bytes: a KV block: keys, values, scales and padding of all layers.
     """
@@ -28,6 +29,7 @@ class MemoryPlan:
     weight_bytes: int
     work_bytes: int
     block_bytes: int
+    weight_format: str
 
 
 def plan_native(
@@ -43,7 +45,7 @@ def plan_native(
     Args:
         spec: the model's shapes.
         paths: its weight files.
-        config: threads, block size and step limits.
+        config: weight mode, threads, block size and step limits.
         kv_dtype: element type of the KV cache; not `auto`.
         max_model_len: longest sequence.
 
@@ -53,10 +55,11 @@ def plan_native(
     from engine import _core
 
     try:
-        sizes = _core.plan_memory(
+        plan = _core.plan_memory(
             spec.to_json(),
             list(paths),
             block_size=config.block_size,
+            weights=config.weights,
             kv_dtype=kv_dtype,
             threads=config.threads,
             max_rows=config.max_num_seqs,
@@ -65,7 +68,7 @@ def plan_native(
         )
     except (ValueError, MemoryError) as error:
         raise ModelError(str(error)) from error
-    return MemoryPlan(**sizes)
+    return MemoryPlan(**plan)
 
 
 def plan_torch(
@@ -89,10 +92,12 @@ def plan_torch(
     """
     element_bytes = 4 if spec.compute_dtype == "f32" else 2
     block_bytes = spec.kv_elements_per_token * _TORCH_BYTES[kv_dtype] * block_size
+    unquantised = weight_format in _UNQUANTISED
     image_bytes = _IMAGE_CACHE_BYTES if spec.sees_images else 0
     return MemoryPlan(
-        weight_bytes=parameters * element_bytes if weight_format in _UNQUANTISED else file_bytes,
+        weight_bytes=parameters * element_bytes if unquantised else file_bytes,
         # The pool's scratch block, which padding rows write to, and the embeddings of images.
         work_bytes=block_bytes + image_bytes,
         block_bytes=block_bytes,
+        weight_format=spec.compute_dtype.upper() if unquantised else weight_format,
     )

@@ -19,6 +19,8 @@ from engine.executors.base import (
     StepResult,
 )
 from engine.executors.native_settings import reject_torch_settings
+from engine.executors.weight_cache import open_weight_cache
+from engine.executors.weight_saver import WeightSaver
 from engine.models.spec import ModelSpec
 
 
@@ -27,13 +29,20 @@ class NativeExecutor:
 
     info: ExecutorInfo
 
-    def __init__(self, core: _core.NativeExecutor, max_rows: int, max_tokens: int) -> None:
+    def __init__(
+        self,
+        core: _core.NativeExecutor,
+        max_rows: int,
+        max_tokens: int,
+        saver: WeightSaver | None = None,
+    ) -> None:
         """Wrap a loaded core; use `load`.
 
         Args:
             core: the loaded core.
             max_rows: maximum number of rows in a step.
             max_tokens: maximum number of tokens in a step.
+            saver: saves the packed weights; closed with the executor.
         """
         facts = core.info
         self.info = ExecutorInfo(
@@ -46,6 +55,7 @@ class NativeExecutor:
             parameters=int(facts["parameters"]),
         )
         self._core = core
+        self._saver = saver
         self._results = StepResult.empty(
             max_rows,
             drafts=MAX_DRAFT_TOKENS,
@@ -66,12 +76,14 @@ class NativeExecutor:
         max_model_len: int,
         progress: Callable[[float], None],
     ) -> Self:
-        """Read and pack the weights and allocate the KV pool. Releases the GIL.
+        """Map or pack the weights and allocate the KV pool. Releases the GIL.
+
+        Weights that were packed and are not in the weight cache yet are saved there in the background.
 
         Args:
             spec: the model's shapes.
             paths: its weight files.
-            config: threads, dispatch level, KV type (not `auto`), block size and step limits.
+            config: threads, dispatch level, KV type (not `auto`), block size, step limits and weight cache.
             num_blocks: KV blocks in the pool.
             max_model_len: longest sequence, at most the spec's context length.
             progress: called with the fraction done, in (0, 1], after each layer.
@@ -80,23 +92,27 @@ class NativeExecutor:
             ModelError: files, spec or configuration cannot be used, or memory does not suffice.
         """
         reject_torch_settings(config)
+        cache = open_weight_cache(config)
         try:
             core = _core.NativeExecutor(
                 spec.to_json(),
                 list(paths),
                 num_blocks=num_blocks,
                 block_size=config.block_size,
+                weights=config.weights,
                 kv_dtype=config.kv_dtype,
                 threads=config.threads,
                 dispatch=config.dispatch,
                 max_rows=config.max_num_seqs,
                 max_batched_tokens=config.max_num_batched_tokens,
                 max_model_len=max_model_len,
+                packed_weights=cache and cache.location(config.model, paths),
                 progress=progress,
             )
         except (ValueError, MemoryError, RuntimeError) as error:
             raise ModelError(str(error)) from error
-        return cls(core, config.max_num_seqs, config.max_num_batched_tokens)
+        saver = cache and WeightSaver.after_loading(core, cache)
+        return cls(core, config.max_num_seqs, config.max_num_batched_tokens, saver)
 
     def execute(self, plan: StepPlan) -> StepResult:
         """Run one step. The result's arrays are views that the next step overwrites.
@@ -210,8 +226,13 @@ class NativeExecutor:
         return self._views
 
     def close(self) -> None:
-        """Free weights and KV storage and stop the compute threads. Idempotent."""
+        """Free weights and KV storage and stop the compute threads. Idempotent.
+
+        Waits some seconds for weights that are being saved.
+        """
         self._core.close()
+        if self._saver is not None:
+            self._saver.close()
 
 
 def _step_arrays(plan: StepPlan, result: StepResult) -> _core.StepArrays:

@@ -1,13 +1,15 @@
 """Settings of the native executor: its KV type, and settings it does not support. Imports no Rust."""
 
-from engine.api.config import EngineConfig, KvDtype
+from engine.api.config import EngineConfig, KvDtype, WeightMode
 from engine.api.errors import ModelError
 from engine.models.spec import ModelSpec
 
-_FLOAT_FORMATS = frozenset({"F32", "F16", "BF16"})
+FLOAT_FORMATS = frozenset({"F32", "F16", "BF16"})
 
 
-def native_kv_dtype(kv_dtype: KvDtype, spec: ModelSpec, weight_format: str) -> KvDtype:
+def native_kv_dtype(
+    kv_dtype: KvDtype, spec: ModelSpec, weight_format: str, weights: WeightMode = "stored"
+) -> KvDtype:
     """Element type of the native executor's KV cache.
 
     `auto` is int8 for quantised weights: its error is smaller than theirs, and attention reads half the
@@ -17,7 +19,8 @@ def native_kv_dtype(kv_dtype: KvDtype, spec: ModelSpec, weight_format: str) -> K
     Args:
         kv_dtype: the setting.
         spec: the model's shapes.
-        weight_format: type of most of its weights.
+        weight_format: type of most of its stored weights.
+        weights: whether float weights are quantized while they are loaded.
 
     Raises:
         ModelError: the native executor does not support the type.
@@ -28,7 +31,8 @@ def native_kv_dtype(kv_dtype: KvDtype, spec: ModelSpec, weight_format: str) -> K
         )
     if kv_dtype != "auto":
         return kv_dtype
-    return "f16" if spec.qkv_bias or weight_format in _FLOAT_FORMATS else "int8"
+    in_floats = weight_format in FLOAT_FORMATS and weights == "stored"
+    return "f16" if spec.qkv_bias or in_floats else "int8"
 
 
 def reject_torch_settings(config: EngineConfig) -> None:

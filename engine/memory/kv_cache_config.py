@@ -71,6 +71,7 @@ def size_pool(
     context_length: int,
     requested_bytes: int | None,
     available: int | None,
+    can_quantize: bool,
 ) -> KVCacheConfig:
     """Compute the pool's geometry for a model, and check that the model and its pool fit in memory.
 
@@ -81,6 +82,7 @@ def size_pool(
         context_length: tokens of one full context.
         requested_bytes: the user's pool size; None for the default size.
         available: free bytes before anything is loaded; None if unknown.
+        can_quantize: whether the weights are floats that `--weights` would quantize.
 
     Raises:
         ModelError: the pool is smaller than one block, or model and pool do not fit, or neither the
@@ -105,11 +107,14 @@ def size_pool(
         )
     cache = KVCacheConfig(block_size, plan.block_bytes, num_blocks=pool // plan.block_bytes)
     if available is not None and loaded + cache.pool_bytes > available:
-        advice = (
-            "lower kv_cache_bytes or free memory"
-            if loaded + plan.block_bytes <= available  # then the pool was requested
-            else "free memory, or choose a smaller or more strongly quantized model"
-        )
+        if loaded + plan.block_bytes <= available:  # then the pool was requested
+            advice = "lower --kv-cache or free memory"
+        elif can_quantize:
+            advice = (
+                "free memory, quantize its weights (--weights q8 or q4), or choose a smaller model"
+            )
+        else:
+            advice = "free memory, or choose a smaller or more strongly quantized model"
         raise ModelError(
             f"{model} does not fit in memory: it takes {_mib(plan.weight_bytes)} for its weights, "
             f"{_mib(plan.work_bytes)} for work buffers and {_mib(cache.pool_bytes)} for the KV pool, "

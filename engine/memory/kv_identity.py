@@ -16,7 +16,7 @@ from engine.api.config import EngineConfig
 if TYPE_CHECKING:
     from engine.executors.open_model import OpenModel
 
-_VERSION = 3
+_VERSION = 4
 
 NO_CACHE_SALT = b""
 """The digest of a request without a cache salt."""
@@ -38,7 +38,7 @@ def kv_salt(model: "OpenModel", config: EngineConfig) -> bytes:
 
     Args:
         model: shapes, RoPE settings, weight files and image processor.
-        config: KV type, block size, executor, device, data type and attention backend.
+        config: weight mode, KV type, block size, executor, device, data type and attention backend.
 
     Raises:
         OSError: a weight file does not exist or cannot be read.
@@ -54,6 +54,7 @@ def kv_salt(model: "OpenModel", config: EngineConfig) -> bytes:
         model.parameters,
         files,
         model.tokenizer.fingerprint,
+        config.weights,
         config.kv_dtype,
         config.block_size,
         config.dispatch,

@@ -91,6 +91,8 @@ class EngineCounters:
         self._drafts = 0
         self._draft_tokens = 0
         self._accepted_tokens = 0
+        self._model_draft_tokens = 0
+        self._accepted_model_tokens = 0
         self._deadlines_met = 0
         self._deadlines_missed = 0
         self._predicted_seconds = 0.0
@@ -181,12 +183,24 @@ class EngineCounters:
         with self._lock:
             self._copied_blocks += blocks
 
-    def record_drafts(self, *, drafts: int, tokens: int, accepted: int) -> None:
-        """Count a step's drafts (at most one per row), their tokens, and the accepted tokens."""
+    def record_drafts(
+        self, *, drafts: int, tokens: int, accepted: int, by_model: bool = False
+    ) -> None:
+        """Count a step's drafts (at most one per row), their tokens, and the accepted tokens.
+
+        Args:
+            drafts: number of drafts.
+            tokens: their tokens.
+            accepted: how many of them were accepted.
+            by_model: whether a draft model proposed them; these are also counted apart.
+        """
         with self._lock:
             self._drafts += drafts
             self._draft_tokens += tokens
             self._accepted_tokens += accepted
+            if by_model:
+                self._model_draft_tokens += tokens
+                self._accepted_model_tokens += accepted
 
     def record_deadlines(self, *, met: int, missed: int) -> None:
         """Count first tokens of requests with a deadline."""
@@ -244,6 +258,8 @@ class EngineCounters:
             drafts=self._drafts,
             draft_tokens=self._draft_tokens,
             accepted_draft_tokens=self._accepted_tokens,
+            model_draft_tokens=self._model_draft_tokens,
+            accepted_model_draft_tokens=self._accepted_model_tokens,
             deadlines_met=self._deadlines_met,
             deadlines_missed=self._deadlines_missed,
             predicted_seconds=self._predicted_seconds,

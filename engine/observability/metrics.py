@@ -227,6 +227,16 @@ class MetricsCollector(Collector):
                 totals.accepted_draft_tokens,
             ),
             (
+                "spec_decode_num_model_draft_tokens",
+                "Draft tokens of a draft model verified.",
+                totals.model_draft_tokens,
+            ),
+            (
+                "spec_decode_num_accepted_model_tokens",
+                "Draft tokens of a draft model accepted.",
+                totals.accepted_model_draft_tokens,
+            ),
+            (
                 "external_prefix_cache_queries",
                 "Prompt tokens looked up in the swap tier.",
                 totals.external_prefix_cache_queries,

@@ -14,13 +14,16 @@ from engine.batch.request_queue import RequestQueue
 from engine.batch.rows import DEFAULT_STOP_IDS, RowTable
 from engine.batch.sampling_validator import MAX_STOP_TOKEN_IDS
 from engine.executors.base import Executor
+from engine.executors.draft_model import DraftModel
 from engine.memory.allocator import Allocator
 from engine.memory.block_manager import BlockManager
 from engine.memory.kv_identity import kv_salt
 from engine.memory.prefix_cache import PrefixCache, PrefixIndex
 from engine.memory.swap_opening import open_swap_tier
 from engine.observability.counters import EngineCounters
+from engine.runtime.draft_headers import DraftHeaders
 from engine.runtime.loading import Opened
+from engine.scheduler.model_drafts import ModelDrafts
 from engine.step.pipeline import Pipeline
 
 PoolFactory = Callable[[int, int], tuple[Allocator, PrefixIndex | None]]
@@ -109,6 +112,26 @@ def build_pipeline(
         counters=counters,
         events=events,
         clock=clock,
+    )
+
+
+def install_draft_model(
+    executor: Executor, pipeline: Pipeline, draft: DraftHeaders, config: EngineConfig
+) -> None:
+    """Let the pipeline draft with a loaded draft model.
+
+    Raises:
+        ExecutorError: the draft model does not work.
+    """
+    model = DraftModel(
+        executor,
+        name=draft.model.name,
+        max_len=draft.max_len,
+        block_size=draft.config.block_size,
+    )
+    model.warm_up()
+    pipeline.scheduler.model_drafts = ModelDrafts(
+        pipeline.table, model, token_budget=config.max_num_batched_tokens
     )
 
 

@@ -12,7 +12,7 @@ from engine.step.pipeline import Pipeline
 
 
 def close_pipeline(pipeline: Pipeline, live: Iterable[Sequence], error: str | None) -> None:
-    """Finish live requests, then free the swap tier and the weights. No step runs after this.
+    """Finish live requests, then free the swap tier and all weights. No step runs after this.
 
     Args:
         pipeline: the pipeline of the requests.
@@ -24,6 +24,9 @@ def close_pipeline(pipeline: Pipeline, live: Iterable[Sequence], error: str | No
     tier, pipeline.blocks.tier = pipeline.blocks.tier, None
     if tier is not None:
         tier.close()
+    drafts, pipeline.scheduler.model_drafts = pipeline.scheduler.model_drafts, None
+    if drafts is not None:
+        drafts.close()
     if pipeline.executor is not None:
         pipeline.executor.close()
         pipeline.executor = None

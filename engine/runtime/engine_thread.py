@@ -29,8 +29,15 @@ from engine.batch.sequence import Sequence, SequenceState
 from engine.executors.base import CoreYielder
 from engine.grammar.compiler import CompiledGrammar, GrammarCompiler
 from engine.observability.counters import EngineCounters
-from engine.runtime.assembly import PoolFactory, build_pipeline, build_pool, install
+from engine.runtime.assembly import (
+    PoolFactory,
+    build_pipeline,
+    build_pool,
+    install,
+    install_draft_model,
+)
 from engine.runtime.closing import close_pipeline
+from engine.runtime.draft_headers import DraftHeaders
 from engine.runtime.intake import attach_matcher
 from engine.runtime.lifecycle import Lifecycle
 from engine.runtime.live_requests import LiveRequests
@@ -308,6 +315,8 @@ class EngineThread:
             progress=partial(self._on_progress, pipeline),
         )
         install(executor, pipeline, pool, self.config)
+        if opened.draft is not None:
+            self._load_draft_model(opened.draft, pipeline)
         self.core_yielder = executor if isinstance(executor, CoreYielder) else None
         self._calibration = Calibration(self._probes)
         self.publisher.model_info = describe(self.config, opened, executor.info)
@@ -316,6 +325,21 @@ class EngineThread:
         self._publish()
         self._settled.set()
         return pipeline
+
+    def _load_draft_model(self, draft: DraftHeaders, pipeline: Pipeline) -> None:
+        """Load the model that drafts for the one of the pipeline; takes a fraction of its time."""
+        executor = self._executor_factory(
+            draft.model,
+            draft.config,
+            num_blocks=draft.num_blocks,
+            max_model_len=draft.max_len,
+            progress=lambda share: None,
+        )
+        try:
+            install_draft_model(executor, pipeline, draft, self.config)
+        except BaseException:
+            executor.close()
+            raise
 
     def _on_progress(self, pipeline: Pipeline, progress: float) -> None:
         """Publish the loading progress, and run commands, so that an abort does not wait for the load."""

@@ -16,10 +16,11 @@ from engine.api.snapshot import ModelInfo
 from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import Executor, ExecutorInfo
 from engine.executors.memory_plan import MemoryPlan
-from engine.executors.native_settings import native_kv_dtype
+from engine.executors.native_settings import FLOAT_FORMATS, native_kv_dtype
 from engine.memory.host import available_memory, resident_anonymous_memory
 from engine.memory.kv_cache_config import KVCacheConfig, size_pool
 from engine.models.transformers_spec import TransformersSpec
+from engine.runtime.draft_headers import DraftHeaders, read_draft_headers, with_draft
 from engine.text.sequence_breakers import BreakerCompiler
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Opened:
         kv_dtype: element type of the KV pool; never `auto`.
         sampling_validator: checks and packs sampling parameters.
         breakers: compiles sequence breakers.
+        draft: the draft model; None without one. `memory` includes it.
     """
 
     model: "OpenModel"
@@ -67,6 +69,7 @@ class Opened:
     kv_dtype: KvDtype
     sampling_validator: SamplingValidator
     breakers: BreakerCompiler
+    draft: DraftHeaders | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ class Headers:
     max_model_len: int
     memory: MemoryPlan
     kv_dtype: KvDtype
+    draft: DraftHeaders | None = None
 
 
 def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
@@ -104,7 +108,11 @@ def read_headers(config: EngineConfig, opener: ModelOpener) -> Headers:
     max_model_len = context_length(model, config)
     kv_dtype = resolve_kv_dtype(model, config)
     memory = model.plan_memory(config, kv_dtype=kv_dtype, max_model_len=max_model_len)
-    return Headers(model, max_model_len, memory, kv_dtype)
+    draft = None
+    if config.draft_model is not None:
+        draft = read_draft_headers(config, opener, target=model, max_model_len=max_model_len)
+        memory = with_draft(memory, draft)
+    return Headers(model, max_model_len, memory, kv_dtype, draft)
 
 
 def pool_of(headers: Headers, config: EngineConfig, *, available: int | None) -> KVCacheConfig:
@@ -115,11 +123,15 @@ def pool_of(headers: Headers, config: EngineConfig, *, available: int | None) ->
     """
     return size_pool(
         headers.memory,
-        model=config.name,
+        model=config.name
+        if headers.draft is None
+        else f"{config.name} with its draft model {headers.draft.model.name}",
         block_size=config.block_size,
         context_length=headers.max_model_len,
         requested_bytes=config.kv_cache_bytes,
         available=available,
+        can_quantize=not isinstance(headers.model.spec, TransformersSpec)
+        and headers.memory.weight_format in FLOAT_FORMATS,
     )
 
 
@@ -133,9 +145,10 @@ def with_pool(headers: Headers, config: EngineConfig, *, available: int | None) 
     max_model_len = headers.max_model_len
     kv_cache = pool_of(headers, config, available=available)
     _log.info(
-        "Weights %.1f MiB, work buffers %.1f MiB; KV pool: %d blocks of %d tokens, %.1f MiB, %s; "
+        "Weights %.1f MiB in %s, work buffers %.1f MiB; KV pool: %d blocks of %d tokens, %.1f MiB, %s; "
         "context %d tokens.",
         memory.weight_bytes / 2**20,
+        memory.weight_format,
         memory.work_bytes / 2**20,
         kv_cache.num_blocks,
         kv_cache.block_size,
@@ -152,6 +165,7 @@ def with_pool(headers: Headers, config: EngineConfig, *, available: int | None) 
         kv_dtype=kv_dtype,
         sampling_validator=SamplingValidator(vocab_size),
         breakers=BreakerCompiler(model.tokenizer, vocab_size),
+        draft=headers.draft,
     )
 
 
@@ -181,7 +195,7 @@ def resolve_kv_dtype(model: "OpenModel", config: EngineConfig) -> KvDtype:
     """
     if isinstance(model.spec, TransformersSpec):
         return model.spec.compute_dtype if config.kv_dtype == "auto" else config.kv_dtype
-    return native_kv_dtype(config.kv_dtype, model.spec, model.weight_format)
+    return native_kv_dtype(config.kv_dtype, model.spec, model.weight_format, config.weights)
 
 
 def free_memory(model: "OpenModel", config: EngineConfig) -> int | None:
@@ -201,7 +215,8 @@ def memory_after_unloading(
     """Free bytes for a model once the loaded one is unloaded, estimated; None if they are unknown.
 
     In main memory the loaded model gives back at most what this process holds in anonymous pages: pages
-    of its files count as free already, and pages of its pool that were never written take no memory.
+    of its files, such as mapped weights, count as free already, and pages of its pool that were never written
+    take no memory. With mapped weights the interpreter's own pages may be counted, too.
     """
     free = free_memory(model, config)
     if free is None or loaded is None:
@@ -254,6 +269,7 @@ def describe(config: EngineConfig, opened: Opened, executor: ExecutorInfo) -> Mo
         if config.generation_config == "auto"
         else GenerationDefaults(),
         sees_images=opened.model.images is not None,
+        draft_model=None if opened.draft is None else opened.draft.model.name,
     )
 
 

@@ -33,6 +33,7 @@ from engine.memory.block_copies import BlockCopies
 from engine.memory.block_manager import BlockManager
 from engine.scheduler.admission import Admission
 from engine.scheduler.batch_former import lower_class_chunk, make_batch_former, max_chunk
+from engine.scheduler.model_drafts import ModelDrafts
 from engine.scheduler.ordering import Ranking
 from engine.scheduler.plan_builder import PlanBuilder
 from engine.scheduler.policies import make_prioritiser
@@ -52,8 +53,8 @@ class Scheduler:
     Attributes:
         work: predicts durations; the step pipeline reports every measured step to its model.
         scheduling: the current policy and batch former.
-        speculation: proposes draft tokens; the step pipeline reports how many were accepted. None if
-            speculation is off.
+        speculation: proposes draft tokens by prompt lookup; None if speculation is off.
+        model_drafts: proposes draft tokens of a draft model where lookup has none; None without one.
         step_budget: the batch former's token budget of the last pass that was not a steady decode; None
             if it was not asked.
     """
@@ -75,6 +76,7 @@ class Scheduler:
         self.work = WorkPredictor(chunk=token_budget)
         self.scheduling = scheduling or Scheduling()
         self.speculation = Speculation(table, token_budget=token_budget) if speculation else None
+        self.model_drafts: ModelDrafts | None = None
         self._ranking = Ranking(make_prioritiser(self.scheduling.policy, self.work))
         self._former = make_batch_former(self.scheduling, self.work, token_budget=token_budget)
         self._running = RunningRows(table, self._ranking)
@@ -207,7 +209,7 @@ class Scheduler:
             return None
         if len(self._waiting) and self._table.num_free:
             return None
-        if self.speculation is not None and self.speculation.may_propose(schedule.steady):
+        if self._may_draft(schedule.steady):
             ones = self._ones[: len(batch)]
             drafts = self._add_drafts(batch, ones)
             if drafts is not None:
@@ -220,6 +222,28 @@ class Scheduler:
             schedule.steady.append_blocks(self._blocks.allocate(missing))
         return schedule
 
+    def learn_drafts(
+        self, batch: NDArray[np.int32], drafts: Drafts, accepted: NDArray[np.int32]
+    ) -> None:
+        """Report to the source of a step's drafts how many were accepted.
+
+        Args:
+            batch: [R] int32, the step's rows.
+            drafts: its drafts.
+            accepted: [R] int32, draft tokens accepted of each row.
+        """
+        if drafts.by_model:
+            if self.model_drafts is not None:
+                self.model_drafts.learn(drafts, accepted)
+        elif self.speculation is not None:
+            self.speculation.learn(batch, drafts, accepted)
+
+    def _may_draft(self, steady: SteadyDecode) -> bool:
+        """Whether any source may have drafts for these rows."""
+        if self.speculation is not None and self.speculation.may_propose(steady):
+            return True
+        return self.model_drafts is not None and self.model_drafts.may_propose(len(steady.rows))
+
     def _add_drafts(
         self, batch: NDArray[np.int32], num_scheduled_tokens: NDArray[np.int32]
     ) -> Drafts | None:
@@ -228,9 +252,11 @@ class Scheduler:
         No row is preempted for draft tokens: without enough free blocks there are none. Blocks of
         rejected draft tokens are released after the step (`release_unused`).
         """
-        if self.speculation is None:
-            return None
-        drafts = self.speculation.propose(batch, num_scheduled_tokens, self.work.model.costs)
+        costs, drafts = self.work.model.costs, None
+        if self.speculation is not None:
+            drafts = self.speculation.propose(batch, num_scheduled_tokens, costs)
+        if drafts is None and self.model_drafts is not None:
+            drafts = self.model_drafts.propose(batch, num_scheduled_tokens, costs)
         if drafts is None:
             return None
         missing = self._row_blocks.missing(batch, num_scheduled_tokens + drafts.counts)

@@ -54,12 +54,14 @@ class Drafts:
     Attributes:
         counts: [R] int32, draft tokens of each row in the batch.
         batch: [D] int64, batch indices of the rows with draft tokens.
-        matched: [D] int32, tokens that matched before the first draft token.
+        matched: [D] int32, tokens that matched before the first draft token; empty for a model's drafts.
+        by_model: whether a draft model proposed them (`engine.scheduler.model_drafts`).
     """
 
     counts: NDArray[np.int32]
     batch: NDArray[np.int64]
     matched: NDArray[np.int32]
+    by_model: bool = False
 
     @property
     def total(self) -> int:

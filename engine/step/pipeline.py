@@ -331,11 +331,12 @@ class Pipeline:
         """
         now = self._clock()
         seconds, model = now - started, self.scheduler.work.model
+        computing = seconds - self._settle_model_drafts(seconds, schedule, applied, rows)
         if schedule.admitted and any(one.swapped_tokens for one in schedule.admitted):
             # The time includes copying KV blocks in, which the model does not predict.
             predicted = model.predict(applied.load)
         else:
-            predicted = model.observe(applied.load, seconds)
+            predicted = model.observe(applied.load, computing)
         self._last = StepRecord(
             seconds,
             predicted,
@@ -352,6 +353,23 @@ class Pipeline:
         )
         self._counters.record_step(now, self._last)
         self.steps.append(self._last)
+
+    def _settle_model_drafts(
+        self, seconds: float, schedule: Schedule, applied: AppliedStep, rows: int
+    ) -> float:
+        """Report the step to the source of model drafts; the seconds that drafting took of it."""
+        source = self.scheduler.model_drafts
+        if source is None:
+            return 0.0
+        drafting = source.take_seconds()
+        source.settle(
+            seconds - drafting,
+            drafting,
+            applied.generated,
+            rows,
+            drafted=schedule.drafts is not None and schedule.drafts.by_model,
+        )
+        return drafting
 
     def _fail_step(self, message: str, sequences: list[Sequence]) -> None:
         """Finish the requests of a step that raised; the tokens of that step are lost."""

@@ -185,15 +185,17 @@ class StepApplier:
     def _settle_drafts(
         self, drafts: Drafts, batch: NDArray[np.int32], accepted: NDArray[np.int32]
     ) -> None:
-        """Count a step's draft tokens and update the speculation policy with their acceptance."""
+        """Count a step's draft tokens and report their acceptance to the source of the drafts."""
         table = self._table
         # A stop string may lie before the last accepted token of a row.
         last = table.num_tokens[batch] - 1
         table.num_computed[batch] = np.minimum(table.num_computed[batch], last)
-        if self._scheduler.speculation is not None:
-            self._scheduler.speculation.learn(batch, drafts, accepted)
+        self._scheduler.learn_drafts(batch, drafts, accepted)
         self._counters.record_drafts(
-            drafts=len(drafts.batch), tokens=drafts.total, accepted=int(accepted.sum())
+            drafts=len(drafts.batch),
+            tokens=drafts.total,
+            accepted=int(accepted.sum()),
+            by_model=drafts.by_model,
         )
 
     def _count_prompt(

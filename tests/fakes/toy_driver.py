@@ -10,6 +10,8 @@ from orders import NotRunnable, Order, arguments, serve
 
 options = arguments()
 speed = json.loads(options.model.read_text())
+if options.weight_cache:
+    (options.weight_cache / "weights.packed").touch()
 runs = 0
 
 

@@ -291,7 +291,7 @@ BLOCK_BYTES_PER_TOKEN = 2 * 2 * 1 * 4 * 2  # layers × (K, V) × heads × head s
 
 
 def toy_memory(config, *, kv_dtype, max_model_len):
-    return MemoryPlan(1000, 0, config.block_size * BLOCK_BYTES_PER_TOKEN)
+    return MemoryPlan(1000, 0, config.block_size * BLOCK_BYTES_PER_TOKEN, weight_format="F32")
 
 
 def toy_model(context_length=256):

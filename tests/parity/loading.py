@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from engine.api.config import EngineConfig, KvDtype
+from engine.api.config import EngineConfig, KvDtype, WeightMode
 from engine.executors.native import NativeExecutor
 from engine.executors.native_settings import native_kv_dtype
 from engine.executors.open_model import open_model
@@ -16,6 +16,7 @@ def load_stepper(
     path: Path,
     *,
     kv_dtype: KvDtype = "f32",
+    weights: WeightMode = "stored",
     dispatch: str = "auto",
     threads: int | None = None,
     block_size: int = 32,
@@ -32,7 +33,8 @@ def load_stepper(
     config = EngineConfig(
         model=path,
         name=path.stem,
-        kv_dtype=native_kv_dtype(kv_dtype, spec, weight_format),
+        weights=weights,
+        kv_dtype=native_kv_dtype(kv_dtype, spec, weight_format, weights),
         dispatch=dispatch,  # type: ignore[arg-type]
         threads=threads,
         block_size=block_size,

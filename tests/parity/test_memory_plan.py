@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.api.config import EngineConfig, KvDtype
+from engine.api.config import EngineConfig, KvDtype, WeightMode
 from engine.executors.memory_plan import plan_native
 from engine.executors.native import NativeExecutor
 from tests.fakes.tiny_gguf import write_tiny_gguf
@@ -17,11 +17,19 @@ from tests.parity.tiny_models import TINY_MODELS, save_tiny_model
 BY_NAME = {tiny.name: tiny for tiny in TINY_MODELS}
 
 
-def check(path: Path, *, kv_dtype: KvDtype = "f16", threads: int = 1) -> int:
+def check(
+    path: Path, *, weights: WeightMode = "stored", kv_dtype: KvDtype = "f16", threads: int = 1
+) -> int:
     """Load the model at `path`, compare, and return the bytes of its weights."""
     spec, paths, _ = read_headers(path)
     config = EngineConfig(
-        path, "tiny", kv_dtype=kv_dtype, threads=threads, max_num_seqs=4, max_num_batched_tokens=32
+        path,
+        "tiny",
+        weights=weights,
+        kv_dtype=kv_dtype,
+        threads=threads,
+        max_num_seqs=4,
+        max_num_batched_tokens=32,
     )
     plan = plan_native(spec, paths, config, kv_dtype=kv_dtype, max_model_len=64)
     executor = NativeExecutor.load(
@@ -29,6 +37,7 @@ def check(path: Path, *, kv_dtype: KvDtype = "f16", threads: int = 1) -> int:
     )
     held = executor._core.info
     assert (plan.weight_bytes, plan.work_bytes) == (held["weight_bytes"], held["work_bytes"])
+    assert plan.weight_format == held["weight_format"]
     assert (plan.block_bytes, 3 * plan.block_bytes) == (executor.block_bytes, held["kv_bytes"])
     executor.close()
     return plan.weight_bytes
@@ -43,6 +52,17 @@ def test_weights_of_every_gguf_format(dtype: str, tmp_path: Path) -> None:
 def test_weights_of_safetensors(dtype: torch.dtype, tmp_path: Path) -> None:
     save_tiny_model(BY_NAME["qwen2"], tmp_path, dtype)
     assert check(tmp_path) > 0
+
+
+@pytest.mark.parametrize(("weights", "most", "least"), [("q8", 0.54, 0.53), ("q4", 0.35, 0.32)])
+def test_weights_that_are_quantized_at_load(
+    weights: WeightMode, most: float, least: float, tmp_path: Path
+) -> None:
+    """8.5 of 16 bits, and from 4.6 to 6.6, in rows of 256 inputs; less is saved where rows are no blocks."""
+    path = write_model(tmp_path / "tiny.gguf", "F16")
+    assert least < check(path, weights=weights) / check(path) < most
+    save_tiny_model(BY_NAME["qwen2"], tmp_path, torch.bfloat16)
+    assert check(tmp_path, weights=weights) < check(tmp_path)
 
 
 def test_an_lm_head_of_its_own_is_counted(tmp_path: Path) -> None:

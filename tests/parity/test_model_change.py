@@ -33,6 +33,21 @@ def test_the_demo_model_answers_as_before_after_another_was_loaded(demo_model, t
             assert again.cached_tokens == 0
 
 
+def test_the_weight_mode_applies_to_each_model_that_is_loaded(tmp_path):
+    first = write_model(tmp_path / "first.gguf", "F16")
+    stored = write_model(tmp_path / "stored.gguf", "Q4_0")
+    other = write_model(tmp_path / "other.gguf", "BF16", hidden=96, ffn=192)
+    with running(first, weights="q4") as engine:
+        formats = []
+        for model in (first, stored, other):
+            engine.load_model(model)
+            engine.wait_ready(TIMEOUT_S)
+            info = engine.snapshot().model
+            formats.append((info.weight_format, info.kv_dtype))
+            assert len(answer(engine, tuple(engine.tokenizer.encode("hello"))).token_ids) == 24
+    assert formats == [("Q4_K", "int8"), ("Q4_0", "int8"), ("Q4_1", "int8")]
+
+
 def test_an_unloaded_model_gives_its_memory_back(demo_model):
     with running(demo_model, pool_tokens=20_000) as engine:
         answer(engine, tuple(prose(engine, 3000)))

@@ -87,6 +87,7 @@ def test_native_rejects_unsupported_models_and_settings(llama, gpt2):
 
 def test_torch_rejects_unsupported_settings_and_files(gpt2, tmp_path):
     assert "dispatch avx2 needs the native executor" in refusal(gpt2, dispatch="avx2")
+    assert "weights q4 needs the native executor" in refusal(gpt2, weights="q4")
     gguf = write_tiny_gguf(tmp_path / "tiny.gguf")
     assert "GGUF file, which the torch executor does not read" in refusal(gguf, executor="torch")
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def configuration(settings: "Settings") -> "EngineConfig":
     """The engine's configuration from the settings; fetches the demo model if it is missing.
 
-    The swap tier is off, because it would contain blocks of earlier runs.
+    The swap tier is off, because it would contain blocks of earlier runs, and the weight cache, because it
+    would be written meanwhile.
 
     Raises:
         PravahaError: the model is unusable.
@@ -24,7 +25,8 @@ def configuration(settings: "Settings") -> "EngineConfig":
     from app.runtime.opening import engine_config
 
     with fetch_bar() as progress:
-        return replace(engine_config(settings, progress), swap_bytes=0)
+        config = engine_config(settings, progress)
+    return replace(config, swap_bytes=0, weight_cache_bytes=0)
 
 
 @contextmanager

@@ -234,6 +234,7 @@ def _model(snapshot: EngineSnapshot, cells: int) -> list[Line]:
             "executor",
             f"{safe_line(model.executor)}, {safe_line(model.dispatch)}, {model.threads} threads",
         ),
+        *(() if model.draft_model is None else (("drafts", safe_line(model.draft_model)),)),
     )
     room = cells - _LABEL
     return [

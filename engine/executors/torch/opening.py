@@ -36,6 +36,11 @@ def read_spec(
         raise ModelError(
             "kv_dtype int8 needs the native executor, but this model runs with torch: use another."
         )
+    if settings.weights != "stored":
+        raise ModelError(
+            f"weights {settings.weights} needs the native executor, but this model runs with torch: "
+            "leave it out."
+        )
     if settings.dispatch != "auto":
         raise ModelError(
             f"dispatch {settings.dispatch} needs the native executor, but this model runs with torch."

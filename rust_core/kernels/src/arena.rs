@@ -1,25 +1,42 @@
-//! Large, zeroed, 64-byte-aligned memory regions: one for the packed weights, one for the KV cache.
+//! Large, 64-byte-aligned memory regions: one for the packed weights, one for the KV cache.
 //!
-//! Anonymous memory with huge pages requested: a decode step reads every weight once, and with 4 KiB pages the page
-//! walks alone would take a measurable share of its time. Untouched pages take no memory. A region is freed as a whole.
+//! Zeroed anonymous memory, or a part of a file that is mapped read-only ([`crate::packed_file`]), with huge pages requested:
+//! a decode step reads every weight once, and with 4 KiB pages the page walks alone would take a measurable share of its
+//! time. Untouched pages take no memory. A region is freed as a whole.
 
 use std::cell::Cell;
+use std::fs::File;
+use std::ops::Range;
 use std::ptr::NonNull;
+
+use memmap2::{Mmap, MmapOptions};
 
 use crate::error::KernelError;
 
 /// Alignment of every allocation in an arena, in bytes: one cache line, one AVX-512 register.
 pub const ALIGN: usize = 64;
 
-/// Zeroed anonymous memory.
+/// Memory that is freed as a whole.
 ///
-/// In this crate's tests it lies between guard pages (see `guarded.rs`).
+/// In this crate's tests anonymous memory lies between guard pages (see `guarded.rs`).
 #[derive(Debug)]
 pub struct Arena {
     start: NonNull<u8>,
     len: usize,
+    backing: Backing,
+}
+
+/// What holds the bytes of an arena.
+#[derive(Debug)]
+enum Backing {
+    /// The arena is empty.
+    None,
+    #[cfg(not(test))]
+    Anonymous,
     #[cfg(test)]
-    _mapping: Option<crate::guarded::Mapping>,
+    Guarded { _mapping: crate::guarded::Mapping },
+    /// Writing to it is fatal (SIGSEGV).
+    File { map: Mmap },
 }
 
 // SAFETY: an arena is plain owned memory; its users decide which thread writes which part.
@@ -60,13 +77,58 @@ impl Arena {
             return Ok(Self {
                 start: NonNull::dangling(),
                 len: 0,
-                #[cfg(test)]
-                _mapping: None,
+                backing: Backing::None,
             });
         }
         let arena = Self::map(len, pages)?;
         RESERVED.set(RESERVED.get().wrapping_add(len));
         Ok(arena)
+    }
+
+    /// Map bytes of a file, read-only and shared with every process that maps them. Reads nothing.
+    ///
+    /// If the file is truncated while mapped, a read past its new end is fatal (SIGBUS): see [`crate::packed_file`].
+    ///
+    /// # Errors
+    /// The system refuses the mapping.
+    ///
+    /// # Panics
+    /// `range` is empty or does not begin at a multiple of [`ALIGN`].
+    pub fn of_file(file: &File, range: Range<usize>) -> std::io::Result<Self> {
+        assert!(!range.is_empty() && range.start.is_multiple_of(ALIGN));
+        // Mapped from the file's beginning: the system aligns it for huge pages.
+        // SAFETY: the map is never written here. Its readers take any bytes: they are plain numbers.
+        let map = unsafe { MmapOptions::new().len(range.end).map(file) }?;
+        #[cfg(target_os = "linux")]
+        // Advisory: a failure changes nothing.
+        let _ = map.advise(memmap2::Advice::HugePage);
+        // SAFETY: inside the map, which begins at a page.
+        let start = unsafe { map.as_ptr().add(range.start) };
+        Ok(Self {
+            start: NonNull::new(start.cast_mut()).expect("mmap returns no null"),
+            len: range.len(),
+            backing: Backing::File { map },
+        })
+    }
+
+    /// Whether the bytes are those of a file.
+    pub fn is_file(&self) -> bool {
+        matches!(self.backing, Backing::File { .. })
+    }
+
+    /// Read a part of a mapped file into memory; does nothing for other arenas. Returns when it is read.
+    pub fn populate(&self, range: Range<usize>) {
+        assert!(range.start <= range.end && range.end <= self.len);
+        #[cfg(target_os = "linux")]
+        if let Backing::File { map } = &self.backing {
+            let before = self.start.as_ptr() as usize - map.as_ptr() as usize;
+            // Advisory: without it the pages are read when they are first used.
+            let _ = map.advise_range(
+                memmap2::Advice::PopulateRead,
+                before + range.start,
+                range.len(),
+            );
+        }
     }
 
     #[cfg(test)]
@@ -75,7 +137,7 @@ impl Arena {
             Some((start, mapping)) => Ok(Self {
                 start,
                 len,
-                _mapping: Some(mapping),
+                backing: Backing::Guarded { _mapping: mapping },
             }),
             None => Err(Self::refusal(len)),
         }
@@ -120,6 +182,7 @@ impl Arena {
         Ok(Self {
             start: NonNull::new(start.cast()).expect("mmap returns no null"),
             len,
+            backing: Backing::Anonymous,
         })
     }
 
@@ -131,7 +194,7 @@ impl Arena {
         self.len == 0
     }
 
-    /// First byte. Callers ensure that no thread writes what another reads or writes.
+    /// First byte. Callers ensure that no thread writes what another reads or writes, and that none writes to a file's.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }
@@ -140,7 +203,7 @@ impl Arena {
 #[cfg(not(test))]
 impl Drop for Arena {
     fn drop(&mut self) {
-        if self.len > 0 {
+        if matches!(self.backing, Backing::Anonymous) {
             // SAFETY: exactly the mapping made in `new`, unmapped once.
             unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
         }

@@ -6,6 +6,7 @@ mod level_tests;
 mod memory_plan;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::arena::with_reserved_bytes;
@@ -14,9 +15,11 @@ use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::format::{TensorSource, open_weights};
 use crate::kv_cache::{KvCache, KvDtype, KvShape};
+use crate::packed_file::{PackedLocation, PackedSaving, PackedState};
 use crate::phase_clock::Phase;
 use crate::plan::{Limits, MAX_DRAFT_TOKENS, Plan, Run, StepInput};
 use crate::pool::{CoreYielder, Pool};
+use crate::quantize::WeightMode;
 use crate::rope::Rope;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::scratch::Scratch;
@@ -33,6 +36,8 @@ pub use self::memory_plan::MemoryPlan;
 pub struct ExecutorConfig {
     pub num_blocks: usize,
     pub block_size: usize,
+    /// `stored`, `q8` or `q4`
+    pub weights: String,
     /// `f16`, `f32` or `int8`
     pub kv_dtype: String,
     /// None: the physical cores this process may use.
@@ -42,6 +47,8 @@ pub struct ExecutorConfig {
     pub max_rows: usize,
     pub max_batched_tokens: usize,
     pub max_model_len: usize,
+    /// Where the packed weights are kept on disk; None packs them at every load.
+    pub packed_weights: Option<PackedLocation>,
 }
 
 /// Properties of a loaded executor.
@@ -58,6 +65,7 @@ pub struct ExecutorInfo {
     pub kv_bytes: usize,
     pub kv_dtype: &'static str,
     pub parameters: usize,
+    pub packed: PackedState,
 }
 
 /// Arrays that a step's results are written to, by batch index unless stated otherwise.
@@ -147,9 +155,18 @@ impl Executor {
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self, KernelError> {
         let limits = limits_of(&spec, config)?;
+        let mode = WeightMode::parse(&config.weights)?;
         let kv = KvCache::new(kv_shape(&spec, config)?)?;
         let mut pool = Pool::new(config.threads, &Topology::detect())?;
-        let weights = Weights::load(&spec, source, &mut pool, progress)?;
+        let weights = Weights::load(
+            &spec,
+            source,
+            mode,
+            level,
+            config.packed_weights.as_ref(),
+            &mut pool,
+            progress,
+        )?;
         let (scratch, work_bytes) =
             with_reserved_bytes(|| Scratch::new(&spec, &limits, pool.size()));
         let scratch = scratch?;
@@ -191,7 +208,13 @@ impl Executor {
             kv_bytes: self.model.kv.bytes(),
             kv_dtype: self.model.kv.shape().dtype.name(),
             parameters: self.model.weights.parameters,
+            packed: self.model.weights.packed.clone(),
         }
+    }
+
+    /// What saves the packed weights, if they are to be kept and were not found on disk.
+    pub fn packed_saving(&self) -> Option<Arc<PackedSaving>> {
+        self.model.weights.saving.clone()
     }
 
     /// A handle with which any thread can make a compute thread yield its core.

@@ -1,7 +1,7 @@
 //! Model file formats and the native CPU executor.
 //!
 //! Layers, bottom up: `simd` (16-lane vectors), [`dispatch`] (instruction set levels), [`quant`] and [`mod@format`] (weights as
-//! stored), [`pack`] (weights as the kernels read them), [`gemm`], `attention`, [`norm`], [`rope`] and [`sampler`] (kernels),
+//! stored), [`quantize`] (float weights in fewer bits), [`pack`] (weights as the kernels read them), [`gemm`], `attention`, [`norm`], [`rope`] and [`sampler`] (kernels),
 //! [`kv_cache`] (paged storage), [`pool`] (worker threads), [`executor`] (one step of a batch). Beside the executor: [`bert`] (text
 //! embeddings) and [`dense_search`] (nearest vectors).
 
@@ -23,10 +23,12 @@ mod guarded;
 pub mod kv_cache;
 pub mod norm;
 pub mod pack;
+pub mod packed_file;
 pub mod phase_clock;
 pub mod plan;
 pub mod pool;
 pub mod quant;
+pub mod quantize;
 pub mod roofline;
 pub mod rope;
 pub mod sampler;

@@ -1,19 +1,32 @@
 //! Loading of a model's weights: look-up by name, shape check, and parallel packing by all workers.
 //!
 //! All packed matrices are in one arena, in the order in which a step reads them. Each worker packs the panels
-//! that it will multiply with, so that on NUMA machines first touch places them on its node. The source file's pages of a
-//! layer are released once the layer is packed, so a model is in memory only once.
+//! that it will multiply with, so that on NUMA machines first touch places them on its node. Float weights are quantised
+//! meanwhile if a [`WeightMode`] says so, a panel at a time. The source file's pages are released every [`RELEASED_BYTES`], so
+//! a model is in memory only once. If the packed weights are kept on disk ([`crate::packed_file`]), they are mapped instead,
+//! and of the source only headers and vectors are read.
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::arena::{Arena, align_up};
+use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::format::{TensorSource, TensorView};
 use crate::pack::{
-    PANEL_COLUMNS, PackScratch, PackedMatrix, PanelKind, kind_for, pack_panel, panels_of,
+    PANEL_COLUMNS, PackScratch, PackedMatrix, PanelKind, check_shape, pack_panel, panels_of,
 };
+use crate::packed_file::{PackedLocation, PackedSaving, PackedState};
 use crate::pool::Pool;
 use crate::quant::{DType, dequantize_row};
+use crate::quantize::{Quantizer, Role, WeightMode};
 use crate::spec::ModelSpec;
 use crate::tensor_names::NamingScheme;
+
+mod identity;
+
+/// Bytes of the source after which a worker releases the pages that it has packed.
+const RELEASED_BYTES: usize = 4 << 20;
 
 /// A matrix and its bias.
 #[derive(Debug)]
@@ -56,6 +69,15 @@ pub struct LayerWeights {
     pub down: Linear,
 }
 
+/// Weights that have not been read yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannedWeights {
+    /// Bytes of all packed matrices.
+    pub bytes: usize,
+    /// The most common type that the layers' weights will be packed as.
+    pub format: &'static str,
+}
+
 /// All weights of a model.
 #[derive(Debug)]
 pub struct Weights {
@@ -68,9 +90,13 @@ pub struct Weights {
     pub rope_factors: Option<Vec<f32>>,
     /// Number of parameters in the tensors that the model uses.
     pub parameters: usize,
-    /// The most common element type of the layers' weights.
+    /// The most common type that the layers' weights were packed as.
     pub format: &'static str,
-    arena: Arena,
+    /// Whether the packed weights come from a file.
+    pub packed: PackedState,
+    /// Saves them where they belong, if they are not there yet.
+    pub saving: Option<Arc<PackedSaving>>,
+    arena: Arc<Arena>,
 }
 
 impl Weights {
@@ -79,26 +105,38 @@ impl Weights {
         self.arena.len()
     }
 
-    /// Bytes that the packed matrices of a model will take, from the shapes and types of its tensors. Reads no weights.
-    pub fn planned_bytes(
+    /// What the packed matrices of a model will be, from the shapes and types of its tensors. Reads no weights.
+    pub fn planned(
         spec: &ModelSpec,
         source: &dyn TensorSource,
-    ) -> Result<usize, KernelError> {
-        Ok(Plan::new(spec, source)?.bytes)
+        mode: WeightMode,
+    ) -> Result<PlannedWeights, KernelError> {
+        let plan = Plan::new(spec, source, mode)?;
+        Ok(PlannedWeights {
+            bytes: plan.bytes,
+            format: plan.commonest_format(&plan.layers),
+        })
     }
 
-    /// Check every tensor, then pack. `progress` is called on the calling thread with the completed fraction after each
-    /// layer.
+    /// Check every tensor, then map the packed weights at `location`, or pack them. `progress` is called on the calling thread
+    /// with the completed fraction after each layer. `level` is one that this machine has; the weights do not depend on it.
     pub fn load(
         spec: &ModelSpec,
         source: &dyn TensorSource,
+        mode: WeightMode,
+        level: Level,
+        location: Option<&PackedLocation>,
         pool: &mut Pool,
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self, KernelError> {
-        let mut plan = Plan::new(spec, source)?;
+        let mut plan = Plan::new(spec, source, mode)?;
         let (names, embedding, lm_head) = (plan.names, plan.embedding, plan.lm_head);
         let layers = std::mem::take(&mut plan.layers);
-        let arena = Arena::new(plan.bytes)?;
+        let (mapped, packed, saving) = plan.find_packed(location);
+        let arena = Arc::new(match mapped {
+            Some(arena) => arena,
+            None => Arena::new(plan.bytes)?,
+        });
         let matrices: Vec<PackedMatrix> = plan
             .entries
             .iter()
@@ -111,7 +149,11 @@ impl Weights {
             .collect();
         let steps = 2 + layers.len();
         let mut pack = |entries: &[usize], done: usize| -> Result<(), KernelError> {
-            plan.pack(entries, &matrices, &arena, pool)?;
+            if arena.is_file() {
+                arena.populate(plan.range_of(entries));
+            } else {
+                plan.pack(entries, &matrices, &arena, level, pool)?;
+            }
             progress(done as f32 / steps as f32);
             Ok(())
         };
@@ -128,6 +170,7 @@ impl Weights {
             steps,
         )?;
 
+        let saving = saving.map(|saving| Arc::new(saving.of(Arc::clone(&arena))));
         let format = plan.commonest_format(&layers);
         let final_norm = plan.vector(names.final_norm(), spec.hidden_size)?;
         let layers = layers
@@ -150,6 +193,8 @@ impl Weights {
             rope_factors,
             parameters: plan.parameters,
             format,
+            packed,
+            saving,
             arena,
         })
     }
@@ -159,6 +204,7 @@ impl Weights {
 struct Entry {
     name: String,
     kind: PanelKind,
+    /// The type that it is packed from: that of the file, or the one to which it is quantised.
     dtype: DType,
     outputs: usize,
     segment: usize,
@@ -169,6 +215,7 @@ struct Entry {
 /// Layout of the arena, computed before packing.
 struct Plan<'a> {
     source: &'a dyn TensorSource,
+    mode: WeightMode,
     names: NamingScheme,
     entries: Vec<Entry>,
     /// Entry of the embedding matrix.
@@ -183,9 +230,14 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// Check the tensors of all matrices and lay them out.
-    fn new(spec: &ModelSpec, source: &'a dyn TensorSource) -> Result<Self, KernelError> {
+    fn new(
+        spec: &ModelSpec,
+        source: &'a dyn TensorSource,
+        mode: WeightMode,
+    ) -> Result<Self, KernelError> {
         let mut plan = Self {
             source,
+            mode,
             names: NamingScheme::detect(source),
             entries: Vec::new(),
             embedding: 0,
@@ -195,14 +247,15 @@ impl<'a> Plan<'a> {
             parameters: 0,
         };
         let (names, vocab) = (plan.names, spec.vocab_size);
-        plan.embedding = plan.matrix(names.embedding(), vocab, vocab, spec.hidden_size)?;
+        let hidden = spec.hidden_size;
+        plan.embedding = plan.matrix(names.embedding(), Role::Vocabulary, vocab, vocab, hidden)?;
         plan.layers = (0..spec.num_layers)
             .map(|layer| plan.layer(spec, &names, layer))
             .collect::<Result<_, _>>()?;
         plan.lm_head = if spec.tied_embeddings {
             plan.embedding
         } else {
-            plan.matrix(names.lm_head(), vocab, vocab, spec.hidden_size)?
+            plan.matrix(names.lm_head(), Role::Vocabulary, vocab, vocab, hidden)?
         };
         Ok(plan)
     }
@@ -217,12 +270,15 @@ impl<'a> Plan<'a> {
     fn matrix(
         &mut self,
         name: String,
+        role: Role,
         outputs: usize,
         segment: usize,
         inputs: usize,
     ) -> Result<usize, KernelError> {
         let tensor = self.tensor(&name)?;
-        let (kind, dtype) = (kind_for(&tensor, outputs, inputs)?, tensor.dtype);
+        check_shape(&tensor, outputs, inputs)?;
+        let dtype = self.mode.target(tensor.dtype, role, inputs);
+        let kind = PanelKind::of(dtype);
         let offset = self.bytes;
         // Cannot overflow: the file contains the tensor, and these products are close to its size.
         self.bytes = align_up(offset + panels_of(outputs, segment) * kind.panel_bytes(inputs));
@@ -248,15 +304,28 @@ impl<'a> Plan<'a> {
     ) -> Result<[usize; 7], KernelError> {
         let (hidden, inter, dim) = (spec.hidden_size, spec.intermediate_size, spec.head_dim);
         let (q, kv) = (spec.num_heads * dim, spec.num_kv_heads * dim);
+        let mut matrix = |part, role, outputs, segment, inputs| {
+            let name = names.layer(layer, part, "weight");
+            self.matrix(name, role, outputs, segment, inputs)
+        };
         Ok([
-            self.matrix(names.layer(layer, "q", "weight"), q, dim, hidden)?,
-            self.matrix(names.layer(layer, "k", "weight"), kv, dim, hidden)?,
-            self.matrix(names.layer(layer, "v", "weight"), kv, dim, hidden)?,
-            self.matrix(names.layer(layer, "o", "weight"), hidden, hidden, q)?,
-            self.matrix(names.layer(layer, "gate", "weight"), inter, inter, hidden)?,
-            self.matrix(names.layer(layer, "up", "weight"), inter, inter, hidden)?,
-            self.matrix(names.layer(layer, "down", "weight"), hidden, hidden, inter)?,
+            matrix("q", Role::Other, q, dim, hidden)?,
+            matrix("k", Role::Other, kv, dim, hidden)?,
+            matrix("v", Role::Sensitive, kv, dim, hidden)?,
+            matrix("o", Role::Other, hidden, hidden, q)?,
+            matrix("gate", Role::Other, inter, inter, hidden)?,
+            matrix("up", Role::Other, inter, inter, hidden)?,
+            matrix("down", Role::Sensitive, hidden, hidden, inter)?,
         ])
+    }
+
+    /// The part of the arena that consecutive entries take; empty if there are none.
+    fn range_of(&self, entries: &[usize]) -> Range<usize> {
+        let (Some(&first), Some(&last)) = (entries.first(), entries.last()) else {
+            return 0..0;
+        };
+        let after = self.entries.get(last + 1);
+        self.entries[first].offset..after.map_or(self.bytes, |entry| entry.offset)
     }
 
     /// Pack some matrices in parallel, each worker its own panels, and release the source's pages.
@@ -265,6 +334,7 @@ impl<'a> Plan<'a> {
         entries: &[usize],
         matrices: &[PackedMatrix],
         arena: &Arena,
+        level: Level,
         pool: &mut Pool,
     ) -> Result<(), KernelError> {
         let tensors: Vec<TensorView<'_>> = entries
@@ -272,23 +342,33 @@ impl<'a> Plan<'a> {
             .map(|&entry| self.tensor(&self.entries[entry].name))
             .collect::<Result<_, _>>()?;
         pool.run(&|worker| {
-            let mut scratch = PackScratch::default();
+            let (mut scratch, mut quantizer) = (PackScratch::default(), Quantizer::default());
             for (&entry, tensor) in entries.iter().zip(&tensors) {
                 let (matrix, entry) = (&matrices[entry], &self.entries[entry]);
                 let size = matrix.panel_bytes();
+                let mut unreleased = 0..0; // rows
                 for panel in worker.share(matrix.panels()) {
                     // SAFETY: the panel is inside the arena and packed by this worker only.
                     let out = unsafe {
                         let start = arena.as_ptr().add(entry.offset + panel * size);
                         std::slice::from_raw_parts_mut(start, size)
                     };
-                    pack_panel(
-                        tensor,
-                        entry.kind,
-                        matrix.panel_outputs(panel),
-                        &mut scratch,
-                        out,
-                    );
+                    let rows = matrix.panel_outputs(panel);
+                    if tensor.dtype == entry.dtype {
+                        pack_panel(tensor, entry.kind, rows.clone(), &mut scratch, out);
+                    } else {
+                        let quantized =
+                            quantizer.quantize(level, tensor, entry.dtype, rows.clone());
+                        pack_panel(&quantized, entry.kind, 0..rows.len(), &mut scratch, out);
+                    }
+                    if unreleased.is_empty() {
+                        unreleased.start = rows.start;
+                    }
+                    unreleased.end = rows.end;
+                    if unreleased.len() * tensor.row_bytes() >= RELEASED_BYTES {
+                        self.source.release_rows(&entry.name, unreleased.clone());
+                        unreleased = 0..0;
+                    }
                 }
             }
         })?;

@@ -7,6 +7,7 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2};
 use pravaha_kernels::dispatch::{Level, cpu_flags};
 use pravaha_kernels::error::KernelError;
 use pravaha_kernels::executor::{Executor, ExecutorConfig};
+use pravaha_kernels::packed_file::PackedState;
 use pravaha_kernels::plan::MAX_DRAFT_TOKENS;
 use pravaha_kernels::pool;
 use pravaha_kernels::sampler;
@@ -17,6 +18,7 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::packed_weights::{PackedSaving, location};
 use crate::step_arrays::StepArrays;
 
 create_exception!(
@@ -78,7 +80,7 @@ fn closed() -> PyErr {
 #[pymethods]
 impl NativeExecutor {
     #[new]
-    #[pyo3(signature = (spec_json, paths, *, num_blocks, block_size, kv_dtype, threads, dispatch, max_rows, max_batched_tokens, max_model_len, progress=None))]
+    #[pyo3(signature = (spec_json, paths, *, num_blocks, block_size, weights, kv_dtype, threads, dispatch, max_rows, max_batched_tokens, max_model_len, packed_weights=None, progress=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -86,24 +88,28 @@ impl NativeExecutor {
         paths: Vec<PathBuf>,
         num_blocks: usize,
         block_size: usize,
+        weights: String,
         kv_dtype: String,
         threads: Option<usize>,
         dispatch: String,
         max_rows: usize,
         max_batched_tokens: usize,
         max_model_len: usize,
+        packed_weights: Option<(PathBuf, [u8; 32], String)>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let spec = ModelSpec::from_json(spec_json).map_err(to_python)?;
         let config = ExecutorConfig {
             num_blocks,
             block_size,
+            weights,
             kv_dtype,
             threads,
             dispatch,
             max_rows,
             max_batched_tokens,
             max_model_len,
+            packed_weights: packed_weights.map(location),
         };
         let mut raised = None;
         let loaded = py.detach(|| {
@@ -136,7 +142,22 @@ impl NativeExecutor {
         dict.set_item("kv_bytes", info.kv_bytes)?;
         dict.set_item("kv_dtype", info.kv_dtype)?;
         dict.set_item("parameters", info.parameters)?;
+        let (packed, path, reason) = match info.packed {
+            PackedState::Off => ("off", None, None),
+            PackedState::Mapped(path) => ("mapped", Some(path), None),
+            PackedState::Missing(path) => ("missing", Some(path), None),
+            PackedState::Unusable(path, reason) => ("unusable", Some(path), Some(reason)),
+        };
+        dict.set_item("packed", packed)?;
+        dict.set_item("packed_path", path)?;
+        dict.set_item("packed_reason", reason)?;
         Ok(dict)
+    }
+
+    fn packed_saving(&self) -> PyResult<Option<PackedSaving>> {
+        let guard = self.lock()?;
+        let saving = guard.as_ref().ok_or_else(closed)?.packed_saving();
+        Ok(saving.map(PackedSaving))
     }
 
     fn execute(&self, py: Python<'_>, mut arrays: PyRefMut<'_, StepArrays>) -> PyResult<()> {
@@ -229,13 +250,14 @@ impl NativeExecutor {
 
 /// See `engine/_core.pyi`.
 #[pyfunction]
-#[pyo3(signature = (spec_json, paths, *, block_size, kv_dtype, threads, max_rows, max_batched_tokens, max_model_len))]
+#[pyo3(signature = (spec_json, paths, *, block_size, weights, kv_dtype, threads, max_rows, max_batched_tokens, max_model_len))]
 #[allow(clippy::too_many_arguments)]
 fn plan_memory<'py>(
     py: Python<'py>,
     spec_json: &str,
     paths: Vec<PathBuf>,
     block_size: usize,
+    weights: String,
     kv_dtype: String,
     threads: Option<usize>,
     max_rows: usize,
@@ -246,18 +268,21 @@ fn plan_memory<'py>(
     let config = ExecutorConfig {
         num_blocks: 0, // what it is to be computed from
         block_size,
+        weights,
         kv_dtype,
         threads,
         dispatch: "auto".into(), // changes no size
         max_rows,
         max_batched_tokens,
         max_model_len,
+        packed_weights: None, // as large mapped
     };
     let plan = py
         .detach(|| Executor::plan_memory(&spec, &paths, &config))
         .map_err(to_python)?;
     let dict = PyDict::new(py);
     dict.set_item("weight_bytes", plan.weight_bytes)?;
+    dict.set_item("weight_format", plan.weight_format)?;
     dict.set_item("work_bytes", plan.work_bytes)?;
     dict.set_item("block_bytes", plan.block_bytes)?;
     Ok(dict)

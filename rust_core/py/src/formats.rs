@@ -3,10 +3,15 @@
 
 use std::path::PathBuf;
 
-use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods};
+use numpy::{
+    IntoPyArray, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods,
+};
+use pravaha_kernels::dispatch::Level;
 use pravaha_kernels::format::gguf::{MetadataArray, MetadataValue, TensorInfo, split_of};
 use pravaha_kernels::format::{FormatError, GgufSet, TensorSource, TensorView};
-use pravaha_kernels::quant::dequantize_row;
+use pravaha_kernels::pack::PANEL_COLUMNS;
+use pravaha_kernels::quant::{DType, dequantize_row};
+use pravaha_kernels::quantize::{QUANTIZED_TO, Quantizer};
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -15,7 +20,8 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 /// Adds this file's classes to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<GgufTensor>()?;
-    module.add_class::<GgufFile>()
+    module.add_class::<GgufFile>()?;
+    module.add_function(wrap_pyfunction!(quantize, module)?)
 }
 
 fn unusable(error: FormatError) -> PyErr {
@@ -138,6 +144,51 @@ impl GgufFile {
         let values = py.detach(|| dequantize(&tensor))?;
         values.into_pyarray(py).reshape(tensor.shape)
     }
+}
+
+/// See `engine/_core.pyi`.
+#[pyfunction]
+fn quantize<'py>(
+    py: Python<'py>,
+    weights: PyReadonlyArray2<'py, f32>,
+    dtype: &str,
+) -> PyResult<Bound<'py, PyArray2<u8>>> {
+    let target = QUANTIZED_TO
+        .into_iter()
+        .find(|target| target.name() == dtype)
+        .ok_or_else(|| PyValueError::new_err(format!("weights are not quantized to {dtype}")))?;
+    let &[rows, cols] = weights.shape() else {
+        unreachable!("two dimensions");
+    };
+    if !cols.is_multiple_of(target.block_len()) {
+        return Err(PyValueError::new_err(format!(
+            "rows of {cols} weights are not whole {dtype} blocks"
+        )));
+    }
+    let bytes: Vec<u8> = weights
+        .as_slice()?
+        .iter()
+        .flat_map(|w| w.to_le_bytes())
+        .collect();
+    let level = Level::choose("auto").map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let blocks = py.detach(|| {
+        let tensor = TensorView {
+            name: "weights",
+            shape: &[rows, cols],
+            dtype: DType::F32,
+            bytes: &bytes,
+        };
+        let mut quantizer = Quantizer::default();
+        let mut blocks = Vec::new();
+        for start in (0..rows).step_by(PANEL_COLUMNS) {
+            let outputs = start..rows.min(start + PANEL_COLUMNS);
+            blocks.extend_from_slice(quantizer.quantize(level, &tensor, target, outputs).bytes);
+        }
+        blocks
+    });
+    blocks
+        .into_pyarray(py)
+        .reshape([rows, cols / target.block_len() * target.block_bytes()])
 }
 
 fn dequantize(tensor: &TensorView<'_>) -> PyResult<Vec<f32>> {

@@ -7,6 +7,7 @@ mod executor;
 mod formats;
 mod held_array;
 mod memory;
+mod packed_weights;
 mod prompt_lookup;
 mod roofline;
 mod sandbox;
@@ -25,6 +26,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     prompt_lookup::register(module)?;
     steady::register(module)?;
     executor::register(module)?;
+    packed_weights::register(module)?;
     dry::register(module)?;
     roofline::register(module)?;
     bert::register(module)?;

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy import rewrite
-from benchmarks.scaling import AGENTS, PREFIX_TOKENS, agents, lowest_ratios, throughput, turns
+from benchmarks.engine_turns import lowest_ratios, throughput, turns
+from benchmarks.scaling import AGENTS, PREFIX_TOKENS, agents
 from benchmarks.synthetic_models import (
     LLAMA_SHAPES,
     SHAPES,

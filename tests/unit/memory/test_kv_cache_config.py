@@ -30,8 +30,10 @@ def pool(**options):
         "context_length": 64,
         "requested_bytes": None,
         "available": 100 * MIB,
+        "can_quantize": False,
     }
-    return size_pool(MemoryPlan(50 * MIB, 10 * MIB, block_bytes=128), **defaults | options)
+    plan = MemoryPlan(50 * MIB, 10 * MIB, block_bytes=128, weight_format="Q4_K")
+    return size_pool(plan, **defaults | options)
 
 
 def test_a_requested_size_is_used():
@@ -63,9 +65,14 @@ def test_a_model_that_does_not_fit_is_refused_with_the_missing_amount(requested)
     assert sentence.endswith("choose a smaller or more strongly quantized model.")
 
 
+def test_float_weights_that_do_not_fit_may_be_quantized():
+    with pytest.raises(ModelError, match=r"quantize its weights \(--weights q8 or q4\), or"):
+        pool(available=30 * MIB, can_quantize=True)
+
+
 def test_a_requested_pool_that_does_not_fit_beside_the_weights_is_refused():
     assert pool(requested_bytes=40 * MIB).pool_bytes == 40 * MIB
-    with pytest.raises(ModelError, match=r"1\.0 MiB too little: lower kv_cache_bytes or free"):
+    with pytest.raises(ModelError, match=r"1\.0 MiB too little: lower --kv-cache or free"):
         pool(requested_bytes=41 * MIB)
 
 

@@ -49,7 +49,7 @@ def test_another_model_has_another_salt(weights, changes):
     assert other != kv_salt(model(weights), toy_config())
 
 
-@pytest.mark.parametrize("changes", [{"kv_dtype": "f32"}, {"dispatch": "avx2"}])
+@pytest.mark.parametrize("changes", [{"weights": "q4"}, {"kv_dtype": "f32"}, {"dispatch": "avx2"}])
 def test_another_setting_has_another_salt(weights, changes):
     other = kv_salt(model(weights), toy_config(**changes))
     assert other != kv_salt(model(weights), toy_config())

@@ -5,7 +5,7 @@ use super::{BertSpec, Precision};
 use crate::arena::Buffer;
 use crate::error::KernelError;
 use crate::format::{TensorSource, TensorView};
-use crate::pack::{PackScratch, PackedMatrix, kind_for, pack_panel, panels_of};
+use crate::pack::{PackScratch, PackedMatrix, PanelKind, check_shape, pack_panel, panels_of};
 use crate::quant::dequantize_row;
 
 /// A matrix and its bias in the encoder's precision.
@@ -166,7 +166,8 @@ impl Reader<'_> {
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         let tensor = self.tensor(&name)?;
-        let kind = kind_for(&tensor, outputs, inputs)?;
+        check_shape(&tensor, outputs, inputs)?;
+        let kind = PanelKind::of(tensor.dtype);
         let size = kind.panel_bytes(inputs);
         let memory = Buffer::<u8>::new(panels_of(outputs, outputs) * size)?;
         // SAFETY: the buffer is aligned, has exactly the matrix's bytes, and is stored beside it.

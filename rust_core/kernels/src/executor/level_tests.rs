@@ -88,6 +88,8 @@ impl TensorSource for RandomModel {
     }
 
     fn release(&self, _name: &str) {}
+
+    fn release_rows(&self, _name: &str, _rows: std::ops::Range<usize>) {}
 }
 
 fn tiny_spec() -> ModelSpec {
@@ -100,12 +102,14 @@ fn config(level: Level) -> ExecutorConfig {
     ExecutorConfig {
         num_blocks: 4,
         block_size: BLOCK,
+        weights: "stored".into(),
         kv_dtype: "f16".into(),
         threads: Some(2),
         dispatch: level.name().into(),
         max_rows: 1,
         max_batched_tokens: 64,
         max_model_len: 64,
+        packed_weights: None,
     }
 }
 
@@ -124,15 +128,22 @@ fn block_sizes_whose_bytes_would_wrap_are_refused() {
 #[test]
 fn the_memory_plan_is_what_an_executor_holds() {
     let spec = tiny_spec();
-    for dtype in DType::ALL
+    let stored = DType::ALL
         .into_iter()
         .filter(|dtype| dtype.block_len() <= 32)
-    {
+        .map(|dtype| (dtype, "stored"));
+    let quantised = [(DType::BF16, "q8"), (DType::F16, "q4"), (DType::F32, "q4")];
+    for (dtype, weights) in stored.chain(quantised) {
         let source = RandomModel::new(&spec, dtype);
-        let config = config(Level::Portable);
+        let config = ExecutorConfig {
+            weights: weights.into(),
+            ..config(Level::Portable)
+        };
         let plan = Executor::plan_memory_of(&spec, &source, &config).unwrap();
-        let info = executor(Level::Portable, &spec, &source).info();
+        let held = Executor::of(spec.clone(), &source, &config, Level::Portable, &mut |_| {});
+        let info = held.expect("a sound model").info();
         assert_eq!(plan.weight_bytes, info.weight_bytes, "{dtype:?}");
+        assert_eq!(plan.weight_format, info.weight_format);
         assert_eq!(plan.work_bytes, info.work_bytes);
         assert_eq!(plan.block_bytes * config.num_blocks, info.kv_bytes);
     }

@@ -10,6 +10,7 @@ use crate::arena::with_reserved_bytes;
 use crate::error::KernelError;
 use crate::format::{TensorSource, open_weights};
 use crate::pool::Pool;
+use crate::quantize::WeightMode;
 use crate::scratch::Scratch;
 use crate::spec::ModelSpec;
 use crate::topology::Topology;
@@ -20,6 +21,8 @@ use crate::weights::Weights;
 pub struct MemoryPlan {
     /// The packed weights.
     pub weight_bytes: usize,
+    /// The type that most of them are packed as.
+    pub weight_format: &'static str,
     /// The buffers of a step; the largest steps touch all of them.
     pub work_bytes: usize,
     /// A KV block over all layers.
@@ -50,8 +53,10 @@ impl Executor {
         let workers = Pool::size_for(config.threads, &Topology::detect())?;
         let (scratch, work_bytes) = with_reserved_bytes(|| Scratch::new(spec, &limits, workers));
         drop(scratch?);
+        let weights = Weights::planned(spec, source, WeightMode::parse(&config.weights)?)?;
         Ok(MemoryPlan {
-            weight_bytes: Weights::planned_bytes(spec, source)?,
+            weight_bytes: weights.bytes,
+            weight_format: weights.format,
             work_bytes,
             block_bytes: kv_shape(spec, config)?.block_bytes()?,
         })

@@ -1,5 +1,7 @@
 //! The interface to model files used by weight packing.
 
+use std::ops::Range;
+
 use super::FormatError;
 use crate::quant::DType;
 
@@ -39,6 +41,12 @@ impl<'a> TensorView<'a> {
     pub fn row(&self, row: usize) -> &'a [u8] {
         &self.bytes[row * self.row_bytes()..][..self.row_bytes()]
     }
+
+    /// Where in `bytes` these rows are; None if they are not all in the tensor.
+    pub fn row_range(&self, rows: Range<usize>) -> Option<Range<usize>> {
+        let inside = rows.start <= rows.end && rows.end <= self.rows();
+        inside.then(|| rows.start * self.row_bytes()..rows.end * self.row_bytes())
+    }
 }
 
 /// Named tensors backed by memory-mapped files. Shared between threads without locks.
@@ -60,4 +68,7 @@ pub trait TensorSource: Send + Sync {
     /// Drops the resident pages of `name`, after its weights were repacked. Views of it stay valid: a
     /// later read comes from the page cache or the disk again. Unknown names are ignored.
     fn release(&self, name: &str);
+
+    /// As [`Self::release`] for some rows only. Unknown names and rows outside the tensor are ignored.
+    fn release_rows(&self, name: &str, rows: Range<usize>);
 }

@@ -121,19 +121,19 @@ pub fn panels_of(outputs: usize, segment: usize) -> usize {
     outputs / segment * segment.div_ceil(PANEL_COLUMNS)
 }
 
-/// How a tensor will be packed. Rejects a tensor whose shape is not `[outputs, inputs]`.
-pub fn kind_for(
+/// Reject a tensor whose shape is not `[outputs, inputs]`.
+pub fn check_shape(
     tensor: &TensorView<'_>,
     outputs: usize,
     inputs: usize,
-) -> Result<PanelKind, KernelError> {
+) -> Result<(), KernelError> {
     if tensor.shape != [outputs, inputs] {
         return Err(KernelError::model(format!(
             "Tensor {} has shape {:?}, but this model needs [{outputs}, {inputs}].",
             tensor.name, tensor.shape
         )));
     }
-    Ok(PanelKind::of(tensor.dtype))
+    Ok(())
 }
 
 /// Scratch memory of one packing worker, reused for all its panels.
@@ -259,7 +259,7 @@ pub(crate) mod tests {
         /// The same with outputs in segments.
         pub fn pack_segments(&self, segment: usize) -> (PackedMatrix, Buffer<u8>) {
             let [outputs, inputs] = self.shape;
-            let kind = kind_for(&self.view(), outputs, inputs).unwrap();
+            let kind = PanelKind::of(self.dtype);
             let size = kind.panel_bytes(inputs);
             let buffer = Buffer::<u8>::new(panels_of(outputs, segment) * size).unwrap();
             // SAFETY: the buffer is returned beside the matrix, aligned and of the right size.
@@ -313,7 +313,7 @@ pub(crate) mod tests {
     #[test]
     fn a_wrong_shape_is_refused_with_both_shapes() {
         let tensor = TestTensor::random(DType::F32, 3, 5, 1);
-        let message = kind_for(&tensor.view(), 5, 3).unwrap_err().to_string();
+        let message = check_shape(&tensor.view(), 5, 3).unwrap_err().to_string();
         assert!(
             message.contains("[3, 5]") && message.contains("[5, 3]"),
             "{message}"

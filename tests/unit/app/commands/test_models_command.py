@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 from app.commands.models import models_app
 from engine.files.cache_dir import CACHE_DIR_VARIABLE
 from tests.fakes.tiny_gguf import write_tiny_gguf
+from tests.parity.cached_loading import load
 
 
 @pytest.fixture
@@ -44,6 +45,24 @@ def test_json(run, model_file):
     assert shown["spec"]["num_layers"] == 2
 
 
+def test_show_tells_the_size_of_weights_that_would_be_quantized(run, model_file):
+    def shown(*words):
+        return json.loads(run("show", str(model_file), *words, "--json").stdout)
+
+    stored, quantized = shown(), shown("--weights", "q8")
+    assert (stored["weights"], stored["memory_format"]) == ("stored", "F32")
+    assert (quantized["weights"], quantized["memory_format"]) == ("q8", "Q8_0")
+    assert quantized["weight_bytes"] < 0.3 * stored["weight_bytes"]
+    assert (stored["kv_dtype"], quantized["kv_dtype"]) == ("f16", "int8")
+    assert "of weights in Q8_0" in run("show", str(model_file), "--weights", "q8").stdout
+
+
+def test_an_unknown_weight_mode_is_refused(run, model_file):
+    result = run("show", str(model_file), "--weights", "q5")
+    assert result.exit_code == 2
+    assert "must be one of stored, q8, q4" in " ".join(result.output.split())
+
+
 def test_show_takes_a_path(run, model_file):
     assert "not in the store" in run("show", str(model_file)).stdout
 
@@ -65,3 +84,43 @@ def test_verify_names_the_changed_file(run, model_file):
     result = run("verify", "tiny")
     assert result.exit_code == 1
     assert str(model_file) in result.stderr
+
+
+def packed(tmp_path, model_file):
+    """The files of packed weights, after the model was loaded with the cache of `run`."""
+    folder = tmp_path / "cache" / "weights"
+    load(model_file, folder).close()
+    return sorted(folder.iterdir())
+
+
+def test_packed_weights_are_shown_verified_and_removed_with_their_model(run, model_file, tmp_path):
+    run("add", str(model_file), "--name", "mine")
+    assert "a model of some size is" in run("show", "mine").stdout
+    (file,) = packed(tmp_path, model_file)
+    assert str(file) in run("show", "mine").stdout
+    (shown,) = json.loads(run("show", "mine", "--json").stdout)["packed_files"]
+    assert shown == {"path": str(file), "bytes": file.stat().st_size}
+    assert run("verify", "mine").exit_code == 0
+    assert run("remove", "mine").exit_code == 0
+    assert not file.exists()
+
+
+def test_verifying_removes_damaged_packed_weights(run, model_file, tmp_path):
+    run("add", str(model_file), "--name", "mine")
+    (file,) = packed(tmp_path, model_file)
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    result = run("verify", "mine")
+    assert result.exit_code == 1
+    assert "contents are damaged" in result.stderr
+    assert not file.exists()
+    assert run("verify", "mine").exit_code == 0
+
+
+def test_the_packed_weights_of_all_models_can_be_removed(run, model_file, tmp_path):
+    assert run("clear-cache").stdout == "0 MB of packed weights are removed.\n"
+    other = write_tiny_gguf(tmp_path / "other.gguf", seed=1)
+    assert len(packed(tmp_path, model_file)) == 1
+    assert len(packed(tmp_path, other)) == 2
+    assert run("clear-cache").exit_code == 0
+    assert list((tmp_path / "cache" / "weights").iterdir()) == []

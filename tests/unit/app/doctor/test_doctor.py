@@ -13,6 +13,7 @@ from app.doctor.storage import storage
 from app.doctor.terminal import terminal
 from app.settings.settings import Settings
 from engine.models.demo import SMOLLM2
+from tests.fakes.tiny_gguf import write_tiny_gguf
 
 
 def facts(section):
@@ -98,6 +99,25 @@ def test_the_kv_pool_of_the_demo_model_is_the_one_the_engine_takes(demo_model, t
     pool = facts(memory(asked))["kv_pool"]
     assert 0 < pool.value <= 64 * 1024**2
     assert "context 512 tokens" in pool.text
+
+
+def test_the_memory_of_weights_is_that_of_the_chosen_mode(tmp_path):
+    model = write_tiny_gguf(tmp_path / "tiny.gguf")
+
+    def loaded(**given):
+        return facts(memory(Settings(model=str(model), cache_dir=tmp_path, **given)))["model"]
+
+    assert "of weights in F32" in loaded().text
+    assert "of weights in Q8_0" in loaded(weights="q8").text
+    assert loaded(weights="q8").value < loaded().value
+
+
+def test_the_memory_of_a_draft_model_is_counted(demo_model):
+    alone = Settings(model=str(demo_model), ctx=512)
+    both = Settings(model=str(demo_model), ctx=512, draft_model=str(demo_model))
+    counted = [facts(memory(one))["model"] for one in (alone, both)]
+    assert counted[1].value > 1.9 * counted[0].value
+    assert counted[1].label.count(",") == 1
 
 
 def test_a_model_that_does_not_fit_in_memory_is_a_problem(demo_model, tmp_path):
@@ -187,3 +207,14 @@ def test_what_agents_may_reach_is_listed(settings):
     assert (found["mcp"].text, found["mcp"].level) == ("files (not approved)", "note")
     write(reaching.mcp_approved, "{")
     assert facts(network(reaching))["mcp"].level == "problem"
+
+
+def test_packed_weights_on_disk_are_counted(settings):
+    def listed():
+        return facts(storage(settings, {}))["weight_cache_bytes"].text
+
+    assert "0 files; at most 20" in listed()
+    settings.weight_cache.mkdir(parents=True)
+    (settings.weight_cache / "a.packed").write_bytes(bytes(3 << 20))
+    assert "1 files" in listed()
+    assert "clear-cache" in listed()

@@ -12,7 +12,7 @@ from app.runtime.opening import (
     wait_loaded,
 )
 from app.settings.settings import MIB, Settings
-from engine.api.errors import EngineUnavailable, ModelNotFound
+from engine.api.errors import EngineUnavailable, ModelError, ModelNotFound
 from engine.api.snapshot import EngineState
 from engine.models.store import ModelStore
 from tests.fakes.chat_toys import ToyClient
@@ -23,6 +23,33 @@ def test_a_flag_stands_above_the_kernels_own_variable(demo_model, monkeypatch):
     config = engine_config(Settings(model=str(demo_model), dispatch="avx2"))
     assert config.dispatch == "avx2"
     assert "PRAVAHA_DISPATCH" not in os.environ
+
+
+def test_a_draft_model_is_found_like_the_model(demo_model, tmp_path):
+    model = str(demo_model)
+    assert engine_config(Settings(model=model, draft_model=model)).draft_model == demo_model
+    for none in ("none", ""):
+        assert engine_config(Settings(model=model, draft_model=none)).draft_model is None
+    assert engine_config(Settings(model=model)).draft_model is None
+    with pytest.raises(ModelNotFound, match="nowhere"):
+        engine_config(Settings(model=model, draft_model="nowhere", cache_dir=tmp_path))
+
+
+def test_a_model_is_refused_while_its_draft_model_is_missing(tmp_path, demo_model):
+    settings = Settings(
+        model=str(demo_model),
+        draft_model="nowhere",
+        cache_dir=tmp_path,
+        kv_cache=16 * MIB,
+        ctx=256,
+    )
+    ModelStore(settings.models, check=lambda path: None).add(str(demo_model), name="demo")
+    with open_client(settings, model_required=False) as opened:
+        opened.start()
+        with pytest.raises(EngineUnavailable, match="No model 'nowhere' is installed"):
+            wait_loaded(opened.client)
+        with pytest.raises(ModelError, match="nowhere"):
+            opened.client.load_model("demo")
 
 
 def test_only_the_demo_model_is_fetched_unasked(tmp_path):

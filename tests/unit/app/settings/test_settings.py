@@ -130,6 +130,7 @@ def test_engine_settings_reach_the_engine(folders):
     flags = {
         "ctx": 99,
         "kv_cache": "64MiB",
+        "weights": "q4",
         "kv_dtype": "f32",
         "block_size": 16,
         "threads": 3,
@@ -144,6 +145,7 @@ def test_engine_settings_reach_the_engine(folders):
         "cuda_graphs": True,
         "dummy_weights": True,
         "swap_bytes": "3MiB",
+        "weight_cache_bytes": "5GiB",
         "cache_dir": "/somewhere",
     }
     assert load(folders, flags=flags).engine_config(Path("m.gguf"), "m") == EngineConfig(
@@ -154,6 +156,7 @@ def test_engine_settings_reach_the_engine(folders):
         max_model_len=99,
         block_size=16,
         kv_cache_bytes=64 * 1024**2,
+        weights="q4",
         kv_dtype="f32",
         max_queue=9,
         threads=3,
@@ -166,6 +169,8 @@ def test_engine_settings_reach_the_engine(folders):
         dummy_weights=True,
         swap_bytes=3 * 2**20,
         swap_dir=Path("/somewhere/swap"),
+        weight_cache_bytes=5 * 2**30,
+        weight_cache_dir=Path("/somewhere/weights"),
     )
 
 

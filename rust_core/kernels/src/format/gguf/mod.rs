@@ -11,6 +11,7 @@ mod set;
 mod split;
 mod tensor_table;
 
+use std::ops::Range;
 use std::path::Path;
 
 pub use header::Header;
@@ -105,6 +106,15 @@ impl TensorSource for GgufFile {
     fn release(&self, name: &str) {
         if let Some(info) = self.header.tensor(name) {
             self.file.release(info.range.clone());
+        }
+    }
+
+    fn release_rows(&self, name: &str, rows: Range<usize>) {
+        if let (Some(info), Ok(tensor)) = (self.header.tensor(name), self.tensor(name))
+            && let Some(bytes) = tensor.row_range(rows)
+        {
+            self.file
+                .release(info.range.start + bytes.start..info.range.start + bytes.end);
         }
     }
 }

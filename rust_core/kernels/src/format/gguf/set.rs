@@ -4,6 +4,7 @@
 //! themselves `0..count`, name the same counts, have no tensor in common and no metadata that contradicts the first file's.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 
 use super::super::error::quoted;
@@ -150,6 +151,12 @@ impl TensorSource for GgufSet {
     fn release(&self, name: &str) {
         if let Some(part) = self.part(name) {
             part.release(name);
+        }
+    }
+
+    fn release_rows(&self, name: &str, rows: Range<usize>) {
+        if let Some(part) = self.part(name) {
+            part.release_rows(name, rows);
         }
     }
 }

@@ -3,6 +3,7 @@
 mod header;
 mod set;
 
+use std::ops::Range;
 use std::path::Path;
 
 pub use header::{ElementType, Header, TensorInfo};
@@ -77,6 +78,15 @@ impl TensorSource for SafetensorsFile {
     fn release(&self, name: &str) {
         if let Some(info) = self.header.tensor(name) {
             self.file.release(info.range.clone());
+        }
+    }
+
+    fn release_rows(&self, name: &str, rows: Range<usize>) {
+        if let (Some(info), Ok(tensor)) = (self.header.tensor(name), self.tensor(name))
+            && let Some(bytes) = tensor.row_range(rows)
+        {
+            self.file
+                .release(info.range.start + bytes.start..info.range.start + bytes.end);
         }
     }
 }

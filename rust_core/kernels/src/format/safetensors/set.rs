@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -118,6 +119,12 @@ impl TensorSource for SafetensorsSet {
     fn release(&self, name: &str) {
         if let Some(shard) = self.shard(name) {
             shard.release(name);
+        }
+    }
+
+    fn release_rows(&self, name: &str, rows: Range<usize>) {
+        if let Some(shard) = self.shard(name) {
+            shard.release_rows(name, rows);
         }
     }
 }
