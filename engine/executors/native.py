@@ -106,12 +106,12 @@ class NativeExecutor:
                 max_rows=config.max_num_seqs,
                 max_batched_tokens=config.max_num_batched_tokens,
                 max_model_len=max_model_len,
-                packed_weights=cache and cache.location(config.model, paths),
+                packed_weights=None if cache is None else cache.location(config.model, paths),
                 progress=progress,
             )
         except (ValueError, MemoryError, RuntimeError) as error:
             raise ModelError(str(error)) from error
-        saver = cache and WeightSaver.after_loading(core, cache)
+        saver = None if cache is None else WeightSaver.after_loading(core, cache)
         return cls(core, config.max_num_seqs, config.max_num_batched_tokens, saver)
 
     def execute(self, plan: StepPlan) -> StepResult:

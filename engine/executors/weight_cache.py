@@ -162,7 +162,7 @@ def _source(path: Path) -> str:
     from engine import _core
 
     try:
-        return _core.inspect_packed(path)["source"]
+        return str(_core.inspect_packed(path)["source"])
     except ValueError:
         return ""
 

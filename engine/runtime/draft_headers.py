@@ -62,7 +62,8 @@ def read_draft_headers(
         raise ModelError(
             f"{config.name} runs in the torch executor, which takes no draft model (--draft-model)."
         )
-    model = opener(replace(config, model=path, name=path.stem, draft_model=None))
+    own = replace(config, model=path, name=path.stem, draft_model=None, weights="stored")
+    model = opener(own)
     spec = model.spec
     if isinstance(spec, TransformersSpec):
         raise ModelError(
@@ -72,11 +73,9 @@ def read_draft_headers(
     _check_vocabulary(model, target, config.name)
     max_len = min(max_model_len, spec.context_length)
     draft = replace(
-        config,
-        model=path,
+        own,
         name=model.name,
-        draft_model=None,
-        kv_dtype=native_kv_dtype("auto", spec, model.weight_format),
+        kv_dtype=native_kv_dtype("auto", spec, model.weight_format, own.weights),
         max_model_len=max_len,
         max_num_seqs=SLOTS,
         max_num_batched_tokens=SLOTS * CATCH_UP_TOKENS,
@@ -93,10 +92,10 @@ def read_draft_headers(
 def with_draft(memory: MemoryPlan, draft: DraftHeaders) -> MemoryPlan:
     """The memory of a model and of its draft model, whose KV pool counts as work buffers."""
     drafts = draft.memory
-    return MemoryPlan(
-        memory.weight_bytes + drafts.weight_bytes,
-        memory.work_bytes + drafts.work_bytes + draft.num_blocks * drafts.block_bytes,
-        memory.block_bytes,
+    return replace(
+        memory,
+        weight_bytes=memory.weight_bytes + drafts.weight_bytes,
+        work_bytes=memory.work_bytes + drafts.work_bytes + draft.num_blocks * drafts.block_bytes,
     )
 
 

@@ -16,6 +16,7 @@ from engine.executors.draft_model import SLOTS
 from engine.runtime.engine import AsyncPravahaEngine
 from engine.runtime.loading import load_executor
 from engine.scheduler.step_time import StepTimeModel
+from tests.parity.real_engine import TIMEOUT_S
 
 PROMPTS = (
     "Write a haiku about the sea.",
@@ -71,7 +72,7 @@ def engines(demo_model: Path) -> Iterator[dict[str, AsyncPravahaEngine]]:
             )
             engine = AsyncPravahaEngine(config, executor_factory=_factory(kind == "weak"))
             engine.start()
-            engine.wait_ready(60)
+            engine.wait_ready(TIMEOUT_S)
             started[kind] = engine
         yield started
         for engine in started.values():
@@ -107,9 +108,11 @@ def test_answers_are_equal_and_take_fewer_steps(
     outcomes, steps, accepted = {}, {}, {}
     for kind, engine in engines.items():
         before = engine.snapshot().totals
-        outputs = [engine.submit(_ask(engine, text, **params)).wait_result(120) for text in PROMPTS]
+        outputs = [
+            engine.submit(_ask(engine, text, **params)).wait_result(TIMEOUT_S) for text in PROMPTS
+        ]
         handles = [engine.submit(_ask(engine, text, **params)) for text in PROMPTS[1:]]
-        outputs += [handle.wait_result(120) for handle in handles]
+        outputs += [handle.wait_result(TIMEOUT_S) for handle in handles]
         after = engine.snapshot().totals
         outcomes[kind] = _outcomes(outputs)
         steps[kind] = after.steps - before.steps
@@ -124,7 +127,7 @@ def test_an_equal_model_agrees_at_any_temperature(engines: dict[str, AsyncPravah
     engine = engines["equal"]
     before = engine.snapshot().totals
     request = _ask(engine, PROMPTS[0], temperature=1.5, seed=8, ignore_eos=True)
-    engine.submit(request).wait_result(120)
+    engine.submit(request).wait_result(TIMEOUT_S)
     after = engine.snapshot().totals
     drafted = after.model_draft_tokens - before.model_draft_tokens
     assert drafted >= 20
@@ -136,9 +139,9 @@ def test_forks_continue_as_without_a_draft_model(engines: dict[str, AsyncPravaha
     for kind, engine in engines.items():
         request = _ask(engine, PROMPTS[1], temperature=0.8, seed=6, ignore_eos=True)
         parent = engine.submit(request)
-        whole = parent.wait_result(120)
+        whole = parent.wait_result(TIMEOUT_S)
         children = engine.fork(parent.request_id, at=12, n=2)
-        outcomes[kind] = _outcomes([whole, *(child.wait_result(120) for child in children)])
+        outcomes[kind] = _outcomes([whole, *(child.wait_result(TIMEOUT_S) for child in children)])
     assert outcomes["weak"] == outcomes["equal"] == outcomes["plain"]
 
 
@@ -147,6 +150,6 @@ def test_answers_under_a_grammar_have_no_drafts(engines: dict[str, AsyncPravahaE
     grammar = Grammar.regex("[a-z ]{20,40}")
     engine.build_grammar(grammar).result(60)
     before = engine.snapshot().totals.draft_tokens
-    output = engine.submit(_ask(engine, PROMPTS[0], grammar=grammar)).wait_result(120)
+    output = engine.submit(_ask(engine, PROMPTS[0], grammar=grammar)).wait_result(TIMEOUT_S)
     assert 20 <= len(output.text) <= 40
     assert engine.snapshot().totals.draft_tokens == before

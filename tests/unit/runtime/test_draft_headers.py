@@ -53,12 +53,13 @@ class OtherTokenizer(ToyTokenizer):
 
 def test_weights_buffers_and_pool_of_the_draft_model_are_in_the_memory_plan():
     alone = open_with_headers(toy_config(), lambda _: toy_model())
-    both = opened({"plan_memory": lambda config, **_: MemoryPlan(300, 20, 7)})
+    both = opened({"plan_memory": lambda config, **_: MemoryPlan(300, 20, 7, "Q4_K")})
     assert both.draft is not None
     assert both.draft.num_blocks == SLOTS * -(-256 // toy_config().block_size)
     assert both.memory.weight_bytes == alone.memory.weight_bytes + 300
     assert both.memory.work_bytes == alone.memory.work_bytes + 20 + 7 * both.draft.num_blocks
     assert both.memory.block_bytes == alone.memory.block_bytes
+    assert both.memory.weight_format == alone.memory.weight_format
 
 
 def test_a_pair_that_does_not_fit_is_refused_by_name(monkeypatch):

@@ -15,8 +15,10 @@ pub(super) fn quantize<'a>(
     values: &[Lane16],
     blocks: impl Iterator<Item = &'a mut [u8]>,
 ) {
+    // Minima are stored in f16. False for NaN, too.
+    let largest = half::f16::MAX.to_f32();
     let finite: [bool; LANES] =
-        std::array::from_fn(|lane| values.iter().all(|value| value[lane].is_finite()));
+        std::array::from_fn(|lane| values.iter().all(|value| value[lane].abs() <= largest));
     match target {
         DType::Q8_0 => q8_0::quantize(level, whole(values), &finite, blocks),
         DType::Q4_1 => q4_1::quantize(level, whole(values), &finite, blocks),

@@ -50,7 +50,7 @@ pub struct Quantizer {
 impl Quantizer {
     /// Rows `outputs` (at most 16) of the float matrix `tensor` as a matrix of type `target`, valid until the next call.
     ///
-    /// A row with a weight that is not finite, or too large for an f16 scale, has NaN weights in that block.
+    /// A row with a weight that is not finite, or beyond the range of f16, has NaN weights in that block.
     ///
     /// # Panics
     /// If `tensor` is quantised, `target` is not one of [`QUANTIZED_TO`], or rows are not whole blocks of it.
