@@ -1,8 +1,8 @@
-//! GEMM benchmark: one matrix of 65,536 × 2,048 weights, larger than the caches, in each format at several row counts, with
-//! two threads that divide its panels. Prints the minimum time of each, the rate at which packed bytes are read, and the share
-//! of the int8 dot product's peak.
+//! GEMM benchmark: one matrix of 65,536 × 2,048 weights in each format at several row counts, with two threads that divide its
+//! panels. Prints the minimum time of each, the rate at which packed bytes are read, and the share of the int8 dot product's
+//! peak. `outputs=N` changes the matrix's size: with 262,144 it is larger than a server's shared cache, too.
 //!
-//! `cargo run --release --example format_speed -- [format ...] [rows ...]`
+//! `cargo run --release --example format_speed -- [outputs=N] [format ...] [rows ...]`
 
 mod rows;
 
@@ -30,8 +30,13 @@ const PART: usize = 8;
 const DURATION: Duration = Duration::from_millis(700);
 
 fn main() {
-    let (mut formats, mut counts) = (Vec::new(), Vec::new());
+    let (mut formats, mut counts, mut outputs) = (Vec::new(), Vec::new(), OUTPUTS);
     for arg in std::env::args().skip(1) {
+        if let Some(number) = arg.strip_prefix("outputs=") {
+            let number: usize = number.parse().expect("a number of outputs");
+            outputs = number.next_multiple_of(16 * PART * THREADS);
+            continue;
+        }
         match arg.parse::<usize>() {
             Ok(rows) => counts.push(rows.clamp(1, MAX_ROWS)),
             Err(_) => formats.push(DType::from_name(&arg).expect("a format")),
@@ -46,16 +51,16 @@ fn main() {
     }
     let level = Level::choose("auto").expect("a level");
     let x = Rows::new(level, MAX_ROWS, INPUTS, ScaleMode::MaxAbs, None);
-    let out = Buffer::<f32>::new(MAX_ROWS * OUTPUTS).expect("memory");
+    let out = Buffer::<f32>::new(MAX_ROWS * outputs).expect("memory");
     let peak = measure_int8_dot(Some(THREADS), Duration::from_millis(300)).expect("a peak");
     let mut pool = Pool::new(Some(THREADS), &Topology::detect()).expect("threads");
     for dtype in formats {
         let kind = PanelKind::of(dtype);
-        let memory = Buffer::<u8>::new(OUTPUTS / 16 * kind.panel_bytes(INPUTS)).expect("memory");
+        let memory = Buffer::<u8>::new(outputs / 16 * kind.panel_bytes(INPUTS)).expect("memory");
         // SAFETY: not shared. 0x3131 is a small positive f16.
         unsafe { memory.slice_mut(0, memory.len()) }.fill(0x31);
         // SAFETY: the buffer was sized for the matrix and lives as long.
-        let matrix = unsafe { PackedMatrix::at(memory.ptr(), kind, OUTPUTS, OUTPUTS, INPUTS) };
+        let matrix = unsafe { PackedMatrix::at(memory.ptr(), kind, outputs, outputs, INPUTS) };
         for &rows in &counts {
             let mut best = Duration::MAX;
             let started = Instant::now();
@@ -78,7 +83,7 @@ fn main() {
                         unsafe {
                             let output = Output {
                                 out: out.ptr().add(first * 16),
-                                stride: OUTPUTS,
+                                stride: outputs,
                                 accumulate: false,
                                 bias: std::ptr::null(),
                             };
@@ -90,7 +95,7 @@ fn main() {
                 best = best.min(begin.elapsed());
             }
             let seconds = best.as_secs_f64();
-            let operations = 2.0 * (OUTPUTS * INPUTS * rows) as f64;
+            let operations = 2.0 * (outputs * INPUTS * rows) as f64;
             println!(
                 "{:5} {rows:3} rows: {:8.2} ms, {:5.1} GB/s, {:4.1} % of the dot product's peak",
                 dtype.name(),

@@ -25,7 +25,7 @@ use super::PanelGemm;
 use super::outliers::finish_tile;
 use crate::activation_quant::{ScaleMode, TILE_ROWS};
 use crate::pack::layout::{GROUP, QuantLayout};
-use crate::simd::{Avx512, prefetch_for_writing, prefetch_line};
+use crate::simd::{Avx512, prefetch_for_writing, prefetch_line, prefetch_line_l2};
 
 /// Dot products of four inputs in a group.
 const QUADS: usize = GROUP / 4;
@@ -69,6 +69,11 @@ unsafe fn quad(codes: *const i8, quad: usize) -> __m512i {
     unsafe { _mm512_set1_epi32(codes.add(4 * quad).cast::<i32>().read_unaligned()) }
 }
 
+/// How far ahead of the prefetched lines one more line is requested, so that the address of its page is translated in time: four
+/// pages. In a virtual machine a huge page can consist of small ones, each with a translation of its own, and all lines of a
+/// page wait for it.
+const PAGE_DISTANCE: usize = 4 * 4096;
+
 /// Cache lines to prefetch while a block of rows is computed: from `line` to `end`.
 #[derive(Clone, Copy)]
 struct Prefetch {
@@ -89,6 +94,17 @@ impl Prefetch {
             prefetch_line(self.line);
             self.line = self.line.wrapping_add(64);
         }
+    }
+
+    /// Prefetch one group's share, `bytes_per_group`, where little is computed meanwhile: into the second-level cache, which waits
+    /// for several times as many lines as the first, evenly up to the last group, and with pages translated ahead.
+    #[inline(always)]
+    fn stream(&mut self, bytes_per_group: usize) {
+        prefetch_line_l2(self.line.wrapping_add(PAGE_DISTANCE));
+        for at in 0..self.lines_per_group {
+            prefetch_line_l2(self.line.wrapping_add(64 * at));
+        }
+        self.line = self.line.wrapping_add(bytes_per_group);
     }
 }
 
@@ -115,6 +131,9 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
             }
         }
     }
+    // Not in `Prefetch`, which blocks of two panels copy. `opaque` as for its `lines_per_group`.
+    let bytes = prefetch.end.addr().wrapping_sub(prefetch.line.addr());
+    let bytes_per_group = opaque((bytes / groups.max(1)) as *const u8) as usize;
     let mut sums = [[_mm512_setzero_ps(); ROWS]; PANELS];
     // SAFETY: weights and tile groups of `groups` groups are in bounds by contract.
     unsafe {
@@ -123,7 +142,11 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
             tiles.wrapping_add(at * groups)
         });
         for _ in 0..groups {
-            prefetch.issue();
+            if PANELS == 1 {
+                prefetch.stream(bytes_per_group);
+            } else {
+                prefetch.issue();
+            }
             let tile = |row: usize| &*here[(FIRST + row) / TILE_ROWS];
             let lane = |row: usize| (FIRST + row) % TILE_ROWS;
             // Parts one after the other, so that the dot products of one part alone are in registers: those of both halves
