@@ -87,7 +87,7 @@ $(VENV)/.tools: $(VENV)/.cargo-checked $(LOCK)
 # The extension is rebuilt when any Rust source changes; Python sources are used in place.
 $(VENV)/.installed: $(VENV)/.tools pyproject.toml $(RUST)
 	@HINT="If the Rust build failed, update Rust (rustup update). If a download failed, check the network. Then run make again." \
-		$(STEP) "Build Pravāha and its Rust core (one to three minutes)" \
+		$(STEP) "Build Pravāha and its Rust core (two to four minutes)" \
 		$(BIN)/python -m pip install --quiet -c $(LOCK) --no-build-isolation --editable .
 	@touch $@
 

@@ -847,8 +847,8 @@ class NativeExecutor:
             kv_dtype: `f16`, `f32` or `int8`.
             threads: compute threads, including the caller's; None takes the physical cores that
                 affinity mask and cgroup quota allow.
-            dispatch: `auto`, `amx`, `avx512`, `avx2` or `portable`; the environment variable
-                `PRAVAHA_DISPATCH` overrides it.
+            dispatch: `auto`, `amx`, `avx512`, `avxvnni`, `avx2` or `portable`; the environment
+                variable `PRAVAHA_DISPATCH` overrides it.
             max_rows: the most requests of a step and rows of the row-indexed arrays.
             max_batched_tokens: the most tokens of a step.
             max_model_len: the most positions of a sequence.

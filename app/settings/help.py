@@ -12,7 +12,7 @@ HELP = {
     "kv_dtype": "Element type of the KV cache: auto, f16, f32, int8 (native) or bf16 (torch).",
     "block_size": "Tokens in a KV block.",
     "threads": "Compute threads; by default the physical cores this process may use.",
-    "dispatch": "Instruction-set level: auto, amx, avx512, avx2 or portable.",
+    "dispatch": "Instruction-set level: auto, amx, avx512, avxvnni, avx2 or portable.",
     "executor": "Executor: auto, native (CPU, in Rust) or torch.",
     "device": "Device of the torch executor: auto, cpu or cuda.",
     "dtype": "Data type of the torch executor: auto, f32, f16 or bf16.",

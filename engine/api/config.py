@@ -8,7 +8,7 @@ from engine.api.scheduling import Scheduling
 
 WeightMode = Literal["stored", "q8", "q4"]
 KvDtype = Literal["auto", "f16", "bf16", "f32", "int8"]
-DispatchLevel = Literal["auto", "amx", "avx512", "avx2", "portable"]
+DispatchLevel = Literal["auto", "amx", "avx512", "avxvnni", "avx2", "portable"]
 ExecutorChoice = Literal["auto", "native", "torch"]
 ComputeDtype = Literal["f32", "f16", "bf16"]
 EmbeddingPrecision = Literal["f32", "int8"]

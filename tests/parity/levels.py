@@ -7,7 +7,7 @@ import pytest
 
 from engine import _core
 
-LEVELS = ("amx", "avx512", "avx2", "portable")
+LEVELS = ("amx", "avx512", "avxvnni", "avx2", "portable")
 
 FUSED_LEVELS = LEVELS[:-1]
 """Levels with fused multiply-adds in the same order, which agree bit for bit on quantised weights."""

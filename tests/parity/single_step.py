@@ -31,6 +31,7 @@ _LEGACY_PREFIXES = frozenset(bytes.fromhex("66 67 f0 f2 f3 2e 36 3e 26 64 65"))
 _TILE_OPCODES = frozenset(bytes.fromhex("49 4b 5c 5e"))
 """Opcodes of the second VEX map that load, store, clear, configure or multiply tiles."""
 _VNNI_OPCODES = frozenset(bytes.fromhex("50 51 52 53"))
+"""The same, of int8 and int16 dot products."""
 
 _ptrace: Callable[..., int] = ctypes.CDLL(None, use_errno=True).ptrace
 _ptrace.restype = ctypes.c_long  # type: ignore[attr-defined]
@@ -38,11 +39,19 @@ _ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void
 
 
 def encoding(code: bytes) -> str:
-    """The encoding of an instruction: "sse" (all that has no VEX prefix), "vex", "vnni", "tile", "evex"."""
+    """The encoding of an instruction: "sse" (all that has no VEX prefix), "vex", "vnni", "tile", "evex".
+
+    Dot products on 256 bits are "vnni" in their EVEX form, too, which level `avxvnni` executes where the
+    machine lacks the VEX form.
+    """
     at = 0
     while code[at] in _LEGACY_PREFIXES:
         at += 1
     match code[at]:
+        case 0x62 if (
+            code[at + 1] & 7 == 2 and code[at + 3] >> 5 & 3 == 1 and code[at + 4] in _VNNI_OPCODES
+        ):
+            return "vnni"
         case 0x62:
             return "evex"
         case 0xC4 if code[at + 1] & 0x1F == 2 and code[at + 3] in _TILE_OPCODES:

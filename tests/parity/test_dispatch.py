@@ -196,6 +196,7 @@ def test_a_level_is_forced_by_the_environment(level: str, toys: Path) -> None:
     [
         ("portable", 2, {"sse"}),
         ("avx2", 9, {"sse", "vex"}),
+        ("avxvnni", 9, {"sse", "vex", "vnni"}),
         ("avx512", 9, {"sse", "vex", "vnni", "evex"}),
     ],
 )
@@ -215,6 +216,7 @@ def test_55_a_level_executes_no_instruction_of_a_higher_one(
     assert traced["instructions"] > 10_000
     assert traced["encodings"].keys() <= allowed
     assert level == "portable" or traced["encodings"]["evex" if level == "avx512" else "vex"] > 100
+    assert level != "avxvnni" or dtype == "BF16" or traced["encodings"]["vnni"] > 0
 
 
 def test_an_unknown_level_is_refused(toys: Path) -> None:

@@ -81,7 +81,7 @@ def engines(demo_model: Path) -> Iterator[dict[str, AsyncPravahaEngine]]:
 
 def _ask(engine: AsyncPravahaEngine, text: str, **params: object) -> Request:
     ids = engine.tokenizer.encode_chat([{"role": "user", "content": text}])
-    return Request(tuple(ids), SamplingParams(**{"temperature": 0.0, "max_tokens": 40} | params))
+    return Request(tuple(ids), SamplingParams(**{"temperature": 0.0, "max_tokens": 24} | params))
 
 
 def _outcomes(outputs: Sequence[RequestOutput]) -> list[tuple[object, ...]]:
@@ -126,7 +126,7 @@ def test_answers_are_equal_and_take_fewer_steps(
 def test_an_equal_model_agrees_at_any_temperature(engines: dict[str, AsyncPravahaEngine]) -> None:
     engine = engines["equal"]
     before = engine.snapshot().totals
-    request = _ask(engine, PROMPTS[0], temperature=1.5, seed=8, ignore_eos=True)
+    request = _ask(engine, PROMPTS[0], temperature=1.5, seed=8, ignore_eos=True, max_tokens=40)
     engine.submit(request).wait_result(TIMEOUT_S)
     after = engine.snapshot().totals
     drafted = after.model_draft_tokens - before.model_draft_tokens
@@ -139,9 +139,9 @@ def test_forks_continue_as_without_a_draft_model(engines: dict[str, AsyncPravaha
     for kind, engine in engines.items():
         request = _ask(engine, PROMPTS[1], temperature=0.8, seed=6, ignore_eos=True)
         parent = engine.submit(request)
-        whole = parent.wait_result(TIMEOUT_S)
-        children = engine.fork(parent.request_id, at=12, n=2)
-        outcomes[kind] = _outcomes([whole, *(child.wait_result(TIMEOUT_S) for child in children)])
+        children = engine.fork(parent.request_id, at=len(request.prompt_ids), n=2)
+        handles = [parent, *children]
+        outcomes[kind] = _outcomes([handle.wait_result(TIMEOUT_S) for handle in handles])
     assert outcomes["weak"] == outcomes["equal"] == outcomes["plain"]
 
 

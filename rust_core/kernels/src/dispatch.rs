@@ -16,6 +16,8 @@ pub enum Level {
     Portable,
     /// AVX2 with FMA and F16C.
     Avx2,
+    /// AVX2 with int8 dot products on 256 bits, in the VEX form (AVX-VNNI) or the EVEX form (AVX-512 VNNI with VL).
+    AvxVnni,
     /// AVX-512 F, BW, VL, DQ and VNNI.
     Avx512,
     /// AMX tiles for GEMMs of more than a few rows, AVX-512 for everything else.
@@ -24,12 +26,19 @@ pub enum Level {
 
 impl Level {
     /// Every level, best first.
-    pub const ALL: [Self; 4] = [Self::Amx, Self::Avx512, Self::Avx2, Self::Portable];
+    pub const ALL: [Self; 5] = [
+        Self::Amx,
+        Self::Avx512,
+        Self::AvxVnni,
+        Self::Avx2,
+        Self::Portable,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
             Self::Avx2 => "avx2",
+            Self::AvxVnni => "avxvnni",
             Self::Avx512 => "avx512",
             Self::Amx => "amx",
         }
@@ -51,6 +60,7 @@ impl Level {
         }
         let needs = match self {
             Self::Avx512 => "AVX-512 F, BW, VL, DQ and VNNI",
+            Self::AvxVnni => "AVX2, FMA, F16C and AVX-VNNI",
             _ => "AVX2, FMA and F16C",
         };
         (!self.instructions()).then(|| format!("the processor lacks some of {needs}"))
@@ -66,6 +76,8 @@ impl Level {
                     && is_x86_feature_detected!("fma")
                     && is_x86_feature_detected!("f16c")
             }
+            #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni => Self::Avx2.instructions() && (vex_vnni() || evex_vnni()),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 | Self::Amx => {
                 Self::Avx2.instructions()
@@ -105,7 +117,7 @@ impl Level {
             .find(|level| level.name() == name)
             .ok_or_else(|| {
                 KernelError::config(format!(
-                    "There is no dispatch level {name:?}: choose auto, amx, avx512, avx2 or portable."
+                    "There is no dispatch level {name:?}: choose auto, amx, avx512, avxvnni, avx2 or portable."
                 ))
             })?;
         if let Some(obstacle) = level.obstacle() {
@@ -116,6 +128,18 @@ impl Level {
         }
         Ok(level)
     }
+}
+
+/// Whether the processor has the VEX form of `vpdpbusd` on 256 bits. Level `avxvnni` runs it then, and else the EVEX form.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn vex_vnni() -> bool {
+    is_x86_feature_detected!("avxvnni")
+}
+
+/// Whether the processor has the EVEX form of `vpdpbusd` on 256 bits.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn evex_vnni() -> bool {
+    is_x86_feature_detected!("avx512vnni") && is_x86_feature_detected!("avx512vl")
 }
 
 /// Whether floating-point additions execute on separate pipes from multiplications, as on AMD cores. Kernels then prefer
@@ -137,6 +161,7 @@ pub fn cpu_flags() -> Vec<(&'static str, bool)> {
             ("avx2", is_x86_feature_detected!("avx2")),
             ("fma", is_x86_feature_detected!("fma")),
             ("f16c", is_x86_feature_detected!("f16c")),
+            ("avxvnni", is_x86_feature_detected!("avxvnni")),
             ("avx512f", is_x86_feature_detected!("avx512f")),
             ("avx512bw", is_x86_feature_detected!("avx512bw")),
             ("avx512vl", is_x86_feature_detected!("avx512vl")),

@@ -42,7 +42,7 @@ pub struct ExecutorConfig {
     pub kv_dtype: String,
     /// None: the physical cores this process may use.
     pub threads: Option<usize>,
-    /// `auto`, `amx`, `avx512`, `avx2` or `portable`
+    /// `auto`, `amx`, `avx512`, `avxvnni`, `avx2` or `portable`
     pub dispatch: String,
     pub max_rows: usize,
     pub max_batched_tokens: usize,

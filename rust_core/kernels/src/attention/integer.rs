@@ -154,18 +154,18 @@ unsafe fn add_values<L: Int8Dot, const ROWS: usize, const DIMS: usize>(
 }
 
 /// Call `$body` for as many of the next rows as the level's registers hold; evaluates to their number. Up to six with one
-/// byte plane each (`one`), up to three with two (`two`).
+/// byte plane each (`one`), up to three with two (`two`). More than one vector only on levels that are `WIDE`.
 macro_rules! next_rows {
     ($level:ty, $left:expr, one $body:ident::<$count:literal>($($arg:expr),*)) => {
         match $left {
-            6.. if <$level>::WIDE => { $body::<$level, 6, $count>($($arg),*); 6 }
+            6.. if <$level>::SIX_DOTS => { $body::<$level, 6, $count>($($arg),*); 6 }
             left => next_rows!($level, left, two $body::<$count>($($arg),*)),
         }
     };
     ($level:ty, $left:expr, two $body:ident::<$count:literal>($($arg:expr),*)) => {
         match $left {
-            3.. if <$level>::WIDE => { $body::<$level, 3, $count>($($arg),*); 3 }
-            2 if <$level>::WIDE => { $body::<$level, 2, $count>($($arg),*); 2 }
+            3.. if <$level>::SIX_DOTS => { $body::<$level, 3, $count>($($arg),*); 3 }
+            2 if <$level>::SIX_DOTS => { $body::<$level, 2, $count>($($arg),*); 2 }
             _ => { $body::<$level, 1, $count>($($arg),*); 1 }
         }
     };

@@ -349,7 +349,7 @@ by_level! {
     /// # Safety
     /// The machine has the level; `q` and `out` have the extent that `task` says, and no other thread uses `out` (or the
     /// partial results) or writes the blocks read here.
-    pub unsafe fn attend(kv: &KvCache, task: &Task<'_>, split: Option<(usize, *mut f32)>, ahead: Option<&Task<'_>>, scratch: &mut Scratch) = attend_body;
+    pub unsafe fn attend(kv: &KvCache, task: &Task<'_>, split: Option<(usize, *mut f32)>, ahead: Option<&Task<'_>>, scratch: &mut Scratch) = attend_body with AvxVnni;
 }
 
 /// # Safety

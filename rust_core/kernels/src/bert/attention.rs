@@ -414,7 +414,7 @@ by_level! {
     ///
     /// # Safety
     /// As [`attend`]; the keys are quantised symmetrically; both have rows of the text's width.
-    pub(super) unsafe fn attend_bytes(text: Text, head: usize, rows: [&ByteRows; 2], row: usize, scratch: &mut HeadScratch) = attend_bytes_body;
+    pub(super) unsafe fn attend_bytes(text: Text, head: usize, rows: [&ByteRows; 2], row: usize, scratch: &mut HeadScratch) = attend_bytes_body with AvxVnni;
 }
 
 #[cfg(test)]

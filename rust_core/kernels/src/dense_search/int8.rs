@@ -2,7 +2,7 @@
 
 use super::query::Queries;
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{Avx2, Avx512};
+use crate::simd::{Avx2, Avx512, AvxVnni, Dpbusd};
 use crate::simd::{Lanes, Portable};
 
 /// Dot products of rows of codes with queries, modulo 2^32.
@@ -45,7 +45,7 @@ unsafe impl ByteDots for Portable {
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Avx2, Avx512, ByteDots, Queries};
+    use super::{Avx2, Avx512, AvxVnni, ByteDots, Dpbusd, Queries};
 
     // SAFETY: instructions and pointers are the callers' promise.
     unsafe impl ByteDots for Avx512 {
@@ -135,16 +135,66 @@ mod x86 {
                 let mut dots = [[0; QUERIES]; ROWS];
                 for row in 0..ROWS {
                     for query in 0..QUERIES {
-                        let sums = sums[row][query];
-                        let high = _mm256_extracti128_si256::<1>(sums);
-                        let four = _mm_add_epi32(_mm256_castsi256_si128(sums), high);
-                        let two = _mm_add_epi32(four, _mm_shuffle_epi32::<0b01_00_11_10>(four));
-                        let one = _mm_add_epi32(two, _mm_shuffle_epi32::<0b10_11_00_01>(two));
-                        dots[row][query] = _mm_cvtsi128_si32(one);
+                        dots[row][query] = sum_of_eight(sums[row][query]);
                     }
                 }
                 dots
             }
+        }
+    }
+
+    // SAFETY: instructions and pointers are the callers' promise.
+    unsafe impl<const VEX: bool> ByteDots for AvxVnni<VEX> {
+        #[inline(always)]
+        #[allow(
+            clippy::needless_range_loop,
+            reason = "iterators over arrays of registers put them into memory"
+        )]
+        unsafe fn byte_dots<const ROWS: usize, const QUERIES: usize>(
+            rows: [*const u8; ROWS],
+            queries: &Queries,
+            first: usize,
+        ) -> [[i32; QUERIES]; ROWS] {
+            let padded = queries.padded;
+            // SAFETY: enabled by the caller; a multiple of 64 codes in each row and query.
+            unsafe {
+                let zero = _mm256_setzero_si256();
+                let mut dots = [[0; QUERIES]; ROWS];
+                for query in 0..QUERIES {
+                    let high = queries.high.as_ptr().add((first + query) * padded);
+                    let low = queries.low.as_ptr().add((first + query) * padded);
+                    let (mut highs, mut lows) = ([zero; ROWS], [zero; ROWS]);
+                    for at in (0..padded).step_by(32) {
+                        let high = _mm256_loadu_si256(high.add(at).cast());
+                        let low = _mm256_loadu_si256(low.add(at).cast());
+                        for row in 0..ROWS {
+                            let codes = _mm256_loadu_si256(rows[row].add(at).cast());
+                            highs[row] = Dpbusd::<VEX>::dpbusd(highs[row], codes, high);
+                            lows[row] = Dpbusd::<VEX>::dpbusd(lows[row], codes, low);
+                        }
+                    }
+                    for row in 0..ROWS {
+                        let high = _mm256_slli_epi32::<8>(highs[row]);
+                        dots[row][query] = sum_of_eight(_mm256_add_epi32(high, lows[row]));
+                    }
+                }
+                dots
+            }
+        }
+    }
+
+    /// Sum of eight integers, modulo 2^32.
+    ///
+    /// # Safety
+    /// AVX2 enabled by the caller.
+    #[inline(always)]
+    unsafe fn sum_of_eight(sums: __m256i) -> i32 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let high = _mm256_extracti128_si256::<1>(sums);
+            let four = _mm_add_epi32(_mm256_castsi256_si128(sums), high);
+            let two = _mm_add_epi32(four, _mm_shuffle_epi32::<0b01_00_11_10>(four));
+            _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32::<0b10_11_00_01>(two)))
         }
     }
 }

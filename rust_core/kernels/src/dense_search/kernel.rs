@@ -227,5 +227,5 @@ by_level! {
     /// # Safety
     /// The machine has the level; slots of the range are below the number of rows; the queries were prepared for the rows'
     /// layout; `best` has an entry for each query.
-    pub(super) unsafe fn scan(rows: Rows, range: Range<usize>, allowed: Allowed<'_>, queries: &Queries, best: &mut [TopK]) = scan_body;
+    pub(super) unsafe fn scan(rows: Rows, range: Range<usize>, allowed: Allowed<'_>, queries: &Queries, best: &mut [TopK]) = scan_body with AvxVnni;
 }

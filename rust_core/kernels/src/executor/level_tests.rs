@@ -230,7 +230,7 @@ fn whole_steps_have_the_same_bits_on_levels_with_fused_multiply_add() {
         let source = RandomModel::new(&spec, dtype);
         // Few rows, rows that each worker prepares for itself, a tile, a row more, several tiles.
         for tokens in [3, 7, 16, 17, 40] {
-            let levels = [Level::Amx, Level::Avx512, Level::Avx2];
+            let levels = [Level::Amx, Level::Avx512, Level::AvxVnni, Level::Avx2];
             let mut results = levels
                 .into_iter()
                 .filter(|level| level.available())
@@ -269,7 +269,7 @@ fn narrowed_steps_have_the_same_bits() {
 #[test]
 fn a_worker_that_yields_its_core_within_steps_changes_no_bits() {
     let spec = tiny_spec();
-    for level in [Level::Portable, Level::Avx2, Level::Avx512, Level::Amx] {
+    for level in Level::ALL {
         if !level.available() {
             continue;
         }

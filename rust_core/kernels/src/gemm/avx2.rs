@@ -6,6 +6,7 @@
 //! low four bits and the rest, whose exact sums are combined as `low + 16 · high`. 3-bit codes are two and one bits.
 
 use std::arch::x86_64::*;
+use std::ops::Range;
 
 use super::outliers::finish;
 use super::{Panel, PanelGemm, by_layout};
@@ -14,10 +15,12 @@ use crate::pack::blocked::SIX_BIT_ZERO;
 use crate::pack::layout::{
     BLOCK_GROUPS, GROUP, Offset, PANEL_COLUMNS, QuantLayout, SIX_BIT_HIGH_OFFSET, Scales,
 };
+use crate::pack::pairs;
+use crate::pack::table::Table;
 use crate::simd::{Avx2, prefetch_line};
 
 /// Eight columns: half a panel.
-const HALF_COLUMNS: usize = 8;
+pub(super) const HALF_COLUMNS: usize = 8;
 
 /// The 16-bit lanes of `bytes`, shifted right by `shift`, as bytes masked with `mask`.
 ///
@@ -32,6 +35,105 @@ unsafe fn bits(bytes: __m256i, shift: usize, mask: i8) -> __m256i {
     }
 }
 
+/// The codes of quad `quad` in eight columns: their low four bits (of 3-bit codes two), and the rest in layouts with longer
+/// codes.
+///
+/// # Safety
+/// A group's codes at `codes`; AVX2 enabled by the caller.
+#[inline(always)]
+unsafe fn split_codes(
+    layout: QuantLayout,
+    codes: *const u8,
+    half: usize,
+    quad: usize,
+) -> (__m256i, Option<__m256i>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let load = |register: usize| load_codes(codes, half, register);
+        match layout.bits {
+            8 => (bits(load(quad), 0, 15), Some(bits(load(quad), 4, 15))),
+            6 => (
+                bits(load(quad % 4), quad / 4 * 4, 15),
+                Some(bits(load(4 + quad / 4), quad % 4 * 2, 3)),
+            ),
+            5 => (
+                bits(load(quad % 4), quad / 4 * 4, 15),
+                Some(bits(load(4), quad, 1)),
+            ),
+            3 => (
+                bits(load(quad / 4), quad % 4 * 2, 3),
+                Some(bits(load(2), quad, 1)),
+            ),
+            2 => (bits(load(quad / 4), quad % 4 * 2, 3), None),
+            _ => {
+                let nibbles = bits(load(quad % 4), quad / 4 * 4, 15);
+                match layout.table {
+                    None => (nibbles, None),
+                    Some(table) => {
+                        let codes = _mm256_shuffle_epi8(load_table(table), nibbles);
+                        (bits(codes, 0, 15), Some(bits(codes, 4, 15)))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The codes of the sixteen nibbles, twice.
+///
+/// # Safety
+/// AVX2 enabled by the caller.
+#[inline(always)]
+unsafe fn load_table(table: Table) -> __m256i {
+    // SAFETY: sixteen bytes; enabled by the caller.
+    unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(table.codes().as_ptr().cast())) }
+}
+
+/// How many bits of a code are in its lower part ([`split_codes`]).
+const fn low_bits(layout: QuantLayout) -> i32 {
+    if layout.bits == 3 { 2 } else { 4 }
+}
+
+/// The bytes of eight columns in a register of codes.
+///
+/// # Safety
+/// As [`split_codes`].
+#[inline(always)]
+unsafe fn load_codes(codes: *const u8, half: usize, register: usize) -> __m256i {
+    // SAFETY: the caller's promise.
+    unsafe { _mm256_loadu_si256(codes.add(64 * register + 32 * half).cast::<__m256i>()) }
+}
+
+/// The codes of quad `quad` in eight columns, one byte each.
+///
+/// # Safety
+/// As [`split_codes`].
+#[inline(always)]
+pub(super) unsafe fn quad_codes(
+    layout: QuantLayout,
+    codes: *const u8,
+    half: usize,
+    quad: usize,
+) -> __m256i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if layout.bits == 8 {
+            return load_codes(codes, half, quad);
+        }
+        if let Some(table) = layout.table {
+            let nibbles = bits(load_codes(codes, half, quad % 4), quad / 4 * 4, 15);
+            return _mm256_shuffle_epi8(load_table(table), nibbles);
+        }
+        match split_codes(layout, codes, half, quad) {
+            (low, Some(high)) => {
+                let high = _mm256_sll_epi16(high, _mm_cvtsi32_si128(low_bits(layout)));
+                _mm256_or_si256(low, high)
+            }
+            (codes, None) => codes,
+        }
+    }
+}
+
 /// Exact sums of `codes · activations` over quads `quads` (at most eight) of eight columns.
 ///
 /// # Safety
@@ -41,69 +143,79 @@ unsafe fn dot(
     layout: QuantLayout,
     codes: *const u8,
     half: usize,
-    quads: std::ops::Range<usize>,
+    quads: Range<usize>,
     x: *const i8,
 ) -> __m256i {
     // SAFETY: the caller's promise.
     unsafe {
-        let load = |register: usize| {
-            _mm256_loadu_si256(codes.add(64 * register + 32 * half).cast::<__m256i>())
-        };
         let (mut low, mut high) = (_mm256_setzero_si256(), _mm256_setzero_si256());
-        let table = layout.table.map(|table| {
-            _mm256_broadcastsi128_si256(_mm_loadu_si128(table.codes().as_ptr().cast()))
-        });
         for quad in quads {
             let four = _mm256_set1_epi32(x.add(4 * quad).cast::<i32>().read_unaligned());
-            let (low_bits, high_bits) = match layout.bits {
-                8 => (bits(load(quad), 0, 15), Some(bits(load(quad), 4, 15))),
-                6 => (
-                    bits(load(quad % 4), quad / 4 * 4, 15),
-                    Some(bits(load(4 + quad / 4), quad % 4 * 2, 3)),
-                ),
-                5 => (
-                    bits(load(quad % 4), quad / 4 * 4, 15),
-                    Some(bits(load(4), quad, 1)),
-                ),
-                3 => (
-                    bits(load(quad / 4), quad % 4 * 2, 3),
-                    Some(bits(load(2), quad, 1)),
-                ),
-                2 => (bits(load(quad / 4), quad % 4 * 2, 3), None),
-                _ => {
-                    let nibbles = bits(load(quad % 4), quad / 4 * 4, 15);
-                    match table {
-                        None => (nibbles, None),
-                        Some(table) => {
-                            let low = _mm256_shuffle_epi8(bits(table, 0, 15), nibbles);
-                            let high = _mm256_shuffle_epi8(bits(table, 4, 15), nibbles);
-                            (low, Some(high))
-                        }
-                    }
-                }
-            };
+            let (low_bits, high_bits) = split_codes(layout, codes, half, quad);
             low = _mm256_add_epi16(low, _mm256_maddubs_epi16(low_bits, four));
             if let Some(high_bits) = high_bits {
                 high = _mm256_add_epi16(high, _mm256_maddubs_epi16(high_bits, four));
             }
         }
         let sum = _mm256_madd_epi16(low, _mm256_set1_epi16(1));
-        let high_weight = match layout.bits {
-            2 => return sum,
-            4 if layout.table.is_none() => return sum,
-            3 => 4,
-            _ => 16,
-        };
+        if matches!(layout.bits, 2 | 4) && layout.table.is_none() {
+            return sum;
+        }
+        let high_weight = 1 << low_bits(layout);
         _mm256_add_epi32(sum, _mm256_madd_epi16(high, _mm256_set1_epi16(high_weight)))
+    }
+}
+
+/// In every lane, the signed low half of `of` times `by`.
+///
+/// # Safety
+/// AVX2 enabled by the caller.
+#[inline(always)]
+unsafe fn low_half_times(of: i32, by: i32) -> __m256i {
+    // SAFETY: the caller's promise.
+    unsafe { _mm256_madd_epi16(_mm256_set1_epi32(of), _mm256_set1_epi32(by & 0xffff)) }
+}
+
+/// Initial value of a row's dot products with part `part` of a group, in every lane: see [`GroupScales::dequantize`].
+///
+/// # Safety
+/// AVX2 enabled by the caller.
+#[inline(always)]
+pub(super) unsafe fn initial_sum(
+    layout: QuantLayout,
+    part: usize,
+    tile: &TileGroup,
+    lane: usize,
+) -> __m256i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let zero = match layout.offset {
+            Offset::Paired => return _mm256_set1_epi32(tile.initial_sums[lane]),
+            Offset::Min => return _mm256_setzero_si256(),
+            Offset::ZeroPoint(zero) => zero,
+        };
+        // The low half of an initial sum is the code sum times -8.
+        let all = if zero == pairs::ZERO_POINT / 2 {
+            _mm256_srai_epi32::<1>(low_half_times(tile.initial_sums[lane], 1))
+        } else {
+            low_half_times(tile.initial_sums[lane], zero / pairs::ZERO_POINT)
+        };
+        let low = low_half_times(tile.low_sums[lane], -zero);
+        match (layout.group, part) {
+            (GROUP, _) => all,
+            (_, 0) => low,
+            _ => _mm256_sub_epi32(all, low),
+        }
     }
 }
 
 /// The scales of a group, or of half of one, for eight columns: scale and minimum, or scale-offset pairs.
 #[derive(Clone, Copy)]
-struct GroupScales {
-    scale: __m256,
-    min: __m256,
-    pairs: __m256i,
+pub(super) struct GroupScales {
+    pub scale: __m256,
+    /// An eighth of the minimum, because code sums are stored times eight.
+    pub min: __m256,
+    pub pairs: __m256i,
 }
 
 impl GroupScales {
@@ -112,7 +224,7 @@ impl GroupScales {
     /// # Safety
     /// The panel has the group; AVX2, FMA and F16C enabled by the caller.
     #[inline(always)]
-    unsafe fn load(
+    pub unsafe fn load(
         layout: QuantLayout,
         panel: Panel,
         group: usize,
@@ -123,20 +235,32 @@ impl GroupScales {
         let column = HALF_COLUMNS * half;
         // SAFETY: the caller's promise; the group's scales and the factors of its block.
         unsafe {
-            let halves = |from: *const u8| {
-                _mm256_cvtph_ps(_mm_loadu_si128(from.add(2 * column).cast::<__m128i>()))
-            };
+            // Macros, because a closure may be compiled as a function without these instructions.
+            macro_rules! halves {
+                ($from:expr) => {
+                    _mm256_cvtph_ps(_mm_loadu_si128($from.add(2 * column).cast::<__m128i>()))
+                };
+            }
+            macro_rules! eight {
+                ($from:expr) => {
+                    _mm_loadl_epi64($from.add(column).cast())
+                };
+            }
             let block = panel.block(layout, group);
-            let eight = |from: *const u8| _mm_loadl_epi64(from.add(column).cast());
             // A factor (0: of scales, 1: of minima) times eight signed bytes.
-            let times = |factor: usize, integers: __m128i| {
-                let factors = halves(block.add(2 * PANEL_COLUMNS * factor));
-                _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(integers)), factors)
-            };
+            macro_rules! times {
+                ($factor:literal, $integers:expr) => {{
+                    let factors = halves!(block.add(2 * PANEL_COLUMNS * $factor));
+                    let integers = _mm256_cvtepi8_epi32($integers);
+                    _mm256_mul_ps(_mm256_cvtepi32_ps(integers), factors)
+                }};
+            }
             // The same with an integer of the group.
-            let product = |factor: usize, array: usize| {
-                times(factor, eight(scales.add(PANEL_COLUMNS * array)))
-            };
+            macro_rules! product {
+                ($factor:literal, $array:expr) => {
+                    times!($factor, eight!(scales.add(PANEL_COLUMNS * $array)))
+                };
+            }
             let mut loaded = Self {
                 scale: _mm256_setzero_ps(),
                 min: _mm256_setzero_ps(),
@@ -144,10 +268,10 @@ impl GroupScales {
             };
             match (layout.scales, layout.offset) {
                 (Scales::Half, Offset::Min) => {
-                    loaded.scale = halves(scales);
-                    loaded.min = halves(scales.add(2 * PANEL_COLUMNS));
+                    loaded.scale = halves!(scales);
+                    loaded.min = halves!(scales.add(2 * PANEL_COLUMNS));
                 }
-                (Scales::Half, _) => loaded.scale = halves(scales.add(2 * PANEL_COLUMNS * part)),
+                (Scales::Half, _) => loaded.scale = halves!(scales.add(2 * PANEL_COLUMNS * part)),
                 (Scales::Exponents, _) => {
                     let exponents = _mm_loadl_epi64(scales.add(column).cast());
                     let bits = _mm256_slli_epi32::<23>(_mm256_cvtepu8_epi32(exponents));
@@ -161,42 +285,88 @@ impl GroupScales {
                     loaded.pairs = _mm256_cvtepu16_epi32(scales); // offset 0
                 }
                 (Scales::Blocked, Offset::Paired) => {
-                    let scale = product(0, 0);
-                    let offset = _mm256_cvtps_epi32(_mm256_sub_ps(scale, product(1, 1)));
+                    let scale = product!(0, 0);
+                    let offset = _mm256_cvtps_epi32(_mm256_sub_ps(scale, product!(1, 1)));
                     let offset = _mm256_slli_epi32::<16>(offset);
                     loaded.pairs = _mm256_blend_epi16::<0xaa>(_mm256_cvtps_epi32(scale), offset);
                 }
                 (Scales::Blocked, Offset::Min) => {
-                    (loaded.scale, loaded.min) = (product(0, 0), product(1, 1));
+                    (loaded.scale, loaded.min) = (product!(0, 0), product!(1, 1));
                 }
-                (Scales::Blocked, Offset::ZeroPoint(_)) => loaded.scale = product(0, part),
+                (Scales::Blocked, Offset::ZeroPoint(_)) => loaded.scale = product!(0, part),
                 (Scales::BlockedNibbles, _) => {
-                    let both = eight(scales.add(PANEL_COLUMNS * part));
+                    let both = eight!(scales.add(PANEL_COLUMNS * part));
                     let nibble = _mm_set1_epi8(15);
                     let high = _mm_and_si128(_mm_srli_epi16::<4>(both), nibble);
-                    loaded.scale = times(0, _mm_and_si128(both, nibble));
-                    loaded.min = times(1, high);
+                    loaded.scale = times!(0, _mm_and_si128(both, nibble));
+                    loaded.min = times!(1, high);
                 }
                 (Scales::BlockedSixBits, _) => {
                     let in_block = group % BLOCK_GROUPS;
-                    let shifted = |bytes: __m128i, by: usize, mask: i8| {
-                        let shifted = _mm_srl_epi16(bytes, _mm_cvtsi32_si128(by as i32));
-                        _mm_and_si128(shifted, _mm_set1_epi8(mask))
-                    };
-                    let low = shifted(eight(scales), 4 * part, 15);
-                    let high = eight(block.add(SIX_BIT_HIGH_OFFSET + in_block / 2 * PANEL_COLUMNS));
-                    let high = shifted(high, 4 * (in_block % 2) + 2 * part, 3);
+                    macro_rules! shifted {
+                        ($bytes:expr, $by:expr, $mask:literal) => {{
+                            let by = _mm_cvtsi32_si128($by as i32);
+                            _mm_and_si128(_mm_srl_epi16($bytes, by), _mm_set1_epi8($mask))
+                        }};
+                    }
+                    let low = shifted!(eight!(scales), 4 * part, 15);
+                    let high = block.add(SIX_BIT_HIGH_OFFSET + in_block / 2 * PANEL_COLUMNS);
+                    let high = shifted!(eight!(high), 4 * (in_block % 2) + 2 * part, 3);
                     let integers = _mm_or_si128(low, _mm_slli_epi16::<4>(high));
                     let zero = _mm_set1_epi8(SIX_BIT_ZERO);
-                    loaded.scale = times(0, _mm_sub_epi8(integers, zero));
+                    loaded.scale = times!(0, _mm_sub_epi8(integers, zero));
                 }
             }
+            let eighth = _mm256_set1_ps(1.0 / pairs::ZERO_POINT as f32);
+            loaded.min = _mm256_mul_ps(loaded.min, eighth);
             loaded
+        }
+    }
+
+    /// Dequantise dot products that were accumulated onto [`initial_sum`]. Column scales of paired layouts are not applied yet.
+    ///
+    /// # Safety
+    /// AVX2 and FMA enabled by the caller.
+    #[inline(always)]
+    pub unsafe fn dequantize(
+        self,
+        layout: QuantLayout,
+        dots: __m256i,
+        part: usize,
+        tile: &TileGroup,
+        lane: usize,
+    ) -> __m256 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match layout.offset {
+                Offset::Paired => _mm256_cvtepi32_ps(_mm256_madd_epi16(dots, self.pairs)),
+                Offset::ZeroPoint(_) => _mm256_mul_ps(_mm256_cvtepi32_ps(dots), self.scale),
+                Offset::Min => {
+                    // Eight times the code sums.
+                    let all = low_half_times(tile.initial_sums[lane], -1);
+                    let low = low_half_times(tile.low_sums[lane], pairs::ZERO_POINT);
+                    let sum = match (layout.group, part) {
+                        (GROUP, _) => all,
+                        (_, 0) => low,
+                        _ => _mm256_sub_epi32(all, low),
+                    };
+                    let sum = _mm256_cvtepi32_ps(sum);
+                    let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dots), self.scale);
+                    _mm256_fmadd_ps(sum, self.min, scaled)
+                }
+            }
         }
     }
 }
 
-/// Dequantised dot products of a row with eight columns. Column scales of paired layouts are not applied yet.
+/// The quads of part `part` of a group.
+#[inline(always)]
+pub(super) const fn quads_of(layout: QuantLayout, part: usize) -> Range<usize> {
+    let quads = layout.group / 4;
+    quads * part..quads * (part + 1)
+}
+
+/// Dequantised dot products of a row with eight columns.
 ///
 /// # Safety
 /// A group's codes at `codes`; AVX2, FMA and F16C enabled by the caller.
@@ -210,30 +380,12 @@ unsafe fn value(
     tile: &TileGroup,
     lane: usize,
 ) -> __m256 {
-    let quads = match (layout.group, part) {
-        (GROUP, _) => 0..8,
-        (_, 0) => 0..4,
-        _ => 4..8,
-    };
+    let (quads, x) = (quads_of(layout, part), tile.codes[lane].as_ptr());
     // SAFETY: the caller's promise.
     unsafe {
-        let dots = dot(layout, codes, half, quads, tile.codes[lane].as_ptr());
-        match layout.offset {
-            Offset::Paired => {
-                let dots = _mm256_add_epi32(dots, _mm256_set1_epi32(tile.initial_sums[lane]));
-                _mm256_cvtepi32_ps(_mm256_madd_epi16(dots, scales.pairs))
-            }
-            Offset::ZeroPoint(zero) => {
-                let sum = _mm256_set1_epi32(zero * tile.sum_of_part(layout, part, lane));
-                let dots = _mm256_cvtepi32_ps(_mm256_sub_epi32(dots, sum));
-                _mm256_mul_ps(dots, scales.scale)
-            }
-            Offset::Min => {
-                let sum = _mm256_set1_ps(tile.sum_of_part(layout, part, lane) as f32);
-                let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dots), scales.scale);
-                _mm256_fmadd_ps(sum, scales.min, scaled)
-            }
-        }
+        let dots = dot(layout, codes, half, quads, x);
+        let dots = _mm256_add_epi32(dots, initial_sum(layout, part, tile, lane));
+        scales.dequantize(layout, dots, part, tile, lane)
     }
 }
 

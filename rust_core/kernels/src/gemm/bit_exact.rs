@@ -217,7 +217,7 @@ proptest! {
             let tensor = TestTensor::random(dtype, 48, inputs, seed);
             let (matrix, _memory) = tensor.pack();
             let x = Rows::random(rows, inputs, true, seed);
-            for level in [Level::Amx, Level::Avx512, Level::Avx2] {
+            for level in [Level::Amx, Level::Avx512, Level::AvxVnni, Level::Avx2] {
                 if !level.available() {
                     continue;
                 }

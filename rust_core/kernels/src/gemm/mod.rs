@@ -12,6 +12,8 @@ mod amx;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avxvnni;
 mod float;
 mod group_scales;
 mod outliers;
@@ -400,6 +402,11 @@ impl<'a> Gemm<'a> {
                 Level::Avx512 => {
                     let scratch = &mut self.scratch.expanded;
                     avx512::multiply(layout, [first_gemm], scale_mode, scratch);
+                }
+                #[cfg(target_arch = "x86_64")]
+                Level::AvxVnni => {
+                    let scratch = &mut self.scratch.expanded;
+                    avxvnni::multiply(layout, first_gemm, scratch);
                 }
                 #[cfg(target_arch = "x86_64")]
                 Level::Avx2 => avx2::multiply(layout, first_gemm),

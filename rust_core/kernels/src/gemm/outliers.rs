@@ -189,30 +189,42 @@ impl OutlierIndex {
 #[inline(always)]
 unsafe fn codes<L: Lanes>(layout: QuantLayout, codes: *const u8, input: usize) -> L {
     let byte = 8 * (input % 4);
-    let bits = |register: usize, shift: usize, mask: u32| {
-        // SAFETY: a register of the group's codes.
-        unsafe { L::load_bits(codes.add(64 * register).cast(), (byte + shift) as u32, mask) }
-    };
-    let two_bits = || bits(input / 16, 2 * (input % 16 / 4), 3);
-    let (register, shift) = (input % 16 / 4, 4 * (input / 16));
-    if let Some(table) = layout.table {
-        // SAFETY: a register of the group's codes.
-        return unsafe {
-            let words = codes.add(64 * register).cast();
-            L::load_from_table(words, (byte + shift) as u32, table.floats())
+    // Macros, because a closure with vector operations may be compiled as a function without the level's instructions, whose
+    // every operation is a call.
+    macro_rules! bits {
+        ($register:expr, $shift:expr, $mask:literal) => {
+            L::load_bits(
+                codes.add(64 * $register).cast(),
+                (byte + $shift) as u32,
+                $mask,
+            )
         };
     }
-    let nibbles = || bits(register, shift, 15);
-    // SAFETY: the caller's promise.
-    let with_high = |high: L| unsafe { high.mul_add(L::splat(16.0), nibbles()) };
-    match layout.bits {
-        8 => bits(input / 4, 0, 255),
-        6 => with_high(bits(4 + input / 16, 2 * (input % 16 / 4), 3)),
-        5 => with_high(bits(4, input / 4, 1)),
-        // SAFETY: the caller's promise.
-        3 => unsafe { bits(2, input / 4, 1).mul_add(L::splat(4.0), two_bits()) },
-        2 => two_bits(),
-        _ => nibbles(),
+    // SAFETY: registers of the group's codes; instructions are the caller's promise.
+    unsafe {
+        let (register, shift) = (input % 16 / 4, 4 * (input / 16));
+        if let Some(table) = layout.table {
+            let words = codes.add(64 * register).cast();
+            return L::load_from_table(words, (byte + shift) as u32, table.floats());
+        }
+        match layout.bits {
+            8 => return bits!(input / 4, 0, 255),
+            2 | 3 => {
+                let low = bits!(input / 16, 2 * (input % 16 / 4), 3);
+                if layout.bits == 2 {
+                    return low;
+                }
+                return bits!(2, input / 4, 1).mul_add(L::splat(4.0), low);
+            }
+            _ => {}
+        }
+        let nibbles = bits!(register, shift, 15);
+        let high = match layout.bits {
+            6 => bits!(4 + input / 16, 2 * (input % 16 / 4), 3),
+            5 => bits!(4, input / 4, 1),
+            _ => return nibbles,
+        };
+        high.mul_add(L::splat(16.0), nibbles)
     }
 }
 

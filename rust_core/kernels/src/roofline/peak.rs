@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::best_pass;
 use crate::dispatch::Level;
+#[cfg(target_arch = "x86_64")]
+use crate::dispatch::vex_vnni;
 use crate::error::KernelError;
 use crate::pool::Pool;
 use crate::simd::LANES;
@@ -19,7 +21,7 @@ pub enum Instruction {
     AmxInt8,
     /// `vpdpbusd` on 512 bits.
     Avx512Vnni,
-    /// `vpdpbusd` on 256 bits (AVX-VNNI), for processors without AVX-512.
+    /// `vpdpbusd` on 256 bits, as level `avxvnni` executes it.
     AvxVnni,
     /// `vpmaddubsw`, `vpmaddwd` and `vpaddd`: bytes summed in 32 bits without VNNI.
     Avx2Int8,
@@ -87,7 +89,7 @@ impl Instruction {
                 is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni")
             }
             #[cfg(target_arch = "x86_64")]
-            Self::AvxVnni => is_x86_feature_detected!("avxvnni"),
+            Self::AvxVnni => Level::AvxVnni.available(),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2Int8 => is_x86_feature_detected!("avx2"),
             #[cfg(target_arch = "x86_64")]
@@ -121,7 +123,10 @@ impl Instruction {
             Self::Avx512Vnni => unsafe { x86::avx512_vnni(rounds) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
-            Self::AvxVnni => unsafe { x86::avx_vnni(rounds) },
+            Self::AvxVnni if vex_vnni() => unsafe { x86::avx_vnni::<true>(rounds) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above: the other form.
+            Self::AvxVnni => unsafe { x86::avx_vnni::<false>(rounds) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
             Self::Avx2Int8 => unsafe { x86::avx2_maddubs(rounds) },
@@ -179,6 +184,7 @@ pub fn measure_int8_dot(threads: Option<usize>, duration: Duration) -> Result<f6
     let instruction = match Level::choose("auto")? {
         Level::Amx => Instruction::AmxInt8,
         Level::Avx512 => Instruction::Avx512Vnni,
+        Level::AvxVnni => Instruction::AvxVnni,
         Level::Avx2 => Instruction::Avx2Int8,
         Level::Portable => Instruction::PortableInt,
     };
@@ -222,17 +228,19 @@ mod x86 {
     use std::arch::x86_64::*;
     use std::hint::black_box;
 
+    use crate::simd::Dpbusd;
+
     /// Define a function that runs `$next` on independent sums, enough to cover the latency of the instruction and
     /// few enough to stay in registers, and returns the number of operations.
     macro_rules! chains {
         (
-            $name:ident: $features:literal, $chains:literal chains of $operations:expr;
+            $name:ident $(<const $form:ident: bool>)?: $features:literal, $chains:literal chains of $operations:expr;
             $zero:expr; ($a:ident, $b:ident) = $operands:expr; $sum:ident => $next:expr
         ) => {
             /// # Safety
             /// The machine has these instructions.
             #[target_feature(enable = $features)]
-            pub fn $name(rounds: usize) -> usize {
+            pub fn $name $(<const $form: bool>)?(rounds: usize) -> usize {
                 let ($a, $b) = black_box($operands);
                 let mut sums = [$zero; $chains];
                 for _ in 0..rounds {
@@ -252,9 +260,10 @@ mod x86 {
         sum => _mm512_dpbusd_epi32(*sum, a, b)
     }
     chains! {
-        avx_vnni: "avx2,avxvnni", 12 chains of 2 * 32;
+        avx_vnni<const VEX: bool>: "avx2", 12 chains of 2 * 32;
         _mm256_setzero_si256(); (a, b) = (_mm256_set1_epi8(3), _mm256_set1_epi8(-5));
-        sum => _mm256_dpbusd_avx_epi32(*sum, a, b)
+        // SAFETY: the machine has the form by contract.
+        sum => unsafe { Dpbusd::<VEX>::dpbusd(*sum, a, b) }
     }
     chains! {
         // The sum is an operand of the multiplication; one of constants would be hoisted out of the loop.

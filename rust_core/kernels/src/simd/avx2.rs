@@ -1,12 +1,24 @@
-//! Sixteen lanes as two AVX2 registers.
+//! Sixteen lanes as two 256-bit registers, for levels `avx2` and `avxvnni`.
 
 use std::arch::x86_64::*;
+use std::marker::PhantomData;
 
 use super::Lanes;
+use super::int8_dot::{Dpbusd, Widened};
 
-/// See [`Lanes`].
+/// See [`Lanes`]. `D` is the arithmetic of int8 dot products, which is all that differs between the levels.
 #[derive(Clone, Copy)]
-pub(crate) struct Avx2(pub(crate) __m256, pub(crate) __m256);
+pub(crate) struct Ymm<D>(
+    pub(crate) __m256,
+    pub(crate) __m256,
+    pub(super) PhantomData<D>,
+);
+
+/// Level `avx2`.
+pub(crate) type Avx2 = Ymm<Widened>;
+
+/// Level `avxvnni`, with the VEX or the EVEX form of its instruction ([`crate::dispatch::vex_vnni`]).
+pub(crate) type AvxVnni<const VEX: bool> = Ymm<Dpbusd<VEX>>;
 
 /// Sum of eight lanes by pairwise halving.
 ///
@@ -26,24 +38,30 @@ pub(super) unsafe fn sum_of_eight(x: __m256) -> f32 {
 macro_rules! both {
     ($op:ident($($x:expr),*)) => {
         // SAFETY: the trait's contract: the caller's function enables AVX2, FMA and F16C.
-        unsafe { Self($op($($x.0),*), $op($($x.1),*)) }
+        unsafe { Self($op($($x.0),*), $op($($x.1),*), PhantomData) }
     };
 }
 
 // SAFETY: instructions and pointers are the callers' promise.
-unsafe impl Lanes for Avx2 {
+unsafe impl<D: Copy> Lanes for Ymm<D> {
     const WIDE: bool = false;
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
         // SAFETY: enabled by the caller.
-        unsafe { Self(_mm256_set1_ps(value), _mm256_set1_ps(value)) }
+        unsafe { Self(_mm256_set1_ps(value), _mm256_set1_ps(value), PhantomData) }
     }
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
         // SAFETY: sixteen elements by contract.
-        unsafe { Self(_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8))) }
+        unsafe {
+            Self(
+                _mm256_loadu_ps(from),
+                _mm256_loadu_ps(from.add(8)),
+                PhantomData,
+            )
+        }
     }
 
     #[inline(always)]
@@ -53,6 +71,7 @@ unsafe impl Lanes for Avx2 {
             Self(
                 _mm256_cvtph_ps(_mm_loadu_si128(from.cast())),
                 _mm256_cvtph_ps(_mm_loadu_si128(from.add(8).cast())),
+                PhantomData,
             )
         }
     }
@@ -65,7 +84,7 @@ unsafe impl Lanes for Avx2 {
                 let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(at.cast()));
                 _mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits))
             };
-            Self(widen(from), widen(from.add(8)))
+            Self(widen(from), widen(from.add(8)), PhantomData)
         }
     }
 
@@ -76,7 +95,7 @@ unsafe impl Lanes for Avx2 {
             let widen = |at: *const i8| {
                 _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(at.cast())))
             };
-            Self(widen(from), widen(from.add(8)))
+            Self(widen(from), widen(from.add(8)), PhantomData)
         }
     }
 
@@ -87,7 +106,7 @@ unsafe impl Lanes for Avx2 {
             let widen = |at: *const i16| {
                 _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm_loadu_si128(at.cast())))
             };
-            Self(widen(from), widen(from.add(8)))
+            Self(widen(from), widen(from.add(8)), PhantomData)
         }
     }
 
@@ -101,7 +120,7 @@ unsafe impl Lanes for Avx2 {
                 let indices = _mm256_and_si256(shifted, _mm256_set1_epi32(15));
                 _mm256_i32gather_ps::<4>(table.as_ptr(), indices)
             };
-            Self(half(from), half(from.add(8)))
+            Self(half(from), half(from.add(8)), PhantomData)
         }
     }
 
@@ -113,7 +132,7 @@ unsafe impl Lanes for Avx2 {
                 let words = _mm256_loadu_si256(at.cast());
                 _mm256_cvtepi32_ps(_mm256_add_epi32(words, _mm256_set1_epi32(addend)))
             };
-            Self(widen(from), widen(from.add(8)))
+            Self(widen(from), widen(from.add(8)), PhantomData)
         }
     }
 
@@ -127,7 +146,7 @@ unsafe impl Lanes for Avx2 {
                 let pairs = _mm256_loadu_si256(pairs.add(at).cast());
                 _mm256_cvtepi32_ps(_mm256_madd_epi16(dots, pairs))
             };
-            Self(value(0), value(8))
+            Self(value(0), value(8), PhantomData)
         }
     }
 
@@ -149,7 +168,7 @@ unsafe impl Lanes for Avx2 {
                 let shifted = _mm256_srl_epi32(_mm256_loadu_si256(at.cast()), count);
                 _mm256_cvtepi32_ps(_mm256_and_si256(shifted, _mm256_set1_epi32(mask as i32)))
             };
-            Self(half(from), half(from.add(8)))
+            Self(half(from), half(from.add(8)), PhantomData)
         }
     }
 
@@ -190,6 +209,7 @@ unsafe impl Lanes for Avx2 {
             Self(
                 _mm256_blendv_ps(no.0, yes.0, _mm256_cmp_ps::<_CMP_LT_OQ>(self.0, limit.0)),
                 _mm256_blendv_ps(no.1, yes.1, _mm256_cmp_ps::<_CMP_LT_OQ>(self.1, limit.1)),
+                PhantomData,
             )
         }
     }
@@ -202,7 +222,7 @@ unsafe impl Lanes for Avx2 {
                 let below = _mm256_min_ps(x, _mm256_set1_ps(limit));
                 _mm256_max_ps(below, _mm256_set1_ps(-limit))
             };
-            Self(half(self.0), half(self.1))
+            Self(half(self.0), half(self.1), PhantomData)
         }
     }
 
@@ -222,7 +242,7 @@ unsafe impl Lanes for Avx2 {
         unsafe {
             let half =
                 |x: __m256| _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_castps_si256(x)));
-            Self(half(self.0), half(self.1))
+            Self(half(self.0), half(self.1), PhantomData)
         }
     }
 

@@ -20,6 +20,8 @@ pub(crate) const MAX_INT8_PAIR: f32 = MAX_INT8 * 257.0;
 /// As [`Lanes`].
 #[allow(clippy::missing_safety_doc, reason = "the trait's is every method's")]
 pub(crate) unsafe trait Int8Dot: Lanes {
+    /// Whether the registers hold six [`Self::Dots`] and their operands.
+    const SIX_DOTS: bool;
     /// Sixteen 32-bit accumulators.
     type Dots: Copy;
     /// [`REGISTER_CODES`] unsigned bytes.
@@ -170,11 +172,17 @@ pub(crate) fn symmetric_scale(largest: f32, max_code: f32) -> (f32, f32) {
 }
 
 #[cfg(target_arch = "x86_64")]
+pub(crate) use self::x86::{Dpbusd, Widened};
+
+#[cfg(target_arch = "x86_64")]
 mod x86 {
+    use std::arch::asm;
     use std::arch::x86_64::*;
+    use std::marker::PhantomData;
 
     use super::{Int8Dot, LANES};
-    use crate::simd::{Avx2, Avx512};
+    use crate::simd::Avx512;
+    use crate::simd::avx2::Ymm;
 
     /// Store the four quarters of a register, `STRIDE` bytes apart.
     ///
@@ -209,6 +217,7 @@ mod x86 {
 
     // SAFETY: instructions and pointers are the callers' promise.
     unsafe impl Int8Dot for Avx512 {
+        const SIX_DOTS: bool = true;
         type Dots = __m512i;
         type Codes = __m512i;
         type Quad = __m512i;
@@ -366,19 +375,44 @@ mod x86 {
         }
     }
 
+    /// [`Int8Dot`] for vectors of two 256-bit registers.
+    ///
+    /// # Safety
+    /// As [`Int8Dot`].
+    #[allow(clippy::missing_safety_doc, reason = "the trait's is every method's")]
+    pub(crate) unsafe trait YmmDot: Copy {
+        const SIX_DOTS: bool;
+        type Dots: Copy;
+        type Codes: Copy;
+
+        unsafe fn zero_dots() -> Self::Dots;
+        unsafe fn load_codes(from: *const u8) -> Self::Codes;
+        unsafe fn splat_quad(from: *const i8) -> __m256i;
+        unsafe fn accumulate_dots(
+            sums: Self::Dots,
+            codes: Self::Codes,
+            quad: __m256i,
+        ) -> Self::Dots;
+        /// `256 * high + low` of the lower and of the upper eight lanes.
+        unsafe fn combine_dots(high: Self::Dots, low: Self::Dots) -> [__m256i; 2];
+    }
+
+    /// Bytes are widened to 16 bits, because `vpmaddubsw` would saturate. A lane's four products are kept as two sums of two
+    /// until `combine_dots`.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Widened;
+
     /// Apply `part` to all four parts of a register's codes.
     #[inline(always)]
     fn four<T>(part: impl Fn(usize) -> T) -> [T; 4] {
         std::array::from_fn(part)
     }
 
-    // A lane's four products are kept as two sums of two until `combine_dots`.
-    //
     // SAFETY: instructions and pointers are the callers' promise.
-    unsafe impl Int8Dot for Avx2 {
+    unsafe impl YmmDot for Widened {
+        const SIX_DOTS: bool = false;
         type Dots = [__m256i; 4];
         type Codes = [__m256i; 4];
-        type Quad = __m256i;
 
         #[inline(always)]
         unsafe fn zero_dots() -> [__m256i; 4] {
@@ -416,18 +450,151 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn combine_dots(high: [__m256i; 4], low: [__m256i; 4], offset: i32) -> Self {
+        unsafe fn combine_dots(high: [__m256i; 4], low: [__m256i; 4]) -> [__m256i; 2] {
             // SAFETY: enabled by the caller.
             unsafe {
                 let sums =
                     four(|part| _mm256_add_epi32(_mm256_slli_epi32::<8>(high[part]), low[part]));
-                let half = |a: __m256i, b: __m256i| {
+                [0, 2].map(|part| {
                     // Lanes 0 1 4 5 2 3 6 7, then in order.
-                    let pairs = _mm256_hadd_epi32(a, b);
-                    let lanes = _mm256_permute4x64_epi64::<0b11_01_10_00>(pairs);
-                    _mm256_cvtepi32_ps(_mm256_sub_epi32(lanes, _mm256_set1_epi32(offset)))
-                };
-                Self(half(sums[0], sums[1]), half(sums[2], sums[3]))
+                    let pairs = _mm256_hadd_epi32(sums[part], sums[part + 1]);
+                    _mm256_permute4x64_epi64::<0b11_01_10_00>(pairs)
+                })
+            }
+        }
+    }
+
+    /// `vpdpbusd` on 256 bits, in its VEX form (AVX-VNNI) or its EVEX form (AVX-512 VNNI with VL).
+    ///
+    /// The instruction is inline assembly, so that functions need no target feature beyond level `avx2`'s and the code of both
+    /// forms is the same but for the instruction's encoding: sixteen registers, nothing else of AVX-512. What is tested and
+    /// measured with one form therefore holds for the other.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Dpbusd<const VEX: bool>;
+
+    impl<const VEX: bool> Dpbusd<VEX> {
+        /// Add to each 32-bit lane of `sums` the products of its four unsigned bytes with its four signed bytes.
+        ///
+        /// # Safety
+        /// The machine has the form.
+        #[inline]
+        #[target_feature(enable = "avx2")]
+        pub(crate) unsafe fn dpbusd(
+            mut sums: __m256i,
+            unsigned: __m256i,
+            signed: __m256i,
+        ) -> __m256i {
+            // SAFETY: registers only; the machine has the instruction by contract.
+            unsafe {
+                if VEX {
+                    asm!("{{vex}} vpdpbusd {0}, {1}, {2}", inout(ymm_reg) sums, in(ymm_reg) unsigned,
+                        in(ymm_reg) signed, options(pure, nomem, nostack, preserves_flags));
+                } else {
+                    asm!("{{evex}} vpdpbusd {0}, {1}, {2}", inout(ymm_reg) sums, in(ymm_reg) unsigned,
+                        in(ymm_reg) signed, options(pure, nomem, nostack, preserves_flags));
+                }
+            }
+            sums
+        }
+    }
+
+    // SAFETY: instructions and pointers are the callers' promise.
+    unsafe impl<const VEX: bool> YmmDot for Dpbusd<VEX> {
+        const SIX_DOTS: bool = true;
+        type Dots = [__m256i; 2];
+        type Codes = [__m256i; 2];
+
+        #[inline(always)]
+        unsafe fn zero_dots() -> [__m256i; 2] {
+            // SAFETY: enabled by the caller.
+            [unsafe { _mm256_setzero_si256() }; 2]
+        }
+
+        #[inline(always)]
+        unsafe fn load_codes(from: *const u8) -> [__m256i; 2] {
+            // SAFETY: 64 bytes by contract.
+            unsafe {
+                [
+                    _mm256_loadu_si256(from.cast()),
+                    _mm256_loadu_si256(from.add(32).cast()),
+                ]
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn splat_quad(from: *const i8) -> __m256i {
+            // SAFETY: four bytes by contract.
+            unsafe { _mm256_set1_epi32(from.cast::<i32>().read_unaligned()) }
+        }
+
+        #[inline(always)]
+        unsafe fn accumulate_dots(
+            sums: [__m256i; 2],
+            codes: [__m256i; 2],
+            quad: __m256i,
+        ) -> [__m256i; 2] {
+            // SAFETY: enabled by the caller.
+            unsafe {
+                [
+                    Self::dpbusd(sums[0], codes[0], quad),
+                    Self::dpbusd(sums[1], codes[1], quad),
+                ]
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn combine_dots(high: [__m256i; 2], low: [__m256i; 2]) -> [__m256i; 2] {
+            // SAFETY: enabled by the caller.
+            unsafe {
+                [
+                    _mm256_add_epi32(_mm256_slli_epi32::<8>(high[0]), low[0]),
+                    _mm256_add_epi32(_mm256_slli_epi32::<8>(high[1]), low[1]),
+                ]
+            }
+        }
+    }
+
+    // SAFETY: instructions and pointers are the callers' promise.
+    unsafe impl<D: YmmDot> Int8Dot for Ymm<D> {
+        const SIX_DOTS: bool = D::SIX_DOTS;
+        type Dots = D::Dots;
+        type Codes = D::Codes;
+        type Quad = __m256i;
+
+        #[inline(always)]
+        unsafe fn zero_dots() -> D::Dots {
+            // SAFETY: the same contract.
+            unsafe { D::zero_dots() }
+        }
+
+        #[inline(always)]
+        unsafe fn load_codes(from: *const u8) -> D::Codes {
+            // SAFETY: the same contract.
+            unsafe { D::load_codes(from) }
+        }
+
+        #[inline(always)]
+        unsafe fn splat_quad(from: *const i8) -> __m256i {
+            // SAFETY: the same contract.
+            unsafe { D::splat_quad(from) }
+        }
+
+        #[inline(always)]
+        unsafe fn accumulate_dots(sums: D::Dots, codes: D::Codes, quad: __m256i) -> D::Dots {
+            // SAFETY: the same contract.
+            unsafe { D::accumulate_dots(sums, codes, quad) }
+        }
+
+        #[inline(always)]
+        unsafe fn combine_dots(high: D::Dots, low: D::Dots, offset: i32) -> Self {
+            // SAFETY: the same contract.
+            unsafe {
+                let ([low, high], offset) = (D::combine_dots(high, low), _mm256_set1_epi32(offset));
+                Self(
+                    _mm256_cvtepi32_ps(_mm256_sub_epi32(low, offset)),
+                    _mm256_cvtepi32_ps(_mm256_sub_epi32(high, offset)),
+                    PhantomData,
+                )
             }
         }
 
@@ -449,6 +616,7 @@ mod x86 {
                 Self(
                     half(_mm256_add_ps(self.0, self.1)),
                     half(_mm256_sub_ps(self.0, self.1)),
+                    PhantomData,
                 )
             }
         }
@@ -460,7 +628,11 @@ mod x86 {
                 let (a, b) = (_mm256_castps_si256(a), _mm256_castps_si256(b));
                 _mm256_castsi256_ps(_mm256_max_epu32(a, b))
             };
-            Self(larger(self.0, other.0), larger(self.1, other.1))
+            Self(
+                larger(self.0, other.0),
+                larger(self.1, other.1),
+                PhantomData,
+            )
         }
 
         #[inline(always)]
@@ -476,11 +648,105 @@ mod x86 {
                 f32::from_bits(_mm_cvtsi128_si32(one).cast_unsigned())
             }
         }
+
+        #[inline(always)]
+        unsafe fn quantize_to_u8(values: &[f32; 64], factor: Self, codes: &mut [u8; 64]) {
+            let halves = values.as_chunks::<32>().0.iter();
+            for (values, codes) in halves.zip(codes.as_chunks_mut::<32>().0) {
+                // SAFETY: 32 elements each; the rounding mode is the default one, to nearest even.
+                unsafe {
+                    let x = values.as_ptr();
+                    let bytes = _mm256_packs_epi16(
+                        scaled_words(x, factor.0, factor.1),
+                        scaled_words(x.add(16), factor.0, factor.1),
+                    );
+                    let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+                    let bytes = _mm256_permutevar8x32_epi32(bytes, order);
+                    let bytes = _mm256_xor_si256(bytes, _mm256_set1_epi8(i8::MIN));
+                    _mm256_storeu_si256(codes.as_mut_ptr().cast(), bytes);
+                }
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn quantize_to_int8_pairs(
+            values: &[[f32; LANES]],
+            factors: &[[f32; LANES]],
+            high: *mut i8,
+            low: *mut i8,
+        ) -> i32 {
+            // SAFETY: lengths by contract; instructions by the caller's promise.
+            unsafe {
+                let (half, byte) = (_mm256_set1_epi16(128), _mm256_set1_epi16(255));
+                let mut sums = _mm256_setzero_si256();
+                for at in [0, 2] {
+                    // Each lane of 128 bits has four integers of the first eight and four of the next.
+                    let a = nearest_words(values, factors, at);
+                    let b = nearest_words(values, factors, at + 1);
+                    let highs = _mm256_packs_epi16(
+                        _mm256_srai_epi16::<8>(_mm256_add_epi16(a, half)),
+                        _mm256_srai_epi16::<8>(_mm256_add_epi16(b, half)),
+                    );
+                    let lows =
+                        _mm256_packus_epi16(_mm256_and_si256(a, byte), _mm256_and_si256(b, byte));
+                    let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+                    let highs = _mm256_permutevar8x32_epi32(highs, order);
+                    let lows = _mm256_permutevar8x32_epi32(lows, order);
+                    _mm256_storeu_si256(high.add(at * LANES).cast(), highs);
+                    _mm256_storeu_si256(low.add(at * LANES).cast(), lows);
+                    let one = _mm256_set1_epi16(1);
+                    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(a, one));
+                    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(b, one));
+                }
+                let high = _mm256_extracti128_si256::<1>(sums);
+                let four = _mm_add_epi32(_mm256_castsi256_si128(sums), high);
+                let two = _mm_add_epi32(four, _mm_shuffle_epi32::<0b01_00_11_10>(four));
+                _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32::<0b10_11_00_01>(two)))
+            }
+        }
+    }
+
+    /// Products of values and factors of vector `at`, rounded to integers of 16 bits; zeros beyond the last vector. Each half has
+    /// integers of both eights.
+    ///
+    /// # Safety
+    /// AVX2 enabled by the caller.
+    #[inline(always)]
+    unsafe fn nearest_words(
+        values: &[[f32; LANES]],
+        factors: &[[f32; LANES]],
+        at: usize,
+    ) -> __m256i {
+        let (Some(values), Some(factors)) = (values.get(at), factors.get(at)) else {
+            // SAFETY: the caller's promise.
+            return unsafe { _mm256_setzero_si256() };
+        };
+        // SAFETY: sixteen elements each; enabled by the caller.
+        unsafe {
+            let factor = factors.as_ptr();
+            let (low, high) = (_mm256_loadu_ps(factor), _mm256_loadu_ps(factor.add(8)));
+            scaled_words(values.as_ptr(), low, high)
+        }
+    }
+
+    /// Products of sixteen values and factors, rounded to integers of 16 bits. Each half has integers of both eights.
+    ///
+    /// # Safety
+    /// Sixteen floats at `x`; AVX2 enabled by the caller.
+    #[inline(always)]
+    unsafe fn scaled_words(x: *const f32, low: __m256, high: __m256) -> __m256i {
+        // SAFETY: the caller's promise. The rounding mode is the default one, to nearest even.
+        unsafe {
+            let low = _mm256_mul_ps(_mm256_loadu_ps(x), low);
+            let high = _mm256_mul_ps(_mm256_loadu_ps(x.add(8)), high);
+            _mm256_packs_epi32(_mm256_cvtps_epi32(low), _mm256_cvtps_epi32(high))
+        }
     }
 }
 
 // SAFETY: executes no special instructions; pointers are the callers' promise.
 unsafe impl Int8Dot for super::Portable {
+    const SIX_DOTS: bool = false;
     type Dots = [i32; LANES];
     type Codes = [[u8; 4]; LANES];
     type Quad = [i8; 4];
@@ -600,7 +866,7 @@ mod tests {
         ///
         /// # Safety
         /// The machine has the level.
-        unsafe fn joined(codes: &[u8], high: &[i8], low: &[i8], offset: i32) -> [f32; LANES] = joined_body;
+        unsafe fn joined(codes: &[u8], high: &[i8], low: &[i8], offset: i32) -> [f32; LANES] = joined_body with AvxVnni;
     }
 
     /// # Safety
@@ -647,6 +913,62 @@ mod tests {
 
     fn levels() -> impl Iterator<Item = Level> {
         Level::ALL.into_iter().filter(|level| level.available())
+    }
+
+    /// Forms that the processor lacks are skipped; without both, the kernels of level `avxvnni` are, too.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn each_form_of_the_dot_product_is_exact_and_does_not_saturate() {
+        use std::arch::x86_64::*;
+
+        use crate::dispatch::{evex_vnni, vex_vnni};
+
+        /// # Safety
+        /// The machine has the form.
+        #[target_feature(enable = "avx2")]
+        unsafe fn dots<const VEX: bool>(
+            sums: [i32; 8],
+            unsigned: [u8; 32],
+            signed: [i8; 32],
+        ) -> [i32; 8] {
+            let mut out = [0; 8];
+            // SAFETY: 32 bytes each; the form is the caller's promise.
+            unsafe {
+                let dots = Dpbusd::<VEX>::dpbusd(
+                    _mm256_loadu_si256(sums.as_ptr().cast()),
+                    _mm256_loadu_si256(unsigned.as_ptr().cast()),
+                    _mm256_loadu_si256(signed.as_ptr().cast()),
+                );
+                _mm256_storeu_si256(out.as_mut_ptr().cast(), dots);
+            }
+            out
+        }
+
+        let mut random = crate::pack::tests::Random(17);
+        for round in 0..1000 {
+            let sums: [i32; 8] = std::array::from_fn(|_| random.bits() as i32 >> 8);
+            let (mut unsigned, mut signed) = ([0u8; 32], [0i8; 32]);
+            for (unsigned, signed) in unsigned.iter_mut().zip(&mut signed) {
+                (*unsigned, *signed) = (random.bits() as u8, random.bits() as i8);
+                if round % 4 == 0 {
+                    (*unsigned, *signed) = (255, if round % 8 == 0 { -128 } else { 127 });
+                }
+            }
+            let expected: [i32; 8] = std::array::from_fn(|lane| {
+                let products = (4 * lane..4 * lane + 4)
+                    .map(|at| i32::from(unsigned[at]) * i32::from(signed[at]));
+                sums[lane] + products.sum::<i32>()
+            });
+            // SAFETY: the machine has the form.
+            unsafe {
+                if vex_vnni() {
+                    assert_eq!(dots::<true>(sums, unsigned, signed), expected);
+                }
+                if evex_vnni() {
+                    assert_eq!(dots::<false>(sums, unsigned, signed), expected);
+                }
+            }
+        }
     }
 
     proptest! {

@@ -17,7 +17,7 @@ mod int8_dot;
 mod portable;
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use avx2::Avx2;
+pub(crate) use avx2::{Avx2, AvxVnni};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
 #[cfg(test)]
@@ -25,6 +25,8 @@ pub(crate) use fused::Fused;
 #[cfg(test)]
 pub(crate) use hadamard::naive_hadamard;
 pub(crate) use hadamard::{hadamard, hadamard_size};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use int8_dot::Dpbusd;
 pub(crate) use int8_dot::{
     Int8Dot, MAX_INT8, MAX_INT8_PAIR, REGISTER_CODES, max_abs, symmetric_scale, symmetric_scale_of,
 };
@@ -97,16 +99,19 @@ pub(crate) unsafe trait Lanes: Copy {
         // Integers below 2^24: exact in f32.
         // SAFETY: the caller's promise.
         unsafe {
-            let number = |shift: u32| {
-                let bits = Self::load_bits(pairs, shift, 0xffff);
-                let negative = bits.sub(Self::splat(65_536.0));
-                bits.select_less(Self::splat(32_768.0), bits, negative)
-            };
+            // A macro, because a closure may be compiled as a function without the level's instructions.
+            macro_rules! number {
+                ($shift:literal) => {{
+                    let bits = Self::load_bits(pairs, $shift, 0xffff);
+                    let negative = bits.sub(Self::splat(65_536.0));
+                    bits.select_less(Self::splat(32_768.0), bits, negative)
+                }};
+            }
             let (code, zero) = (
                 Self::load_bits(codes, shift, 15),
                 Self::splat(pairs::ZERO_POINT as f32),
             );
-            code.sub(zero).mul_add(number(0), number(16).mul(zero))
+            code.sub(zero).mul_add(number!(0), number!(16).mul(zero))
         }
     }
 
@@ -364,41 +369,69 @@ pub(crate) fn prefetch_for_writing(line: *mut u8) {
 ///
 /// `fn name(args) -> ret = body;` makes `name(level, args)`. The body must be `#[inline(always)]`
 /// and `unsafe`; `level` must be one this machine has, which `Level::choose` guarantees.
+///
+/// Level `avxvnni` runs the code of `avx2`, unless the body is given as `= body with AvxVnni;`. A body with int8 dot products
+/// should be.
 macro_rules! by_level {
     ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:ident;) => {
         $(#[$meta])*
         $vis unsafe fn $name(level: $crate::dispatch::Level, $($arg: $ty),*) $(-> $ret)? {
-            /// # Safety
-            /// As the function around it; the machine has the level.
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-            #[allow(clippy::too_many_arguments)]
-            unsafe fn avx512($($arg: $ty),*) $(-> $ret)? {
-                // SAFETY: the body's conditions are the caller's; the instructions are enabled here.
-                unsafe { $body::<$crate::simd::Avx512>($($arg),*) }
-            }
-            /// # Safety
-            /// As the function around it; the machine has the level.
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2,fma,f16c")]
-            #[allow(clippy::too_many_arguments)]
-            unsafe fn avx2($($arg: $ty),*) $(-> $ret)? {
-                // SAFETY: as above.
-                unsafe { $body::<$crate::simd::Avx2>($($arg),*) }
-            }
+            $crate::simd::by_level!(@functions $body($($arg: $ty),*) $(-> $ret)?);
             debug_assert!(level.available());
             // SAFETY: the machine has the level (contract), the rest is the caller's promise.
             unsafe {
                 match level {
                     #[cfg(target_arch = "x86_64")]
-                    $crate::dispatch::Level::Amx | $crate::dispatch::Level::Avx512 => {
-                        avx512($($arg),*)
-                    }
+                    $crate::dispatch::Level::Amx | $crate::dispatch::Level::Avx512 => avx512($($arg),*),
+                    #[cfg(target_arch = "x86_64")]
+                    $crate::dispatch::Level::AvxVnni | $crate::dispatch::Level::Avx2 => avx2($($arg),*),
+                    _ => $body::<$crate::simd::Portable>($($arg),*),
+                }
+            }
+        }
+    };
+    ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:ident with AvxVnni;) => {
+        $(#[$meta])*
+        $vis unsafe fn $name(level: $crate::dispatch::Level, $($arg: $ty),*) $(-> $ret)? {
+            $crate::simd::by_level!(@functions $body($($arg: $ty),*) $(-> $ret)?);
+            $crate::simd::by_level!(@function vex, "avx2,fma,f16c", AvxVnni<true>, $body($($arg: $ty),*) $(-> $ret)?);
+            $crate::simd::by_level!(@function evex, "avx2,fma,f16c", AvxVnni<false>, $body($($arg: $ty),*) $(-> $ret)?);
+            debug_assert!(level.available());
+            // SAFETY: the machine has the level (contract), the rest is the caller's promise.
+            unsafe {
+                match level {
+                    #[cfg(target_arch = "x86_64")]
+                    $crate::dispatch::Level::Amx | $crate::dispatch::Level::Avx512 => avx512($($arg),*),
+                    #[cfg(target_arch = "x86_64")]
+                    $crate::dispatch::Level::AvxVnni if $crate::dispatch::vex_vnni() => vex($($arg),*),
+                    #[cfg(target_arch = "x86_64")]
+                    $crate::dispatch::Level::AvxVnni => evex($($arg),*),
                     #[cfg(target_arch = "x86_64")]
                     $crate::dispatch::Level::Avx2 => avx2($($arg),*),
                     _ => $body::<$crate::simd::Portable>($($arg),*),
                 }
             }
+        }
+    };
+    (@functions $body:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?) => {
+        $crate::simd::by_level!(
+            @function avx512, "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c", Avx512,
+            $body($($arg: $ty),*) $(-> $ret)?
+        );
+        $crate::simd::by_level!(@function avx2, "avx2,fma,f16c", Avx2, $body($($arg: $ty),*) $(-> $ret)?);
+    };
+    (
+        @function $name:ident, $features:literal, $lanes:ident $(<$form:literal>)?,
+        $body:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?
+    ) => {
+        /// # Safety
+        /// As the function around it; the machine has the level.
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = $features)]
+        #[allow(clippy::too_many_arguments)]
+        unsafe fn $name($($arg: $ty),*) $(-> $ret)? {
+            // SAFETY: the body's conditions are the caller's; the instructions are enabled here.
+            unsafe { $body::<$crate::simd::$lanes $(<$form>)?>($($arg),*) }
         }
     };
 }

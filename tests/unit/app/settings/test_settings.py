@@ -66,7 +66,7 @@ def test_an_empty_variable_is_no_value(folders):
         ({"here": "threads ="}, "here/pravaha.toml can't be read"),
         ({"here": "config_dir = 'x'"}, "set PRAVAHA_CONFIG_DIR instead"),
         ({"attach": "ftp://x"}, "PRAVAHA_ATTACH is 'ftp://x' but should be a URL such as http://"),
-        ({"dispatch": "sse"}, "'auto', 'amx', 'avx512', 'avx2' or 'portable'"),
+        ({"dispatch": "sse"}, "'auto', 'amx', 'avx512', 'avxvnni', 'avx2' or 'portable'"),
     ],
 )
 def test_an_error_is_one_sentence_that_names_its_source(folders, sources, sentence):

@@ -4,7 +4,7 @@
 
 use crate::pack::layout::PANEL_COLUMNS;
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{Avx2, Avx512};
+use crate::simd::{Avx2, Avx512, AvxVnni, Dpbusd};
 use crate::simd::{LANES, Lanes, Portable, ROUND};
 
 /// Inputs whose codes are adjacent for each output of a panel.
@@ -88,7 +88,7 @@ mod x86 {
     use std::arch::asm;
     use std::arch::x86_64::*;
 
-    use super::{Avx2, Avx512, ByteDots, Dots, Operands, QUAD};
+    use super::{Avx2, Avx512, AvxVnni, ByteDots, Dots, Dpbusd, Operands, QUAD};
     use crate::pack::layout::PANEL_COLUMNS;
 
     /// Rows that are addressed from one register.
@@ -221,17 +221,73 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn store_bytes(self, to: *mut u8) {
-            // SAFETY: sixteen bytes by contract; the rounding mode is the default one, to nearest even.
+            // SAFETY: the same contract.
+            unsafe { store_bytes(self.0, self.1, to) }
+        }
+    }
+
+    // SAFETY: instructions and pointers are the callers' promise.
+    unsafe impl<const VEX: bool> ByteDots for AvxVnni<VEX> {
+        const MAX_ROWS: usize = 6;
+        const MAX_PANELS: usize = 1;
+
+        #[inline(always)]
+        #[allow(
+            clippy::needless_range_loop,
+            reason = "iterators over arrays of registers put them into memory"
+        )]
+        unsafe fn dots<const ROWS: usize, const PANELS: usize>(operands: Operands, out: *mut Dots) {
+            // SAFETY: enabled by the caller; the operands have that many quads by contract.
             unsafe {
-                let (low, high) = (_mm256_cvtps_epi32(self.0), _mm256_cvtps_epi32(self.1));
-                let words =
-                    _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi32(low, high));
-                let bytes = _mm_packus_epi16(
-                    _mm256_castsi256_si128(words),
-                    _mm256_extracti128_si256::<1>(words),
-                );
-                _mm_storeu_si128(to.cast(), bytes);
+                for panel in 0..PANELS {
+                    let mut sums = [[_mm256_setzero_si256(); 2]; ROWS];
+                    let mut here = operands.panels.add(panel * operands.panel_stride);
+                    let mut rows = operands.rows;
+                    for _ in 0..operands.quads {
+                        let load = |half: usize| _mm256_loadu_si256(here.add(32 * half).cast());
+                        let weights = [load(0), load(1)];
+                        for row in 0..ROWS {
+                            let x = rows.add(row * operands.row_stride);
+                            let x = _mm256_set1_epi32(x.cast::<i32>().read_unaligned());
+                            for half in 0..2 {
+                                let sum = &mut sums[row][half];
+                                *sum = Dpbusd::<VEX>::dpbusd(*sum, x, weights[half]);
+                            }
+                        }
+                        here = here.add(QUAD * PANEL_COLUMNS);
+                        rows = rows.add(QUAD);
+                    }
+                    for row in 0..ROWS {
+                        let out = out.add(row * PANELS + panel).cast::<__m256i>();
+                        _mm256_storeu_si256(out, sums[row][0]);
+                        _mm256_storeu_si256(out.add(1), sums[row][1]);
+                    }
+                }
             }
+        }
+
+        #[inline(always)]
+        unsafe fn store_bytes(self, to: *mut u8) {
+            // SAFETY: the same contract.
+            unsafe { store_bytes(self.0, self.1, to) }
+        }
+    }
+
+    /// [`ByteDots::store_bytes`] of two registers.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn store_bytes(low: __m256, high: __m256, to: *mut u8) {
+        // SAFETY: sixteen bytes by contract; the rounding mode is the default one, to nearest even.
+        unsafe {
+            let (low, high) = (_mm256_cvtps_epi32(low), _mm256_cvtps_epi32(high));
+            let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi32(low, high));
+            let bytes = _mm_packus_epi16(
+                _mm256_castsi256_si128(words),
+                _mm256_extracti128_si256::<1>(words),
+            );
+            _mm_storeu_si128(to.cast(), bytes);
         }
     }
 }

@@ -110,5 +110,5 @@ by_level! {
     ///
     /// # Safety
     /// The machine has the level; the target is valid for all rows and the matrix's outputs, which no other thread accesses.
-    pub(in crate::bert) unsafe fn multiply(rows: &ByteRows, matrix: &ByteMatrix, target: Target) = multiply_body;
+    pub(in crate::bert) unsafe fn multiply(rows: &ByteRows, matrix: &ByteMatrix, target: Target) = multiply_body with AvxVnni;
 }
