@@ -297,7 +297,7 @@ mod tests {
             assert_eq!(group.min(at % 2, 3), -0.25 * (15 - at) as f32);
         }
         for at in 0..16i8 {
-            block.scales[at as usize] = -32 + 63 * at / 15;
+            block.scales[at as usize] = (-32 + 63 * i32::from(at) / 15) as i8;
         }
         let mut header = [0; MAX_HEADER_BYTES];
         store(QuantLayout::Q3_K, 3, &block, 1.0, &mut header);
