@@ -30,7 +30,7 @@ def watch_changes(
             does.
         stop: ends the iteration within a second.
     """
-    folders = _folders(sources())
+    folders = now = _folders(sources())
     missed: frozenset[str] = frozenset()
     while not stop.is_set():
         if folders:
@@ -38,13 +38,15 @@ def watch_changes(
                 for group in groups:
                     yield group | missed
                     missed = frozenset()
-                    if _folders(sources()) != folders:
+                    # One look decides both here and below: by a second one, the folder may be back.
+                    now = _folders(sources())
+                    if now != folders:
                         break
         else:
             yield missed
             missed = frozenset()
             stop.wait(_WAKE_MS / 1000)
-        now = _folders(sources())
+            now = _folders(sources())
         if now != folders:
             # A folder that has vanished counts as changed, too.
             folders, missed = now, frozenset({*folders, *now})
