@@ -186,7 +186,7 @@ def _origin(model: "InstalledModel") -> dict[str, object]:
 
 def _packed_files(entries: "list[CachedWeights]") -> str:
     files = "\n".join(f"{_megabytes(entry.size)} in {entry.path}" for entry in entries)
-    return files or "no; a model of some size is, once it was loaded"
+    return files or "not yet: the first load writes them, if they take 128 MiB or more"
 
 
 def _digests(model: "InstalledModel") -> str:
