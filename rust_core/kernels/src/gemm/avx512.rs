@@ -243,15 +243,14 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
 /// All rows, in blocks sized for the 32 registers: two per row and panel.
 ///
 /// # Safety
-/// As [`super::Gemm::panels`]; `weights` are those of the panels, which have layout `layout`; all `gemms` have the same rows.
+/// As [`super::Gemm::panels`]; `weights` are those of the panels; all `gemms` have the same rows.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn blocks<W: Weights, const PANELS: usize>(
-    layout: QuantLayout,
     weights: [W; PANELS],
     mut gemms: [PanelGemm; PANELS],
 ) {
     let groups = gemms[0].groups();
-    let bytes = PANELS * layout.panel_bytes(groups);
+    let bytes = PANELS * gemms[0].panel.bytes;
     let mut line = gemms[0].panel.next;
     let last = line.wrapping_add(bytes);
     let mut left = gemms[0].rows;
@@ -311,7 +310,6 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
 /// As [`expanded_pairs`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn paired<W: Weights<Format = Paired<false>>, const PANELS: usize>(
-    layout: QuantLayout,
     weights: [W; PANELS],
     gemms: [PanelGemm; PANELS],
     expand_rows: usize,
@@ -321,9 +319,9 @@ unsafe fn paired<W: Weights<Format = Paired<false>>, const PANELS: usize>(
     // SAFETY: the caller's promise.
     unsafe {
         if gemms[0].rows < expand_rows {
-            blocks(layout, weights, gemms);
+            blocks(weights, gemms);
         } else {
-            expanded_pairs(layout, weights, gemms, scale_mode, scratch);
+            expanded_pairs(weights, gemms, scale_mode, scratch);
         }
     }
 }
@@ -331,10 +329,9 @@ unsafe fn paired<W: Weights<Format = Paired<false>>, const PANELS: usize>(
 /// Panels of 4-bit codes, expanded first.
 ///
 /// # Safety
-/// As [`super::Gemm::panels`]; `weights` are those of the panels, which have layout `layout`.
+/// As [`super::Gemm::panels`]; `weights` are those of the panels.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn expanded_pairs<W: Weights<Format = Paired<false>>, const PANELS: usize>(
-    layout: QuantLayout,
     weights: [W; PANELS],
     gemms: [PanelGemm; PANELS],
     scale_mode: ScaleMode,
@@ -343,9 +340,9 @@ unsafe fn expanded_pairs<W: Weights<Format = Paired<false>>, const PANELS: usize
     // SAFETY: the caller's promise.
     unsafe {
         if scratch.separate_add_pipes && scale_mode == ScaleMode::PowerOfTwo {
-            expanded::<Paired<true>, W, PANELS>(layout, weights, gemms, scratch);
+            expanded::<Paired<true>, W, PANELS>(weights, gemms, scratch);
         } else {
-            expanded::<Paired<false>, W, PANELS>(layout, weights, gemms, scratch);
+            expanded::<Paired<false>, W, PANELS>(weights, gemms, scratch);
         }
     }
 }
@@ -356,7 +353,6 @@ unsafe fn expanded_pairs<W: Weights<Format = Paired<false>>, const PANELS: usize
 /// As [`expanded_pairs`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn expanded<F, W, const PANELS: usize>(
-    layout: QuantLayout,
     weights: [W; PANELS],
     gemms: [PanelGemm; PANELS],
     scratch: &mut ExpandedPanels,
@@ -369,7 +365,7 @@ unsafe fn expanded<F, W, const PANELS: usize>(
     unsafe {
         let expanded =
             std::array::from_fn(|at| Expanded::<F>::new(weights[at], groups, scratch, at));
-        blocks(layout, expanded, gemms);
+        blocks(expanded, gemms);
     }
 }
 
@@ -379,7 +375,6 @@ unsafe fn expanded<F, W, const PANELS: usize>(
 /// As [`expanded_pairs`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 unsafe fn scaled<W: Weights, const PANELS: usize>(
-    layout: QuantLayout,
     weights: [W; PANELS],
     gemms: [PanelGemm; PANELS],
     scratch: &mut ExpandedPanels,
@@ -387,9 +382,9 @@ unsafe fn scaled<W: Weights, const PANELS: usize>(
     // SAFETY: the caller's promise.
     unsafe {
         if gemms[0].rows < EXPAND_SLOW_ROWS {
-            blocks(layout, weights, gemms);
+            blocks(weights, gemms);
         } else {
-            expanded::<W::Format, W, PANELS>(layout, weights, gemms, scratch);
+            expanded::<W::Format, W, PANELS>(weights, gemms, scratch);
         }
     }
 }
@@ -409,59 +404,52 @@ pub(super) unsafe fn multiply<const PANELS: usize>(
         match layout {
             QuantLayout::Q4_0 => {
                 let weights = gemms.map(|gemm| Q4_0::new(gemm.panel));
-                paired(layout, weights, gemms, EXPAND_ROWS, scale_mode, scratch);
+                paired(weights, gemms, EXPAND_ROWS, scale_mode, scratch);
             }
             QuantLayout::Q4_1 => {
                 let weights = gemms.map(|gemm| Nibbles::new(gemm.panel));
-                paired(layout, weights, gemms, EXPAND_ROWS, scale_mode, scratch);
+                paired(weights, gemms, EXPAND_ROWS, scale_mode, scratch);
             }
             QuantLayout::Q5_0 => {
                 let weights = gemms.map(|gemm| Q5_0::new(gemm.panel));
-                scaled(layout, weights, gemms, scratch);
+                scaled(weights, gemms, scratch);
             }
             QuantLayout::Q5_1 => {
                 let weights = gemms.map(|gemm| Q5_1::new(gemm.panel));
-                scaled(layout, weights, gemms, scratch);
+                scaled(weights, gemms, scratch);
             }
-            QuantLayout::Q8_0 => blocks(layout, gemms.map(|gemm| Bytes::new(gemm.panel)), gemms),
+            QuantLayout::Q8_0 => blocks(gemms.map(|gemm| Bytes::new(gemm.panel)), gemms),
             QuantLayout::Q4_K => {
                 let weights = gemms.map(|gemm| Blocked::<4>::new(gemm.panel));
-                paired(
-                    layout,
-                    weights,
-                    gemms,
-                    EXPAND_SLOW_ROWS,
-                    scale_mode,
-                    scratch,
-                );
+                paired(weights, gemms, EXPAND_SLOW_ROWS, scale_mode, scratch);
             }
             QuantLayout::Q5_K => {
                 let weights = gemms.map(|gemm| Blocked::<5>::new(gemm.panel));
-                scaled(layout, weights, gemms, scratch);
+                scaled(weights, gemms, scratch);
             }
             QuantLayout::Q6_K => {
                 let weights = gemms.map(|gemm| Blocked::<6>::new(gemm.panel));
-                scaled(layout, weights, gemms, scratch);
+                scaled(weights, gemms, scratch);
             }
             QuantLayout::IQ4_NL => {
                 let weights = gemms.map(|gemm| Iq4Nl::new(gemm.panel));
-                scaled(layout, weights, gemms, scratch);
+                scaled(weights, gemms, scratch);
             }
             QuantLayout::IQ4_XS => {
                 let weights = gemms.map(|gemm| Iq4Xs::new(gemm.panel));
-                scaled(layout, weights, gemms, scratch);
+                scaled(weights, gemms, scratch);
             }
             QuantLayout::MXFP4 => {
                 let weights = gemms.map(|gemm| Mxfp4::new(gemm.panel));
-                scaled(layout, weights, gemms, scratch);
+                scaled(weights, gemms, scratch);
             }
             QuantLayout::Q2_K => {
                 let weights = gemms.map(|gemm| Blocked::<2>::new(gemm.panel));
-                scaled(layout, weights, gemms, scratch);
+                scaled(weights, gemms, scratch);
             }
             QuantLayout::Q3_K => {
                 let weights = gemms.map(|gemm| Blocked::<3>::new(gemm.panel));
-                scaled(layout, weights, gemms, scratch);
+                scaled(weights, gemms, scratch);
             }
             other => unreachable!("no format has panels of {other:?}"),
         }

@@ -305,10 +305,9 @@ unsafe fn blocks<const VEX: bool, const LAYOUT: usize, const EXPANDED: bool>(
     gemm: PanelGemm,
     weights: Weights,
 ) {
-    let layout = const { QuantLayout::ALL[LAYOUT] };
     let groups = gemm.groups();
     let count = gemm.rows.div_ceil(MAX_ROWS);
-    let lines = layout.panel_bytes(groups).div_ceil(64);
+    let lines = gemm.panel.bytes.div_ceil(64);
     // Spread evenly over the blocks of rows.
     let lines_per_group = lines.div_ceil(count * groups);
     let mut line = gemm.panel.next;

@@ -156,6 +156,7 @@ fn over_emulated_tiles(matrix: &PackedMatrix, panel: usize, x: &Rows, rows: usiz
         data,
         next: data,
         inputs: matrix.inputs,
+        bytes: matrix.panel_bytes(),
     };
     let output = Output {
         out: out.as_mut_ptr(),

@@ -163,6 +163,8 @@ struct Panel {
     /// First byte of the next panel, to be prefetched; the panel itself if it is the last.
     next: *const u8,
     inputs: usize,
+    /// Size of the panel.
+    bytes: usize,
 }
 
 impl Panel {
@@ -350,6 +352,7 @@ impl<'a> Gemm<'a> {
             data: matrix.panel(panels.start + at),
             next,
             inputs,
+            bytes: matrix.panel_bytes(),
         };
         // SAFETY: conditions are the caller's.
         unsafe {

@@ -196,12 +196,16 @@ impl QuantLayout {
         }
     }
 
+    // The offsets are always inlined: kernels know the layout, and all of this is a constant there.
+
     /// Bytes of a group's codes.
+    #[inline(always)]
     pub const fn code_bytes(self) -> usize {
         PANEL_COLUMNS * GROUP * self.bits as usize / 8
     }
 
     /// Bytes of a group's scales, without the high bits of 6-bit scales.
+    #[inline(always)]
     pub const fn scale_bytes(self) -> usize {
         match self.scales {
             Scales::Half => 2 * PANEL_COLUMNS * self.arrays(),
@@ -222,6 +226,7 @@ impl QuantLayout {
     }
 
     /// Bytes of the column scales that precede the groups.
+    #[inline(always)]
     pub const fn column_scale_bytes(self) -> usize {
         match self.offset {
             Offset::Paired => 4 * PANEL_COLUMNS,
@@ -230,6 +235,7 @@ impl QuantLayout {
     }
 
     /// Groups whose scales precede all their codes: the unit of storage. In a block of one group they follow the codes.
+    #[inline(always)]
     pub const fn block_groups(self) -> usize {
         match self.scales {
             Scales::Blocked | Scales::BlockedNibbles | Scales::BlockedSixBits => BLOCK_GROUPS,
@@ -240,6 +246,7 @@ impl QuantLayout {
     }
 
     /// Bytes of factors and scales that precede the codes of a block.
+    #[inline(always)]
     pub const fn header_bytes(self) -> usize {
         match (self.scales, self.block_groups()) {
             (_, 1) => 0,
@@ -249,6 +256,7 @@ impl QuantLayout {
     }
 
     /// Bytes of a block's factors, which precede its scales.
+    #[inline(always)]
     pub const fn factor_bytes(self) -> usize {
         if self.scales.is_blocked() {
             BLOCK_FACTOR_BYTES
@@ -258,6 +266,7 @@ impl QuantLayout {
     }
 
     /// Bytes of [`Self::block_groups`] groups.
+    #[inline(always)]
     pub const fn block_bytes(self) -> usize {
         match self.block_groups() {
             1 => self.code_bytes() + self.scale_bytes(),
@@ -266,23 +275,27 @@ impl QuantLayout {
     }
 
     /// Offset of the block of group `group` in the panel. It begins with the factors, if there are any.
+    #[inline(always)]
     pub const fn block_offset(self, group: usize) -> usize {
         self.column_scale_bytes() + group / self.block_groups() * self.block_bytes()
     }
 
     /// Bytes of a panel of `groups` groups. An incomplete last block has no codes of the missing groups.
+    #[inline(always)]
     pub const fn panel_bytes(self, groups: usize) -> usize {
         let missing = groups.next_multiple_of(self.block_groups()) - groups;
         self.block_offset(groups + missing) - missing * self.code_bytes()
     }
 
     /// Offset of the codes of group `group` in the panel.
+    #[inline(always)]
     pub const fn code_offset(self, group: usize) -> usize {
         let in_block = group % self.block_groups();
         self.block_offset(group) + self.header_bytes() + in_block * self.code_bytes()
     }
 
     /// Offset of the scales of group `group` in the panel.
+    #[inline(always)]
     pub const fn scale_offset(self, group: usize) -> usize {
         self.block_offset(group)
             + match self.block_groups() {

@@ -34,6 +34,8 @@ pub struct PackedMatrix {
     pub segment: usize,
     /// Length of the dot products.
     pub inputs: usize,
+    /// Computed once: every panel that is multiplied needs it.
+    panel_bytes: usize,
     data: *const u8,
 }
 
@@ -61,6 +63,7 @@ impl PackedMatrix {
             outputs,
             segment,
             inputs,
+            panel_bytes: kind.panel_bytes(inputs),
             data,
         }
     }
@@ -83,7 +86,7 @@ impl PackedMatrix {
 
     /// Bytes of one panel; a multiple of 32, and of 64 unless it is Q8_0's.
     pub fn panel_bytes(&self) -> usize {
-        self.kind.panel_bytes(self.inputs)
+        self.panel_bytes
     }
 
     pub fn bytes(&self) -> usize {
