@@ -185,9 +185,13 @@ def parse() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--dir", type=Path, help="directory of the peers")
-    for field, known in (("shapes", LLAMA_SHAPES), ("formats", FORMATS), ("columns", COLUMNS)):
+    for flag, known in (
+        ("--shapes", LLAMA_SHAPES),
+        ("--formats", FORMATS),
+        ("--columns", COLUMNS),
+    ):
         parser.add_argument(
-            f"--{field}",
+            flag,
             type=names_among(known),
             default=[*known],
             help=f"of {', '.join(known)} (default all)",
