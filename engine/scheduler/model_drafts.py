@@ -29,7 +29,7 @@ from engine.api.step_costs import StepCosts, StepLoad
 from engine.batch.rows import RowTable
 from engine.executors.base import MAX_DRAFT_TOKENS
 from engine.executors.draft_model import CATCH_UP_TOKENS, SLOTS, DraftModel, SamplingTables
-from engine.scheduler.speculation import Drafts
+from engine.scheduler.speculation import Drafts, draftable
 
 _log = logging.getLogger(__name__)
 
@@ -176,8 +176,7 @@ class ModelDrafts:
         # The step samples one more token than it accepts, so the last allowed token is not drafted.
         room = np.minimum(table.max_total[batch], self._model.max_len) - num_tokens - 1
         room = np.minimum(room, (self._max_tokens - len(batch)) // len(batch))
-        room *= table.may_draft[batch] & (num_tokens > table.num_prompt_tokens[batch])
-        room *= num_tokens == table.num_computed[batch] + 1
+        room *= draftable(table, batch)
         if table.images:
             room *= np.array([row not in table.images for row in batch.tolist()])
         return room

@@ -112,9 +112,7 @@ class Speculation:
         num_tokens = table.num_tokens[batch]
         # The step samples one more token than it accepts, so the last allowed token is not drafted.
         room = np.minimum(table.max_total[batch] - num_tokens - 1, spare)
-        # Only rows that decode: past their prompt, with one pending token.
-        room *= table.may_draft[batch] & (num_tokens > table.num_prompt_tokens[batch])
-        room *= num_tokens == table.num_computed[batch] + 1
+        room *= draftable(table, batch)
         drafts, lengths, matched = (
             self._drafts[:count],
             self._lengths[:count],
@@ -270,6 +268,21 @@ def record_accepted(table: RowTable, plan: StepPlan, result: StepResult) -> None
             result.draft_top_ids[kept],
             result.draft_top_logprobs[kept],
         )
+
+
+def draftable(table: RowTable, batch: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """[R] bool, which rows may have drafts and decode: past their prompt, with one pending token.
+
+    Args:
+        table: the row table.
+        batch: [R] int32, the step's rows.
+    """
+    num_tokens = table.num_tokens[batch]
+    decodes = (num_tokens > table.num_prompt_tokens[batch]) & (
+        num_tokens == table.num_computed[batch] + 1
+    )
+    allowed: NDArray[np.bool_] = table.may_draft[batch] & decodes
+    return allowed
 
 
 def release_unused(table: RowTable, blocks: BlockManager, rows: NDArray[np.int32]) -> None:
