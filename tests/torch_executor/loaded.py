@@ -1,5 +1,9 @@
-"""Loads a tiny checkpoint as the engine does, without an engine."""
+"""Loads a tiny checkpoint as the engine does, without an engine.
 
+The environment variable PRAVAHA_TEST_DEVICE=cuda runs the tests on a GPU (`make gpu`).
+"""
+
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +13,7 @@ from engine.executors.open_model import open_model
 from engine.executors.torch.executor import TorchExecutor
 from tests.torch_executor.stepper import Stepper
 
+DEVICE = os.environ.get("PRAVAHA_TEST_DEVICE", "cpu")
 BLOCK = 8
 MAX_ROWS = 24
 NUM_BLOCKS = 400
@@ -19,7 +24,7 @@ def torch_config(directory: Path, **settings: Any) -> EngineConfig:
         directory,
         "tiny",
         executor="torch",
-        device="cpu",
+        device=DEVICE,
         threads=1,
         block_size=BLOCK,
         max_num_seqs=MAX_ROWS,

@@ -104,7 +104,7 @@ def test_device_cuda_without_a_gpu_is_an_error(gpt2):
 
 def test_graphs_without_a_gpu_are_refused(gpt2):
     with pytest.raises(ModelError, match="cuda_graphs needs a GPU"):
-        load_torch(gpt2, cuda_graphs=True)
+        load_torch(gpt2, device="cpu", cuda_graphs=True)
 
 
 def test_the_pool_is_sized_by_the_models_own_geometry(tmp_path):

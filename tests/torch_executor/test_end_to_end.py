@@ -5,7 +5,7 @@ import pytest
 from engine.api.request import FinishReason, Request, SamplingParams
 from engine.runtime.engine import AsyncPravahaEngine
 from tests.fakes.tiny_transformers import VOCAB, greedy, save_tiny, tiny_hf_model
-from tests.torch_executor.loaded import torch_config
+from tests.torch_executor.loaded import DEVICE, torch_config
 
 TIMEOUT_S = 60
 
@@ -42,6 +42,7 @@ def test_concurrent_requests_equal_generate(tmp_path, name):
         engine.shutdown()
 
 
+@pytest.mark.skipif(DEVICE != "cpu", reason="a GPU's swap tier is main memory")
 @pytest.mark.parametrize("name", ["gpt2", "gemma3"])  # gemma3's layers have heads of two sizes
 def test_a_restart_finds_its_blocks_in_the_swap_tier(tmp_path, name):
     model = tiny_hf_model(name)

@@ -9,7 +9,7 @@ from engine.api.errors import ExecutorError, ModelError
 from engine.executors.open_model import open_model
 from engine.executors.torch.self_check import check_attention
 from tests.fakes.tiny_transformers import VOCAB, greedy, save_tiny, tiny_hf_model
-from tests.torch_executor.loaded import load_torch, stepper, torch_config
+from tests.torch_executor.loaded import DEVICE, load_torch, stepper, torch_config
 from tests.torch_executor.stepper import Run
 
 LOGPROBS = {"num_logprobs": 3}
@@ -202,5 +202,5 @@ def test_attention_unlike_that_of_transformers_is_detected(mistral):
     spec = open_model(mistral, torch_config(mistral)).spec
     with pytest.raises(ModelError, match="is not supported: its logits"):
         check_attention(
-            executor._model, spec, backend=Backend("deaf", Deaf), device=torch.device("cpu")
+            executor._model, spec, backend=Backend("deaf", Deaf), device=torch.device(DEVICE)
         )

@@ -12,6 +12,7 @@ from engine.api.image import Image
 from engine.api.request import FinishReason, Request, SamplingParams
 from engine.executors.torch import image_features
 from tests.fakes.tiny_vision import picture, tiny_vision
+from tests.torch_executor.loaded import DEVICE
 from tests.torch_executor.running import TIMEOUT_S, running_engine
 
 NEW_TOKENS = 12
@@ -194,6 +195,7 @@ def test_preempted_requests_with_images_are_recomputed_alike(llava):
         assert list(output.token_ids) == llava.generate("<image> x", [image], 40)[1]
 
 
+@pytest.mark.skipif(DEVICE != "cpu", reason="a GPU's swap tier is main memory")
 def test_a_restart_finds_blocks_of_the_same_image_only(llava, tmp_path):
     settings = {"swap_bytes": 16 << 20, "swap_dir": tmp_path / "swap"}
     text = "the very same question about <image>, asked again"

@@ -9,11 +9,12 @@ import torch
 from engine.executors import reference_sampler
 from engine.executors.base import MAX_TOP_LOGPROBS, SAMPLING_DTYPE, StepPlan
 from engine.executors.torch.gumbel import gumbel_noise, mix64
-from engine.executors.torch.sampler import sample
+from engine.executors.torch.sampler import Sampled, sample
 from engine.executors.torch.sampling_batch import sampling_batch
 from engine.executors.torch.top_tokens import top_tokens
 from engine.grammar.matcher import mask_words
 from engine.text.sequence_breakers import MAX_BREAKER_TAIL
+from tests.torch_executor.loaded import DEVICE
 
 VOCAB = 301
 KINDS = [
@@ -91,12 +92,24 @@ def plan_of(kinds, generator, *, biased=(), listed=()):
 def both(logits, plan):
     expected = reference_sampler.sample_reference(logits, plan)
     sampled = np.flatnonzero(plan.needs_logits)
-    device = torch.device("cpu")
+    device = torch.device(DEVICE)
     got = sample(
-        torch.from_numpy(logits[sampled]),
+        torch.from_numpy(logits[sampled]).to(device),
         sampling_batch(plan, sampled, np.zeros(len(sampled), np.int64), device),
     )
-    return expected, got, sampled
+    return expected, on_cpu(got), sampled
+
+
+def on_cpu(sampled):
+    listed = sampled.token_id_logprobs
+    return Sampled(
+        tokens=sampled.tokens.cpu(),
+        logprobs=sampled.logprobs.cpu(),
+        top_ids=sampled.top_ids.cpu(),
+        top_logprobs=sampled.top_logprobs.cpu(),
+        token_id_logprobs=None if listed is None else (listed[0].cpu(), listed[1].cpu()),
+        failed=sampled.failed.cpu(),
+    )
 
 
 def check_equal(logits, plan):

@@ -71,6 +71,8 @@ class DecodeGraphs:
         self._tables = torch.zeros(max_rows, self._max_blocks, dtype=torch.int32, device=device)
         self._pad(0)
         self._graphs: dict[int, Replay] = {}
+        # A graph reads the memory of its closure's tensors, but does not keep them alive.
+        self._closures: list[Replay] = []
         for size in graph_sizes(max_rows):
             closure = self._closure(compute, size, max_model_len)
             try:
@@ -81,6 +83,7 @@ class DecodeGraphs:
             if not torch.allclose(got, expected, rtol=_TOLERANCE, atol=_TOLERANCE):
                 raise ModelError(f"The logits of the graph of {size} rows differ from the model's.")
             self._graphs[size] = replay
+            self._closures.append(closure)
 
     def run(self, plan: StepPlan, layout: StepLayout) -> torch.Tensor | None:
         """Logits [R, vocab] of a decode step, valid until the next call; None if no graph applies."""

@@ -1,10 +1,12 @@
-"""Compares the interpreted Triton kernels with the reference attention.
+"""Compares the Triton kernels with the reference attention: interpreted, or on a GPU.
 
-Runs in a separate process with TRITON_INTERPRET=1, which Triton reads on import. Prints one JSON line
-per case: its name and the largest difference from the reference.
+Runs in a separate process. With TRITON_INTERPRET=1, which Triton reads on import, the kernels are
+interpreted on the CPU; without it they are compiled and run on a GPU. Prints one JSON line per case: its
+name and the largest difference from the reference.
 """
 
 import json
+import os
 import tempfile
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import numpy as np
 import torch
 
 from engine.executors.torch.attention import AttentionTraits
+from engine.executors.torch.decode_graphs import CudaRecorder
 from engine.executors.torch.kv_pool import KvPool
 from engine.executors.torch.reference_attention import ReferenceStep
 from engine.executors.torch.step_layout import StepLayout
@@ -22,7 +25,10 @@ from tests.fakes.tiny_transformers import greedy, save_tiny, tiny_hf_model
 from tests.torch_executor.loaded import load_torch, stepper
 from tests.torch_executor.stepper import Run
 
-CPU = torch.device("cpu")
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = torch.device("cpu" if INTERPRETED else "cuda")
+# The interpreter multiplies the stored integers of bfloat16.
+HALF = {"f16": torch.float16} if INTERPRETED else {"f16": torch.float16, "bf16": torch.bfloat16}
 # name: (queries and contexts a row, heads, KV heads, key size, value size, block size, traits)
 PLAIN = {"scale": 0.35}
 CASES = {
@@ -76,22 +82,22 @@ def difference(runs, heads, kv_heads, key_size, value_size, block_size, traits, 
         num_blocks=layout.block_tables.size,
         block_size=block_size,
         dtype=dtype,
-        device=CPU,
+        device=DEVICE,
     )
     pool.keys[0].normal_(0, 1)
     pool.values[0].normal_(0, 1)
     # Memory outside a row's context must not be read: fill the scratch block with NaN.
     pool.keys[0][pool.scratch_block] = float("nan")
     tokens = len(layout.slots)
-    query = torch.randn(tokens, heads, key_size, dtype=dtype)
-    key = torch.randn(tokens, kv_heads, key_size, dtype=dtype)
-    value = torch.randn(tokens, kv_heads, value_size, dtype=dtype)
+    query = torch.randn(tokens, heads, key_size, dtype=dtype, device=DEVICE)
+    key = torch.randn(tokens, kv_heads, key_size, dtype=dtype, device=DEVICE)
+    value = torch.randn(tokens, kv_heads, value_size, dtype=dtype, device=DEVICE)
     traits = dict(traits)
     if traits.get("sinks"):
-        traits["sinks"] = torch.randn(heads)
+        traits["sinks"] = torch.randn(heads, device=DEVICE)
     traits = AttentionTraits(**traits)
-    got = triton_step(pool, layout, CPU).attend(0, query, key, value, traits)
-    expected = ReferenceStep(pool, layout, CPU).attend(0, query, key, value, traits)
+    got = triton_step(pool, layout, DEVICE).attend(0, query, key, value, traits)
+    expected = ReferenceStep(pool, layout, DEVICE).attend(0, query, key, value, traits)
     assert got.dtype == expected.dtype == dtype
     assert got.shape == expected.shape
     return float((got.float() - expected.float()).abs().max())
@@ -102,8 +108,10 @@ def wrong_tokens(name):
     model = tiny_hf_model(name)
     prompts = [list(range(5, 5 + length)) for length in (3, 15)]
     with tempfile.TemporaryDirectory() as directory:
-        executor = load_torch(save_tiny(Path(directory), model), attention="triton")
-        assert executor.info.dispatch == "cpu-triton"
+        executor = load_torch(
+            save_tiny(Path(directory), model), device=DEVICE.type, attention="triton"
+        )
+        assert executor.info.dispatch == f"{DEVICE.type}-triton"
         runs = [Run(prompt, 3, chunks=[13], arrival=row) for row, prompt in enumerate(prompts)]
         stepper(executor).run(runs)
     pairs = zip(runs, prompts, strict=True)
@@ -111,16 +119,21 @@ def wrong_tokens(name):
 
 
 def wrong_tokens_of_graphs():
-    """The same with padded decode steps, which run eagerly where a GPU would replay a graph."""
+    """The same with padded decode steps: CUDA graphs, or without a GPU the computation they record."""
     model = tiny_hf_model("llama")
     prompts = [[5 + row] * (3 + row) for row in range(5)]
     sizes = []
     with tempfile.TemporaryDirectory() as directory:
-        executor = load_torch(save_tiny(Path(directory), model), attention="triton")
+        executor = load_torch(
+            save_tiny(Path(directory), model), device=DEVICE.type, attention="triton"
+        )
+        recorder = (lambda closure: closure) if INTERPRETED else CudaRecorder()
 
         def record(closure):
+            recorded = recorder(closure)
+
             def replay():
-                logits = closure()
+                logits = recorded()
                 sizes.append(len(logits))
                 return logits
 
@@ -145,9 +158,9 @@ def main():
     torch.set_num_threads(1)
     for name, case in CASES.items():
         print(json.dumps([name, difference(*case, torch.float32)]), flush=True)
-    # In float16: the interpreter multiplies the stored integers of bfloat16.
-    for name in ("mixed", "split decode"):
-        print(json.dumps([f"{name} f16", difference(*CASES[name], torch.float16)]), flush=True)
+    for suffix, dtype in HALF.items():
+        for name in ("mixed", "split decode") if INTERPRETED else CASES:
+            print(json.dumps([f"{name} {suffix}", difference(*CASES[name], dtype)]), flush=True)
     for name in ("gemma3", "gpt_oss"):
         print(json.dumps([f"{name} greedy", wrong_tokens(name)]), flush=True)
     print(json.dumps(["graphs greedy", wrong_tokens_of_graphs()]), flush=True)
@@ -156,7 +169,8 @@ def main():
         if name.startswith("split"):
             assert max(queries for queries, _ in runs) <= MAX_SPLIT_QUERIES
             longest = min(max(c for _, c in runs), traits.get("sliding_window", 10**9))
-            shape = {"kv_heads": kv_heads, "longest_context": longest, "processors": 4}
+            processors = 4 if INTERPRETED else 132
+            shape = {"kv_heads": kv_heads, "longest_context": longest, "processors": processors}
             assert split_count(tiles=2, **shape) > 1
 
 
