@@ -222,10 +222,16 @@ def remove(name: NameArgument) -> None:
 
 @models_app.command()
 def clear_cache() -> None:
-    """Remove the packed weights of all models; the next load of a model packs them again."""
+    """Remove the packed weights of all models, and what interrupted downloads left.
+
+    The next load of a model packs its weights again.
+    """
     with one_sentence_errors():
         removed = _weight_cache().clear()
+        left = _store().clear_interrupted()
     print(f"{_megabytes(removed)} of packed weights are removed.")
+    if left:
+        print(f"{_megabytes(left)} of interrupted downloads are removed.")
 
 
 def _weight_cache() -> "WeightCache":
