@@ -44,13 +44,20 @@ def add(
     source: Annotated[
         str,
         typer.Argument(
-            help="smollm2, minilm (embeddings), a GGUF file, a model directory, or a Hugging Face id "
-            "(org/name, or org/name:FILE_OR_QUANTISATION for GGUF)."
+            help="smollm2, minilm (embeddings), a GGUF file, a model directory, or a Hugging Face id: "
+            "org/name, or org/name:CHOICE if it has several GGUF files."
         ),
     ],
-    name: Annotated[str | None, typer.Option(help="Name for the model.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name for the model; made from the source unless given.")
+    ] = None,
 ) -> None:
-    """Install a model. Local files are linked, not copied."""
+    """Install a model. Local files are linked, not copied.
+
+    CHOICE is a quantization such as Q4_K_M, a file, or a folder of the repository: org/name:Q4_K_M,
+    org/name:model-Q4_K_M.gguf or org/name:Q4_K_M/model.gguf. Of a split model, all parts are fetched.
+    After an interrupted download, the same command fetches the files that are missing.
+    """
     with one_sentence_errors():
         store = _store()
         with fetch_bar() as report:

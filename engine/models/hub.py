@@ -12,6 +12,7 @@ from typing import Any
 
 from huggingface_hub import HfApi, hf_hub_download
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+from huggingface_hub.utils.logging import set_verbosity_error
 from huggingface_hub.utils.tqdm import tqdm
 
 from engine.api.error_text import first_line
@@ -39,6 +40,7 @@ def fetch_from_hub(hub_id: HubId, staging: Path, progress: ProgressCallback) -> 
         FetchError: no such model, no usable file in it, or a damaged download.
     """
     endpoint = os.environ.get("HF_ENDPOINT") or None
+    _silence_warnings()
     files: list[RemoteFile] = []
     folder = staging
     try:
@@ -51,14 +53,17 @@ def fetch_from_hub(hub_id: HubId, staging: Path, progress: ProgressCallback) -> 
         files = choose_files(hub_id, [_remote(sibling) for sibling in info.siblings or ()])
         folder = staging / revision
         _keep_only(staging, folder, files)
-        _download(hub_id, revision, files, folder, endpoint, progress)
+        try:
+            _download(hub_id, revision, files, folder, endpoint, progress)
+        finally:  # delete huggingface_hub's own records, which would be part of the model
+            shutil.rmtree(folder / ".cache", ignore_errors=True)
     except GatedRepoError as error:
         raise FetchError(
             f"{hub_id.repository} is gated: accept its terms on its page and set a token in HF_TOKEN."
         ) from error
     except RepositoryNotFoundError as error:
         raise FetchError(
-            f"The hub has no model {hub_id.repository}, or the model is private."
+            f"The hub has no model {hub_id.repository}, or the model is private{_no_file(hub_id)}."
         ) from error
     except FetchError:
         raise
@@ -66,10 +71,26 @@ def fetch_from_hub(hub_id: HubId, staging: Path, progress: ProgressCallback) -> 
         kept = sum(_is_whole(folder, file) for file in files)
         more = f"; {kept} of {len(files)} files arrived, and the same command fetches the others"
         raise FetchInterrupted(
-            f"{hub_id} could not be fetched: {first_line(error)}{more if kept else ''}."
+            f"{hub_id} could not be fetched: {first_line(error)}{more if kept else _no_file(hub_id)}."
         ) from error
     first = folder / files[0].path
     return (first if first.suffix.lower() == ".gguf" else folder), revision
+
+
+def _silence_warnings() -> None:
+    """Keep huggingface_hub from printing each failed attempt of a download: the last one's error is raised.
+
+    `HF_HUB_VERBOSITY` shows them.
+    """
+    if "HF_HUB_VERBOSITY" not in os.environ:
+        set_verbosity_error()
+
+
+def _no_file(hub_id: HubId) -> str:
+    """The end of an error's sentence for an id that may be the mistyped path of a file."""
+    if hub_id.choice or not hub_id.repository.lower().endswith(".gguf"):
+        return ""
+    return "; there is no such file here, either"
 
 
 def _remote(sibling: Any) -> RemoteFile:
@@ -81,7 +102,7 @@ def _remote(sibling: Any) -> RemoteFile:
 
 
 def _keep_only(staging: Path, folder: Path, files: list[RemoteFile]) -> None:
-    """Delete what is in `staging`, except those of `files` that an interrupted download has left in `folder`."""
+    """Delete what is in `staging`, except those of `files` that are whole in `folder`."""
     wanted = {folder / file.path for file in files if _is_whole(folder, file)}
     for parent, folders, names in os.walk(staging, topdown=False):
         for path in (Path(parent, name) for name in (*names, *folders)):
@@ -124,7 +145,6 @@ def _download(
             if digest != file.sha256:
                 raise FetchError(f"{file.path} has SHA-256 {digest} instead of {file.sha256}.")
         before += file.size
-    shutil.rmtree(folder / ".cache", ignore_errors=True)  # huggingface_hub's own records
 
 
 def _reporting_bar(item: str, before: int, total: int, progress: ProgressCallback) -> type[Any]:

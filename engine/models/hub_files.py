@@ -1,7 +1,8 @@
 """Choice of the files to download from a hub's repository: a GGUF model, or one in safetensors.
 
 GGUF files are found in all folders, safetensors and their configuration only at the top. A split GGUF model
-counts as one file, its first part, and is downloaded with all others.
+counts as one file, its first part, and is downloaded with all others. Vision projectors, which are published
+beside the models they belong to, cannot be loaded and are left out.
 """
 
 import fnmatch
@@ -47,8 +48,8 @@ def choose_files(hub_id: HubId, listing: Iterable[RemoteFile]) -> list[RemoteFil
     Every returned path is safe to join to a folder.
 
     Raises:
-        FetchError: no file fits the id, or several do, or a part is missing; or the listing has a path that is
-            not safe among the files of the formats that can be loaded.
+        FetchError: no file fits the id, or several do, or a part is missing; or the path of any file of a
+            format that can be loaded is unsafe.
     """
     by_path = {file.path: file for file in listing if _is_gguf(file) or _is_of_directory(file)}
     for path in by_path:
@@ -61,7 +62,7 @@ def choose_files(hub_id: HubId, listing: Iterable[RemoteFile]) -> list[RemoteFil
     has_weights = any(file.path.endswith(".safetensors") for file in directory)
     if not hub_id.choice and has_weights:
         return directory
-    ggufs = [path for path, file in by_path.items() if _is_gguf(file)]
+    ggufs = [path for path, file in by_path.items() if _is_gguf(file) and not _is_projector(path)]
     if not ggufs:
         raise FetchError(_without_gguf(hub_id, has_weights=has_weights))
     parts = part_names(_choose_gguf(hub_id, ggufs))
@@ -73,6 +74,10 @@ def choose_files(hub_id: HubId, listing: Iterable[RemoteFile]) -> list[RemoteFil
 
 def _is_gguf(file: RemoteFile) -> bool:
     return file.path.lower().endswith(".gguf")
+
+
+def _is_projector(path: str) -> bool:
+    return "mmproj" in _file_name(path)  # as llama.cpp names and recognizes them
 
 
 def _is_of_directory(file: RemoteFile) -> bool:

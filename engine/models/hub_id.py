@@ -55,6 +55,10 @@ def parse_hub_id(text: str) -> HubId | None:
     if match["choice"] is None:
         return HubId(match["repository"])
     choice = match["choice"][1:].removesuffix("/")
+    if not choice:
+        raise ModelError(
+            f"No file follows the colon in {text!r}: remove it, or add the file's name."
+        )
     problem = path_problem(choice)
     if problem:
         raise ModelError(

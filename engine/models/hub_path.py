@@ -1,7 +1,7 @@
 """Paths of files in a hub's repository, which are joined to a folder of this machine.
 
 A hub is not trusted: its listing may name any path. A safe one has plain names between slashes, so that it
-stays in the folder on every operating system, fits the limits of file systems, and can be printed in a sentence.
+stays in the folder on every operating system, fits the limits of file systems, and can be printed.
 """
 
 from pathlib import Path

@@ -19,7 +19,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -140,8 +140,12 @@ class ModelStore:
         if source in self._packaged:
             return self._add_packaged(self._packaged[source], name or source, progress)
         path = Path(source).expanduser()
-        if path.exists():
+        if source and path.exists():
             return self._add_linked(located(path), name, progress)
+        if "://" in source:
+            raise ModelNotFound(
+                f"{source!r} is a web address: give the model's Hugging Face id (org/name or org/name:FILE)."
+            )
         hub_id = parse_hub_id(source)
         if hub_id is not None:
             return self._add_from_hub(hub_id, name, progress)
@@ -245,7 +249,7 @@ class ModelStore:
                     path = home / payload.name
                 model = self._record(name, path, origin, source, revision, files)
             except (FetchInterrupted, KeyboardInterrupt):
-                resumable = origin == "hub"
+                resumable = origin == "hub" and any(path.is_file() for path in staging.rglob("*"))
                 raise
             finally:
                 if not resumable:
@@ -276,9 +280,7 @@ class ModelStore:
         for leftover in self._staging.glob("*"):
             with file_lock.try_hold(self._lock_path(leftover.name)) as abandoned:
                 if abandoned and self._age(leftover / _RESUMABLE) >= resumable_for:
-                    removed += sum(
-                        path.stat().st_size for path in leftover.rglob("*") if path.is_file()
-                    )
+                    removed += _bytes_in(leftover)
                     shutil.rmtree(leftover, ignore_errors=True)
         return removed
 
@@ -336,7 +338,9 @@ class ModelStore:
     def _require(self, name: str) -> InstalledModel:
         model = self._find(name)
         if model is None:
-            raise ModelNotFound(f"No model called {name!r} is installed.")
+            raise ModelNotFound(
+                f"No model called {name!r} is installed: see `pravaha models list`."
+            )
         return model
 
     def _find(self, name: str) -> InstalledModel | None:
@@ -373,6 +377,16 @@ class ModelStore:
     @property
     def _locks(self) -> Path:
         return self.root / "locks"
+
+
+def _bytes_in(folder: Path) -> int:
+    """The size of the files in a folder, in which another program may still be writing."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += os.path.getsize(os.path.join(parent, name))
+    return total
 
 
 def _default_name(path: Path) -> str:

@@ -133,8 +133,6 @@ def test_ids(text, expected):
 @pytest.mark.parametrize(
     ("choice", "problem"),
     [
-        ("", "is empty"),
-        ("/", "is empty"),
         ("../x", "leaves its folder"),
         ("a/../../x", "leaves its folder"),
         ("/etc/passwd", "is absolute"),
@@ -147,3 +145,32 @@ def test_a_choice_that_no_file_can_have_is_refused(store, choice, problem):
     with pytest.raises(ModelError, match=f"cannot be a file of org/name: it {problem}") as caught:
         store.add(f"org/name:{choice}")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("org/name:", "No file follows the colon"),
+        ("https://example.org/org/name", "is a web address: give"),
+        ("", "is neither a file"),
+        ("org/name/Q4_K_M", "nor a Hugging Face id"),
+    ],
+)
+def test_sources_that_are_not_ids_are_refused_with_the_reason(store, hub, source, words):
+    with pytest.raises(ModelError, match=words):
+        store.add(source)
+    assert hub.requested == []
+
+
+def test_a_mistyped_path_is_told_to_be_no_file(store, hub):
+    with pytest.raises(FetchError, match=r"no model folder/x\.gguf, .* no such file here, either"):
+        store.add("folder/x.gguf")
+
+
+def test_a_directory_of_gguf_files_is_refused_with_the_file_to_give(store, tmp_path):
+    path = write_tiny_gguf(tmp_path / "b.gguf")
+    path.with_name("c.gguf").touch()
+    with pytest.raises(
+        ModelError, match=f"to use one of its GGUF files, give the file, as in {path}"
+    ):
+        store.add(str(tmp_path))

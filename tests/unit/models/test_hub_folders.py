@@ -1,6 +1,7 @@
 """Models whose GGUF files lie in folders of a hub's repository: choice, storage, interrupted downloads."""
 
 import json
+import logging
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -159,6 +160,15 @@ def test_safetensors_at_the_top_come_first_and_those_in_folders_are_not_used(sto
         store.add(REPOSITORY, name="other")
 
 
+@pytest.mark.parametrize("projector", ["mmproj-F16.gguf", "F16/tiny.mmproj-F16.gguf"])
+def test_vision_projectors_are_not_offered(store, hub, projector, whole):
+    hub.files[projector] = whole
+    assert store.add(f"{REPOSITORY}:F16").path.name == "model.gguf"
+    with pytest.raises(FetchError, match="No GGUF file matches") as caught:
+        store.add(f"{REPOSITORY}:{projector}")
+    assert str(caught.value).count("mmproj") == 1
+
+
 def test_a_choice_in_a_repository_without_gguf_files_is_refused(store, hub, tmp_path):
     checkpoint = write_checkpoint(tmp_path / "checkpoint")
     hub.files = {path.name: path.read_bytes() for path in checkpoint.iterdir()}
@@ -257,6 +267,18 @@ def test_a_download_that_breaks_off_goes_on_from_its_last_byte(store, hub, whole
     assert hub.ranges == ["bytes=1000-"]
 
 
+def test_the_attempts_of_a_download_are_not_printed(store, hub, monkeypatch):
+    monkeypatch.delenv("HF_HUB_VERBOSITY", raising=False)
+    printed = []
+    handler = logging.Handler()
+    monkeypatch.setattr(handler, "emit", printed.append)
+    monkeypatch.setattr(logging.getLogger("huggingface_hub"), "handlers", [handler])
+    hub.cut_at[SPLIT[2]] = 100
+    with pytest.raises(FetchInterrupted):
+        store.add(f"{REPOSITORY}:Q8_0")
+    assert printed == []
+
+
 def test_an_interrupted_download_continues_with_the_missing_parts(store, hub, parts):
     hub.cut_at[SPLIT[2]] = 100
     with pytest.raises(FetchInterrupted, match=r"; 2 of 3 files arrived, and the same command"):
@@ -318,6 +340,14 @@ def test_a_link_out_of_the_staging_folder_is_not_followed(store, hub, tmp_path):
     first.parent.symlink_to(outside)
     store.add(f"{REPOSITORY}:Q8_0")
     assert sorted(path.name for path in outside.iterdir()) == PARTS[:2]
+
+
+def test_an_interrupted_download_without_a_whole_file_leaves_nothing(store, hub):
+    hub.cut_at[SPLIT[0]] = 100
+    with pytest.raises(FetchInterrupted) as caught:
+        store.add(f"{REPOSITORY}:Q8_0")
+    assert "arrived" not in str(caught.value)
+    assert list((store.root / "staging").iterdir()) == []
 
 
 def test_interrupted_downloads_are_kept_for_a_week(store, hub, tmp_path):
