@@ -4,6 +4,7 @@ Only data files on an allow-list are downloaded, all from one commit, which the 
 for which the hub publishes a SHA-256 are verified. `HF_ENDPOINT` selects another hub.
 """
 
+import logging
 import os
 import re
 import shutil
@@ -12,7 +13,6 @@ from typing import Any
 
 from huggingface_hub import HfApi, hf_hub_download
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
-from huggingface_hub.utils.logging import set_verbosity_error
 from huggingface_hub.utils.tqdm import tqdm
 
 from engine.api.error_text import first_line
@@ -83,7 +83,7 @@ def _silence_warnings() -> None:
     `HF_HUB_VERBOSITY` shows them.
     """
     if "HF_HUB_VERBOSITY" not in os.environ:
-        set_verbosity_error()
+        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
 
 
 def _no_file(hub_id: HubId) -> str:

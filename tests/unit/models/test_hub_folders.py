@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -358,6 +359,29 @@ def test_interrupted_downloads_are_kept_for_a_week(store, hub, tmp_path):
     later = datetime.now(UTC) + RESUMABLE_FOR + timedelta(minutes=1)
     ModelStore(store.root, check=open_model, now=lambda: later).add(f"{REPOSITORY}:Q5_K_M")
     assert staged(store) == []
+
+
+def test_the_week_begins_with_the_latest_attempt(store, hub):
+    def interrupt():
+        with pytest.raises(KeyboardInterrupt):
+            store.add(f"{REPOSITORY}:Q8_0", name="mine", progress=interrupt_at_part_3)
+
+    interrupt()
+    long_ago = (datetime.now(UTC) - 2 * RESUMABLE_FOR).timestamp()
+    os.utime(store.root / "staging" / "mine" / "hub", (long_ago, long_ago))
+    interrupt()
+    store.add(f"{REPOSITORY}:F16")
+    assert staged(store) == PARTS[:2]
+
+
+def test_an_interrupted_download_leaves_nothing_in_another_model_of_its_name(store, hub, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        store.add(f"{REPOSITORY}:Q8_0", name="mine", progress=interrupt_at_part_3)
+    checkpoint = write_checkpoint(tmp_path / "checkpoint")
+    names = sorted(path.name for path in checkpoint.iterdir())
+    hub.files |= {name: (checkpoint / name).read_bytes() for name in names}
+    model = store.add(REPOSITORY, name="mine")
+    assert sorted(path.name for path in model.path.iterdir()) == names
 
 
 def test_a_damaged_download_leaves_nothing(store, hub):
