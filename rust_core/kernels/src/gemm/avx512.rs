@@ -30,23 +30,23 @@ use crate::simd::{Avx512, prefetch_for_writing, prefetch_line, prefetch_line_l2}
 /// Dot products of four inputs in a group.
 const QUADS: usize = GROUP / 4;
 
-/// Rows of the largest block of a single panel.
-const SINGLE_PANEL_ROWS: usize = 8;
+/// Rows of the largest block of a single panel whose codes are bytes: registers hold its dot products and its sums.
+const BYTES_ROWS: usize = 8;
 
-/// Whether unpacking a group of the layout takes more than a shift and a mask for each register of codes.
-const fn slow_to_unpack(layout: QuantLayout) -> bool {
-    layout.scales.is_blocked() || layout.bits == 5 || layout.table.is_some()
-}
+/// Rows of the largest block of a single panel whose codes are unpacked. Registers hold its dot products alone; the sums, which
+/// are read and written once for a group, are in memory. Two blocks of half as many rows would unpack every group twice:
+/// K-quants took 8 % longer with 16 rows and 11 % with 12.
+const UNPACKED_ROWS: usize = 16;
 
-/// Largest row count for which panels of the layout are processed one at a time.
+/// Largest row count for which panels of the layout are processed one at a time, in one block.
 ///
-/// Two blocks of eight rows unpack a group twice. Two panels at a time have blocks of six rows and unpack it three
-/// times, or once if the panels are expanded; expanding pays with more rows only.
+/// Two panels at a time have blocks of six rows and unpack a group for each, or once if the panels are expanded; expanding pays
+/// with more rows only.
 pub(super) const fn single_panel_rows(layout: QuantLayout) -> usize {
-    if slow_to_unpack(layout) {
-        2 * SINGLE_PANEL_ROWS
+    if layout.bits == 8 {
+        BYTES_ROWS
     } else {
-        SINGLE_PANEL_ROWS
+        UNPACKED_ROWS
     }
 }
 
@@ -56,8 +56,9 @@ const DUAL_PANEL_ROWS: usize = 6;
 /// Smallest row count for which panels of 4-bit codes are expanded to bytes first.
 const EXPAND_ROWS: usize = 24;
 
-/// The same for layouts that are [`slow_to_unpack`]: wherever two panels are processed together.
-const EXPAND_SLOW_ROWS: usize = single_panel_rows(QuantLayout::Q4_K) + 1;
+/// The same for layouts whose unpacking takes more than a shift and a mask for each register of codes: wherever two panels are
+/// processed together.
+const EXPAND_SLOW_ROWS: usize = UNPACKED_ROWS + 1;
 
 /// Four activation bytes, in every lane.
 ///
@@ -82,7 +83,7 @@ const STREAMED_BYTES: usize = 12 << 10;
 /// and loads that fill a register with one of them cost nothing.
 #[derive(Default)]
 #[repr(align(64))]
-struct ComputedSums([[[i32; TILE_ROWS]; 2]; 3]);
+struct ComputedSums([[[i32; TILE_ROWS]; 2]; 4]);
 
 /// Cache lines to prefetch while a block of rows is computed: from `line` to `end`.
 #[derive(Clone, Copy)]
@@ -153,7 +154,7 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
     let computed_sums = opaque(stored_sums.cast_const());
     // SAFETY: weights and tile groups of `groups` groups are in bounds by contract.
     unsafe {
-        let mut here: [_; 3] = std::array::from_fn(|at| {
+        let mut here: [_; 4] = std::array::from_fn(|at| {
             // May be beyond the last tile for a block of few rows; then it is never read.
             tiles.wrapping_add(at * groups)
         });
@@ -266,7 +267,7 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
                 all
             }};
         }
-        finish!(0 1 2);
+        finish!(0 1 2 3);
     }
 }
 
@@ -285,7 +286,7 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
     let last = line.wrapping_add(bytes);
     let mut left = gemms[0].rows;
     let max_rows = if PANELS == 1 {
-        SINGLE_PANEL_ROWS
+        W::SINGLE_PANEL_ROWS
     } else {
         2 * DUAL_PANEL_ROWS
     };
@@ -308,6 +309,8 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
         // SAFETY: these rows are in bounds by contract and begin a tile.
         unsafe {
             match (PANELS, block_rows, left) {
+                (1, 16, _) => block::<W, PANELS, 0, 16>(weights, prefetch, &gemms),
+                (1, 12, _) => block::<W, PANELS, 0, 12>(weights, prefetch, &gemms),
                 (1, 8, _) => block::<W, PANELS, 0, 8>(weights, prefetch, &gemms),
                 (1, _, 1) => block::<W, PANELS, 0, 1>(weights, prefetch, &gemms),
                 (1, _, 2) => block::<W, PANELS, 0, 2>(weights, prefetch, &gemms),
@@ -401,7 +404,7 @@ unsafe fn expanded<F, W, const PANELS: usize>(
     }
 }
 
-/// Panels of a layout with float scales that is [`slow_to_unpack`].
+/// Panels of a layout with float scales and codes that are slow to unpack: see [`EXPAND_SLOW_ROWS`].
 ///
 /// # Safety
 /// As [`expanded_pairs`].

@@ -9,7 +9,7 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
-use super::QUADS;
+use super::{BYTES_ROWS, QUADS, UNPACKED_ROWS};
 use crate::activation_quant::{TILE_ROWS, TileGroup};
 use crate::arena::{Buffer, Plain};
 use crate::dispatch::separate_add_pipes;
@@ -83,6 +83,8 @@ type Array = [i32; PANEL_COLUMNS];
 /// Methods read the group and execute AVX-512 instructions, which the caller has enabled.
 pub(super) trait Weights: Copy {
     type Format: Format;
+    /// Rows of the largest block of a single panel.
+    const SINGLE_PANEL_ROWS: usize = UNPACKED_ROWS;
     /// The next group.
     fn next(self) -> Self;
     /// Codes of quad `quad`.
@@ -302,6 +304,7 @@ impl<F: Format> Expanded<F> {
 
 impl<F: Format> Weights for Expanded<F> {
     type Format = F;
+    const SINGLE_PANEL_ROWS: usize = BYTES_ROWS;
 
     #[inline(always)]
     fn next(self) -> Self {
@@ -775,6 +778,7 @@ impl Bytes {
 
 impl Weights for Bytes {
     type Format = Floats<false, 128>;
+    const SINGLE_PANEL_ROWS: usize = BYTES_ROWS;
 
     #[inline(always)]
     fn next(self) -> Self {
