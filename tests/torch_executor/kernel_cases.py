@@ -133,9 +133,9 @@ def wrong_tokens_of_graphs():
             recorded = recorder(closure)
 
             def replay():
-                logits = recorded()
-                sizes.append(len(logits))
-                return logits
+                decoded = recorded()
+                sizes.append(len(decoded.logits))
+                return decoded
 
             return replay
 

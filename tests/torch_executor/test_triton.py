@@ -85,6 +85,7 @@ def test_graph_sizes_are_few_and_reach_the_limit():
     assert graph_sizes(1) == [1]
     assert graph_sizes(3) == [3, 2, 1]
     assert graph_sizes(20) == [20, 16, 8, 4, 2, 1]
+    assert graph_sizes(100) == [100, 96, 80, 64, 56, 48, 40, 32, 24, 16, 8, 4, 2, 1]
 
 
 def test_what_a_graph_reads_stays_alive():

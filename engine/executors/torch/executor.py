@@ -24,6 +24,7 @@ from engine.executors.torch.image_check import check_image_attention
 from engine.executors.torch.image_features import ImageFeatures
 from engine.executors.torch.image_processor import ImageProcessor
 from engine.executors.torch.kv_pool import KvPool
+from engine.executors.torch.packed_copy import to_device
 from engine.executors.torch.sampler import sample
 from engine.executors.torch.sampling_batch import sampling_batch
 from engine.executors.torch.scoring import score
@@ -183,22 +184,25 @@ class TorchExecutor:
         self._check(plan, layout.slots, pool.scratch_block * pool.block_size)
         try:
             with torch.inference_mode():
-                logits = None
+                decoded = None
                 if self._graphs is not None and not plan.images:
-                    logits = self._graphs.run(plan, layout)
-                if logits is None:
-                    logits = self._forward(model, pool, plan, layout)
+                    decoded = self._graphs.run(plan, layout)
+                if decoded is None:
+                    logits, likeliest = self._forward(model, pool, plan, layout), None
+                else:
+                    logits, likeliest = decoded
                 count = len(layout.sampled_rows)
-                sampled = scored = None
+                sampled = scored = entries = None
                 if count:
                     batch = sampling_batch(
                         plan, layout.sampled_rows, layout.draft_index, self._device
                     )
-                    sampled = sample(logits[:count], batch)
+                    sampled = sample(logits[:count], batch, likeliest)
+                    entries = batch.logprob_entries
                 if len(plan.score_tokens):
                     targets, tops = self._long(plan.score_targets), self._long(plan.score_tops)
                     scored = score(logits[count:], targets, tops)
-                return step_result(plan, layout, sampled, scored)
+                return step_result(plan, layout, sampled, scored, entries)
         except (RuntimeError, ValueError, IndexError) as error:
             raise ExecutorError(f"torch: {first_line(error)}") from error
 
@@ -206,8 +210,17 @@ class TorchExecutor:
         self, model: torch.nn.Module, pool: KvPool, plan: StepPlan, layout: StepLayout
     ) -> torch.Tensor:
         """[N + P, vocab] float32 logits for the N samples, then for the P scores."""
-        wanted = np.concatenate([layout.sampled_tokens, plan.score_tokens.astype(np.int64)])
-        ids = self._long(plan.token_ids).unsqueeze(0)
+        tokens = to_device(
+            {
+                "ids": plan.token_ids.astype(np.int64),
+                "positions": plan.positions.astype(np.int64),
+                "wanted": np.concatenate([layout.sampled_tokens, plan.score_tokens]).astype(
+                    np.int64
+                ),
+            },
+            self._device,
+        )
+        ids = tokens["ids"].unsqueeze(0)
         embeddings = None
         if plan.images:
             if self._images is None:
@@ -216,9 +229,9 @@ class TorchExecutor:
         return self._logits(
             model,
             ids,
-            self._long(plan.positions).unsqueeze(0),
+            tokens["positions"].unsqueeze(0),
             self._backend.step(pool, layout, self._device),
-            torch.from_numpy(wanted).to(self._device),
+            tokens["wanted"],
             embeddings,
         )
 
@@ -253,7 +266,7 @@ class TorchExecutor:
         tokens, ids = len(plan.positions), plan.token_ids
         if len(ids) != tokens or plan.query_start[-1] != tokens:
             raise ExecutorError("The plan's token counts are inconsistent.")
-        token_ids = np.concatenate([ids, plan.score_targets])
+        token_ids = np.concatenate([ids, plan.score_targets]) if len(plan.score_targets) else ids
         if token_ids.min() < 0 or token_ids.max() >= self._vocab_size:
             raise ExecutorError(f"A token id is outside the vocabulary of {self._vocab_size}.")
         at = plan.score_tokens

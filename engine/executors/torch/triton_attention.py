@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from engine.executors.torch.attention import AttentionTraits
 from engine.executors.torch.kv_pool import KvPool
+from engine.executors.torch.packed_copy import to_device
 from engine.executors.torch.step_layout import StepLayout
 from engine.executors.torch.tiling import (
     MAX_SPLIT_QUERIES,
@@ -47,11 +48,17 @@ class StepTensors:
 
 def triton_step(pool: KvPool, layout: StepLayout, device: torch.device) -> "TritonStep":
     """Copy a layout to the device and prepare its step."""
+    copied = to_device(
+        {
+            "slots": layout.slots,
+            "query_start": layout.query_start,
+            "context_lens": layout.context_lens,
+            "block_tables": layout.block_tables,
+        },
+        device,
+    )
     tensors = StepTensors(
-        slots=torch.from_numpy(layout.slots).to(device),
-        query_start=torch.from_numpy(layout.query_start).to(device),
-        context_lens=torch.from_numpy(layout.context_lens).to(device),
-        block_tables=torch.from_numpy(layout.block_tables).to(device),
+        **copied,
         host_query_start=layout.query_start,
         longest=int(layout.context_lens.max()),
     )
@@ -153,9 +160,8 @@ class TritonStep:
         cached = self._tilings.get(group)
         if cached is None:
             tiling = tile_queries(self._step.host_query_start, group=group)
-            batch = torch.from_numpy(tiling.batch).to(self._device)
-            first = torch.from_numpy(tiling.first).to(self._device)
-            cached = self._tilings[group] = (tiling, batch, first)
+            copied = to_device({"batch": tiling.batch, "first": tiling.first}, self._device)
+            cached = self._tilings[group] = (tiling, copied["batch"], copied["first"])
         return cached
 
     def _splits(self, tiles: int, kv_heads: int, traits: AttentionTraits) -> int:
