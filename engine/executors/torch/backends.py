@@ -19,10 +19,11 @@ StepFactory = Callable[[KvPool, StepLayout, torch.device], PagedStep]
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """An attention backend: its name, and the factory of its `PagedStep`."""
+    """An attention backend: its name, the factory of its `PagedStep`, and whether kernels are fused."""
 
     name: str
     step: StepFactory
+    fuses: bool = False
 
 
 REFERENCE = Backend("reference", ReferenceStep)
@@ -48,4 +49,4 @@ def choose_backend(name: AttentionBackend, device: torch.device) -> Backend:
         raise ModelError("attention triton needs the triton package, which is not installed.")
     from engine.executors.torch.triton_attention import triton_step
 
-    return Backend("triton", triton_step)
+    return Backend("triton", triton_step, fuses=True)

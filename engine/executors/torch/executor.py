@@ -4,7 +4,9 @@ Hot path. One `execute` is one forward pass over the step's flat tokens, [1, T],
 tokens whose successors are sampled or scored go through the output head.
 """
 
+import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,13 +30,15 @@ from engine.executors.torch.packed_copy import to_device
 from engine.executors.torch.sampler import sample
 from engine.executors.torch.sampling_batch import sampling_batch
 from engine.executors.torch.scoring import score
-from engine.executors.torch.self_check import check_attention
+from engine.executors.torch.self_check import Unfused, check_attention
 from engine.executors.torch.step_layout import StepLayout, build_layout
 from engine.executors.torch.step_result import step_result
 from engine.models.transformers_spec import TransformersSpec
 
 if TYPE_CHECKING:  # these import triton
     from engine.executors.torch.decode_graphs import DecodeGraphs, Record
+
+_log = logging.getLogger(__name__)
 
 
 class TorchExecutor:
@@ -106,9 +110,9 @@ class TorchExecutor:
                 model = load_checkpoint(config.model, hf_config, dtype=dtype, device=device)
             progress(0.9)
             backend = choose_backend(config.attention, device)
-            check_attention(model, spec, backend=backend, device=device)
-            if images is not None:
-                check_image_attention(model, spec, images, backend=backend, device=device)
+            _check(model, spec, images, backend=backend, device=device)
+            if backend.fuses:
+                _fuse(model, spec, images, backend=backend, device=device)
             pool = KvPool(
                 spec.kv_layers,
                 num_blocks=num_blocks,
@@ -337,6 +341,52 @@ class TorchExecutor:
         self._model = self._pool = self._graphs = self._images = None
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
+
+
+def _check(
+    model: torch.nn.Module,
+    spec: TransformersSpec,
+    images: ImageProcessor | None,
+    *,
+    backend: Backend,
+    device: torch.device,
+    unfused: Unfused = nullcontext,
+) -> None:
+    """Compare the loaded model with transformers' own computation, of text and of an image.
+
+    Raises:
+        ModelError: they differ.
+    """
+    check_attention(model, spec, backend=backend, device=device, unfused=unfused)
+    if images is not None:
+        check_image_attention(model, spec, images, backend=backend, device=device, unfused=unfused)
+
+
+def _fuse(
+    model: torch.nn.Module,
+    spec: TransformersSpec,
+    images: ImageProcessor | None,
+    *,
+    backend: Backend,
+    device: torch.device,
+) -> None:
+    """Fuse kernels of the model, unless that fails or the model then computes something else."""
+    from engine.executors.torch.fusion import fuse
+
+    fusions = None
+    try:
+        fusions = fuse(model)
+        _check(model, spec, images, backend=backend, device=device, unfused=fusions.undone)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # the model works without, only slower
+        if fusions is not None:
+            fusions.undo()
+        _log.warning(
+            "A %r model runs without fused kernels: %s", spec.architecture, first_line(error)
+        )
+    if device.type == "cuda":
+        torch.cuda.empty_cache()  # what the merged projections were copied from
 
 
 def _format_in_memory(stored: str, spec: TransformersSpec) -> str:

@@ -58,7 +58,8 @@ def sample(
     tokens = adjusted.argmax(1)
     if batch.noise is not None:
         hot = batch.noise.temperature > 0
-        tokens = torch.where(hot, _gumbel_max(adjusted, batch.noise), tokens)
+        drawn = _gumbel_max(adjusted, batch.noise, filtered=batch.filtered)
+        tokens = torch.where(hot, drawn, tokens)
     logprobs, top_ids, top_logprobs = _logprobs(raw, tokens, failed, batch)
     return Sampled(
         tokens.masked_fill(failed, -1),
@@ -119,11 +120,11 @@ def _dry(logits: torch.Tensor, batch: SamplingBatch) -> torch.Tensor:
     return logits.index_put((rows, ids), -values, accumulate=True)
 
 
-def _gumbel_max(logits: torch.Tensor, rows: Noise) -> torch.Tensor:
+def _gumbel_max(logits: torch.Tensor, rows: Noise, *, filtered: bool) -> torch.Tensor:
     """Gumbel-max over the tokens kept by top-k, top-p and min-p, after temperature: [N] int64."""
     heat = torch.where(rows.temperature > 0, rows.temperature, 1.0)
     scaled = logits / heat[:, None]
-    if rows.filtered:
+    if filtered:
         order = scaled.sort(dim=1, descending=True, stable=True).indices
         keep = torch.zeros_like(scaled, dtype=torch.bool)
         keep.scatter_(1, order, _kept_in_order(scaled.gather(1, order), rows))

@@ -46,7 +46,6 @@ class Noise:
         top_k: [N] int64; 0 keeps all tokens.
         seeds: [N] int64, bits of the uint64 seeds.
         positions: [N] int64, positions of the tokens to be sampled.
-        filtered: whether any row has a top-k or a top-p.
     """
 
     temperature: torch.Tensor
@@ -55,7 +54,6 @@ class Noise:
     top_k: torch.Tensor
     seeds: torch.Tensor
     positions: torch.Tensor
-    filtered: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +62,7 @@ class SamplingBatch:
 
     Attributes:
         noise: of the stochastic rows.
+        filtered: whether any of them has a top-k or a top-p.
         logprobs: [N] int64, number of alternatives requested; -1 for no logprob at all.
         max_logprobs: maximum of `logprobs`; -1 if it is None.
         mask: (rows [G] int64, words [G, W] int32: the plan's `mask_bits`).
@@ -75,6 +74,7 @@ class SamplingBatch:
     """
 
     noise: Noise | None
+    filtered: bool
     logprobs: torch.Tensor | None
     max_logprobs: int
     mask: tuple[torch.Tensor, torch.Tensor] | None
@@ -90,7 +90,7 @@ class SamplingBatch:
         return self is _PLAIN
 
 
-_PLAIN = SamplingBatch(None, None, -1, None, None, None, None, None, None)
+_PLAIN = SamplingBatch(None, False, None, -1, None, None, None, None, None, None)
 
 
 def sampling_batch(
@@ -128,7 +128,8 @@ def sampling_batch(
     noise, penalties = put["noise"], put["penalties"]
     filtered = (stochastic & ((params["top_k"] > 0) | (params["top_p"] < 1))).any()
     return SamplingBatch(
-        noise=Noise(*noise, bool(filtered)) if noise else None,
+        noise=Noise(*noise) if noise else None,
+        filtered=bool(filtered),
         logprobs=put["logprobs"][0] if put["logprobs"] else None,
         max_logprobs=max_logprobs,
         mask=put["mask"] or None,

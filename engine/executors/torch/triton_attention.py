@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from engine.executors.torch.attention import AttentionTraits
 from engine.executors.torch.kv_pool import KvPool
+from engine.executors.torch.kv_store import store_kv
 from engine.executors.torch.packed_copy import to_device
 from engine.executors.torch.step_layout import StepLayout
 from engine.executors.torch.tiling import (
@@ -80,6 +81,7 @@ class TritonStep:
         self._device = tensors.slots.device
         longest_run = int(np.diff(tensors.host_query_start).max())
         self._splits_allowed = longest_run <= MAX_SPLIT_QUERIES
+        self._one_query = longest_run == 1
         self._tilings: dict[int, tuple[Tiling, torch.Tensor, torch.Tensor]] = {}
 
     def attend(
@@ -91,7 +93,7 @@ class TritonStep:
         traits: AttentionTraits,
     ) -> torch.Tensor:
         """See `PagedStep.attend`."""
-        self._pool.write(layer, self._step.slots, key, value)
+        store_kv(self._pool, layer, self._step.slots, key, value)
         tokens, heads, key_size = query.shape
         kv_heads, value_size = value.shape[1], value.shape[2]
         group = heads // kv_heads
@@ -140,6 +142,7 @@ class TritonStep:
             VALUE=value_size,
             VALUE_PADDED=max(_MIN_TILE_ROWS, value_padded),
             HAS_SINKS=traits.sinks is not None,
+            ONE_QUERY=self._one_query,
         )
         if splits > 1:
             merge_kernel[tokens, heads](

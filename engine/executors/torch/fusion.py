@@ -1,0 +1,109 @@
+"""`fuse`: replaces modules of a loaded model by ones with fewer kernels, so that it can be undone.
+
+Modules are found by what they have and accepted by what they compute: each replacement is compared with
+its original on random input when the model is loaded (`fusion_check`). What is not recognised stays.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from engine.executors.torch.fused_mlp import fused_mlp
+from engine.executors.torch.fused_norm import fused_norm
+from engine.executors.torch.fused_rotary import fused_rotary
+from engine.executors.torch.merged_linear import (
+    ProjectionPart,
+    SharedProjection,
+    merge_linears,
+    mergeable,
+)
+
+_PROJECTIONS = ("q_proj", "k_proj", "v_proj")
+
+
+@dataclass(frozen=True, slots=True)
+class _Replacement:
+    """An attribute of a module: a child, or its `forward`, which its class defines if `original` is None."""
+
+    owner: torch.nn.Module
+    name: str
+    original: torch.nn.Module | None
+    fused: Any
+
+    def apply(self) -> None:
+        setattr(self.owner, self.name, self.fused)
+
+    def undo(self) -> None:
+        if self.original is None:
+            delattr(self.owner, self.name)
+        else:
+            setattr(self.owner, self.name, self.original)
+
+
+class Fusions:
+    """The replacements of a model, applied or undone together."""
+
+    def __init__(self, replacements: list[_Replacement]) -> None:
+        """Apply them."""
+        self._replacements = replacements
+        self._apply()
+
+    def __len__(self) -> int:
+        return len(self._replacements)
+
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """A context in which the model consists of transformers' own modules."""
+        self.undo()
+        try:
+            yield
+        finally:
+            self._apply()
+
+    def undo(self) -> None:
+        """Put transformers' own modules back. They keep sharing the memory of merged weights."""
+        for replacement in self._replacements:
+            replacement.undo()
+
+    def _apply(self) -> None:
+        for replacement in self._replacements:
+            replacement.apply()
+
+
+def fuse(model: Any) -> Fusions:
+    """Replace what can be replaced in a model's decoder, for a GPU or Triton's interpreter."""
+    decoder: torch.nn.Module = model.get_decoder()
+    replacements = []
+    with torch.random.fork_rng([model.device] if model.device.type == "cuda" else []):
+        torch.manual_seed(0)
+        for owner in list(decoder.modules()):
+            replacements += _projections(owner)
+            replacements += _rotary(owner, model)
+            for name, child in owner.named_children():
+                fused = fused_norm(child) or fused_mlp(child)
+                if fused is not None:
+                    replacements.append(_Replacement(owner, name, child, fused))
+    return Fusions(replacements)
+
+
+def _projections(attention: torch.nn.Module) -> list[_Replacement]:
+    """One projection for queries, keys and values."""
+    modules: list[Any] = [getattr(attention, name, None) for name in _PROJECTIONS]
+    if not mergeable(modules):
+        return []
+    merged = merge_linears(modules)
+    shared = SharedProjection(merged)
+    return [
+        _Replacement(attention, name, module, ProjectionPart(shared, merged, index))
+        for index, (name, module) in enumerate(zip(_PROJECTIONS, modules, strict=True))
+    ]
+
+
+def _rotary(attention: torch.nn.Module, model: Any) -> list[_Replacement]:
+    if "forward" in vars(attention):
+        return []
+    forward = fused_rotary(attention, model.dtype, model.device)
+    return [] if forward is None else [_Replacement(attention, "forward", None, forward)]
