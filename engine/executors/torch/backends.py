@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import torch
 
-from engine.api.config import AttentionBackend
+from engine.api.config import AttentionBackend, EngineConfig
 from engine.api.errors import ModelError
 from engine.executors.torch.attention import PagedStep
 from engine.executors.torch.kv_pool import KvPool
@@ -50,3 +50,11 @@ def choose_backend(name: AttentionBackend, device: torch.device) -> Backend:
     from engine.executors.torch.triton_attention import triton_step
 
     return Backend("triton", triton_step, fuses=True)
+
+
+def uses_graphs(config: EngineConfig) -> bool:
+    """Whether decode steps are to be replayed as CUDA graphs: as set, else on a GPU with Triton."""
+    if config.cuda_graphs is not None:
+        return config.cuda_graphs
+    on_gpu = config.device != "cpu" and torch.cuda.is_available()
+    return on_gpu and config.attention != "reference" and find_spec("triton") is not None

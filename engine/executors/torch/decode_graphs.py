@@ -38,6 +38,9 @@ Replay = Callable[[], Decoded]
 Record = Callable[[Replay], Replay]
 """Records a computation on fixed buffers, and returns a function that replays it."""
 
+MAX_GRAPH_ROWS = 256
+"""Rows of the largest graph: recording takes time and memory, and above this computing takes most of it."""
+
 _TOLERANCE = 0.05
 
 

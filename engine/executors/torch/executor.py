@@ -18,7 +18,7 @@ from engine.api.error_text import first_line
 from engine.api.errors import ExecutorError, ModelError
 from engine.executors.base import ExecutorInfo, StepPlan, StepResult
 from engine.executors.torch.attention import PagedStep
-from engine.executors.torch.backends import Backend, choose_backend
+from engine.executors.torch.backends import Backend, choose_backend, uses_graphs
 from engine.executors.torch.checkpoint import dummy_model, load_checkpoint, weight_bytes
 from engine.executors.torch.devices import DTYPES, kv_dtype_of, resolve_device
 from engine.executors.torch.hf_config import read_config
@@ -141,16 +141,28 @@ class TorchExecutor:
             device=device,
             images=None if images is None else ImageFeatures(images, device),
         )
-        if config.cuda_graphs:
-            if device.type != "cuda" or backend.name != "triton":
-                raise ModelError("cuda_graphs needs a GPU and attention triton.")
-            from engine.executors.torch.decode_graphs import CudaRecorder
-
-            executor.use_graphs(
-                max_rows=config.max_num_seqs, max_model_len=max_model_len, record=CudaRecorder()
-            )
+        if uses_graphs(config):
+            executor._record_graphs(config, max_model_len=max_model_len)
         progress(1.0)
         return executor
+
+    def _record_graphs(self, config: EngineConfig, *, max_model_len: int) -> None:
+        """Record CUDA graphs.
+
+        Raises:
+            ModelError: the setting asks for them, and they cannot be recorded.
+        """
+        if self._device.type != "cuda" or self._backend.name != "triton":
+            raise ModelError("cuda_graphs needs a GPU and attention triton.")
+        from engine.executors.torch.decode_graphs import MAX_GRAPH_ROWS, CudaRecorder
+
+        rows = min(config.max_num_seqs, MAX_GRAPH_ROWS)
+        try:
+            self.use_graphs(max_rows=rows, max_model_len=max_model_len, record=CudaRecorder())
+        except ModelError as error:
+            if config.cuda_graphs:
+                raise
+            _log.warning("%s runs without CUDA graphs: %s", config.name, error)
 
     def use_graphs(self, *, max_rows: int, max_model_len: int, record: "Record") -> None:
         """Record CUDA graphs of decode steps of up to `max_rows` rows, and use them from now on.
