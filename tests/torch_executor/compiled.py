@@ -10,6 +10,7 @@ from engine.executors.torch.fused_kernels import (
     gate_kernel,
     rms_norm_kernel,
     rotary_kernel,
+    skinny_kernel,
     store_kernel,
 )
 from engine.executors.torch.tiling import tile_keys
@@ -21,7 +22,7 @@ LONG_INTEGERS = {"slots"}
 NUMBERS = {"scale", "softcap", "eps", "offset"}
 ELEMENTS = {
     *("query", "key", "value", "keys", "values", "output", "rotated_query", "rotated_key"),
-    *("source", "weight", "both", "cos", "sin"),
+    *("source", "weight", "bias", "both", "cos", "sin"),
 }
 WIDTH = {"bf16": 2, "fp16": 2, "fp32": 4}
 
@@ -70,6 +71,17 @@ def attend(capability, element, head, *, splits, sinks=False):
     print(json.dumps([f"attend {element} {head} {splits}", capability, compiled.metadata.shared]))
 
 
+def few_rows(k, *, rows, bias=False, activation="none"):
+    return {
+        "K": k,
+        "ROWS": rows,
+        "TILE": 4,
+        "TILE_K": 1024 // rows,
+        "HAS_BIAS": bias,
+        "ACTIVATION": activation,
+    }
+
+
 def main():
     attend(90, "bf16", 128, splits=1)
     attend(90, "bf16", 128, splits=4, sinks=True)
@@ -88,15 +100,24 @@ def main():
     head = {"KEY": 64, "KEY_PADDED": 64, "VALUE": 64, "VALUE_PADDED": 64}
     for kernel, constants in (
         (rms_norm_kernel, {"SIZE": 576, "PADDED": 1024}),
+        # Triton makes an argument a constant if it is one.
+        (rms_norm_kernel, {"SIZE": 576, "PADDED": 1024, "inner": 1}),
+        (rotary_kernel, {"HEAD": 64, "PADDED": 64, "ROTARY": 64, "heads": 1, "kv_heads": 1}),
+        (store_kernel, head | {"kv_heads": 1}),
+        (skinny_kernel, few_rows(576, rows=1, activation="silu") | {"rows": 1, "size": 1}),
         (gate_kernel, {"SIZE": 1536, "TILE": 1024, "ACTIVATION": "silu"}),
         (gate_kernel, {"SIZE": 1536, "TILE": 1024, "ACTIVATION": "gelu_tanh"}),
         (gate_kernel, {"SIZE": 1536, "TILE": 1024, "ACTIVATION": "gelu"}),
         (rotary_kernel, {"HEAD": 64, "PADDED": 64, "ROTARY": 64}),
         (store_kernel, head),
+        (skinny_kernel, few_rows(1536, rows=1)),
+        (skinny_kernel, few_rows(576, rows=4)),
+        (skinny_kernel, few_rows(8192, rows=1, bias=True)),
+        (skinny_kernel, few_rows(576, rows=1, activation="silu")),
+        (skinny_kernel, few_rows(576, rows=4, activation="silu")),
     ):
-        for element in WIDTH:
-            compiled = compile_for(kernel, 90, element, **constants)
-            print(json.dumps([f"{kernel.__name__} {element}", 90, compiled.metadata.shared]))
+        compiled = compile_for(kernel, 90, "bf16", **constants)
+        print(json.dumps([kernel.__name__, 90, compiled.metadata.shared]))
 
 
 if __name__ == "__main__":

@@ -14,11 +14,12 @@ import torch
 from torch.nn import functional
 
 from engine.executors.torch.checkpoint import weight_bytes
-from engine.executors.torch.fused_mlp import gated
+from engine.executors.torch.fused_gate import gated
 from engine.executors.torch.fused_norm import FusedRmsNorm, fused_norm, rms_norm
 from engine.executors.torch.fused_rotary import rotate
 from engine.executors.torch.kv_pool import KvPool
 from engine.executors.torch.kv_store import store_kv
+from engine.executors.torch.skinny_linear import skinny_linear
 from engine.models.transformers_spec import KvLayer
 from tests.fakes.tiny_transformers import TINY, greedy, save_tiny, tiny_hf_model
 from tests.torch_executor.loaded import load_torch, stepper
@@ -79,6 +80,23 @@ def gates(dtype):
             gate, up = both.float().chunk(2, dim=-1)
             expected = (activation(gate) * up).to(dtype)
             yield f"gate {name}", largest(gated(both, name), expected)
+
+
+def few_rows(dtype):
+    """One to four rows through long, short and odd layers, with bias and gate or without."""
+    for rows, size, k in ((1, 12, 576), (2, 8, 33), (3, 5, 1100), (4, 16, 48)):
+        for bias_size in (0, 2 * size):
+            weight = random(2 * size, k, dtype=dtype) / k**0.5
+            bias = random(bias_size, dtype=dtype) if bias_size else None
+            source = random(1, rows, k + 3, dtype=dtype)[..., 3:]
+            product = functional.linear(
+                source.float(), weight.float(), None if bias is None else bias.float()
+            )
+            got = skinny_linear(source, weight, bias, "none")
+            yield f"few {rows}", largest(got, product.to(dtype))
+            gate, up = product.chunk(2, dim=-1)
+            got = skinny_linear(source, weight, bias, "silu")
+            yield f"few gated {rows}", largest(got, (functional.silu(gate) * up).to(dtype))
 
 
 def halves_turned(source):
@@ -167,7 +185,7 @@ def main():
     torch.manual_seed(0)
     unlike()
     for suffix, dtype in TYPES.items():
-        for cases in (norms, gates, rotations, stores):
+        for cases in (norms, gates, few_rows, rotations, stores):
             for name, difference in cases(dtype):
                 print(json.dumps([f"{name} {suffix}", difference]), flush=True)
     for name in os.environ.get("FUSED_ARCHITECTURES", " ".join(TINY)).split():

@@ -35,6 +35,20 @@ def rms_norm_kernel(
 
 
 @triton.jit
+def activated(gate, ACTIVATION: tl.constexpr):
+    """An activation of float32 values."""
+    if ACTIVATION == "silu":
+        active = gate * tl.sigmoid(gate)
+    elif ACTIVATION == "gelu_tanh":
+        # (1 + tanh(z)) / 2 = sigmoid(2 z)
+        inside = 0.7978845608028654 * (gate + 0.044715 * gate * gate * gate)
+        active = gate * tl.sigmoid(2.0 * inside)
+    else:
+        active = 0.5 * gate * (1.0 + tl.erf(gate * 0.7071067811865476))
+    return active
+
+
+@triton.jit
 def gate_kernel(
     both,  # [T, 2 × SIZE], gate and up side by side
     output,  # [T, SIZE]
@@ -48,14 +62,7 @@ def gate_kernel(
     real = lane < SIZE
     gate = tl.load(both + token * 2 * SIZE + lane, mask=real, other=0.0).to(tl.float32)
     up = tl.load(both + token * 2 * SIZE + SIZE + lane, mask=real, other=0.0).to(tl.float32)
-    if ACTIVATION == "silu":
-        active = gate * tl.sigmoid(gate)
-    elif ACTIVATION == "gelu_tanh":
-        # (1 + tanh(z)) / 2 = sigmoid(2 z)
-        inside = 0.7978845608028654 * (gate + 0.044715 * gate * gate * gate)
-        active = gate * tl.sigmoid(2.0 * inside)
-    else:
-        active = 0.5 * gate * (1.0 + tl.erf(gate * 0.7071067811865476))
+    active = activated(gate, ACTIVATION)
     answer = (active * up).to(output.dtype.element_ty)
     tl.store(output + token * SIZE + lane, answer, mask=real)
 
@@ -138,4 +145,58 @@ def store_kernel(
     tl.store(keys + place * KEY + key_lane, k.to(keys.dtype.element_ty), mask=key_lane < KEY)
     tl.store(
         values + place * VALUE + value_lane, v.to(values.dtype.element_ty), mask=value_lane < VALUE
+    )
+
+
+@triton.jit
+def skinny_kernel(
+    source,  # [rows, K]
+    weight,  # [size, K], or [2 × size, K] if there is an activation: gate above up
+    bias,  # [size] or [2 × size]; unused without a bias
+    output,  # [rows, size]
+    rows,
+    source_stride,
+    size,
+    K: tl.constexpr,
+    ROWS: tl.constexpr,  # power of two ≥ rows
+    TILE: tl.constexpr,
+    TILE_K: tl.constexpr,
+    HAS_BIAS: tl.constexpr,
+    ACTIVATION: tl.constexpr,  # of a gate, or none
+):
+    """Source × weightᵀ + bias for very few rows, [activation(gate) × up]. Grid: (⌈size / TILE⌉,)."""
+    row = tl.arange(0, ROWS)
+    unit = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    lane = tl.arange(0, TILE_K)
+    real = unit < size
+    sums = tl.zeros([ROWS, TILE, TILE_K], tl.float32)
+    if ACTIVATION != "none":
+        up_sums = tl.zeros([ROWS, TILE, TILE_K], tl.float32)
+    for start in tl.static_range(0, K, TILE_K):
+        k = start + lane
+        x = tl.load(
+            source + row[:, None] * source_stride + k[None, :],
+            mask=(row < rows)[:, None] & (k < K)[None, :],
+            other=0.0,
+        ).to(tl.float32)
+        place = unit.to(tl.int64)[:, None] * K + k[None, :]
+        mask = real[:, None] & (k < K)[None, :]
+        w = tl.load(weight + place, mask=mask, other=0.0).to(tl.float32)
+        sums += x[:, None, :] * w[None, :, :]
+        if ACTIVATION != "none":
+            up_place = (size + unit).to(tl.int64)[:, None] * K + k[None, :]
+            up = tl.load(weight + up_place, mask=mask, other=0.0).to(tl.float32)
+            up_sums += x[:, None, :] * up[None, :, :]
+    answer = tl.sum(sums, 2)
+    if HAS_BIAS:
+        answer += tl.load(bias + unit, mask=real, other=0.0).to(tl.float32)[None, :]
+    if ACTIVATION != "none":
+        factor = tl.sum(up_sums, 2)
+        if HAS_BIAS:
+            factor += tl.load(bias + size + unit, mask=real, other=0.0).to(tl.float32)[None, :]
+        answer = activated(answer, ACTIVATION) * factor
+    tl.store(
+        output + row[:, None] * size + unit[None, :],
+        answer.to(output.dtype.element_ty),
+        mask=(row < rows)[:, None] & real[None, :],
     )

@@ -20,6 +20,7 @@ from engine.executors.torch.merged_linear import (
     merge_linears,
     mergeable,
 )
+from engine.executors.torch.skinny_linear import SkinnyLinear
 
 _PROJECTIONS = ("q_proj", "k_proj", "v_proj")
 
@@ -83,7 +84,7 @@ def fuse(model: Any) -> Fusions:
             replacements += _projections(owner)
             replacements += _rotary(owner, model)
             for name, child in owner.named_children():
-                fused = fused_norm(child) or fused_mlp(child)
+                fused = fused_norm(child) or fused_mlp(child) or _output_projection(name, child)
                 if fused is not None:
                     replacements.append(_Replacement(owner, name, child, fused))
     return Fusions(replacements)
@@ -94,12 +95,20 @@ def _projections(attention: torch.nn.Module) -> list[_Replacement]:
     modules: list[Any] = [getattr(attention, name, None) for name in _PROJECTIONS]
     if not mergeable(modules):
         return []
-    merged = merge_linears(modules)
-    shared = SharedProjection(merged)
+    weight, bias, sizes = merge_linears(modules)
+    project = SkinnyLinear(weight, bias)
+    shared = SharedProjection(project, sizes)
+    parts = [ProjectionPart(shared, 0, owned=project), *(ProjectionPart(shared, i) for i in (1, 2))]
     return [
-        _Replacement(attention, name, module, ProjectionPart(shared, merged, index))
-        for index, (name, module) in enumerate(zip(_PROJECTIONS, modules, strict=True))
+        _Replacement(attention, name, module, part)
+        for name, module, part in zip(_PROJECTIONS, modules, parts, strict=True)
     ]
+
+
+def _output_projection(name: str, module: torch.nn.Module) -> SkinnyLinear | None:
+    if name != "o_proj" or not mergeable([module]):
+        return None
+    return SkinnyLinear(module.weight, module.bias)  # type: ignore[arg-type]  # a linear layer
 
 
 def _rotary(attention: torch.nn.Module, model: Any) -> list[_Replacement]:

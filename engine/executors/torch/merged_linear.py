@@ -1,10 +1,9 @@
 """`merge_linears`: several projections of the same input as one matrix multiplication."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
-from torch.nn import functional
 
 
 class Merged(NamedTuple):
@@ -58,17 +57,24 @@ def _frozen(values: torch.Tensor) -> torch.nn.Parameter:
 class SharedProjection:
     """Computes a merged projection once for an input, and hands out each part of it once."""
 
-    def __init__(self, merged: Merged) -> None:
-        """Nothing is computed yet."""
-        self._merged = merged
+    def __init__(
+        self, project: Callable[[torch.Tensor], torch.Tensor], sizes: tuple[int, ...]
+    ) -> None:
+        """Nothing is computed yet.
+
+        Args:
+            project: the merged projection.
+            sizes: of its parts.
+        """
+        self._project = project
+        self._sizes = list(sizes)
         self._input: torch.Tensor | None = None
         self._parts: dict[int, torch.Tensor] = {}
 
     def part(self, index: int, source: torch.Tensor) -> torch.Tensor:
         """Part `index` of the projection of `source`, [..., sizes[index]]: a view, not contiguous."""
         if self._input is not source or index not in self._parts:
-            weight, bias, sizes = self._merged
-            parts = torch.split(functional.linear(source, weight, bias), list(sizes), dim=-1)
+            parts = torch.split(self._project(source), self._sizes, dim=-1)
             self._input, self._parts = source, dict(enumerate(parts))
         part = self._parts.pop(index)
         if not self._parts:
@@ -77,13 +83,14 @@ class SharedProjection:
 
 
 class ProjectionPart(torch.nn.Module):
-    """Stands in for one of several merged projections. The first one owns the merged parameters."""
+    """Stands in for one of several merged projections."""
 
-    def __init__(self, shared: SharedProjection, merged: Merged, index: int) -> None:
-        """Part `index` of a shared projection."""
+    def __init__(
+        self, shared: SharedProjection, index: int, owned: torch.nn.Module | None = None
+    ) -> None:
+        """Part `index` of a shared projection; one of the parts owns the merged parameters."""
         super().__init__()
-        if index == 0:
-            self.merged_weight, self.merged_bias = merged.weight, merged.bias
+        self.owned = owned
         self._shared = shared
         self._index = index
 
