@@ -147,9 +147,12 @@ def unlike():
             return norm_of(hidden_states, self.weight, 1.0)
 
     weight = torch.nn.Parameter(random(32, dtype=torch.float32), requires_grad=False)
-    assert fused_norm(LikeRMSNorm(weight, 1e-6, 0.0)) is None
-    assert fused_norm(OtherEpsilonRMSNorm(weight, 1e-6, 0.0)) is None
-    assert fused_norm(RightRMSNorm(weight, 1e-6, 0.0)) is not None
+    assert fused_norm(LikeRMSNorm(weight, 1e-6, 0.0), torch.float32) is None
+    assert fused_norm(OtherEpsilonRMSNorm(weight, 1e-6, 0.0), torch.float32) is None
+    assert fused_norm(RightRMSNorm(weight, 1e-6, 0.0), torch.float32) is not None
+    # A weight of another type may change the type of the result.
+    assert fused_norm(OtherEpsilonRMSNorm(weight, 1e-5, 0.0), torch.float32) is not None
+    assert fused_norm(OtherEpsilonRMSNorm(weight, 1e-5, 0.0), torch.float16) is None
 
 
 def fused_parts(model):

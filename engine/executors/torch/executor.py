@@ -389,8 +389,6 @@ def _fuse(
     try:
         fusions = fuse(model)
         _check(model, spec, images, backend=backend, device=device, unfused=fusions.undone)
-    except torch.OutOfMemoryError:
-        raise
     except Exception as error:  # the model works without, only slower
         if fusions is not None:
             fusions.undo()

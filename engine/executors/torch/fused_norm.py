@@ -25,10 +25,14 @@ class FusedRmsNorm(torch.nn.Module):
         return rms_norm(hidden_states, self.weight, self.variance_epsilon, self._offset)
 
 
-def fused_norm(module: torch.nn.Module) -> FusedRmsNorm | None:
+def fused_norm(module: torch.nn.Module, dtype: torch.dtype) -> FusedRmsNorm | None:
     """The fused form of a module whose class is named …RMSNorm; None if it computes something else.
 
     It is compared with the module itself, on rows small enough for epsilon to matter among others.
+
+    Args:
+        module: any module.
+        dtype: type of the model's activations.
     """
     weight = getattr(module, "weight", None)
     eps = getattr(module, "variance_epsilon", getattr(module, "eps", None))
@@ -39,8 +43,8 @@ def fused_norm(module: torch.nn.Module) -> FusedRmsNorm | None:
         or not isinstance(eps, float)
     ):
         return None
-    scales = torch.tensor([[1e-3], [1.0], [30.0]], dtype=weight.dtype, device=weight.device)
-    rows = scales * torch.randn(3, len(weight), dtype=weight.dtype, device=weight.device)
+    scales = torch.tensor([[1e-3], [1.0], [30.0]], dtype=dtype, device=weight.device)
+    rows = scales * torch.randn(3, len(weight), dtype=dtype, device=weight.device)
     for offset in _OFFSETS:
         fused = FusedRmsNorm(weight, eps, offset)
         if agree(lambda: module(rows[None]), lambda: fused(rows[None])):  # noqa: B023 (called at once)

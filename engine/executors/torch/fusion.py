@@ -84,7 +84,11 @@ def fuse(model: Any) -> Fusions:
             replacements += _projections(owner)
             replacements += _rotary(owner, model)
             for name, child in owner.named_children():
-                fused = fused_norm(child) or fused_mlp(child) or _output_projection(name, child)
+                fused = (
+                    fused_norm(child, model.dtype)
+                    or fused_mlp(child)
+                    or _output_projection(name, child)
+                )
                 if fused is not None:
                     replacements.append(_Replacement(owner, name, child, fused))
     return Fusions(replacements)
