@@ -44,13 +44,20 @@ def add(
     source: Annotated[
         str,
         typer.Argument(
-            help="smollm2, minilm (embeddings), a GGUF file, a model directory, or a Hugging Face id "
-            "(org/name, or org/name:FILE_OR_QUANTISATION for GGUF)."
+            help="smollm2, minilm (embeddings), a GGUF file, a model directory, or a Hugging Face id: "
+            "org/name, or org/name:CHOICE if it has several GGUF files."
         ),
     ],
-    name: Annotated[str | None, typer.Option(help="Name for the model.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name for the model; made from the source unless given.")
+    ] = None,
 ) -> None:
-    """Install a model. Local files are linked, not copied."""
+    """Install a model. Local files are linked, not copied.
+
+    CHOICE is a quantization such as Q4_K_M, a file, or a folder of the repository: org/name:Q4_K_M,
+    org/name:model-Q4_K_M.gguf or org/name:Q4_K_M/model.gguf. Of a split model, all parts are fetched.
+    After an interrupted download, the same command fetches the files that are missing.
+    """
     with one_sentence_errors():
         store = _store()
         with fetch_bar() as report:
@@ -222,10 +229,16 @@ def remove(name: NameArgument) -> None:
 
 @models_app.command()
 def clear_cache() -> None:
-    """Remove the packed weights of all models; the next load of a model packs them again."""
+    """Remove the packed weights of all models, and what interrupted downloads left.
+
+    The next load of a model packs its weights again.
+    """
     with one_sentence_errors():
         removed = _weight_cache().clear()
+        left = _store().clear_interrupted()
     print(f"{_megabytes(removed)} of packed weights are removed.")
+    if left:
+        print(f"{_megabytes(left)} of interrupted downloads are removed.")
 
 
 def _weight_cache() -> "WeightCache":

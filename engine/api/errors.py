@@ -45,6 +45,10 @@ class FetchError(ModelError):
     """A model could not be downloaded; partial downloads were removed."""
 
 
+class FetchInterrupted(FetchError):
+    """A download from a hub broke off; the files that arrived whole are kept for the next attempt."""
+
+
 class ExecutorError(PravahaError):
     """An executor's step failed.
 

@@ -179,6 +179,8 @@ def is_encoder(config: Fields) -> bool:
 
 def _open_directory(directory: Path, settings: EngineConfig) -> OpenModel:
     """Open a directory for the native executor if it supports the model, else for torch."""
+    if not (directory / "config.json").exists():
+        _suggest_gguf(directory)
     config = read_json(directory / "config.json")
     safetensors.refuse_code(config)
     if is_encoder(config):
@@ -195,6 +197,15 @@ def _open_directory(directory: Path, settings: EngineConfig) -> OpenModel:
             raise
         reason = f"{str(error).rstrip('.')}; the torch executor may run it with torch"
         return _open_for_torch(directory, config, settings, reason=reason)
+
+
+def _suggest_gguf(directory: Path) -> None:
+    """Refuse a directory of GGUF files, each of which is a model of its own or a part of one."""
+    first = min(directory.glob("*.gguf"), default=None)
+    if first is not None:
+        raise ModelError(
+            f"{directory} has no config.json: to use one of its GGUF files, give the file, as in {first}."
+        )
 
 
 def _wants_torch(settings: EngineConfig) -> bool:

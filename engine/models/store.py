@@ -5,22 +5,25 @@ Layout below the root directory:
     records/<name>.json   the record of a model; a model is installed if and only if it exists
     files/<name>/         its files, unless it is linked
     staging/<name>/*/     a download in progress, or the remains of a killed one
+    staging/<name>/hub/   the same from a hub; its next attempt continues with the files that are whole
     locks/<name>          held while the model is added or removed
 
 Adding is atomic: files are completed and verified in `staging`, moved to `files` by one rename, and
 published by the rename that writes the record. The holder of a model's lock may delete its staging
-directory, because the kernel releases the lock of a killed process.
+directory, because the kernel releases the lock of a killed process. The remains of a download from a hub
+are kept for `RESUMABLE_FOR`, since the files of a split model can take hours; all others are deleted by the
+next `add`.
 """
 
 import os
 import shutil
 import tempfile
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from datetime import UTC, datetime
+from contextlib import AbstractContextManager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from engine.api.errors import ModelError, ModelNotFound
+from engine.api.errors import FetchInterrupted, ModelError, ModelNotFound
 from engine.files import file_lock
 from engine.files.cache_dir import models_dir
 from engine.models.demo import PACKAGED_MODELS, PackagedModel
@@ -39,6 +42,10 @@ from engine.models.record import (
     write_record,
 )
 
+RESUMABLE_FOR = timedelta(days=7)
+"""How long the files of an interrupted download from a hub are kept after the latest attempt."""
+
+_RESUMABLE = "hub"
 _DIRECTORY_FILES = ("*.safetensors", "*.json", "*.jinja")
 
 
@@ -120,26 +127,31 @@ class ModelStore:
         Args:
             source: a packaged model's name (`smollm2`, `minilm`), a GGUF file or model directory (linked,
                 not copied; any part of a split GGUF model stands for all), or a Hugging Face id
-                (`org/name`, `org/name:file-or-quantisation`).
+                (`org/name`, `org/name:CHOICE`, where the choice is a GGUF file, a quantisation or a folder).
             name: name of the model; None derives one from the source.
             progress: called with the bytes processed.
 
         Raises:
-            FetchError: the model could not be downloaded; partial files were removed.
+            FetchError: the model could not be downloaded; partial files were removed, except that after
+                `FetchInterrupted` whole files stay for the next attempt.
             ModelNotFound: the source is none of these.
             ModelError: the model cannot be used, or its name is already in use.
         """
         if source in self._packaged:
             return self._add_packaged(self._packaged[source], name or source, progress)
         path = Path(source).expanduser()
-        if path.exists():
+        if source and path.exists():
             return self._add_linked(located(path), name, progress)
+        if "://" in source:
+            raise ModelNotFound(
+                f"{source!r} is a web address: give the model's Hugging Face id (org/name or org/name:FILE)."
+            )
         hub_id = parse_hub_id(source)
         if hub_id is not None:
             return self._add_from_hub(hub_id, name, progress)
         raise ModelNotFound(
-            f"{source!r} is neither a file or directory, nor a Hugging Face id (org/name), "
-            f"nor a packaged model ({', '.join(self._packaged)})."
+            f"{source!r} is neither a file or directory, nor a Hugging Face id (org/name or "
+            f"org/name:FILE), nor a packaged model ({', '.join(self._packaged)})."
         )
 
     def remove(self, name: str) -> InstalledModel:
@@ -174,6 +186,13 @@ class ModelStore:
             if digest != file.sha256:
                 problems.append(f"{path} has SHA-256 {digest} instead of {file.sha256}.")
         return tuple(problems)
+
+    def clear_interrupted(self) -> int:
+        """Delete what interrupted downloads have left, also if they could be continued; returns its bytes.
+
+        Downloads that run in other processes are not touched.
+        """
+        return self._clear_abandoned(resumable_for=timedelta.min)
 
     def _add_packaged(
         self, package: PackagedModel, name: str, progress: ProgressCallback
@@ -210,13 +229,11 @@ class ModelStore:
             if existing is not None:
                 return existing
             home = self._files / name
-            for leftover in (self._staging / name, home):  # no record: from a killed download
-                shutil.rmtree(leftover, ignore_errors=True)
-            (self._staging / name).mkdir(parents=True, exist_ok=True)
-            home.parent.mkdir(exist_ok=True)
+            shutil.rmtree(home, ignore_errors=True)  # no record: from a killed download
             self._clear_abandoned()
-            # A unique name: pip of a killed download may still be writing in the directory.
-            staging = Path(tempfile.mkdtemp(dir=self._staging / name))
+            home.parent.mkdir(exist_ok=True)
+            staging = self._new_staging(name, origin)
+            resumable = False
             try:
                 payload, revision = fetch(staging)
                 files = _file_records(payload, progress)
@@ -231,21 +248,47 @@ class ModelStore:
                     os.rename(folder, home)
                     path = home / payload.name
                 model = self._record(name, path, origin, source, revision, files)
+            except (FetchInterrupted, KeyboardInterrupt):
+                resumable = origin == "hub" and any(path.is_file() for path in staging.rglob("*"))
+                raise
             finally:
-                shutil.rmtree(self._staging / name, ignore_errors=True)
+                if not resumable:
+                    shutil.rmtree(self._staging / name, ignore_errors=True)
             return model
+
+    def _new_staging(self, name: str, origin: Origin) -> Path:
+        """The directory for a download: empty, or with the files that an earlier one from a hub has left."""
+        parent = self._staging / name
+        if origin == "hub":
+            staging = parent / _RESUMABLE
+            staging.mkdir(parents=True, exist_ok=True)
+            staging.touch()  # `RESUMABLE_FOR` begins with the latest attempt
+            return staging
+        shutil.rmtree(parent, ignore_errors=True)
+        parent.mkdir(parents=True)
+        # A unique name: pip of a killed download may still be writing in the directory.
+        return Path(tempfile.mkdtemp(dir=parent))
 
     def _check_usable(self, path: Path) -> None:
         if self._check is None:
             raise AssertionError("a ModelStore without `check` can only add packaged models")
         self._check(path)
 
-    def _clear_abandoned(self) -> None:
-        """Delete staging files of killed downloads of other models, whose locks are free."""
-        for leftover in self._staging.iterdir():
+    def _clear_abandoned(self, *, resumable_for: timedelta = RESUMABLE_FOR) -> int:
+        """Delete staging files of killed downloads, whose locks are free; returns their bytes."""
+        removed = 0
+        for leftover in self._staging.glob("*"):
             with file_lock.try_hold(self._lock_path(leftover.name)) as abandoned:
-                if abandoned:
+                if abandoned and self._age(leftover / _RESUMABLE) >= resumable_for:
+                    removed += _bytes_in(leftover)
                     shutil.rmtree(leftover, ignore_errors=True)
+        return removed
+
+    def _age(self, folder: Path) -> timedelta:
+        """The time since the folder was touched; the longest there is if it does not exist."""
+        if not folder.is_dir():
+            return timedelta.max
+        return self._now() - datetime.fromtimestamp(folder.stat().st_mtime, UTC)
 
     def _add_linked(
         self, path: Path, name: str | None, progress: ProgressCallback
@@ -295,7 +338,9 @@ class ModelStore:
     def _require(self, name: str) -> InstalledModel:
         model = self._find(name)
         if model is None:
-            raise ModelNotFound(f"No model called {name!r} is installed.")
+            raise ModelNotFound(
+                f"No model called {name!r} is installed: see `pravaha models list`."
+            )
         return model
 
     def _find(self, name: str) -> InstalledModel | None:
@@ -332,6 +377,16 @@ class ModelStore:
     @property
     def _locks(self) -> Path:
         return self.root / "locks"
+
+
+def _bytes_in(folder: Path) -> int:
+    """The size of the files in a folder, in which another program may still be writing."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += os.path.getsize(os.path.join(parent, name))
+    return total
 
 
 def _default_name(path: Path) -> str:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -18,14 +18,18 @@ class HubServer:
         url: value of `HF_ENDPOINT`.
         files: contents of the only repository; may be changed between requests.
         claimed_sha256: digests published instead of the true ones, by file name.
+        cut_at: bytes after which downloads of a file break off, by its name.
         requested: every requested path.
+        ranges: the `Range` of every request that had one.
     """
 
     def __init__(self, repository: str, files: dict[str, bytes]) -> None:
         self.repository = repository
         self.files = files
         self.claimed_sha256: dict[str, str] = {}
+        self.cut_at: dict[str, int] = {}
         self.requested: list[str] = []
+        self.ranges: list[str] = []
         self.url = ""
 
     def info(self) -> dict[str, object]:
@@ -54,7 +58,7 @@ def serve_hub(repository: str, files: dict[str, bytes]) -> Iterator[HubServer]:
             self._answer(with_body=True)
 
         def _answer(self, *, with_body: bool) -> None:
-            path = urlsplit(self.path).path
+            path = unquote(urlsplit(self.path).path)
             hub.requested.append(path)
             name = path.removeprefix(resolve)
             if path == f"/api/models/{repository}":
@@ -66,6 +70,9 @@ def serve_hub(repository: str, files: dict[str, bytes]) -> Iterator[HubServer]:
                 body = hub.files[name]
                 etag = hashlib.sha256(body).hexdigest()
                 headers = {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT}
+                if with_body:
+                    self._send_file(name, body, headers)
+                    return
             else:
                 self.send_response(404)
                 self.send_header("X-Error-Code", "RepoNotFound")
@@ -79,6 +86,20 @@ def serve_hub(repository: str, files: dict[str, bytes]) -> Iterator[HubServer]:
             self.end_headers()
             if with_body:
                 self.wfile.write(body)
+
+        def _send_file(self, name: str, body: bytes, headers: dict[str, str]) -> None:
+            """Send the file or the rest of it; not beyond the byte where it breaks off."""
+            start = 0
+            if "Range" in self.headers:
+                hub.ranges.append(self.headers["Range"])
+                start = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
+                headers["Content-Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
+            self.send_response(206 if start else 200)
+            for key, value in headers.items():
+                self.send_header(key, value)
+            self.send_header("Content-Length", str(len(body) - start))
+            self.end_headers()
+            self.wfile.write(body[start : hub.cut_at.get(name, len(body))])
 
         def log_message(self, *_: object) -> None:
             pass

@@ -91,7 +91,7 @@ def test_a_model_that_cannot_be_opened_is_not_installed(store, hub):
 
 def test_a_repository_without_weights_is_refused(store, hub):
     del hub.files["model.safetensors"]
-    with pytest.raises(FetchError, match="neither safetensors nor GGUF"):
+    with pytest.raises(FetchError, match="neither GGUF files nor, outside of folders, safetensors"):
         store.add(REPOSITORY)
 
 
@@ -116,13 +116,61 @@ def test_no_network_is_an_error_in_one_sentence(store, monkeypatch):
         ("org/name", HubId("org/name")),
         ("org/name:Q4_K_M", HubId("org/name", "Q4_K_M")),
         ("org/name.v1:a-b.gguf", HubId("org/name.v1", "a-b.gguf")),
+        ("org/name:a b/c.gguf", HubId("org/name", "a b/c.gguf")),
+        ("org/name:a/c-00002-of-00002.gguf", HubId("org/name", "a/c-00001-of-00002.gguf")),
+        ("org/name:Q4_K_M/", HubId("org/name", "Q4_K_M")),
         ("name", None),
         ("a/b/c", None),
         ("../x", None),
         ("org/..", None),
-        ("org/name:../x", None),
         ("https://example.org/x", None),
     ],
 )
 def test_ids(text, expected):
     assert parse_hub_id(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("choice", "problem"),
+    [
+        ("../x", "leaves its folder"),
+        ("a/../../x", "leaves its folder"),
+        ("/etc/passwd", "is absolute"),
+        ("a\\b", "has a backslash"),
+        ("a:b", "has a colon"),
+        ("a\nb", "has characters that cannot be printed"),
+    ],
+)
+def test_a_choice_that_no_file_can_have_is_refused(store, choice, problem):
+    with pytest.raises(ModelError, match=f"cannot be a file of org/name: it {problem}") as caught:
+        store.add(f"org/name:{choice}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("org/name:", "No file follows the colon"),
+        ("https://example.org/org/name", "is a web address: give"),
+        ("", "is neither a file"),
+        ("org/name/Q4_K_M", "nor a Hugging Face id"),
+    ],
+)
+def test_sources_that_are_not_ids_are_refused_with_the_reason(store, hub, source, words):
+    with pytest.raises(ModelError, match=words):
+        store.add(source)
+    assert hub.requested == []
+
+
+def test_a_mistyped_path_is_told_to_be_no_file(store, hub):
+    with pytest.raises(FetchError, match=r"no model folder/x\.gguf, .* no such file here, either"):
+        store.add("folder/x.gguf")
+
+
+def test_a_directory_of_gguf_files_is_refused_with_the_file_to_give(store, tmp_path):
+    path = write_tiny_gguf(tmp_path / "b.gguf")
+    path.with_name("c.gguf").touch()
+    with pytest.raises(
+        ModelError, match=f"to use one of its GGUF files, give the file, as in {path}"
+    ):
+        store.add(str(tmp_path))

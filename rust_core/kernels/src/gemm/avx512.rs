@@ -299,7 +299,9 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
                 return;
             }
             left -= block_rows;
-            gemms = gemms.map(|gemm| gemm.skip(block_rows));
+            for gemm in &mut gemms {
+                gemm.advance(block_rows);
+            }
         }
     }
 }

@@ -223,23 +223,34 @@ impl PanelGemm {
         self.panel.inputs / GROUP
     }
 
-    /// The same without the first `rows` rows. `rows` is a multiple of the tile height, and on level `amx` of the row tile
-    /// height if row tiles are still read.
+    /// The same without the first `rows` rows. See [`Self::advance`].
     ///
     /// # Safety
     /// There are at least `rows` rows.
     #[inline(always)]
-    unsafe fn skip(self, rows: usize) -> Self {
+    unsafe fn skip(mut self, rows: usize) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { self.advance(rows) };
+        self
+    }
+
+    /// Leave out the first `rows` rows. `rows` is a multiple of the tile height, and on level `amx` of the row tile height if
+    /// row tiles are still read.
+    ///
+    /// In place, as loops over rows need it: a copy of the struct is read in registers wider than the fields that were just
+    /// written to it, and waits for them.
+    ///
+    /// # Safety
+    /// There are at least `rows` rows.
+    #[inline(always)]
+    unsafe fn advance(&mut self, rows: usize) {
         // SAFETY: the caller's promise.
         unsafe {
-            Self {
-                x: self.x.skip(rows),
-                rows: self.rows - rows,
-                outliers: self.outliers.skip(rows),
-                output: self.output.skip(rows),
-                ..self
-            }
+            self.x = self.x.skip(rows);
+            self.outliers = self.outliers.skip(rows);
+            self.output = self.output.skip(rows);
         }
+        self.rows -= rows;
     }
 }
 
