@@ -73,7 +73,8 @@ def sample(
 def likeliest(logits: torch.Tensor) -> torch.Tensor:
     """The likeliest token of each row, [N] int64, as in `Sampled`: the greedy sample in one pass."""
     values, tokens = logits.max(1)  # NaN if there is one; the lowest id among equals
-    return torch.where(values > float("-inf"), tokens, -1)
+    failed = tokens.new_full((), -1)  # on the device: CUDA graphs cannot record a copy of a number
+    return torch.where(values > float("-inf"), tokens, failed)
 
 
 def _unusable(logits: torch.Tensor) -> torch.Tensor:

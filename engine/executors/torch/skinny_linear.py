@@ -4,6 +4,7 @@ Such a product is a read of the weights. For small weights the matrix kernels of
 long as that read; which is faster for a shape is measured when a model is loaded.
 """
 
+import logging
 from functools import cache
 from typing import Any
 
@@ -11,9 +12,12 @@ import torch
 import triton
 from torch.nn import functional
 
+from engine.api.error_text import first_line
 from engine.executors.torch.fused_gate import gated
 from engine.executors.torch.fused_kernels import skinny_kernel
 from engine.executors.torch.fusion_check import agree
+
+_log = logging.getLogger(__name__)
 
 MAX_ROWS = 4
 _MAX_SIZE = 1 << 13
@@ -104,6 +108,21 @@ def _rows_worth_it(
     """The largest number of rows for which the kernel is right and faster; all without a GPU."""
     if shape[1] > _MAX_SIZE:
         return 0
+    try:
+        return _rows_measured(shape, dtype, device, has_bias=has_bias, activation=activation)
+    except Exception as error:  # a compiler or a GPU that was not tried
+        _log.warning("Linear layers of few rows are left to the library: %s", first_line(error))
+        return 0
+
+
+def _rows_measured(
+    shape: tuple[int, int],
+    dtype: torch.dtype,
+    device: torch.device,
+    *,
+    has_bias: bool,
+    activation: str,
+) -> int:
     weight = torch.randn(shape, dtype=dtype, device=device) / shape[1] ** 0.5
     bias = torch.randn(shape[0], dtype=dtype, device=device) if has_bias else None
     for rows in (MAX_ROWS, 1):
