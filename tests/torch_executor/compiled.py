@@ -7,6 +7,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from engine.executors.torch.fused_kernels import (
+    add_norm_kernel,
     gate_kernel,
     rms_norm_kernel,
     rotary_kernel,
@@ -22,7 +23,7 @@ LONG_INTEGERS = {"slots"}
 NUMBERS = {"scale", "softcap", "eps", "offset"}
 ELEMENTS = {
     *("query", "key", "value", "keys", "values", "output", "rotated_query", "rotated_key"),
-    *("source", "weight", "bias", "both", "cos", "sin"),
+    *("source", "weight", "bias", "residual", "added", "sums", "both", "cos", "sin"),
 }
 WIDTH = {"bf16": 2, "fp16": 2, "fp32": 4}
 
@@ -100,6 +101,7 @@ def main():
     head = {"KEY": 64, "KEY_PADDED": 64, "VALUE": 64, "VALUE_PADDED": 64}
     for kernel, constants in (
         (rms_norm_kernel, {"SIZE": 576, "PADDED": 1024}),
+        (add_norm_kernel, {"SIZE": 576, "PADDED": 1024}),
         # Triton makes an argument a constant if it is one.
         (rms_norm_kernel, {"SIZE": 576, "PADDED": 1024, "inner": 1}),
         (rotary_kernel, {"HEAD": 64, "PADDED": 64, "ROTARY": 64, "heads": 1, "kv_heads": 1}),

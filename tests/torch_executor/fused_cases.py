@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from engine.executors.torch.checkpoint import weight_bytes
 from engine.executors.torch.fused_gate import gated
-from engine.executors.torch.fused_norm import FusedRmsNorm, fused_norm, rms_norm
+from engine.executors.torch.fused_norm import FusedRmsNorm, add_rms_norm, fused_norm, rms_norm
 from engine.executors.torch.fused_rotary import rotate
 from engine.executors.torch.kv_pool import KvPool
 from engine.executors.torch.kv_store import store_kv
@@ -66,6 +66,15 @@ def norms(dtype):
             got = rms_norm(source, weight, 1e-6, offset)
             if source.numel():
                 yield f"norm {name}", largest(got, norm_of(source, weight, offset))
+
+
+def sums_and_norms(dtype):
+    for size in (48, 1100):
+        norm = FusedRmsNorm(torch.nn.Parameter(random(size, dtype=dtype), False), 1e-6, 1.0)
+        one, other = random(1, 3, size, dtype=dtype), random(1, 3, size, dtype=dtype)
+        total, normed = add_rms_norm(one, other, norm)
+        yield f"sum {size}", largest(total, one + other)
+        yield f"norm of sum {size}", largest(normed, norm_of(total, norm.weight, 1.0))
 
 
 def gates(dtype):
@@ -162,7 +171,9 @@ def fused_parts(model):
         "norm": kinds["FusedRmsNorm"],
         "mlp": kinds["FusedMlp"],
         "projections": kinds["ProjectionPart"],
-        "rotary": sum("forward" in vars(module) for module in model.modules()),
+        "rotary": sum("forward" in vars(module) for module in model.modules())
+        - (layers := sum("forward" in vars(m) and hasattr(m, "mlp") for m in model.modules())),
+        "layers": layers,
     }
 
 
@@ -188,7 +199,7 @@ def main():
     torch.manual_seed(0)
     unlike()
     for suffix, dtype in TYPES.items():
-        for cases in (norms, gates, few_rows, rotations, stores):
+        for cases in (norms, sums_and_norms, gates, few_rows, rotations, stores):
             for name, difference in cases(dtype):
                 print(json.dumps([f"{name} {suffix}", difference]), flush=True)
     for name in os.environ.get("FUSED_ARCHITECTURES", " ".join(TINY)).split():

@@ -35,6 +35,33 @@ def rms_norm_kernel(
 
 
 @triton.jit
+def add_norm_kernel(
+    residual,  # [rows, SIZE]
+    added,  # [rows, SIZE]
+    weight,  # [SIZE]
+    sums,  # [rows, SIZE]
+    output,  # [rows, SIZE]
+    eps,
+    offset,  # added to the weight
+    SIZE: tl.constexpr,
+    PADDED: tl.constexpr,
+):
+    """The sum of two tensors, and its RMSNorm as of `rms_norm_kernel`. Grid: (rows,)."""
+    start = tl.program_id(0).to(tl.int64) * SIZE
+    lane = tl.arange(0, PADDED)
+    real = lane < SIZE
+    values = tl.load(residual + start + lane, mask=real, other=0.0).to(tl.float32)
+    values += tl.load(added + start + lane, mask=real, other=0.0).to(tl.float32)
+    total = values.to(sums.dtype.element_ty)
+    tl.store(sums + start + lane, total, mask=real)
+    values = total.to(tl.float32)
+    factors = tl.load(weight + lane, mask=real, other=0.0).to(tl.float32) + offset
+    mean = tl.sum(values * values, 0) / SIZE
+    answer = values * tl.rsqrt(mean + eps) * factors
+    tl.store(output + start + lane, answer.to(output.dtype.element_ty), mask=real)
+
+
+@triton.jit
 def activated(gate, ACTIVATION: tl.constexpr):
     """An activation of float32 values."""
     if ACTIVATION == "silu":

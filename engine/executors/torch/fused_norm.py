@@ -3,7 +3,7 @@
 import torch
 import triton
 
-from engine.executors.torch.fused_kernels import rms_norm_kernel
+from engine.executors.torch.fused_kernels import add_norm_kernel, rms_norm_kernel
 from engine.executors.torch.fusion_check import agree
 
 _OFFSETS = (0.0, 1.0)
@@ -18,11 +18,11 @@ class FusedRmsNorm(torch.nn.Module):
         super().__init__()
         self.weight = weight
         self.variance_epsilon = eps
-        self._offset = offset
+        self.offset = offset
 
     def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """Normalise: [..., size] → the same shape, contiguous."""
-        return rms_norm(hidden_states, self.weight, self.variance_epsilon, self._offset)
+        return rms_norm(hidden_states, self.weight, self.variance_epsilon, self.offset)
 
 
 def fused_norm(module: torch.nn.Module, dtype: torch.dtype) -> FusedRmsNorm | None:
@@ -77,6 +77,35 @@ def rms_norm(source: torch.Tensor, weight: torch.Tensor, eps: float, offset: flo
         offset,
         SIZE=size,
         PADDED=padded,
-        num_warps=min(8, max(1, padded // 256)),
+        num_warps=_warps(padded),
     )
     return output
+
+
+def add_rms_norm(
+    residual: torch.Tensor, added: torch.Tensor, norm: FusedRmsNorm
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The sum of two tensors of one shape and type, [..., size], and its norm."""
+    size = residual.shape[-1]
+    residual, added = residual.contiguous(), added.contiguous()
+    sums, output = torch.empty_like(residual), torch.empty_like(residual)
+    rows = residual.numel() // size
+    padded = triton.next_power_of_2(size)
+    if rows:
+        add_norm_kernel[(rows,)](
+            residual,
+            added,
+            norm.weight,
+            sums,
+            output,
+            norm.variance_epsilon,
+            norm.offset,
+            SIZE=size,
+            PADDED=padded,
+            num_warps=_warps(padded),
+        )
+    return sums, output
+
+
+def _warps(padded: int) -> int:
+    return min(8, max(1, padded // 256))

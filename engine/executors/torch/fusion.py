@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-from engine.executors.torch.fused_mlp import fused_mlp
-from engine.executors.torch.fused_norm import fused_norm
+from engine.executors.torch.fused_layer import fused_layer
+from engine.executors.torch.fused_mlp import FusedMlp, fused_mlp
+from engine.executors.torch.fused_norm import FusedRmsNorm, fused_norm
 from engine.executors.torch.fused_rotary import fused_rotary
 from engine.executors.torch.merged_linear import (
     ProjectionPart,
@@ -83,15 +84,32 @@ def fuse(model: Any) -> Fusions:
         for owner in list(decoder.modules()):
             replacements += _projections(owner)
             replacements += _rotary(owner, model)
-            for name, child in owner.named_children():
-                fused = (
-                    fused_norm(child, model.dtype)
-                    or fused_mlp(child)
-                    or _output_projection(name, child)
-                )
-                if fused is not None:
-                    replacements.append(_Replacement(owner, name, child, fused))
+            children = _children(owner, model)
+            replacements += children
+            replacements += _layer(owner, children, model)
     return Fusions(replacements)
+
+
+def _children(owner: torch.nn.Module, model: Any) -> list[_Replacement]:
+    """Norms, MLPs and output projections."""
+    replacements = []
+    for name, child in owner.named_children():
+        fused = (
+            fused_norm(child, model.dtype) or fused_mlp(child) or _output_projection(name, child)
+        )
+        if fused is not None:
+            replacements.append(_Replacement(owner, name, child, fused))
+    return replacements
+
+
+def _layer(layer: torch.nn.Module, children: list[_Replacement], model: Any) -> list[_Replacement]:
+    """The `forward` of a decoder layer whose MLP and second norm are fused."""
+    fused = {replacement.name: replacement.fused for replacement in children}
+    norm = fused.get("post_attention_layernorm")
+    if not isinstance(norm, FusedRmsNorm) or not isinstance(fused.get("mlp"), FusedMlp):
+        return []
+    forward = fused_layer(layer, norm, model.dtype)
+    return [] if forward is None else [_Replacement(layer, "forward", None, forward)]
 
 
 def _projections(attention: torch.nn.Module) -> list[_Replacement]:
