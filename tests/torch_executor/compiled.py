@@ -79,6 +79,7 @@ def few_rows(k, *, rows, bias=False, activation="none"):
         "TILE": 4,
         "TILE_K": 1024 // rows,
         "HAS_BIAS": bias,
+        "HAS_RESIDUAL": bias,
         "ACTIVATION": activation,
     }
 

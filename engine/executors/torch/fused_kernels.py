@@ -180,6 +180,7 @@ def skinny_kernel(
     source,  # [rows, K]
     weight,  # [size, K], or [2 × size, K] if there is an activation: gate above up
     bias,  # [size] or [2 × size]; unused without a bias
+    residual,  # [rows, size], added at the end; unused without one
     output,  # [rows, size]
     rows,
     source_stride,
@@ -189,6 +190,7 @@ def skinny_kernel(
     TILE: tl.constexpr,
     TILE_K: tl.constexpr,
     HAS_BIAS: tl.constexpr,
+    HAS_RESIDUAL: tl.constexpr,
     ACTIVATION: tl.constexpr,  # of a gate, or none
 ):
     """Source × weightᵀ + bias for very few rows, [activation(gate) × up]. Grid: (⌈size / TILE⌉,)."""
@@ -222,8 +224,8 @@ def skinny_kernel(
         if HAS_BIAS:
             factor += tl.load(bias + size + unit, mask=real, other=0.0).to(tl.float32)[None, :]
         answer = activated(answer, ACTIVATION) * factor
-    tl.store(
-        output + row[:, None] * size + unit[None, :],
-        answer.to(output.dtype.element_ty),
-        mask=(row < rows)[:, None] & real[None, :],
-    )
+    cell = row[:, None] * size + unit[None, :]
+    inside = (row < rows)[:, None] & real[None, :]
+    if HAS_RESIDUAL:
+        answer += tl.load(residual + cell, mask=inside, other=0.0).to(tl.float32)
+    tl.store(output + cell, answer.to(output.dtype.element_ty), mask=inside)

@@ -1,4 +1,4 @@
-"""`fused_layer`: a decoder layer whose first residual sum and second norm are one kernel.
+"""`fused_layer`: a decoder layer with its first residual sum in its second norm, and its second in the MLP.
 
 For layers that compute h = x + attention(norm(x)) and h + mlp(norm(h)). That a layer does is found out by
 running its own `forward` with stand-ins for attention and MLP.
@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from engine.executors.torch.fused_mlp import FusedMlp
 from engine.executors.torch.fused_norm import FusedRmsNorm, add_rms_norm
 from engine.executors.torch.fusion_check import agree
 
@@ -63,6 +64,8 @@ def _forward(original: Callable[..., Any], norm: FusedRmsNorm) -> Callable[..., 
             return original(self, hidden_states, *others, **given)
         attended, _ = self.self_attn(hidden_states=self.input_layernorm(hidden_states), **given)
         hidden_states, normed = add_rms_norm(hidden_states, attended, norm)
+        if isinstance(self.mlp, FusedMlp):
+            return self.mlp(normed, hidden_states)
         return hidden_states + self.mlp(normed)
 
     return forward

@@ -26,9 +26,9 @@ class FusedMlp(torch.nn.Module):
         self.gate_up_proj = SkinnyLinear(gate_up.weight, gate_up.bias, activation=activation)
         self.down_proj = SkinnyLinear(down.weight, down.bias)
 
-    def forward(self, source: torch.Tensor) -> torch.Tensor:
-        """[..., hidden size] → the same shape."""
-        hidden: torch.Tensor = self.down_proj(self.gate_up_proj(source))
+    def forward(self, source: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
+        """[..., hidden size] → the same shape, plus a residual if there is one."""
+        hidden: torch.Tensor = self.down_proj(self.gate_up_proj(source), residual)
         return hidden
 
 

@@ -49,16 +49,21 @@ class SkinnyLinear(torch.nn.Module):
             (*weight.shape,), weight.dtype, weight.device, bias is not None, activation
         )
 
-    def forward(self, source: torch.Tensor) -> torch.Tensor:
-        """[..., in] → [..., size]."""
+    def forward(self, source: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
+        """[..., in] → [..., size], plus a residual of the same shape and type if there is one."""
         rows = source.numel() // source.shape[-1]
         if 0 < rows <= self._skinny_rows and source.dtype == self.weight.dtype:
-            return skinny_linear(source, self.weight, self.bias, self._activation)
-        return _library_linear(source, self.weight, self.bias, self._activation)
+            return skinny_linear(source, self.weight, self.bias, self._activation, residual)
+        product = _library_linear(source, self.weight, self.bias, self._activation)
+        return product if residual is None else residual + product
 
 
 def skinny_linear(
-    source: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str
+    source: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    activation: str,
+    residual: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The layer for at most `MAX_ROWS` rows, in one kernel."""
     size, k = weight.shape
@@ -76,6 +81,7 @@ def skinny_linear(
         flat,
         weight,
         weight if bias is None else bias,
+        weight if residual is None else residual.contiguous(),
         output,
         rows,
         flat.stride(0),
@@ -85,6 +91,7 @@ def skinny_linear(
         TILE=tile,
         TILE_K=tile_k,
         HAS_BIAS=bias is not None,
+        HAS_RESIDUAL=residual is not None,
         ACTIVATION=activation,
     )
     return output
