@@ -1,7 +1,7 @@
 """Duration of every phase of a step in the native executor, measured and predicted by the roofline.
 
     python benchmarks/step_budget.py --model FILE [--rows 1 4 16 64] [--context 96] [--prefill 512]
-        [--prompts 8] [--kv-dtype f16] [--threads N] [--seconds 2] [--json]
+        [--prompts 8] [--kv-dtype f16] [--weights q4] [--threads N] [--seconds 2] [--json]
 
 Runs decode steps with `context` tokens per row, prefill chunks, and several prompts of 64 tokens, directly
 on the executor: no scheduler, no detokenization. Each shape runs repeatedly for `seconds`, the shapes
@@ -17,6 +17,7 @@ import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import get_args
 
 from benchmarks.machine import with_origin
 from benchmarks.step_shapes import (
@@ -30,6 +31,7 @@ from benchmarks.step_shapes import (
     shapes_of,
 )
 from engine import _core
+from engine.api.config import WeightMode
 from engine.executors.native import NativeExecutor
 from engine.models.spec import ModelSpec
 
@@ -103,6 +105,9 @@ def main() -> None:
     add_shapes(parser, [1, 4, 16, 64])
     parser.add_argument("--shared", type=int, default=0, help="also with this much shared context")
     parser.add_argument("--kv-dtype", default="auto", help="KV cache type")
+    parser.add_argument(
+        "--weights", choices=get_args(WeightMode), default="stored", help="weight mode"
+    )
     parser.add_argument("--threads", type=int, help="compute threads")
     parser.add_argument("--seconds", type=float, default=2.0, help="duration per shape")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -111,7 +116,7 @@ def main() -> None:
     shapes = shapes_of(args)
     if args.shared:
         shapes += [Shape(f"{n} shared", n, 1, args.context, args.shared) for n in args.rows]
-    executor, spec = load_executor(args.model, shapes, args.kv_dtype, args.threads)
+    executor, spec = load_executor(args.model, shapes, args.kv_dtype, args.threads, args.weights)
     ceilings = Ceilings(
         _core.measure_read_bandwidth(executor.info.weight_bytes, args.threads, 0.5),
         _core.measure_int8_dot(args.threads, 0.5),

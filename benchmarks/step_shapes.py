@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.api.config import EngineConfig
+from engine.api.config import EngineConfig, WeightMode
 from engine.executors.base import SAMPLING_DTYPE, StepPlan
 from engine.executors.native import NativeExecutor
 from engine.executors.native_settings import native_kv_dtype
@@ -125,7 +125,11 @@ def plan_of(shape: Shape, vocab: int, first: int | None = None) -> StepPlan:
 
 
 def load_executor(
-    path: Path, shapes: list[Shape], kv_dtype: str = "auto", threads: int | None = None
+    path: Path,
+    shapes: list[Shape],
+    kv_dtype: str = "auto",
+    threads: int | None = None,
+    weights: WeightMode = "stored",
 ) -> tuple[NativeExecutor, ModelSpec]:
     """Load an executor for all shapes, write the contexts' KV, and turn phase timing on."""
     model = open_model(path)
@@ -135,7 +139,8 @@ def load_executor(
     config = EngineConfig(
         model=path,
         name=path.stem,
-        kv_dtype=native_kv_dtype(kv_dtype, model.spec, model.weight_format),
+        weights=weights,
+        kv_dtype=native_kv_dtype(kv_dtype, model.spec, model.weight_format, weights),
         threads=threads,
         block_size=BLOCK_SIZE,
         max_num_seqs=max(shape.rows for shape in shapes),

@@ -78,6 +78,12 @@ const PAGE_DISTANCE: usize = 4 * 4096;
 /// cache, and one row of the demo model took 3 % longer when its short panels were prefetched into the second.
 const STREAMED_BYTES: usize = 12 << 10;
 
+/// [`Format::tile_sums`] of a group, for three tiles and two parts. A few operations on 128-bit registers compute those of four rows,
+/// and loads that fill a register with one of them cost nothing.
+#[derive(Default)]
+#[repr(align(64))]
+struct ComputedSums([[[i32; TILE_ROWS]; 2]; 3]);
+
 /// Cache lines to prefetch while a block of rows is computed: from `line` to `end`.
 #[derive(Clone, Copy)]
 struct Prefetch {
@@ -139,6 +145,12 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
     let bytes = prefetch.end.addr().wrapping_sub(prefetch.line.addr());
     let bytes_per_group = opaque((bytes / groups.max(1)) as *const u8) as usize;
     let mut sums = [[_mm512_setzero_ps(); ROWS]; PANELS];
+    let parts = if W::Format::SPLIT { 2 } else { 1 };
+    let mut computed = ComputedSums::default();
+    // `opaque`, so that the sums are in fact stored: the compiler would move each from a register with a shuffle, and shuffles
+    // share a port with dot products.
+    let stored_sums = &raw mut computed.0;
+    let computed_sums = opaque(stored_sums.cast_const());
     // SAFETY: weights and tile groups of `groups` groups are in bounds by contract.
     unsafe {
         let mut here: [_; 3] = std::array::from_fn(|at| {
@@ -153,13 +165,31 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
             }
             let tile = |row: usize| &*here[(FIRST + row) / TILE_ROWS];
             let lane = |row: usize| (FIRST + row) % TILE_ROWS;
+            if W::Format::COMPUTED_SUMS {
+                for at in FIRST / TILE_ROWS..(FIRST + ROWS).div_ceil(TILE_ROWS) {
+                    for part in 0..parts {
+                        let sums = W::Format::tile_sums(&*here[at], part);
+                        _mm_store_si128((&raw mut (*stored_sums)[at][part]).cast(), sums);
+                    }
+                }
+            }
+            macro_rules! row_sum {
+                ($row:expr, $part:literal) => {{
+                    let row = FIRST + $row;
+                    _mm512_set1_epi32(if W::Format::COMPUTED_SUMS {
+                        (*computed_sums)[row / TILE_ROWS][$part][row % TILE_ROWS]
+                    } else {
+                        (*here[row / TILE_ROWS]).initial_sums[row % TILE_ROWS]
+                    })
+                }};
+            }
             // Parts one after the other, so that the dot products of one part alone are in registers: those of both halves
             // and the sums would not fit. A macro, because an unrolled loop makes every `quad` a constant.
             macro_rules! accumulate {
                 ($part:literal of $parts:literal) => {{
                     let mut dots = [[_mm512_setzero_si512(); ROWS]; PANELS];
                     for row in 0..ROWS {
-                        let start = W::Format::initial_sum(tile(row), lane(row), $part);
+                        let start = W::Format::initial_sum(row_sum!(row, $part));
                         for panel in 0..PANELS {
                             dots[panel][row] = start;
                         }
@@ -182,7 +212,7 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
                         for row in 0..ROWS {
                             let (tile, lane) = (tile(row), lane(row));
                             let dots = dots[panel][row];
-                            let value = W::Format::value(dots, scales, tile, lane, $part);
+                            let value = W::Format::value(dots, scales, row_sum!(row, $part));
                             let sum = &mut sums[panel][row];
                             *sum = W::Format::add(*sum, value, tile, lane);
                         }

@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
 use super::QUADS;
-use crate::activation_quant::TileGroup;
+use crate::activation_quant::{TILE_ROWS, TileGroup};
 use crate::arena::{Buffer, Plain};
 use crate::dispatch::separate_add_pipes;
 use crate::error::KernelError;
@@ -44,22 +44,24 @@ pub(super) trait Format {
         // SAFETY: the caller's promise.
         unsafe { multiply_add(sum, value, _mm512_set1_ps(tile.scales[lane])) }
     }
-    /// Initial accumulator of a row's dot products with a group, or with half `part` of it.
+    /// Whether [`Self::tile_sums`] takes arithmetic. If not, it is the tile's initial sums.
+    const COMPUTED_SUMS: bool;
+    /// For each row of a tile, a multiple of the sum of the activation codes of a group, or of half `part` of it.
     ///
     /// # Safety
     /// The trait's.
-    unsafe fn initial_sum(tile: &TileGroup, lane: usize, part: usize) -> __m512i;
-    /// Dequantise a row's dot products with a group's codes, or with those of half `part` of it.
+    unsafe fn tile_sums(tile: &TileGroup, part: usize) -> __m128i;
+    /// Initial accumulator of a row's dot products, from its number of [`Self::tile_sums`] in every lane.
     ///
     /// # Safety
     /// The trait's.
-    unsafe fn value(
-        dots: __m512i,
-        scales: Self::Scales,
-        tile: &TileGroup,
-        lane: usize,
-        part: usize,
-    ) -> __m512;
+    unsafe fn initial_sum(row_sum: __m512i) -> __m512i;
+    /// Dequantise a row's dot products with a group's codes, or with those of half of it. `row_sum` as in
+    /// [`Self::initial_sum`].
+    ///
+    /// # Safety
+    /// The trait's.
+    unsafe fn value(dots: __m512i, scales: Self::Scales, row_sum: __m512i) -> __m512;
     /// Store the scales of an expanded group's part.
     ///
     /// # Safety
@@ -135,14 +137,17 @@ unsafe fn multiply_add(mut sum: __m512, a: __m512, b: __m512) -> __m512 {
     sum
 }
 
-/// In every lane, the signed low half of `of` times `by`.
+/// The signed low halves of `of`, times `by`.
 ///
 /// # Safety
 /// AVX-512 enabled by the caller.
 #[inline(always)]
-unsafe fn low_half_times(of: i32, by: i32) -> __m512i {
+unsafe fn low_halves_times(of: &[i32; TILE_ROWS], by: i32) -> __m128i {
     // SAFETY: the caller's promise.
-    unsafe { _mm512_madd_epi16(_mm512_set1_epi32(of), _mm512_set1_epi32(by & 0xffff)) }
+    unsafe {
+        let of = _mm_loadu_si128(of.as_ptr().cast());
+        _mm_madd_epi16(of, _mm_set1_epi32(by & 0xffff))
+    }
 }
 
 /// Scale and offset as a pair of integers ([`pairs`]). With `POWERS` the activation scales are powers of two, and their
@@ -152,6 +157,7 @@ pub(super) struct Paired<const POWERS: bool>;
 impl<const POWERS: bool> Format for Paired<POWERS> {
     const SPLIT: bool = false;
     const COLUMN_SCALED: bool = true;
+    const COMPUTED_SUMS: bool = false;
     const ARRAYS: usize = 1;
     type Scales = __m512i;
 
@@ -169,13 +175,18 @@ impl<const POWERS: bool> Format for Paired<POWERS> {
     }
 
     #[inline(always)]
-    unsafe fn initial_sum(tile: &TileGroup, lane: usize, _: usize) -> __m512i {
+    unsafe fn tile_sums(tile: &TileGroup, _: usize) -> __m128i {
         // SAFETY: the caller's promise.
-        unsafe { _mm512_set1_epi32(tile.initial_sums[lane]) }
+        unsafe { _mm_loadu_si128(tile.initial_sums.as_ptr().cast()) }
     }
 
     #[inline(always)]
-    unsafe fn value(dots: __m512i, pairs: __m512i, _: &TileGroup, _: usize, _: usize) -> __m512 {
+    unsafe fn initial_sum(row_sum: __m512i) -> __m512i {
+        row_sum
+    }
+
+    #[inline(always)]
+    unsafe fn value(dots: __m512i, pairs: __m512i, _: __m512i) -> __m512 {
         // SAFETY: the caller's promise.
         unsafe { _mm512_cvtepi32_ps(_mm512_madd_epi16(dots, pairs)) }
     }
@@ -795,59 +806,64 @@ pub(super) struct Floats<const SPLIT: bool, const ZERO_POINT: i32>;
 impl<const SPLIT: bool, const ZERO_POINT: i32> Format for Floats<SPLIT, ZERO_POINT> {
     const SPLIT: bool = SPLIT;
     const COLUMN_SCALED: bool = false;
+    const COMPUTED_SUMS: bool = true;
     const ARRAYS: usize = if SPLIT { 2 } else { 1 } * if ZERO_POINT == 0 { 2 } else { 1 };
     type Scales = FloatScales;
 
-    /// Minus the zero point times the sum of the activation codes.
+    /// Minus the zero point times the sums, as integers; without a zero point, eight times the sums, as floats.
     #[inline(always)]
-    unsafe fn initial_sum(tile: &TileGroup, lane: usize, part: usize) -> __m512i {
+    unsafe fn tile_sums(tile: &TileGroup, part: usize) -> __m128i {
+        // The low half of an initial sum is the code sum times -8.
+        let (of_all, of_low) = if ZERO_POINT == 0 {
+            (-1, pairs::ZERO_POINT)
+        } else {
+            (ZERO_POINT / pairs::ZERO_POINT, -ZERO_POINT)
+        };
         // SAFETY: the caller's promise.
         unsafe {
-            if ZERO_POINT == 0 {
-                return _mm512_setzero_si512();
-            }
-            if SPLIT && part == 0 {
-                return low_half_times(tile.low_sums[lane], -ZERO_POINT);
-            }
-            // The low half of an initial sum is the code sum times -8.
-            let all = if ZERO_POINT == pairs::ZERO_POINT / 2 {
-                _mm512_srai_epi32::<1>(low_half_times(tile.initial_sums[lane], 1))
-            } else {
-                low_half_times(tile.initial_sums[lane], ZERO_POINT / pairs::ZERO_POINT)
+            let all = || {
+                if ZERO_POINT == pairs::ZERO_POINT / 2 {
+                    _mm_srai_epi32::<1>(low_halves_times(&tile.initial_sums, 1))
+                } else {
+                    low_halves_times(&tile.initial_sums, of_all)
+                }
             };
-            if SPLIT {
-                _mm512_sub_epi32(all, low_half_times(tile.low_sums[lane], -ZERO_POINT))
+            let low = || low_halves_times(&tile.low_sums, of_low);
+            let sums = match (SPLIT, part) {
+                (false, _) => all(),
+                (true, 0) => low(),
+                (true, _) => _mm_sub_epi32(all(), low()),
+            };
+            if ZERO_POINT == 0 {
+                _mm_castps_si128(_mm_cvtepi32_ps(sums))
             } else {
-                all
+                sums
             }
         }
     }
 
     #[inline(always)]
-    unsafe fn value(
-        dots: __m512i,
-        scales: FloatScales,
-        tile: &TileGroup,
-        lane: usize,
-        part: usize,
-    ) -> __m512 {
+    unsafe fn initial_sum(row_sum: __m512i) -> __m512i {
+        if ZERO_POINT == 0 {
+            // SAFETY: the caller's promise.
+            unsafe { _mm512_setzero_si512() }
+        } else {
+            row_sum
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn value(dots: __m512i, scales: FloatScales, row_sum: __m512i) -> __m512 {
         // SAFETY: the caller's promise.
         unsafe {
             let value = _mm512_mul_ps(_mm512_cvtepi32_ps(dots), scales.scale);
             if ZERO_POINT != 0 {
                 return value;
             }
-            // Eight times the code sums.
-            let all = || low_half_times(tile.initial_sums[lane], -1);
-            let low = || low_half_times(tile.low_sums[lane], pairs::ZERO_POINT);
-            let sum = match (SPLIT, part) {
-                (false, _) => all(),
-                (true, 0) => low(),
-                (true, _) => _mm512_sub_epi32(all(), low()),
-            };
-            _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scales.min, value)
+            _mm512_fmadd_ps(_mm512_castsi512_ps(row_sum), scales.min, value)
         }
     }
+
     #[inline(always)]
     unsafe fn store_scales(scales: FloatScales, part: usize, to: *mut Array) {
         // SAFETY: the caller's promise.
