@@ -53,7 +53,8 @@ bench: $(VENV)/.installed-dev ## this machine's figures: throughput, latency, ro
 	$(BIN)/pravaha bench
 	$(BIN)/python benchmarks/screen_under_load.py
 
-gpu: $(VENV)/.installed-dev ## the torch executor on a GPU: parity, graphs, throughput
+gpu: $(VENV)/.installed-dev ## the torch executor on a GPU: its tests, parity, graphs, throughput
+	PRAVAHA_TEST_DEVICE=cuda $(BIN)/python -m pytest tests/torch_executor
 	$(BIN)/python benchmarks/gpu.py --json benchmarks/gpu.json
 
 soak: $(VENV)/.installed-dev ## long random traffic against the server; leaks and stalls; the wheel

@@ -1,6 +1,6 @@
 """Correctness and throughput of the torch executor on a GPU.
 
-    python benchmarks/gpu.py [--json FILE] [--device cpu --model tiny]
+    python benchmarks/gpu.py [--json FILE] [--device cpu --model tiny] [--profile]
 
 Needs torch, triton, transformers and the built wheel, but no checkpoint and no network: weights are
 seeded random ones of a named shape. Sections:
@@ -11,6 +11,8 @@ seeded random ones of a named shape. Sections:
    transformers' continuous batching on the same weights; and the bandwidth roofline, which is
    batch size × measured read bandwidth / (bytes of the weights + keys and values of the streams).
    Batch sizes are skipped once the time limit is reached.
+
+With `--profile` there is only a fourth section instead: where the time of a decode step goes, by kernel.
 
 On a CPU parity uses the reference attention, graphs and transformers' continuous batching are left
 out, and the figures are not meaningful: this mode is for testing the script.
@@ -29,6 +31,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, GenerationConfig
 
 from benchmarks.machine import write_result
@@ -332,6 +336,37 @@ def throughput(name: str, batches: list[int], device: torch.device, left: Callab
         yield row
 
 
+def step_profile(name: str, rows: int, device: torch.device) -> dict[str, Any]:
+    """Time of a decode step with the default settings, its kernels, and those that take longest."""
+    prompts = prompts_of(rows, 64, shape_config(name).vocab_size)
+    loaded = load(name, rows=rows, max_model_len=256, device=device.type, dtype="bf16")
+    driver, steps = Driver(loaded, prompts), 20
+    for _ in range(6):
+        driver.step()
+    started = clock(device)
+    for _ in range(steps):
+        driver.step()
+    step_us = (clock(device) - started) / steps * 1e6
+    with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as profiler:
+        for _ in range(steps):
+            driver.step()
+        clock(device)
+    loaded.executor.close()
+    kernels = [event for event in profiler.key_averages() if event.device_type != DeviceType.CPU]
+    kernels.sort(key=lambda event: -event.self_device_time_total)
+    return {
+        "model": name,
+        "batch": rows,
+        "step_us": step_us,
+        "kernels": sum(event.count for event in kernels) / steps,
+        "device_us": sum(event.self_device_time_total for event in kernels) / steps,
+        "longest": [
+            [event.key[:80], event.count / steps, event.self_device_time_total / steps]
+            for event in kernels[:20]
+        ],
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
@@ -341,6 +376,9 @@ def main() -> None:
         "--model", choices=SHAPES, action="append", help="model shape; may be repeated"
     )
     parser.add_argument("--batch", type=int, action="append", help="batch size; may be repeated")
+    parser.add_argument(
+        "--profile", action="store_true", help="show where the time of a decode step goes, only"
+    )
     parser.add_argument("--json", type=Path, help="also write the result to this file")
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
@@ -363,6 +401,15 @@ def main() -> None:
             print(section, json.dumps(result), flush=True)
 
     print(report["date"], report["device"], "torch", report["torch"], flush=True)
+    if options.profile:
+        for name in names:
+            for rows in options.batch or [1, 64]:
+                found = step_profile(name, rows, device)
+                longest = found.pop("longest")
+                print("profile", json.dumps(found), flush=True)
+                for kernel, count, time_us in longest:
+                    print(f"{time_us:9.1f} us {count:7.1f} x {kernel}", flush=True)
+        return
     emit("parity", parity(options.device, sorted({"tiny", *names})))
     if device.type == "cuda":
         emit("graphs", graphs_equal(["tiny", names[0]]))

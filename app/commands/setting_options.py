@@ -88,7 +88,14 @@ _PANELS = {
     "remote": "Remote engine",
     "screen": "Screen",
 }
-_SWITCHES = {"prefix_caching", "speculation", "stop_repetition", "mouse", "guardrails_agents"}
+_SWITCHES = {
+    "cuda_graphs",
+    "prefix_caching",
+    "speculation",
+    "stop_repetition",
+    "mouse",
+    "guardrails_agents",
+}
 """Options that are on by default and therefore also have a `--no-` form."""
 _LIST_SHORT = {"model": "-m"}
 

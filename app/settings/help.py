@@ -17,13 +17,14 @@ HELP = {
     "device": "Device of the torch executor: auto, cpu or cuda.",
     "dtype": "Data type of the torch executor: auto, f32, f16 or bf16.",
     "attention": "Attention backend of the torch executor: auto, reference or triton.",
-    "cuda_graphs": "Replay decode steps as CUDA graphs (torch on a GPU; untested there so far).",
+    "cuda_graphs": "Replay decode steps as CUDA graphs; by default on a GPU (torch).",
     "dummy_weights": "Seeded random weights, for benchmarks without a checkpoint (torch).",
     "max_num_seqs": "Maximum number of running requests.",
     "max_num_batched_tokens": "Token budget of one step.",
     "max_queue": "Maximum number of waiting requests; further ones are refused.",
     "prefix_caching": "Reuse the KV blocks of prompt prefixes that were computed before.",
-    "speculation": "Draft repeated text and verify several tokens in a step; answers do not change.",
+    "speculation": "Draft repeated text and verify several tokens in a step; answers do not change. On by "
+    "default, except with CUDA graphs.",
     "draft_model": "Smaller model with the same vocabulary that drafts tokens for one or two requests at a "
     "time: a name, a path, or none; answers do not change.",
     "scheduling_policy": "Order of requests: fcfs, priority, sjf, edf or lrs.",

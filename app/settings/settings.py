@@ -130,14 +130,14 @@ class Settings(BaseSettings):
     device: Device = "auto"
     dtype: DtypeChoice = "auto"
     attention: AttentionBackend = "auto"
-    cuda_graphs: bool = False
+    cuda_graphs: bool | None = None
     dummy_weights: bool = False
     max_num_seqs: int = Field(64, ge=1, le=4096)
     max_num_batched_tokens: int = Field(512, ge=1, le=65536)
     generation_config: GenerationConfig = "auto"
     max_queue: int = Field(1024, ge=1, le=10**6)
     prefix_caching: bool = True
-    speculation: bool = True
+    speculation: bool | None = None
     draft_model: Annotated[str | None, BeforeValidator(_none_if_none)] = None
     scheduling_policy: Policy = "fcfs"
     batch_former: BatchFormerName = "fixed"

@@ -46,7 +46,8 @@ class EngineConfig:
         prefix_caching: reuse the KV blocks of cached prompt prefixes instead of recomputing them.
         scheduling: scheduling policy and batch former; may be changed at run time.
         speculation: draft tokens by prompt lookup and verify several in a step; it changes the speed
-            and no token. Not with cuda_graphs, whose steps compute one token per row.
+            and no token. None is on, except where decode steps are replayed as CUDA graphs: a step with
+            drafts is not, and takes longer than it saves.
         draft_model: the file of a smaller native model with the same vocabulary, which proposes tokens
             where prompt lookup has none; None for no such model. Only with speculation.
         generation_config: `auto` applies the model's own generation defaults to parameters that a
@@ -62,7 +63,8 @@ class EngineConfig:
         device: device of the torch executor; `auto` takes a GPU if there is one.
         dtype: compute dtype of the torch executor; `auto` takes the checkpoint's.
         attention: attention backend of the torch executor; `auto` takes Triton's on a GPU.
-        cuda_graphs: replay decode steps as CUDA graphs. Torch on a GPU only.
+        cuda_graphs: replay decode steps as CUDA graphs; None does on a GPU with Triton's attention. Torch
+            only.
         dummy_weights: seeded random weights instead of the checkpoint's, for benchmarks. Torch only.
     """
 
@@ -81,7 +83,7 @@ class EngineConfig:
     weight_cache_dir: Path | None = None
     prefix_caching: bool = True
     scheduling: Scheduling = field(default_factory=Scheduling)
-    speculation: bool = True
+    speculation: bool | None = None
     draft_model: Path | None = None
     generation_config: GenerationConfig = "auto"
     max_queue: int = 1024
@@ -92,5 +94,5 @@ class EngineConfig:
     device: Device = "auto"
     dtype: DtypeChoice = "auto"
     attention: AttentionBackend = "auto"
-    cuda_graphs: bool = False
+    cuda_graphs: bool | None = None
     dummy_weights: bool = False

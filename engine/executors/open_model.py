@@ -49,6 +49,7 @@ class OpenModel:
         file_bytes: size of the weight files.
         generation_defaults: the sampling parameters in its files, or our record of the demo model.
         images: processes the images of a model that sees them; None for any other.
+        uses_graphs: whether decode steps are to be replayed as CUDA graphs.
     """
 
     name: str
@@ -60,6 +61,7 @@ class OpenModel:
     file_bytes: int
     generation_defaults: GenerationDefaults = field(default_factory=GenerationDefaults)
     images: "ImageProcessor | None" = None
+    uses_graphs: bool = False
 
     def plan_memory(
         self, config: EngineConfig, *, kv_dtype: KvDtype, max_model_len: int
@@ -242,6 +244,7 @@ def _open_for_torch(
     directory: Path, config: Fields, settings: EngineConfig, *, reason: str
 ) -> OpenModel:
     require_torch(reason)
+    from engine.executors.torch.backends import uses_graphs
     from engine.executors.torch.opening import read_image_processor, read_spec
 
     dummy = settings.dummy_weights
@@ -259,6 +262,7 @@ def _open_for_torch(
         file_bytes=sum(path.stat().st_size for path in paths),
         generation_defaults=generation_config.read_generation_config(directory),
         images=read_image_processor(directory, spec),
+        uses_graphs=uses_graphs(settings),
     )
 
 

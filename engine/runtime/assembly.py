@@ -108,11 +108,17 @@ def build_pipeline(
         waiting,
         token_budget=config.max_num_batched_tokens,
         scheduling=scheduling,
-        speculation=config.speculation and not config.cuda_graphs,
+        speculation=_speculates(config, opened),
         counters=counters,
         events=events,
         clock=clock,
     )
+
+
+def _speculates(config: EngineConfig, opened: Opened) -> bool:
+    if config.speculation is None:
+        return not opened.model.uses_graphs
+    return config.speculation
 
 
 def install_draft_model(

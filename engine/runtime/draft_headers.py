@@ -56,7 +56,7 @@ def read_draft_headers(
     path = config.draft_model
     if path is None:
         raise AssertionError("no draft model is configured")
-    if not config.speculation:
+    if config.speculation is False:
         raise ModelError("A draft model (--draft-model) has no use without speculation.")
     if isinstance(target.spec, TransformersSpec):
         raise ModelError(

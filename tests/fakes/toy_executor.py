@@ -304,6 +304,7 @@ def toy_model(context_length=256):
         parameters=250,
         file_bytes=1000,
         images=None,
+        uses_graphs=False,
         plan_memory=toy_memory,
         generation_defaults=GenerationDefaults(),
     )

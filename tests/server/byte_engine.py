@@ -65,6 +65,7 @@ def new_byte_engine(
         parameters=parameters,
         file_bytes=1000,
         images=None,
+        uses_graphs=False,
         plan_memory=toy_memory,
         generation_defaults=defaults,
     )

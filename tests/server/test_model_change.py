@@ -59,6 +59,7 @@ class Models:
             parameters=250,
             file_bytes=1000,
             images=None,
+            uses_graphs=False,
             plan_memory=toy_memory,
             generation_defaults=GenerationDefaults(),
         )

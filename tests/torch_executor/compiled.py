@@ -6,12 +6,25 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from engine.executors.torch.fused_kernels import (
+    add_norm_kernel,
+    gate_kernel,
+    rms_norm_kernel,
+    rotary_kernel,
+    skinny_kernel,
+    store_kernel,
+)
 from engine.executors.torch.tiling import tile_keys
 from engine.executors.torch.triton_kernels import attend_kernel, merge_kernel
 
 FLOATS = {"partial_sums", "partial_max", "partial_norm", "sinks"}
 INTEGERS = {"tile_batch", "tile_first", "query_start", "context_lens", "block_tables"}
-ELEMENTS = {"query", "keys", "values", "output"}
+LONG_INTEGERS = {"slots"}
+NUMBERS = {"scale", "softcap", "eps", "offset"}
+ELEMENTS = {
+    *("query", "key", "value", "keys", "values", "output", "rotated_query", "rotated_key"),
+    *("source", "weight", "bias", "residual", "added", "sums", "both", "cos", "sin"),
+}
 WIDTH = {"bf16": 2, "fp16": 2, "fp32": 4}
 
 
@@ -24,8 +37,10 @@ def types_of(kernel, element):
             kinds[name] = "*fp32"
         elif name in INTEGERS:
             kinds[name] = "*i32"
+        elif name in LONG_INTEGERS:
+            kinds[name] = "*i64"
         else:
-            kinds[name] = "fp32" if name in ("scale", "softcap") else "i32"
+            kinds[name] = "fp32" if name in NUMBERS else "i32"
     return kinds
 
 
@@ -52,8 +67,21 @@ def attend(capability, element, head, *, splits, sinks=False):
         VALUE=head,
         VALUE_PADDED=head,
         HAS_SINKS=sinks,
+        ONE_QUERY=splits > 1,
     )
     print(json.dumps([f"attend {element} {head} {splits}", capability, compiled.metadata.shared]))
+
+
+def few_rows(k, *, rows, bias=False, activation="none"):
+    return {
+        "K": k,
+        "ROWS": rows,
+        "TILE": 4,
+        "TILE_K": 1024 // rows,
+        "HAS_BIAS": bias,
+        "HAS_RESIDUAL": bias,
+        "ACTIVATION": activation,
+    }
 
 
 def main():
@@ -71,6 +99,28 @@ def main():
         HAS_SINKS=True,
     )
     print(json.dumps(["merge", 90, merged.metadata.shared]))
+    head = {"KEY": 64, "KEY_PADDED": 64, "VALUE": 64, "VALUE_PADDED": 64}
+    for kernel, constants in (
+        (rms_norm_kernel, {"SIZE": 576, "PADDED": 1024}),
+        (add_norm_kernel, {"SIZE": 576, "PADDED": 1024}),
+        # Triton makes an argument a constant if it is one.
+        (rms_norm_kernel, {"SIZE": 576, "PADDED": 1024, "inner": 1}),
+        (rotary_kernel, {"HEAD": 64, "PADDED": 64, "ROTARY": 64, "heads": 1, "kv_heads": 1}),
+        (store_kernel, head | {"kv_heads": 1}),
+        (skinny_kernel, few_rows(576, rows=1, activation="silu") | {"rows": 1, "size": 1}),
+        (gate_kernel, {"SIZE": 1536, "TILE": 1024, "ACTIVATION": "silu"}),
+        (gate_kernel, {"SIZE": 1536, "TILE": 1024, "ACTIVATION": "gelu_tanh"}),
+        (gate_kernel, {"SIZE": 1536, "TILE": 1024, "ACTIVATION": "gelu"}),
+        (rotary_kernel, {"HEAD": 64, "PADDED": 64, "ROTARY": 64}),
+        (store_kernel, head),
+        (skinny_kernel, few_rows(1536, rows=1)),
+        (skinny_kernel, few_rows(576, rows=4)),
+        (skinny_kernel, few_rows(8192, rows=1, bias=True)),
+        (skinny_kernel, few_rows(576, rows=1, activation="silu")),
+        (skinny_kernel, few_rows(576, rows=4, activation="silu")),
+    ):
+        compiled = compile_for(kernel, 90, "bf16", **constants)
+        print(json.dumps([kernel.__name__, 90, compiled.metadata.shared]))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ def torch_config(directory: Path, **settings: Any) -> EngineConfig:
         block_size=BLOCK,
         max_num_seqs=MAX_ROWS,
         kv_cache_bytes=8 << 20,
+        cuda_graphs=False,  # recording them takes longer than most tests
     )
     return replace(base, **settings)
 

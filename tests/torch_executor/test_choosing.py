@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -105,6 +106,46 @@ def test_device_cuda_without_a_gpu_is_an_error(gpt2):
 def test_graphs_without_a_gpu_are_refused(gpt2):
     with pytest.raises(ModelError, match="cuda_graphs needs a GPU"):
         load_torch(gpt2, device="cpu", cuda_graphs=True)
+
+
+def test_graphs_are_used_on_a_gpu_with_triton_unless_set(monkeypatch, gpt2):
+    import torch
+
+    from engine.executors.torch.backends import uses_graphs
+
+    pytest.importorskip("triton")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    expected = {
+        (): True,
+        ("cuda_graphs", False): False,
+        ("device", "cpu"): False,
+        ("attention", "reference"): False,
+    }
+    for change, used in expected.items():
+        assert uses_graphs(settings(gpt2, **dict([change] if change else []))) == used
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert not uses_graphs(settings(gpt2))
+    assert uses_graphs(settings(gpt2, cuda_graphs=True))
+    assert open_model(gpt2, settings(gpt2, cuda_graphs=True)).uses_graphs
+    assert not open_model(gpt2, settings(gpt2)).uses_graphs
+
+
+def test_graphs_that_cannot_be_recorded_are_refused_only_if_asked_for(monkeypatch, gpt2, caplog):
+    from engine.executors.torch import decode_graphs
+    from engine.executors.torch.executor import TorchExecutor
+
+    def refuse(*_, **__):
+        raise ModelError("The decode step of 4 rows cannot be recorded.")
+
+    executor = load_torch(gpt2, device="cpu")
+    executor._device = SimpleNamespace(type="cuda")
+    executor._backend = SimpleNamespace(name="triton")
+    monkeypatch.setattr(decode_graphs, "CudaRecorder", object)
+    monkeypatch.setattr(TorchExecutor, "use_graphs", refuse)
+    with pytest.raises(ModelError, match="cannot be recorded"):
+        executor._record_graphs(settings(gpt2, cuda_graphs=True), max_model_len=64)
+    executor._record_graphs(settings(gpt2), max_model_len=64)
+    assert "runs without CUDA graphs: The decode step of 4 rows" in caplog.text
 
 
 def test_the_pool_is_sized_by_the_models_own_geometry(tmp_path):

@@ -9,8 +9,11 @@ import torch
 from engine.executors import reference_sampler
 from engine.executors.base import MAX_TOP_LOGPROBS, SAMPLING_DTYPE, StepPlan
 from engine.executors.torch.gumbel import gumbel_noise, mix64
-from engine.executors.torch.sampler import Sampled, sample
+from engine.executors.torch.packed_copy import to_device
+from engine.executors.torch.sampler import sample
 from engine.executors.torch.sampling_batch import sampling_batch
+from engine.executors.torch.step_layout import build_layout
+from engine.executors.torch.step_result import step_result
 from engine.executors.torch.top_tokens import top_tokens
 from engine.grammar.matcher import mask_words
 from engine.text.sequence_breakers import MAX_BREAKER_TAIL
@@ -90,42 +93,22 @@ def plan_of(kinds, generator, *, biased=(), listed=()):
 
 
 def both(logits, plan):
-    expected = reference_sampler.sample_reference(logits, plan)
-    sampled = np.flatnonzero(plan.needs_logits)
+    """The reference's result, and that of the sampler."""
+    layout = build_layout(plan, block_size=8)
     device = torch.device(DEVICE)
-    got = sample(
-        torch.from_numpy(logits[sampled]).to(device),
-        sampling_batch(plan, sampled, np.zeros(len(sampled), np.int64), device),
-    )
-    return expected, on_cpu(got), sampled
-
-
-def on_cpu(sampled):
-    listed = sampled.token_id_logprobs
-    return Sampled(
-        tokens=sampled.tokens.cpu(),
-        logprobs=sampled.logprobs.cpu(),
-        top_ids=sampled.top_ids.cpu(),
-        top_logprobs=sampled.top_logprobs.cpu(),
-        token_id_logprobs=None if listed is None else (listed[0].cpu(), listed[1].cpu()),
-        failed=sampled.failed.cpu(),
-    )
+    batch = sampling_batch(plan, layout.sampled_rows, layout.draft_index, device)
+    sampled = sample(torch.from_numpy(logits[layout.sampled_rows]).to(device), batch)
+    got = step_result(plan, layout, sampled, None, batch.logprob_entries)
+    return reference_sampler.sample_reference(logits, plan), got
 
 
 def check_equal(logits, plan):
-    expected, got, sampled = both(logits, plan)
-    assert got.tokens.tolist() == expected.sampled[sampled].tolist()
-    assert got.failed.tolist() == expected.failed[sampled].tolist()
-    np.testing.assert_allclose(got.logprobs, expected.logprobs[sampled], rtol=1e-6, atol=1e-6)
-    assert got.top_ids.tolist() == expected.top_ids[sampled].tolist()
-    np.testing.assert_allclose(
-        got.top_logprobs, expected.top_logprobs[sampled], rtol=1e-6, atol=1e-6
-    )
-    listed = np.full(len(plan.logprob_ids), np.nan, np.float32)
-    if got.token_id_logprobs is not None:
-        entries, values = got.token_id_logprobs
-        listed[entries.numpy()] = values.numpy()
-    np.testing.assert_allclose(listed, expected.token_id_logprobs, rtol=1e-6, atol=1e-6)
+    expected, got = both(logits, plan)
+    for name in ("sampled", "failed", "top_ids"):
+        assert getattr(got, name).tolist() == getattr(expected, name).tolist()
+    for name in ("logprobs", "top_logprobs", "token_id_logprobs"):
+        pair = (getattr(got, name), getattr(expected, name))
+        np.testing.assert_allclose(*pair, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("trial", range(20))
@@ -159,8 +142,8 @@ def test_masked_tokens_are_never_sampled():
     logits = np.full((4, VOCAB), -np.inf, np.float32)
     logits[:, [7, 12]] = 0.0
     check_equal(logits, plan)
-    _, got, _ = both(logits, plan)
-    assert set(got.tokens.tolist()) <= {7, 12}
+    _, got = both(logits, plan)
+    assert set(got.sampled[:3].tolist()) <= {7, 12}
 
 
 @pytest.mark.parametrize("trial", range(10))
@@ -176,8 +159,8 @@ def test_grammar_masks_of_some_rows(trial):
     logits = generator.normal(0, 4, (count, VOCAB)).astype(np.float32)
     logits[5, 7] = np.nan
     check_equal(logits, plan)
-    _, got, _ = both(logits, plan)
-    assert got.failed[int(masked[1])]
+    _, got = both(logits, plan)
+    assert got.failed[masked[1]]
 
 
 def test_unusable_logits_fail_only_their_row():
@@ -187,8 +170,37 @@ def test_unusable_logits_fail_only_their_row():
     logits[2, 5] = np.nan
     logits[14] = -np.inf
     check_equal(logits, plan)
-    _, got, _ = both(logits, plan)
-    assert np.flatnonzero(got.failed.numpy()).tolist() == [2, 14]
+    _, got = both(logits, plan)
+    assert np.flatnonzero(got.failed).tolist() == [2, 14]
+
+
+@pytest.mark.parametrize("kind", [{}, {"num_logprobs": 0}, {"temperature": 1.0}])
+def test_rows_that_need_little(kind):
+    generator = np.random.default_rng(5)
+    plan = plan_of([kind] * 4, generator)
+    logits = generator.integers(-2, 3, (5, VOCAB)).astype(np.float32)
+    logits[1, 5] = np.nan
+    logits[2] = -np.inf
+    if not kind:  # the others have no log-probabilities then
+        logits[3, 7] = np.inf
+    check_equal(logits, plan)
+
+
+def test_nothing_is_copied_for_greedy_rows(monkeypatch):
+    generator = np.random.default_rng(6)
+    greedy, mixed = (
+        plan_of(kinds, generator) for kinds in ([{}] * 3, [{}, {"repetition_penalty": 1.2}])
+    )
+    copies = []
+    monkeypatch.setattr(
+        "engine.executors.torch.sampling_batch.to_device",
+        lambda arrays, device: copies.append(len(arrays)) or to_device(arrays, device),
+    )
+    for plan in (greedy, mixed):
+        sampled = np.flatnonzero(plan.needs_logits)
+        batch = sampling_batch(plan, sampled, np.zeros_like(sampled), torch.device(DEVICE))
+        assert batch.plain == (plan is greedy)
+    assert len(copies) == 1
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**63, 2**64 - 1])

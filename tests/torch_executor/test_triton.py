@@ -1,9 +1,5 @@
-"""Tests of the Triton kernels: interpreted and compiled without a GPU, and run where there is one."""
+"""Tests of the attention kernels: interpreted and compiled without a GPU, and run where there is one."""
 
-import json
-import os
-import subprocess
-import sys
 import weakref
 
 import numpy as np
@@ -17,22 +13,12 @@ from engine.executors.torch.devices import resolve_device
 from engine.executors.torch.kv_pool import KvPool
 from engine.executors.torch.tiling import MAX_SPLITS, split_count, tile_keys, tile_queries
 from engine.models.transformers_spec import KvLayer
+from tests.torch_executor.running_cases import lines_of
 
 pytest.importorskip("triton")
 
 SMALLEST_SHARED = 163 << 10
 """Maximum bytes of shared memory per block on compute capability 8.0; 9.0 has more."""
-
-
-def lines_of(module, tmp_path, **environ):
-    done = subprocess.run(
-        [sys.executable, "-m", f"tests.torch_executor.{module}"],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"TRITON_CACHE_DIR": str(tmp_path)} | environ,
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 LIMITS = {"greedy": 0, "bf16": 3e-2, "f16": 5e-3}
@@ -85,6 +71,7 @@ def test_graph_sizes_are_few_and_reach_the_limit():
     assert graph_sizes(1) == [1]
     assert graph_sizes(3) == [3, 2, 1]
     assert graph_sizes(20) == [20, 16, 8, 4, 2, 1]
+    assert graph_sizes(100) == [100, 96, 80, 64, 56, 48, 40, 32, 24, 16, 8, 4, 2, 1]
 
 
 def test_what_a_graph_reads_stays_alive():

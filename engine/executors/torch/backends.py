@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import torch
 
-from engine.api.config import AttentionBackend
+from engine.api.config import AttentionBackend, EngineConfig
 from engine.api.errors import ModelError
 from engine.executors.torch.attention import PagedStep
 from engine.executors.torch.kv_pool import KvPool
@@ -19,10 +19,11 @@ StepFactory = Callable[[KvPool, StepLayout, torch.device], PagedStep]
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """An attention backend: its name, and the factory of its `PagedStep`."""
+    """An attention backend: its name, the factory of its `PagedStep`, and whether kernels are fused."""
 
     name: str
     step: StepFactory
+    fuses: bool = False
 
 
 REFERENCE = Backend("reference", ReferenceStep)
@@ -48,4 +49,12 @@ def choose_backend(name: AttentionBackend, device: torch.device) -> Backend:
         raise ModelError("attention triton needs the triton package, which is not installed.")
     from engine.executors.torch.triton_attention import triton_step
 
-    return Backend("triton", triton_step)
+    return Backend("triton", triton_step, fuses=True)
+
+
+def uses_graphs(config: EngineConfig) -> bool:
+    """Whether decode steps are to be replayed as CUDA graphs: as set, else on a GPU with Triton."""
+    if config.cuda_graphs is not None:
+        return config.cuda_graphs
+    on_gpu = config.device != "cpu" and torch.cuda.is_available()
+    return on_gpu and config.attention != "reference" and find_spec("triton") is not None

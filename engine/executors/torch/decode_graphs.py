@@ -1,14 +1,15 @@
 """`DecodeGraphs`: decode steps as CUDA graphs, with one launch instead of hundreds.
 
-A graph has fixed addresses and shapes, so a step of R rows is copied into the buffers of the next
-larger graph and padded with rows that read and write the scratch block. Larger steps, and steps with
-prefill tokens, run without a graph.
+A graph has fixed addresses and shapes, so a step of R rows runs in the next larger graph, padded with
+rows that read and write the scratch block (`GraphInputs`). Larger steps, and steps with prefill, draft
+or scored tokens, run without a graph.
 
-A graph contains the model and its output head; sampling runs outside. Not run on a GPU yet: see
-docs/torch.md.
+A graph contains the model, its output head and the choice of the likeliest tokens; any other sampling
+runs outside. All graphs share one memory pool, so a replay overwrites the outputs of the one before.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,24 +17,37 @@ import torch
 from engine.api.errors import ModelError
 from engine.executors.base import StepPlan
 from engine.executors.torch.attention import PagedStep
+from engine.executors.torch.graph_inputs import GraphInputs
 from engine.executors.torch.kv_pool import KvPool
+from engine.executors.torch.sampler import likeliest
 from engine.executors.torch.step_layout import StepLayout
 from engine.executors.torch.triton_attention import StepTensors, TritonStep
 
 Compute = Callable[[torch.Tensor, torch.Tensor, PagedStep], torch.Tensor]
 """(input ids [1, B], positions [1, B], step) → logits [B, vocab]."""
 
-Replay = Callable[[], torch.Tensor]
+
+class Decoded(NamedTuple):
+    """A decode step's logits [R, vocab] float32, and their likeliest tokens [R] int64, as sampled."""
+
+    logits: torch.Tensor
+    likeliest: torch.Tensor
+
+
+Replay = Callable[[], Decoded]
 Record = Callable[[Replay], Replay]
 """Records a computation on fixed buffers, and returns a function that replays it."""
+
+MAX_GRAPH_ROWS = 256
+"""Rows of the largest graph: recording takes time and memory, and above this computing takes most of it."""
 
 _TOLERANCE = 0.05
 
 
 def graph_sizes(max_rows: int) -> list[int]:
-    """Row counts of the graphs, largest first: 1, 2, 4, multiples of 8, and `max_rows`."""
-    sizes = [size for size in (1, 2, 4) if size < max_rows]
-    return sorted({*sizes, *range(8, max_rows, 8), max_rows}, reverse=True)
+    """Row counts of the graphs, largest first: 1, 2, 4, multiples of 8, from 64 on of 16, `max_rows`."""
+    sizes = (1, 2, 4, *range(8, 64, 8), *range(64, max_rows, 16))
+    return sorted({max_rows, *(size for size in sizes if size < max_rows)}, reverse=True)
 
 
 class DecodeGraphs:
@@ -63,13 +77,8 @@ class DecodeGraphs:
             ModelError: the model cannot be recorded, or a graph's logits differ.
         """
         self._pool = pool
-        self._max_blocks = -(-max_model_len // pool.block_size)
-        self._ids = torch.zeros(1, max_rows, dtype=torch.long, device=device)
-        self._positions = torch.zeros(1, max_rows, dtype=torch.long, device=device)
-        self._slots = torch.zeros(max_rows, dtype=torch.long, device=device)
-        self._context_lens = torch.ones(max_rows, dtype=torch.int32, device=device)
-        self._tables = torch.zeros(max_rows, self._max_blocks, dtype=torch.int32, device=device)
-        self._pad(0)
+        max_blocks = -(-max_model_len // pool.block_size)
+        self._inputs = GraphInputs(pool, max_rows=max_rows, max_blocks=max_blocks, device=device)
         self._graphs: dict[int, Replay] = {}
         # A graph reads the memory of its closure's tensors, but does not keep them alive.
         self._closures: list[Replay] = []
@@ -77,7 +86,7 @@ class DecodeGraphs:
             closure = self._closure(compute, size, max_model_len)
             try:
                 replay = record(closure)
-                got, expected = replay().clone(), closure()
+                got, expected = replay().logits.clone(), closure().logits
             except RuntimeError as error:
                 raise ModelError(f"The decode step of {size} rows cannot be recorded.") from error
             if not torch.allclose(got, expected, rtol=_TOLERANCE, atol=_TOLERANCE):
@@ -85,43 +94,35 @@ class DecodeGraphs:
             self._graphs[size] = replay
             self._closures.append(closure)
 
-    def run(self, plan: StepPlan, layout: StepLayout) -> torch.Tensor | None:
-        """Logits [R, vocab] of a decode step, valid until the next call; None if no graph applies."""
+    def run(self, plan: StepPlan, layout: StepLayout) -> Decoded | None:
+        """A decode step's output, valid until the next call; None if no graph applies."""
         rows = len(plan.rows)
         size = min((size for size in self._graphs if size >= rows), default=None)
         if size is None or len(plan.token_ids) != rows or len(layout.sampled_rows) != rows:
             return None  # too large, or a step with prefill, draft or scored tokens
-        self._pad(rows)
-        self._ids[0, :rows] = torch.from_numpy(plan.token_ids)
-        self._positions[0, :rows] = torch.from_numpy(plan.positions)
-        self._slots[:rows] = torch.from_numpy(layout.slots)
-        self._context_lens[:rows] = torch.from_numpy(layout.context_lens)
-        width = layout.block_tables.shape[1]
-        self._tables[:rows, :width] = torch.from_numpy(layout.block_tables)
-        return self._graphs[size]()[:rows]
-
-    def _pad(self, rows: int) -> None:
-        """Set the rows from `rows` on to padding: one token at position 0 of the scratch block."""
-        scratch = self._pool.scratch_block
-        self._ids[0, rows:] = 0
-        self._positions[0, rows:] = 0
-        self._slots[rows:] = scratch * self._pool.block_size
-        self._context_lens[rows:] = 1
-        self._tables[rows:, 0] = scratch
+        self._inputs.fill(plan, layout)
+        logits, likeliest = self._graphs[size]()
+        return Decoded(logits[:rows], likeliest[:rows])
 
     def _closure(self, compute: Compute, size: int, max_model_len: int) -> Replay:
         starts = np.arange(size + 1, dtype=np.int32)
+        inputs = self._inputs
         tensors = StepTensors(
-            slots=self._slots[:size],
-            query_start=torch.from_numpy(starts).to(self._slots.device),
-            context_lens=self._context_lens[:size],
-            block_tables=self._tables[:size],
+            slots=inputs.slots[:size],
+            query_start=torch.from_numpy(starts).to(inputs.slots.device),
+            context_lens=inputs.context_lens[:size],
+            block_tables=inputs.tables[:size],
             host_query_start=starts,
             longest=max_model_len,
         )
         step = TritonStep(self._pool, tensors)
-        ids, positions = self._ids[:, :size], self._positions[:, :size]
-        return lambda: compute(ids, positions, step)
+        ids, positions = inputs.ids[None, :size], inputs.positions[None, :size]
+
+        def decode() -> Decoded:
+            logits = compute(ids, positions, step)
+            return Decoded(logits, likeliest(logits))
+
+        return decode
 
 
 class CudaRecorder:
@@ -143,7 +144,7 @@ class CudaRecorder:
         with torch.cuda.graph(graph, pool=self._memory):
             output = closure()
 
-        def replay() -> torch.Tensor:
+        def replay() -> Decoded:
             graph.replay()
             return output
 

@@ -4,7 +4,9 @@ Hot path. One `execute` is one forward pass over the step's flat tokens, [1, T],
 tokens whose successors are sampled or scored go through the output head.
 """
 
+import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +18,7 @@ from engine.api.error_text import first_line
 from engine.api.errors import ExecutorError, ModelError
 from engine.executors.base import ExecutorInfo, StepPlan, StepResult
 from engine.executors.torch.attention import PagedStep
-from engine.executors.torch.backends import Backend, choose_backend
+from engine.executors.torch.backends import Backend, choose_backend, uses_graphs
 from engine.executors.torch.checkpoint import dummy_model, load_checkpoint, weight_bytes
 from engine.executors.torch.devices import DTYPES, kv_dtype_of, resolve_device
 from engine.executors.torch.hf_config import read_config
@@ -24,16 +26,19 @@ from engine.executors.torch.image_check import check_image_attention
 from engine.executors.torch.image_features import ImageFeatures
 from engine.executors.torch.image_processor import ImageProcessor
 from engine.executors.torch.kv_pool import KvPool
+from engine.executors.torch.packed_copy import to_device
 from engine.executors.torch.sampler import sample
 from engine.executors.torch.sampling_batch import sampling_batch
 from engine.executors.torch.scoring import score
-from engine.executors.torch.self_check import check_attention
+from engine.executors.torch.self_check import Unfused, check_attention
 from engine.executors.torch.step_layout import StepLayout, build_layout
 from engine.executors.torch.step_result import step_result
 from engine.models.transformers_spec import TransformersSpec
 
 if TYPE_CHECKING:  # these import triton
     from engine.executors.torch.decode_graphs import DecodeGraphs, Record
+
+_log = logging.getLogger(__name__)
 
 
 class TorchExecutor:
@@ -105,9 +110,9 @@ class TorchExecutor:
                 model = load_checkpoint(config.model, hf_config, dtype=dtype, device=device)
             progress(0.9)
             backend = choose_backend(config.attention, device)
-            check_attention(model, spec, backend=backend, device=device)
-            if images is not None:
-                check_image_attention(model, spec, images, backend=backend, device=device)
+            _check(model, spec, images, backend=backend, device=device)
+            if backend.fuses:
+                _fuse(model, spec, images, backend=backend, device=device)
             pool = KvPool(
                 spec.kv_layers,
                 num_blocks=num_blocks,
@@ -136,16 +141,28 @@ class TorchExecutor:
             device=device,
             images=None if images is None else ImageFeatures(images, device),
         )
-        if config.cuda_graphs:
-            if device.type != "cuda" or backend.name != "triton":
-                raise ModelError("cuda_graphs needs a GPU and attention triton.")
-            from engine.executors.torch.decode_graphs import CudaRecorder
-
-            executor.use_graphs(
-                max_rows=config.max_num_seqs, max_model_len=max_model_len, record=CudaRecorder()
-            )
+        if uses_graphs(config):
+            executor._record_graphs(config, max_model_len=max_model_len)
         progress(1.0)
         return executor
+
+    def _record_graphs(self, config: EngineConfig, *, max_model_len: int) -> None:
+        """Record CUDA graphs.
+
+        Raises:
+            ModelError: the setting asks for them, and they cannot be recorded.
+        """
+        if self._device.type != "cuda" or self._backend.name != "triton":
+            raise ModelError("cuda_graphs needs a GPU and attention triton.")
+        from engine.executors.torch.decode_graphs import MAX_GRAPH_ROWS, CudaRecorder
+
+        rows = min(config.max_num_seqs, MAX_GRAPH_ROWS)
+        try:
+            self.use_graphs(max_rows=rows, max_model_len=max_model_len, record=CudaRecorder())
+        except ModelError as error:
+            if config.cuda_graphs:
+                raise
+            _log.warning("%s runs without CUDA graphs: %s", config.name, error)
 
     def use_graphs(self, *, max_rows: int, max_model_len: int, record: "Record") -> None:
         """Record CUDA graphs of decode steps of up to `max_rows` rows, and use them from now on.
@@ -183,22 +200,25 @@ class TorchExecutor:
         self._check(plan, layout.slots, pool.scratch_block * pool.block_size)
         try:
             with torch.inference_mode():
-                logits = None
+                decoded = None
                 if self._graphs is not None and not plan.images:
-                    logits = self._graphs.run(plan, layout)
-                if logits is None:
-                    logits = self._forward(model, pool, plan, layout)
+                    decoded = self._graphs.run(plan, layout)
+                if decoded is None:
+                    logits, likeliest = self._forward(model, pool, plan, layout), None
+                else:
+                    logits, likeliest = decoded
                 count = len(layout.sampled_rows)
-                sampled = scored = None
+                sampled = scored = entries = None
                 if count:
                     batch = sampling_batch(
                         plan, layout.sampled_rows, layout.draft_index, self._device
                     )
-                    sampled = sample(logits[:count], batch)
+                    sampled = sample(logits[:count], batch, likeliest)
+                    entries = batch.logprob_entries
                 if len(plan.score_tokens):
                     targets, tops = self._long(plan.score_targets), self._long(plan.score_tops)
                     scored = score(logits[count:], targets, tops)
-                return step_result(plan, layout, sampled, scored)
+                return step_result(plan, layout, sampled, scored, entries)
         except (RuntimeError, ValueError, IndexError) as error:
             raise ExecutorError(f"torch: {first_line(error)}") from error
 
@@ -206,8 +226,17 @@ class TorchExecutor:
         self, model: torch.nn.Module, pool: KvPool, plan: StepPlan, layout: StepLayout
     ) -> torch.Tensor:
         """[N + P, vocab] float32 logits for the N samples, then for the P scores."""
-        wanted = np.concatenate([layout.sampled_tokens, plan.score_tokens.astype(np.int64)])
-        ids = self._long(plan.token_ids).unsqueeze(0)
+        tokens = to_device(
+            {
+                "ids": plan.token_ids.astype(np.int64),
+                "positions": plan.positions.astype(np.int64),
+                "wanted": np.concatenate([layout.sampled_tokens, plan.score_tokens]).astype(
+                    np.int64
+                ),
+            },
+            self._device,
+        )
+        ids = tokens["ids"].unsqueeze(0)
         embeddings = None
         if plan.images:
             if self._images is None:
@@ -216,9 +245,9 @@ class TorchExecutor:
         return self._logits(
             model,
             ids,
-            self._long(plan.positions).unsqueeze(0),
+            tokens["positions"].unsqueeze(0),
             self._backend.step(pool, layout, self._device),
-            torch.from_numpy(wanted).to(self._device),
+            tokens["wanted"],
             embeddings,
         )
 
@@ -253,7 +282,7 @@ class TorchExecutor:
         tokens, ids = len(plan.positions), plan.token_ids
         if len(ids) != tokens or plan.query_start[-1] != tokens:
             raise ExecutorError("The plan's token counts are inconsistent.")
-        token_ids = np.concatenate([ids, plan.score_targets])
+        token_ids = np.concatenate([ids, plan.score_targets]) if len(plan.score_targets) else ids
         if token_ids.min() < 0 or token_ids.max() >= self._vocab_size:
             raise ExecutorError(f"A token id is outside the vocabulary of {self._vocab_size}.")
         at = plan.score_tokens
@@ -324,6 +353,50 @@ class TorchExecutor:
         self._model = self._pool = self._graphs = self._images = None
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
+
+
+def _check(
+    model: torch.nn.Module,
+    spec: TransformersSpec,
+    images: ImageProcessor | None,
+    *,
+    backend: Backend,
+    device: torch.device,
+    unfused: Unfused = nullcontext,
+) -> None:
+    """Compare the loaded model with transformers' own computation, of text and of an image.
+
+    Raises:
+        ModelError: they differ.
+    """
+    check_attention(model, spec, backend=backend, device=device, unfused=unfused)
+    if images is not None:
+        check_image_attention(model, spec, images, backend=backend, device=device, unfused=unfused)
+
+
+def _fuse(
+    model: torch.nn.Module,
+    spec: TransformersSpec,
+    images: ImageProcessor | None,
+    *,
+    backend: Backend,
+    device: torch.device,
+) -> None:
+    """Fuse kernels of the model, unless that fails or the model then computes something else."""
+    from engine.executors.torch.fusion import fuse
+
+    fusions = None
+    try:
+        fusions = fuse(model)
+        _check(model, spec, images, backend=backend, device=device, unfused=fusions.undone)
+    except Exception as error:  # the model works without, only slower
+        if fusions is not None:
+            fusions.undo()
+        _log.warning(
+            "A %r model runs without fused kernels: %s", spec.architecture, first_line(error)
+        )
+    if device.type == "cuda":
+        torch.cuda.empty_cache()  # what the merged projections were copied from
 
 
 def _format_in_memory(stored: str, spec: TransformersSpec) -> str:

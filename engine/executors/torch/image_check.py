@@ -7,6 +7,7 @@ and with the paged attention in two chunks that cut the image in two.
 """
 
 import inspect
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from engine.executors.torch.kv_pool import KvPool
 from engine.executors.torch.self_check import (
     CHECK_BLOCK,
     TOLERANCE,
+    Unfused,
     chunk_plan,
     eager_attention,
 )
@@ -39,8 +41,9 @@ def check_image_attention(
     *,
     backend: Backend,
     device: torch.device,
+    unfused: Unfused = nullcontext,
 ) -> None:
-    """Compare the logits after an image under both attention implementations.
+    """Compare the logits after an image under both attention implementations, as `check_attention`.
 
     Raises:
         ModelError: they differ, one of the two passes fails, or an image does not fit into the context.
@@ -52,7 +55,8 @@ def check_image_attention(
         if len(tokens) > spec.context_length:
             raise ModelError(f"{refused}: an image takes more tokens than its context has.")
         with torch.inference_mode():
-            expected = _eager_logits(model, tokens, processed, device)
+            with unfused():
+                expected = _eager_logits(model, tokens, processed, device)
             got = _paged_logits(model, spec, tokens, processed, backend=backend, device=device)
     except (torch.OutOfMemoryError, ModelError):
         raise

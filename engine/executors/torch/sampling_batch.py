@@ -1,6 +1,6 @@
 """`SamplingBatch`: the sampling parameters of a step's rows as tensors on the executor's device."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from engine._core import dry_penalties
 from engine.executors.base import StepPlan
+from engine.executors.torch.packed_copy import to_device
 
-_Put = Callable[[NDArray[Any]], torch.Tensor]
+_Arrays = tuple[NDArray[Any], ...]
+_NOTHING: NDArray[np.int64] = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +38,14 @@ class Penalties:
 
 
 @dataclass(frozen=True, slots=True)
-class SamplingBatch:
-    """Parameters of the N samples of a step.
+class Noise:
+    """How stochastic rows sample; a row with temperature 0 stays greedy.
 
     Attributes:
         temperature, min_p, top_p: [N] float32.
         top_k: [N] int64; 0 keeps all tokens.
         seeds: [N] int64, bits of the uint64 seeds.
         positions: [N] int64, positions of the tokens to be sampled.
-        logprobs: [N] int64, number of alternatives requested; -1 for no logprob at all.
-        mask: (rows [G] int64, words [G, W] int32: the plan's `mask_bits`), or None.
-        bias: (rows [B] int64, token ids [B] int64, values [B] float32), or None.
-        penalties: the rows with repetition, presence or frequency penalties, or None.
-        logprob_ids: (rows [B] int64, token ids [B] int64, indices [B] int64 into the plan's `logprob_ids`),
-            or None.
-        dry: (rows [B] int64, token ids [B] int64, penalties [B] float32), or None.
-        stochastic: whether any row has a temperature above 0.
-        filtered: whether any row has a top-k or a top-p.
-        max_logprobs: maximum of `logprobs`.
     """
 
     temperature: torch.Tensor
@@ -62,15 +54,43 @@ class SamplingBatch:
     top_k: torch.Tensor
     seeds: torch.Tensor
     positions: torch.Tensor
-    logprobs: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingBatch:
+    """Parameters of the N samples of a step; None for what no row of the step needs.
+
+    Attributes:
+        noise: of the stochastic rows.
+        filtered: whether any of them has a top-k or a top-p.
+        logprobs: [N] int64, number of alternatives requested; -1 for no logprob at all.
+        max_logprobs: maximum of `logprobs`; -1 if it is None.
+        mask: (rows [G] int64, words [G, W] int32: the plan's `mask_bits`).
+        bias: (rows [B] int64, token ids [B] int64, values [B] float32).
+        penalties: the rows with repetition, presence or frequency penalties.
+        logprob_ids: (rows [B] int64, token ids [B] int64).
+        logprob_entries: [B] int64, on the host: their indices into the plan's `logprob_ids`.
+        dry: (rows [B] int64, token ids [B] int64, penalties [B] float32).
+    """
+
+    noise: Noise | None
+    filtered: bool
+    logprobs: torch.Tensor | None
+    max_logprobs: int
     mask: tuple[torch.Tensor, torch.Tensor] | None
     bias: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None
-    logprob_ids: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None
     penalties: Penalties | None
+    logprob_ids: tuple[torch.Tensor, torch.Tensor] | None
+    logprob_entries: NDArray[np.int64] | None
     dry: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None
-    stochastic: bool
-    filtered: bool
-    max_logprobs: int
+
+    @property
+    def plain(self) -> bool:
+        """Whether every row takes the likeliest token and reports nothing else."""
+        return self is _PLAIN
+
+
+_PLAIN = SamplingBatch(None, False, None, -1, None, None, None, None, None, None)
 
 
 def sampling_batch(
@@ -79,7 +99,7 @@ def sampling_batch(
     draft_index: NDArray[np.int64],
     device: torch.device,
 ) -> SamplingBatch:
-    """Gather the parameters of the rows that sample.
+    """Gather the parameters of the rows that sample, in one copy to the device, or none if plain.
 
     Args:
         plan: the step.
@@ -90,69 +110,90 @@ def sampling_batch(
     rows = plan.rows[sampled]
     num_tokens = plan.num_tokens[rows] + draft_index
     params = plan.sampling[rows]
-
-    def put(array: NDArray[Any]) -> torch.Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(device)
-
     stochastic = params["temperature"] > 0
+    max_logprobs = int(params["num_logprobs"].max(initial=-1))
+    logprob_ids, entries = _logprob_ids(plan, rows)
+    groups: dict[str, _Arrays] = {
+        "noise": _noise(params, num_tokens) if stochastic.any() else (),
+        "logprobs": (params["num_logprobs"].astype(np.int64),) if max_logprobs >= 0 else (),
+        "mask": _mask(plan, sampled),
+        "bias": _bias(plan, rows),
+        "penalties": _penalties(plan, rows, num_tokens, params),
+        "logprob_ids": logprob_ids,
+        "dry": _dry(plan, rows, num_tokens, params),
+    }
+    if not any(groups.values()):
+        return _PLAIN
+    put = _put(groups, device)
+    noise, penalties = put["noise"], put["penalties"]
+    filtered = (stochastic & ((params["top_k"] > 0) | (params["top_p"] < 1))).any()
     return SamplingBatch(
-        temperature=put(params["temperature"]),
-        min_p=put(params["min_p"]),
-        top_p=put(params["top_p"]),
-        top_k=put(params["top_k"].astype(np.int64)),
-        seeds=put(params["seed"].view(np.int64)),
-        positions=put(num_tokens.astype(np.int64)),
-        logprobs=put(params["num_logprobs"].astype(np.int64)),
-        mask=_mask(plan, sampled, put),
-        bias=_bias(plan, rows, put),
-        logprob_ids=_logprob_ids(plan, rows, put),
-        penalties=_penalties(plan, rows, num_tokens, params, put),
-        dry=_dry(plan, rows, num_tokens, params, put),
-        stochastic=bool(stochastic.any()),
-        filtered=bool((stochastic & ((params["top_k"] > 0) | (params["top_p"] < 1))).any()),
-        max_logprobs=int(params["num_logprobs"].max(initial=-1)),
+        noise=Noise(*noise) if noise else None,
+        filtered=bool(filtered),
+        logprobs=put["logprobs"][0] if put["logprobs"] else None,
+        max_logprobs=max_logprobs,
+        mask=put["mask"] or None,
+        bias=put["bias"] or None,
+        penalties=Penalties(*penalties) if penalties else None,
+        logprob_ids=put["logprob_ids"] or None,
+        logprob_entries=entries if logprob_ids else None,
+        dry=put["dry"] or None,
     )
 
 
-def _mask(
-    plan: StepPlan, sampled: NDArray[np.int64], put: _Put
-) -> tuple[torch.Tensor, torch.Tensor] | None:
+def _put(groups: Mapping[str, _Arrays], device: torch.device) -> dict[str, tuple[Any, ...]]:
+    """The same groups of tensors, in one copy."""
+    flat = {
+        f"{name} {index}": array
+        for name, arrays in groups.items()
+        for index, array in enumerate(arrays)
+    }
+    tensors = iter(to_device(flat, device).values())
+    return {name: tuple(next(tensors) for _ in arrays) for name, arrays in groups.items()}
+
+
+def _noise(params: NDArray[np.void], num_tokens: NDArray[np.int64]) -> _Arrays:
+    return (
+        params["temperature"],
+        params["min_p"],
+        params["top_p"],
+        params["top_k"].astype(np.int64),
+        params["seed"].astype(np.uint64).view(np.int64),
+        num_tokens.astype(np.int64),
+    )
+
+
+def _mask(plan: StepPlan, sampled: NDArray[np.int64]) -> _Arrays:
     """The masks of these rows; `sampled` is ascending, as `mask_rows` is."""
     if not len(plan.mask_rows):
-        return None
+        return ()
     mine = np.isin(plan.mask_rows, sampled)
     where = np.searchsorted(sampled, plan.mask_rows[mine])
-    return put(where.astype(np.int64)), put(plan.mask_bits[mine].view(np.int32))
+    return where.astype(np.int64), plan.mask_bits[mine].view(np.int32)
 
 
-def _bias(
-    plan: StepPlan, rows: NDArray[np.int32], put: _Put
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
+def _bias(plan: StepPlan, rows: NDArray[np.int32]) -> _Arrays:
     """The biases of these rows; the plan may contain biases of rows that do not sample."""
     samples, entries = _entries_of(plan.bias_rows, rows)
     if not len(entries):
-        return None
-    return (
-        put(samples),
-        put(plan.bias_ids[entries].astype(np.int64)),
-        put(plan.bias_values[entries]),
-    )
+        return ()
+    return samples, plan.bias_ids[entries].astype(np.int64), plan.bias_values[entries]
 
 
-def _logprob_ids(
-    plan: StepPlan, rows: NDArray[np.int32], put: _Put
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
-    """The token ids of these rows whose logprobs are reported."""
+def _logprob_ids(plan: StepPlan, rows: NDArray[np.int32]) -> tuple[_Arrays, NDArray[np.int64]]:
+    """The token ids of these rows whose logprobs are reported, and their indices in the plan."""
     samples, entries = _entries_of(plan.logprob_rows, rows)
     if not len(entries):
-        return None
-    return put(samples), put(plan.logprob_ids[entries].astype(np.int64)), put(entries)
+        return (), entries
+    return (samples, plan.logprob_ids[entries].astype(np.int64)), entries
 
 
 def _entries_of(
     sorted_rows: NDArray[np.int32], rows: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where `rows`, [N], occur in `sorted_rows`: [B] int64 each, indices into `rows` and into it."""
+    if not len(sorted_rows):
+        return _NOTHING, _NOTHING
     first = np.searchsorted(sorted_rows, rows, side="left")
     counts = np.searchsorted(sorted_rows, rows, side="right") - first
     before = np.cumsum(counts) - counts
@@ -165,29 +206,28 @@ def _penalties(
     rows: NDArray[np.int32],
     num_tokens: NDArray[np.int64],
     params: NDArray[np.void],
-    put: _Put,
-) -> Penalties | None:
-    """The penalties, applied to each row's first `num_tokens` tokens; None if no row has any."""
+) -> _Arrays:
+    """The arrays of `Penalties`, of each row's first `num_tokens` tokens; empty if no row has any."""
     penalised = np.flatnonzero(
         (params["repetition_penalty"] != 1)
         | (params["presence_penalty"] != 0)
         | (params["frequency_penalty"] != 0)
     )
     if not len(penalised):
-        return None
+        return ()
     mine, params = rows[penalised], params[penalised]
     lengths = num_tokens[penalised][:, None]
     column = np.arange(int(lengths.max()))[None, :]
     valid = column < lengths
     tokens = np.where(valid, plan.token_table[mine, : column.shape[1]], 0)
-    return Penalties(
-        rows=put(penalised),
-        repetition=put(params["repetition_penalty"][:, None]),
-        presence=put(params["presence_penalty"][:, None]),
-        frequency=put(params["frequency_penalty"][:, None]),
-        tokens=put(tokens.astype(np.int64)),
-        valid=put(valid),
-        output=put(valid & (column >= plan.penalty_start[mine][:, None])),
+    return (
+        penalised,
+        params["repetition_penalty"][:, None],
+        params["presence_penalty"][:, None],
+        params["frequency_penalty"][:, None],
+        tokens.astype(np.int64),
+        valid,
+        valid & (column >= plan.penalty_start[mine][:, None]),
     )
 
 
@@ -196,8 +236,7 @@ def _dry(
     rows: NDArray[np.int32],
     num_tokens: NDArray[np.int64],
     params: NDArray[np.void],
-    put: _Put,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
+) -> _Arrays:
     """The DRY penalties after each row's first `num_tokens` tokens, computed by the Rust core."""
     found: list[tuple[int, int, float]] = []
     for at in np.flatnonzero(params["dry_multiplier"] != 0).tolist():
@@ -215,10 +254,6 @@ def _dry(
         )
         found += [(at, token, penalty) for token, penalty in penalties]
     if not found:
-        return None
+        return ()
     indices, ids, values = zip(*found, strict=True)
-    return (
-        put(np.array(indices, np.int64)),
-        put(np.array(ids, np.int64)),
-        put(np.array(values, np.float32)),
-    )
+    return np.array(indices, np.int64), np.array(ids, np.int64), np.array(values, np.float32)

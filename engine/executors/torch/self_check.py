@@ -6,8 +6,8 @@ of a few tokens twice: in one pass with transformers' eager attention, and in tw
 with a second row, with the paged attention.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from engine.executors.torch.kv_pool import KvPool
 from engine.executors.torch.step_layout import build_layout
 from engine.models.transformers_spec import TransformersSpec
 
+Unfused = Callable[[], AbstractContextManager[None]]
+
 _TOKENS = 11
 _CHUNK = 5
 CHECK_BLOCK = 4
@@ -31,9 +33,21 @@ TOLERANCE = {torch.float32: 0.01, torch.float16: 0.1, torch.bfloat16: 0.2}
 
 
 def check_attention(
-    model: torch.nn.Module, spec: TransformersSpec, *, backend: Backend, device: torch.device
+    model: torch.nn.Module,
+    spec: TransformersSpec,
+    *,
+    backend: Backend,
+    device: torch.device,
+    unfused: Unfused = nullcontext,
 ) -> None:
     """Compare the logits of a loaded model under both attention implementations.
+
+    Args:
+        model: the model.
+        spec: its spec.
+        backend: the paged attention.
+        device: the device of the model.
+        unfused: a context in which all of the model's modules are transformers' own, for the reference.
 
     Raises:
         ModelError: the logits differ, or one of the two passes fails.
@@ -44,7 +58,8 @@ def check_attention(
     dtype = next(model.parameters()).dtype
     try:
         with torch.inference_mode():
-            expected = _eager_logits(model, tokens, device)
+            with unfused():
+                expected = _eager_logits(model, tokens, device)
             got = _paged_logits(model, spec, tokens, backend=backend, device=device, dtype=dtype)
     except torch.OutOfMemoryError:
         raise

@@ -40,17 +40,29 @@ def build_layout(plan: StepPlan, *, block_size: int) -> StepLayout:
         plan: the step.
         block_size: tokens per block.
     """
-    lengths = np.diff(plan.query_start)
     last = plan.query_start[1:] - 1
     context_lens = plan.positions[last] + 1
     width = -(-int(context_lens.max()) // block_size)
     tables = plan.block_tables[plan.rows, :width]
-    batch = np.repeat(np.arange(len(plan.rows)), lengths)
-    blocks = tables[batch, plan.positions // block_size].astype(np.int64)
+    batch = np.arange(len(plan.rows))
+    if len(plan.positions) != len(batch):
+        batch = np.repeat(batch, np.diff(plan.query_start))
+    block, offset = np.divmod(plan.positions, block_size)
+    slots = tables[batch, block].astype(np.int64) * block_size + offset
     sampled = np.flatnonzero(plan.needs_logits)
-    drafts = np.zeros(len(sampled), np.int64)
-    if plan.num_draft_tokens.size:
-        drafts = plan.num_draft_tokens[sampled].astype(np.int64)
+    if not plan.num_draft_tokens.size:
+        nothing = np.zeros(len(sampled), np.int64)
+        return StepLayout(
+            query_start=plan.query_start,
+            context_lens=context_lens.astype(np.int32),
+            block_tables=np.ascontiguousarray(tables),
+            slots=slots,
+            sampled_rows=sampled,
+            sampled_tokens=last[sampled].astype(np.int64),
+            draft_index=nothing,
+            has_draft=nothing.astype(np.bool_),
+        )
+    drafts = plan.num_draft_tokens[sampled].astype(np.int64)
     before = np.cumsum(drafts + 1) - (drafts + 1)
     draft_index = np.arange(len(sampled) + int(drafts.sum())) - np.repeat(before, drafts + 1)
     first = last[sampled].astype(np.int64) - drafts
@@ -58,7 +70,7 @@ def build_layout(plan: StepPlan, *, block_size: int) -> StepLayout:
         query_start=plan.query_start,
         context_lens=context_lens.astype(np.int32),
         block_tables=np.ascontiguousarray(tables),
-        slots=blocks * block_size + plan.positions % block_size,
+        slots=slots,
         sampled_rows=np.repeat(sampled, drafts + 1),
         sampled_tokens=np.repeat(first, drafts + 1) + draft_index,
         draft_index=draft_index,

@@ -1,62 +1,97 @@
-"""Builds the `StepResult`: verifies draft tokens and copies samples and scores into numpy arrays."""
+"""Builds the `StepResult`: copies samples and scores to the host and verifies draft tokens."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from engine.executors.base import StepPlan, StepResult
+from engine.executors.torch.packed_copy import to_host
 from engine.executors.torch.sampler import Sampled
 from engine.executors.torch.scoring import Scored
 from engine.executors.torch.step_layout import StepLayout
 
 
 def step_result(
-    plan: StepPlan, layout: StepLayout, sampled: Sampled | None, scored: Scored | None
+    plan: StepPlan,
+    layout: StepLayout,
+    sampled: Sampled | None,
+    scored: Scored | None,
+    entries: NDArray[np.int64] | None = None,
 ) -> StepResult:
-    """Build the result of a step.
+    """Build the result of a step; waits until it is computed.
 
     Args:
         plan: the step.
         layout: its layout.
         sampled: [N] samples in the layout's order; None if there are none.
         scored: [P] scores in the plan's order; None if there are none.
+        entries: indices into the plan's `logprob_ids` of the samples' `token_id_logprobs`.
     """
     count, drafts = len(plan.rows), int(plan.num_draft_tokens.sum())
     result = StepResult.empty(count, drafts=drafts, logprob_ids=len(plan.logprob_ids))
     if scored is not None:
-        result = replace(
-            result,
-            score_logprobs=scored.logprobs.cpu().numpy(),
-            score_ranks=scored.ranks.cpu().numpy().astype(np.int32),
-            score_top_ids=scored.top_ids.cpu().numpy().astype(np.int32),
-            score_top_logprobs=scored.top_logprobs.cpu().numpy(),
-        )
+        result = replace(result, **_scores(scored))
     if sampled is None:
         return result
-    tokens = sampled.tokens.cpu().numpy()
-    logprobs = sampled.logprobs.cpu().numpy()
-    top_ids = sampled.top_ids.cpu().numpy()
-    top_logprobs = sampled.top_logprobs.cpu().numpy()
-    last = np.arange(len(tokens))
+    got = to_host(_tensors(sampled))
+    tokens, last = got["tokens"], np.arange(len(got["tokens"]))
     if drafts:
         accepted = _accepted(plan, layout, tokens)
         result.accepted[layout.sampled_rows] = accepted
         drafted = np.flatnonzero(layout.has_draft)
-        result.draft_logprobs[:] = logprobs[drafted]
-        result.draft_top_ids[:] = top_ids[drafted]
-        result.draft_top_logprobs[:] = top_logprobs[drafted]
+        _write_logprobs(
+            got,
+            drafted,
+            result.draft_logprobs,
+            result.draft_top_ids,
+            result.draft_top_logprobs,
+            np.arange(drafts),
+        )
         last = np.flatnonzero(layout.draft_index == accepted)
     rows = layout.sampled_rows[last]
     result.sampled[rows] = tokens[last]
-    result.logprobs[rows] = logprobs[last]
-    result.top_ids[rows] = top_ids[last]
-    result.top_logprobs[rows] = top_logprobs[last]
-    result.failed[rows] = sampled.failed.cpu().numpy()[last]
-    if sampled.token_id_logprobs is not None:
-        entries, values = sampled.token_id_logprobs
-        result.token_id_logprobs[entries.cpu().numpy()] = values.cpu().numpy()
+    result.failed[rows] = tokens[last] < 0
+    _write_logprobs(got, last, result.logprobs, result.top_ids, result.top_logprobs, rows)
+    if "token_id_logprobs" in got:
+        result.token_id_logprobs[entries] = got["token_id_logprobs"]
     return result
+
+
+def _tensors(computed: Sampled | Scored) -> dict[str, torch.Tensor]:
+    """What was computed, by field."""
+    parts = {field.name: getattr(computed, field.name) for field in fields(computed)}
+    return {name: part for name, part in parts.items() if part is not None}
+
+
+def _scores(scored: Scored) -> dict[str, NDArray[Any]]:
+    """The fields of the result for the scores."""
+    got = to_host(_tensors(scored))
+    return {
+        "score_logprobs": got["logprobs"],
+        "score_ranks": got["ranks"].astype(np.int32),
+        "score_top_ids": got["top_ids"].astype(np.int32),
+        "score_top_logprobs": got["top_logprobs"],
+    }
+
+
+def _write_logprobs(
+    got: dict[str, NDArray[Any]],
+    samples: NDArray[np.int64],
+    logprobs: NDArray[np.float32],
+    top_ids: NDArray[np.int32],
+    top_logprobs: NDArray[np.float32],
+    places: NDArray[np.int64],
+) -> None:
+    """Write what was computed of these samples' log-probabilities to `places` of the result."""
+    if "logprobs" in got:
+        logprobs[places] = got["logprobs"][samples]
+    if "top_ids" in got:
+        width = got["top_ids"].shape[1]
+        top_ids[places, :width] = got["top_ids"][samples]
+        top_logprobs[places, :width] = got["top_logprobs"][samples]
 
 
 def _accepted(plan: StepPlan, layout: StepLayout, tokens: NDArray[np.int64]) -> NDArray[np.int64]:

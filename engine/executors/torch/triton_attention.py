@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from engine.executors.torch.attention import AttentionTraits
 from engine.executors.torch.kv_pool import KvPool
+from engine.executors.torch.kv_store import store_kv
+from engine.executors.torch.packed_copy import to_device
 from engine.executors.torch.step_layout import StepLayout
 from engine.executors.torch.tiling import (
     MAX_SPLIT_QUERIES,
@@ -47,11 +49,17 @@ class StepTensors:
 
 def triton_step(pool: KvPool, layout: StepLayout, device: torch.device) -> "TritonStep":
     """Copy a layout to the device and prepare its step."""
+    copied = to_device(
+        {
+            "slots": layout.slots,
+            "query_start": layout.query_start,
+            "context_lens": layout.context_lens,
+            "block_tables": layout.block_tables,
+        },
+        device,
+    )
     tensors = StepTensors(
-        slots=torch.from_numpy(layout.slots).to(device),
-        query_start=torch.from_numpy(layout.query_start).to(device),
-        context_lens=torch.from_numpy(layout.context_lens).to(device),
-        block_tables=torch.from_numpy(layout.block_tables).to(device),
+        **copied,
         host_query_start=layout.query_start,
         longest=int(layout.context_lens.max()),
     )
@@ -73,6 +81,7 @@ class TritonStep:
         self._device = tensors.slots.device
         longest_run = int(np.diff(tensors.host_query_start).max())
         self._splits_allowed = longest_run <= MAX_SPLIT_QUERIES
+        self._one_query = longest_run == 1
         self._tilings: dict[int, tuple[Tiling, torch.Tensor, torch.Tensor]] = {}
 
     def attend(
@@ -84,7 +93,7 @@ class TritonStep:
         traits: AttentionTraits,
     ) -> torch.Tensor:
         """See `PagedStep.attend`."""
-        self._pool.write(layer, self._step.slots, key, value)
+        store_kv(self._pool, layer, self._step.slots, key, value)
         tokens, heads, key_size = query.shape
         kv_heads, value_size = value.shape[1], value.shape[2]
         group = heads // kv_heads
@@ -133,6 +142,7 @@ class TritonStep:
             VALUE=value_size,
             VALUE_PADDED=max(_MIN_TILE_ROWS, value_padded),
             HAS_SINKS=traits.sinks is not None,
+            ONE_QUERY=self._one_query,
         )
         if splits > 1:
             merge_kernel[tokens, heads](
@@ -153,9 +163,8 @@ class TritonStep:
         cached = self._tilings.get(group)
         if cached is None:
             tiling = tile_queries(self._step.host_query_start, group=group)
-            batch = torch.from_numpy(tiling.batch).to(self._device)
-            first = torch.from_numpy(tiling.first).to(self._device)
-            cached = self._tilings[group] = (tiling, batch, first)
+            copied = to_device({"batch": tiling.batch, "first": tiling.first}, self._device)
+            cached = self._tilings[group] = (tiling, copied["batch"], copied["first"])
         return cached
 
     def _splits(self, tiles: int, kv_heads: int, traits: AttentionTraits) -> int:
