@@ -369,7 +369,7 @@ def main() -> None:
             rewritten(options.model, mode.weights, permuted=mode.permuted) as model,
             rewritten(options.model, mode.original, permuted=mode.permuted) as original,
         ):
-            rows.append(measure(key, model, original if mode.original else model))
+            rows.append(measure(key, model, original if mode.original is not None else model))
         if options.json:
             figures = [asdict(row) | {"within_bounds": row.within_bounds} for row in rows]
             write_result(options.json, {"bounds": BOUNDS, "modes": figures})

@@ -30,10 +30,8 @@ pub(crate) struct TileConfig {
     pub rows: [u8; 16],
 }
 
-/// Shapes of the tiles. Tiles 0 and 1 are dot products, 2 and 3 activation rows, 4 and 5 weights. Tiles 6 and 7 are
-/// activation rows and weights for half a group of inputs.
+/// Shapes of the tiles. Tiles 0 and 1 are dot products, 2 and 3 activation rows, 4 and 5 weights.
 pub(crate) static CONFIG: TileConfig = {
-    const HALF: u16 = GROUP as u16 / 2;
     let mut config = TileConfig {
         palette: 1,
         start_row: 0,
@@ -41,15 +39,13 @@ pub(crate) static CONFIG: TileConfig = {
         row_bytes: [0; 16],
         rows: [0; 16],
     };
-    let shapes: [(u8, u16); 8] = [
+    let shapes: [(u8, u16); 6] = [
         (16, 64),
         (16, 64),
-        (16, 2 * HALF),
-        (16, 2 * HALF),
+        (16, GROUP as u16),
+        (16, GROUP as u16),
         (8, 64),
         (8, 64),
-        (16, HALF),
-        (4, 64),
     ];
     let mut tile = 0;
     while tile < shapes.len() {
@@ -86,30 +82,10 @@ macro_rules! group_text {
     };
 }
 
-/// The same for a group whose halves are summed separately; the second half's operands are the `high_*` names.
-macro_rules! halves_text {
-    () => {
-        concat!(
-            "tilezero tmm0\n",
-            "tileloadd tmm6, [{rows} + {row_stride}*1]\n",
-            "tileloadd tmm7, [{weights} + {line}*1]\n",
-            "tdpbsud tmm0, tmm6, tmm7\n",
-            "tilestored [{dots} + {line}*1], tmm0\n",
-            "tilezero tmm1\n",
-            "tileloadd tmm6, [{high_rows} + {row_stride}*1]\n",
-            "tileloadd tmm7, [{high_weights} + {line}*1]\n",
-            "tdpbsud tmm1, tmm6, tmm7\n",
-            "tilestored [{high_dots} + {line}*1], tmm1\n",
-        )
-    };
-}
-
 #[cfg(test)]
 pub(crate) const EVEN_TEXT: &str = group_text!(0, 2, 4);
 #[cfg(test)]
 pub(crate) const ODD_TEXT: &str = group_text!(1, 3, 5);
-#[cfg(test)]
-pub(crate) const HALVES_TEXT: &str = halves_text!();
 
 /// Bytes between rows of a [`RowTile`].
 pub(crate) const ROW_STRIDE: usize = GROUP;
@@ -131,12 +107,6 @@ pub(crate) unsafe trait Tiles {
         weights: *const CodeTile,
         dots: *mut Dots,
     );
-
-    /// Dot products over the first 16 inputs of a group and over the last 16.
-    ///
-    /// # Safety
-    /// As [`Self::group`].
-    unsafe fn halves(rows: *const RowTile, weights: *const CodeTile, dots: [*mut Dots; 2]);
 }
 
 /// The processor's tiles.
@@ -174,29 +144,4 @@ unsafe impl Tiles for Hardware {
             }
         }
     }
-
-    #[inline(always)]
-    unsafe fn halves(rows: *const RowTile, weights: *const CodeTile, dots: [*mut Dots; 2]) {
-        let [high_rows, high_weights] = second_half(rows, weights);
-        // SAFETY: as in `group`; the second halves begin inside what the pointers cover.
-        unsafe {
-            std::arch::asm!(
-                halves_text!(),
-                rows = in(reg) rows, high_rows = in(reg) high_rows, row_stride = in(reg) ROW_STRIDE,
-                weights = in(reg) weights, high_weights = in(reg) high_weights, line = in(reg) LINE,
-                dots = in(reg) dots[0], high_dots = in(reg) dots[1],
-                out("tmm0") _, out("tmm1") _, out("tmm6") _, out("tmm7") _,
-                options(nostack, preserves_flags)
-            );
-        }
-    }
-}
-
-/// Addresses of the second half of a group's inputs, in activations and in weights.
-pub(crate) fn second_half(rows: *const RowTile, weights: *const CodeTile) -> [*const u8; 2] {
-    let half = GROUP / 2;
-    [
-        rows.cast::<u8>().wrapping_add(half),
-        weights.cast::<u8>().wrapping_add(half / 4 * LINE),
-    ]
 }

@@ -5,7 +5,8 @@
 //! The next group's tile multiplication runs concurrently. The sums of 16 rows stay in registers from the first group to the
 //! last. Two panels or 32 rows would not fit, and sums in memory would cost more than reusing a loaded operand saves.
 //!
-//! Codes of fewer than 8 bits are expanded to bytes once per panel, and their scales decoded.
+//! Codes of 4 bits are expanded to bytes once per panel. Layouts that take more than that to unpack, or have a scale for half a
+//! group, are left to the AVX-512 kernel ([`has_kernel`]).
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -13,12 +14,12 @@ use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
 use super::avx512::{ExpandedPanels, MAX_EXPANDED_LINES};
 use super::outliers::finish;
-use super::{Panel, PanelGemm, by_layout, group_scales};
+use super::{Panel, PanelGemm};
 use crate::activation_quant::{ScaleMode, TILE_ROWS, TileGroup};
 use crate::amx::row_tiles::{ROWS as ROW_TILE_ROWS, RowTile};
 use crate::amx::tiles::{CodeTile, Dots, Tiles};
 use crate::pack::layout::{GROUP, Offset, PANEL_COLUMNS, QuantLayout, Scales};
-use crate::simd::{Lanes, ROUND, prefetch_line};
+use crate::simd::{Lanes, prefetch_line};
 
 /// A block's sums, one cache line per row.
 #[repr(align(64))]
@@ -29,6 +30,16 @@ const MAX_AVX512_ROWS: usize = 4;
 
 /// Four-row tiles in a row tile.
 const MAX_TILES: usize = ROW_TILE_ROWS / TILE_ROWS;
+
+/// Whether panels of the layout are multiplied with tiles.
+///
+/// Not those of K-quants and other formats that are slow to unpack. On a Xeon with AMX, two threads, a 1B shape, tiles took 4.3 ms
+/// for the gate and up projections of 16 rows in Q4_K and AVX-512 2.9 ms, as long as each other with 64 and 512 rows; for the LM
+/// head of 16 and 64 rows in Q6_K 30 and 93 ms, and AVX-512 15 and 53 ms.
+pub(super) const fn has_kernel(layout: QuantLayout) -> bool {
+    let one_group = matches!(layout.scales, Scales::Pairs | Scales::Integers);
+    layout.bits == 8 || layout.bits == 4 && one_group
+}
 
 /// How many of `rows` rows, counted from the first, are computed with AMX. The rest goes to the AVX-512 kernel.
 pub(super) fn tiled_rows(rows: usize) -> usize {
@@ -48,149 +59,75 @@ struct Weights {
     stride: usize,
 }
 
-/// Most bytes of an expanded group.
-pub(super) const MAX_EXPANDED_BYTES: usize = size_of::<ExpandedGroup<4>>();
+/// Bytes of an expanded group.
+pub(super) const EXPANDED_BYTES: usize = size_of::<ExpandedGroup>();
 
-/// A group's codes, one byte each, and its scales: scale-offset pairs, scales and minima, the scales of both halves, or the
-/// scales and minima of both halves (4 arrays).
+/// A group's codes, one byte each, and its scale-offset pairs.
 #[repr(C, align(64))]
-struct ExpandedGroup<const ARRAYS: usize> {
+struct ExpandedGroup {
     codes: CodeTile,
-    scales: [[i32; PANEL_COLUMNS]; ARRAYS],
+    pairs: [i32; PANEL_COLUMNS],
 }
 
-/// The codes of quad `quad` in a group of the layout.
+/// Expand the codes of a panel to bytes.
 ///
 /// # Safety
-/// The level's instructions are enabled.
+/// A whole panel of the layout, which has 4 bits; `expanded` has room for as many groups.
 #[inline(always)]
-unsafe fn quad_codes<L: Lanes>(
-    layout: QuantLayout,
-    registers: &[[u8; 64]],
-    quad: usize,
-) -> [u8; 64] {
-    if layout.bits < 4 {
-        let low = registers[quad / 4].map(|byte| byte >> (quad % 4 * 2) & 3);
-        return match layout.bits {
-            3 => std::array::from_fn(|byte| low[byte] | (registers[2][byte] >> quad & 1) << 2),
-            _ => low,
-        };
-    }
-    let nibbles = registers[quad % 4].map(|byte| byte >> (quad / 4 * 4) & 15);
-    if let Some(table) = layout.table {
-        // SAFETY: the caller's promise; the nibbles are below 16.
-        return unsafe { L::look_up(&nibbles, table.codes()) };
-    }
-    let (high, shift, mask) = match layout.bits {
-        5 => (&registers[4], quad, 1),
-        6 => (&registers[4 + quad / 4], quad % 4 * 2, 3),
-        _ => return nibbles,
-    };
-    std::array::from_fn(|byte| nibbles[byte] | (high[byte] >> shift & mask) << 4)
-}
-
-/// Expand the codes of a panel to bytes and decode its scales.
-///
-/// # Safety
-/// A whole panel of the layout; `expanded` has room for as many groups; the level's instructions are enabled.
-#[inline(always)]
-unsafe fn expand<L: Lanes, const ARRAYS: usize>(
-    layout: QuantLayout,
-    panel: Panel,
-    expanded: *mut u8,
-) -> Weights {
-    let expanded: *mut ExpandedGroup<ARRAYS> = expanded.cast();
+unsafe fn expand(layout: QuantLayout, panel: Panel, expanded: *mut u8) -> Weights {
+    let expanded: *mut ExpandedGroup = expanded.cast();
     for group in 0..panel.inputs / GROUP {
         // SAFETY: a group of the panel and its place in `expanded`, by contract.
-        let (registers, to) = unsafe {
-            let registers = panel.codes(layout, group).cast::<[u8; 64]>();
-            (
-                std::slice::from_raw_parts(registers, layout.code_bytes() / 64),
-                &mut *expanded.add(group),
-            )
-        };
-        for (quad, codes) in to.codes.iter_mut().enumerate() {
-            // SAFETY: the caller's promise.
-            *codes = unsafe { quad_codes::<L>(layout, registers, quad) };
-        }
-        // SAFETY: the group's scales and the factors of its block, arrays of sixteen; instructions by contract.
         unsafe {
+            let registers = &*panel.codes(layout, group).cast::<[[u8; 64]; 4]>();
+            let to = &mut *expanded.add(group);
+            for (quad, codes) in to.codes.iter_mut().enumerate() {
+                *codes = registers[quad % 4].map(|byte| byte >> (quad / 4 * 4) & 15);
+            }
             let scales = panel.scales(layout, group);
-            match layout.scales {
-                Scales::Pairs => {
-                    to.scales[0] = scales.cast::<[i32; PANEL_COLUMNS]>().read_unaligned();
-                    continue;
-                }
-                Scales::Integers => {
-                    let scales = scales.cast::<[u16; PANEL_COLUMNS]>().read_unaligned();
-                    to.scales[0] = scales.map(i32::from); // offset 0
-                    continue;
-                }
-                _ => {}
-            }
-            for part in 0..GROUP / layout.group {
-                let scale = group_scales::scale::<L>(layout, panel, group, part);
-                if matches!(layout.offset, Offset::ZeroPoint(_)) {
-                    scale.store(to.scales[part].as_mut_ptr().cast());
-                    continue;
-                }
-                let min = group_scales::min::<L>(layout, panel, group, part);
-                if layout.offset == Offset::Min {
-                    scale.store(to.scales[2 * part].as_mut_ptr().cast());
-                    min.store(to.scales[2 * part + 1].as_mut_ptr().cast());
-                    continue;
-                }
-                let scales = scale.add(L::splat(ROUND)).to_array();
-                let offsets = scale.sub(min).add(L::splat(ROUND)).to_array();
-                for (column, to) in to.scales[0].iter_mut().enumerate() {
-                    let [scale, offset] = [scales, offsets].map(|of| of[column].to_bits());
-                    *to = (scale & 0xffff | offset << 16).cast_signed();
-                }
-            }
+            to.pairs = if layout.scales == Scales::Pairs {
+                scales.cast::<[i32; PANEL_COLUMNS]>().read_unaligned()
+            } else {
+                let scales = scales.cast::<[u16; PANEL_COLUMNS]>().read_unaligned();
+                scales.map(i32::from) // offset 0
+            };
         }
     }
     let first = expanded.cast_const().cast::<u8>();
     Weights {
         codes: first,
-        scales: first.wrapping_add(std::mem::offset_of!(ExpandedGroup<ARRAYS>, scales)),
-        stride: size_of::<ExpandedGroup<ARRAYS>>(),
+        scales: first.wrapping_add(std::mem::offset_of!(ExpandedGroup, pairs)),
+        stride: EXPANDED_BYTES,
     }
 }
 
-/// Dot products with codes and the scales that dequantise them, for a group or half of one.
+/// Dot products with the codes of a group and the scales that dequantise them.
 #[derive(Clone, Copy)]
-struct Part<L> {
-    /// Index of the half; 0 for a whole group.
-    part: usize,
-    /// Scales, or scale-offset pairs.
+struct GroupDots<L> {
+    /// f16 scales, or scale-offset pairs.
     scales: *const u8,
+    /// The f16 scales.
     scale: L,
-    min: L,
     dots: *const Dots,
 }
 
-impl<L: Lanes> Part<L> {
+impl<L: Lanes> GroupDots<L> {
     /// # Safety
-    /// A group's scales, expanded unless codes have 8 bits, are at `scales`; the level's instructions are enabled.
+    /// A group's scales are at `scales`; the level's instructions are enabled.
     #[inline(always)]
-    unsafe fn new(layout: QuantLayout, scales: *const u8, part: usize, dots: *const Dots) -> Self {
+    unsafe fn new(layout: QuantLayout, scales: *const u8, dots: *const Dots) -> Self {
         // SAFETY: the caller's promise.
-        unsafe {
-            let zero = L::splat(0.0);
-            let array = |at: usize| L::load(scales.cast::<f32>().add(at * PANEL_COLUMNS));
-            let (scale, min) = match layout.offset {
-                _ if layout.bits == 8 => (L::load_f16(scales.cast()), zero),
-                Offset::Paired => (zero, zero),
-                Offset::ZeroPoint(_) => (array(part), zero),
-                Offset::Min => (array(2 * part), array(2 * part + 1)),
-            };
-            Self {
-                part,
-                scales,
-                scale,
-                min,
-                dots,
+        let scale = unsafe {
+            if layout.bits == 8 {
+                L::load_f16(scales.cast())
+            } else {
+                L::splat(0.0)
             }
+        };
+        Self {
+            scales,
+            scale,
+            dots,
         }
     }
 
@@ -207,21 +144,16 @@ impl<L: Lanes> Part<L> {
         sums: &mut [L; TILE_ROWS],
     ) {
         for (lane, sum) in sums.iter_mut().enumerate() {
-            let row_sum = tile.sum_of_part(layout, self.part, lane);
             // SAFETY: row `4 · at + lane` of sixteen; the rest is the caller's promise.
             unsafe {
                 let row = at * TILE_ROWS + lane;
                 let dots = self.dots.cast::<i32>().add(row * PANEL_COLUMNS);
                 let value = match layout.offset {
-                    Offset::Paired => {
-                        L::load_dequantized_dots(dots, tile.initial_sums[lane], self.scales.cast())
-                    }
                     Offset::ZeroPoint(zero) => {
-                        L::load_i32_plus(dots, -zero * row_sum).mul(self.scale)
+                        L::load_i32_plus(dots, -zero * tile.sum(lane)).mul(self.scale)
                     }
-                    Offset::Min => {
-                        let scaled = L::load_i32_plus(dots, 0).mul(self.scale);
-                        L::splat(row_sum as f32).mul_add(self.min, scaled)
+                    _ => {
+                        L::load_dequantized_dots(dots, tile.initial_sums[lane], self.scales.cast())
                     }
                 };
                 *sum = value.mul_add(L::splat(tile.scales[lane]), *sum);
@@ -230,27 +162,25 @@ impl<L: Lanes> Part<L> {
     }
 }
 
-/// Compute the dot products of group `group`, separately for its halves if `SPLIT`.
+/// Compute the dot products of group `group`.
 ///
 /// # Safety
 /// The group's row tile and codes are readable; the tiles are configured.
 #[inline(always)]
-unsafe fn dot_products<T: Tiles, const SPLIT: bool>(
+unsafe fn dot_products<T: Tiles>(
     row_tiles: *const RowTile,
     weights: Weights,
     group: usize,
-    [all, high]: &mut [MaybeUninit<Dots>; 2],
+    dots: &mut MaybeUninit<Dots>,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         let rows = row_tiles.add(group);
         let weights = weights.codes.add(group * weights.stride).cast::<CodeTile>();
-        if SPLIT {
-            T::halves(rows, weights, [all.as_mut_ptr(), high.as_mut_ptr()]);
-        } else if group % 2 == 1 {
-            T::group::<true>(rows, weights, all.as_mut_ptr());
+        if group % 2 == 1 {
+            T::group::<true>(rows, weights, dots.as_mut_ptr());
         } else {
-            T::group::<false>(rows, weights, all.as_mut_ptr());
+            T::group::<false>(rows, weights, dots.as_mut_ptr());
         }
     }
 }
@@ -260,7 +190,7 @@ unsafe fn dot_products<T: Tiles, const SPLIT: bool>(
 /// # Safety
 /// As [`super::Gemm::panels`], for `rows` rows; `weights` are those of the panel; the tiles are configured.
 #[inline(always)]
-unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
+unsafe fn block<L: Lanes, T: Tiles, const TILES: usize>(
     layout: QuantLayout,
     weights: Weights,
     prefetch: Range<*const u8>,
@@ -270,14 +200,14 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
     let (panel, groups) = (gemm.panel, gemm.groups());
     let lines = (prefetch.end as usize - prefetch.start as usize).div_ceil(64);
     let (mut line, lines_per_group) = (prefetch.start, lines.div_ceil(groups));
-    // Double buffer of dot products (two entries for layouts with halves): one being computed, one being read.
-    let mut dots = [const { [const { MaybeUninit::<Dots>::uninit() }; 2] }; 2];
+    // One being computed, one being read.
+    let mut dots = [const { MaybeUninit::<Dots>::uninit() }; 2];
     // SAFETY: the first row begins a row tile and a four-row tile by contract; tiles,
     // codes and scales of `groups` groups are inside the panel and the activations.
     unsafe {
         let row_tiles: *const RowTile = gemm.x.row_tiles;
         let tiles: *const TileGroup = gemm.x.tiles;
-        dot_products::<T, SPLIT>(row_tiles, weights, 0, &mut dots[0]);
+        dot_products::<T>(row_tiles, weights, 0, &mut dots[0]);
         let mut sums = [[L::splat(0.0); TILE_ROWS]; MAX_TILES];
         for group in 0..groups {
             for _ in 0..lines_per_group {
@@ -285,25 +215,16 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
                 line = line.wrapping_add(64);
             }
             if group + 1 < groups {
-                dot_products::<T, SPLIT>(row_tiles, weights, group + 1, &mut dots[(group + 1) % 2]);
+                dot_products::<T>(row_tiles, weights, group + 1, &mut dots[(group + 1) % 2]);
             }
-            let [dots, high_dots] = dots[group % 2].each_ref().map(MaybeUninit::as_ptr);
             let scales = weights.scales.add(group * weights.stride);
-            let low = Part::<L>::new(layout, scales, 0, dots);
-            let high = if SPLIT {
-                Part::new(layout, scales, 1, high_dots)
-            } else {
-                low
-            };
+            let dots = GroupDots::<L>::new(layout, scales, dots[group % 2].as_ptr());
             // Unrolled by hand: the compiler does not unroll a loop this long, and then keeps the array of sums in memory.
             macro_rules! add {
                 ($($at:literal)*) => {$(
                     if $at < TILES {
                         let tile = &*tiles.add($at * groups + group);
-                        low.add(layout, $at, tile, &mut sums[$at]);
-                        if SPLIT {
-                            high.add(layout, $at, tile, &mut sums[$at]);
-                        }
+                        dots.add(layout, $at, tile, &mut sums[$at]);
                     }
                 )*};
             }
@@ -328,11 +249,7 @@ unsafe fn block<L: Lanes, T: Tiles, const SPLIT: bool, const TILES: usize>(
 /// # Safety
 /// As [`super::Gemm::panels`]; `expanded` has room for the panel's groups; the tiles are configured.
 #[inline(always)]
-unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
-    layout: QuantLayout,
-    gemm: PanelGemm,
-    expanded: *mut u8,
-) {
+unsafe fn rows_of<L: Lanes, T: Tiles>(layout: QuantLayout, gemm: PanelGemm, expanded: *mut u8) {
     let (panel, groups) = (gemm.panel, gemm.groups());
     let tiled = tiled_rows(gemm.rows);
     if tiled == 0 {
@@ -346,13 +263,7 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
         }
     } else {
         // SAFETY: a whole panel, and room, by contract.
-        unsafe {
-            if SPLIT && layout.offset == Offset::Min {
-                expand::<L, 4>(layout, panel, expanded)
-            } else {
-                expand::<L, 2>(layout, panel, expanded)
-            }
-        }
+        unsafe { expand(layout, panel, expanded) }
     };
     let share = layout
         .panel_bytes(groups)
@@ -368,7 +279,7 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
             let gemm = gemm.skip(row);
             macro_rules! run {
                 ($size:literal) => {
-                    block::<L, T, SPLIT, $size>(layout, weights, fetched, left, gemm)
+                    block::<L, T, $size>(layout, weights, fetched, left, gemm)
                 };
             }
             match left.div_ceil(TILE_ROWS) {
@@ -380,7 +291,7 @@ unsafe fn rows_of<L: Lanes, T: Tiles, const SPLIT: bool>(
     }
 }
 
-/// The first [`tiled_rows`] rows, for any layout.
+/// The first [`tiled_rows`] rows, for a layout that [`has_kernel`].
 ///
 /// # Safety
 /// As [`rows_of`].
@@ -390,27 +301,28 @@ pub(super) unsafe fn dispatch<L: Lanes, T: Tiles>(
     gemm: PanelGemm,
     expanded: *mut u8,
 ) {
-    // Layouts as literals, so that every branch on them is resolved at compile time.
-    macro_rules! run {
-        ($layout:ident) => {{
-            const SPLIT: bool = QuantLayout::$layout.group < GROUP;
-            rows_of::<L, T, SPLIT>(QuantLayout::$layout, gemm, expanded)
-        }};
-    }
+    // Layouts as constants, so that every branch on them is resolved at compile time.
     // SAFETY: the caller's promise.
-    unsafe { by_layout!(layout, run) }
+    unsafe {
+        match layout {
+            QuantLayout::Q4_0 => rows_of::<L, T>(QuantLayout::Q4_0, gemm, expanded),
+            QuantLayout::Q4_1 => rows_of::<L, T>(QuantLayout::Q4_1, gemm, expanded),
+            QuantLayout::Q8_0 => rows_of::<L, T>(QuantLayout::Q8_0, gemm, expanded),
+            other => unreachable!("{other:?} is multiplied without tiles"),
+        }
+    }
 }
 
 /// See [`super::Gemm::panels`].
 ///
 /// # Safety
-/// As there; this process may use the tiles, and the activations have row tiles.
+/// As there; the layout [`has_kernel`], this process may use the tiles, and the activations have row tiles.
 #[cfg(target_arch = "x86_64")]
 pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm, scratch: &mut ExpandedPanels) {
     let tiled = tiled_rows(gemm.rows);
     if tiled > 0 {
         assert!(!gemm.x.row_tiles.is_null(), "activations without row tiles");
-        const { assert!(MAX_EXPANDED_BYTES <= 64 * MAX_EXPANDED_LINES) };
+        const { assert!(EXPANDED_BYTES <= 64 * MAX_EXPANDED_LINES) };
         let expanded = scratch.groups(gemm.groups());
         #[cfg(test)]
         let tiles_here = crate::amx::support::support().is_ok();

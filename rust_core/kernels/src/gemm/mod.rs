@@ -192,10 +192,21 @@ impl Panel {
     }
 }
 
+/// The level whose kernel multiplies panels of this kind: `level`, or AVX-512 where AMX has no kernel. The results have the same
+/// bits.
+fn kernel_level(level: Level, kind: PanelKind) -> Level {
+    match kind {
+        PanelKind::Quant(layout) if level == Level::Amx && !amx::has_kernel(layout) => {
+            Level::Avx512
+        }
+        _ => level,
+    }
+}
+
 /// Number of panels that the level's kernel computes at once for this kind of weights.
 fn panels_at_once(level: Level, kind: PanelKind, rows: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if level == Level::Avx512
+    if kernel_level(level, kind) == Level::Avx512
         && let PanelKind::Quant(layout) = kind
         && rows > avx512::single_panel_rows(layout)
     {
@@ -358,7 +369,8 @@ impl<'a> Gemm<'a> {
         next: *const u8,
         output: Output,
     ) {
-        let (level, inputs, first) = (self.level, matrix.inputs, rows.start);
+        let level = kernel_level(self.level, matrix.kind);
+        let (inputs, first) = (matrix.inputs, rows.start);
         let panel = |at: usize| Panel {
             data: matrix.panel(panels.start + at),
             next,

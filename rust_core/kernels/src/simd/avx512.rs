@@ -218,19 +218,6 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn look_up(indices: &[u8; 64], table: &[u8; 16]) -> [u8; 64] {
-        let mut bytes = [0; 64];
-        // SAFETY: arrays of 16 and 64 bytes; enabled by the caller.
-        unsafe {
-            let table = _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast()));
-            let indices = _mm512_loadu_si512(indices.as_ptr().cast());
-            let found = _mm512_shuffle_epi8(table, indices);
-            _mm512_storeu_si512(bytes.as_mut_ptr().cast(), found);
-        }
-        bytes
-    }
-
-    #[inline(always)]
     unsafe fn load_i32_plus(from: *const i32, addend: i32) -> Self {
         // SAFETY: sixteen elements by contract.
         unsafe {

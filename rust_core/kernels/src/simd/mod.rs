@@ -115,12 +115,6 @@ pub(crate) unsafe trait Lanes: Copy {
         }
     }
 
-    /// The bytes of a table at 64 indices below 16.
-    #[inline(always)]
-    unsafe fn look_up(indices: &[u8; 64], table: &[u8; 16]) -> [u8; 64] {
-        indices.map(|index| table[usize::from(index)])
-    }
-
     /// The largest and second-largest magnitude of 32 values. NaN counts as larger than every number.
     #[inline(always)]
     unsafe fn two_largest_magnitudes(self, other: Self) -> (f32, f32) {
@@ -473,32 +467,6 @@ mod tests {
     const TABLE: [f32; 16] = [
         0.5, -3.0, 7.0, 1e9, 2.0, 4.0, -5.0, 6.0, 9.0, 8.0, 11.0, -0.0, 13.0, 3.0, -1.0, 1.0,
     ];
-
-    /// # Safety
-    /// The level's instructions are enabled.
-    #[inline(always)]
-    unsafe fn look_up_body<L: Lanes>(indices: &[u8; 64], table: &[u8; 16]) -> [u8; 64] {
-        // SAFETY: by_level enables the instructions.
-        unsafe { L::look_up(indices, table) }
-    }
-
-    by_level! {
-        /// # Safety
-        /// The machine has the level.
-        unsafe fn look_up(indices: &[u8; 64], table: &[u8; 16]) -> [u8; 64] = look_up_body;
-    }
-
-    #[test]
-    fn every_index_finds_its_byte() {
-        let indices = std::array::from_fn(|at| (at * 7 % 16) as u8);
-        let table = std::array::from_fn(|at| 250 - 13 * at as u8);
-        for level in levels() {
-            // SAFETY: the level is available.
-            let found = unsafe { look_up(level, &indices, &table) };
-            let expected = indices.map(|index| table[usize::from(index)]);
-            assert_eq!(found, expected, "{level:?}");
-        }
-    }
 
     /// # Safety
     /// The level's instructions are enabled.
