@@ -38,7 +38,8 @@ const BYTES_ROWS: usize = 8;
 /// K-quants took 8 % longer with 16 rows and 11 % with 12.
 const UNPACKED_ROWS: usize = 16;
 
-/// Largest row count for which panels of the layout are processed one at a time, in one block.
+/// Largest row count for which panels of the layout are processed one at a time: in one block, or in two of eight rows where the
+/// layout has minima ([`Format::UNPACKED_ROWS`]).
 ///
 /// Two panels at a time have blocks of six rows and unpack a group for each, or once if the panels are expanded; expanding pays
 /// with more rows only.
@@ -184,8 +185,9 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
                     })
                 }};
             }
-            // Parts one after the other, so that the dot products of one part alone are in registers: those of both halves
-            // and the sums would not fit. A macro, because an unrolled loop makes every `quad` a constant.
+            // Parts one after the other: the dot products of both halves and the sums would not fit the registers. The compiler
+            // overlaps them a little and spills a few sums, which is faster than keeping them apart. A macro, because an
+            // unrolled loop makes every `quad` a constant.
             macro_rules! accumulate {
                 ($part:literal of $parts:literal) => {{
                     let mut dots = [[_mm512_setzero_si512(); ROWS]; PANELS];
@@ -271,7 +273,7 @@ unsafe fn block<W: Weights, const PANELS: usize, const FIRST: usize, const ROWS:
     }
 }
 
-/// All rows, in blocks sized for the 32 registers: two per row and panel.
+/// All rows, in blocks of as many as [`Weights::SINGLE_PANEL_ROWS`] with one panel, and [`DUAL_PANEL_ROWS`] with two.
 ///
 /// # Safety
 /// As [`super::Gemm::panels`]; `weights` are those of the panels; all `gemms` have the same rows.
