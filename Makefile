@@ -30,7 +30,7 @@ lint: $(VENV)/.installed-dev
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 rust-test: $(VENV)/.cargo-checked
-	cargo test --workspace --locked --quiet
+	cargo test --workspace --exclude pravaha-py --lib --tests --locked --quiet
 
 # Sanitizers are not stable, but their runtimes come with every toolchain. The target is named so that build
 # scripts and macros, which run on this machine, are built without them.
@@ -39,7 +39,7 @@ sanitize: $(VENV)/.cargo-checked ## the Rust tests under AddressSanitizer: memor
 		--lib --tests --target $$(rustc -vV | sed -n 's/^host: //p')
 
 loom: $(VENV)/.cargo-checked ## the pool's threads in every interleaving of small jobs: lost wake-ups, races
-	RUSTFLAGS="--cfg loom" CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo test -p pravaha-kernels --locked --lib \
+	RUSTFLAGS="--cfg loom" cargo test -p pravaha-kernels --locked --lib \
 		--target-dir target/loom pool::interleavings
 
 # The tests of the real engine use every core by themselves; the others run in two processes.

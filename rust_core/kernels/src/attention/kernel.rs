@@ -11,6 +11,7 @@ use super::state::{Scratch, State};
 use super::task::Task;
 use super::visible::Visible;
 use super::{CHUNK, SPLIT};
+use crate::dispatch::Level;
 use crate::kv_cache::{KvCache, KvDtype, TileLayout};
 use crate::simd::{Int8Dot, LANES, Lanes, by_level};
 
@@ -318,10 +319,49 @@ pub const fn partial_floats(head_dim: usize) -> usize {
     2 * LANES + head_dim.next_multiple_of(LANES)
 }
 
+/// A function for each type of elements, because the compiler's time grows faster than the size of a function.
+macro_rules! attend_elements {
+    ($name:ident, $body:ident, $element:ty) => {
+        /// # Safety
+        /// As [`attend`]; the level's instructions enabled.
+        #[inline(always)]
+        unsafe fn $body<L: Int8Dot>(
+            kv: &KvCache,
+            task: &Task<'_>,
+            split: Option<(usize, *mut f32)>,
+            ahead: Option<&Task<'_>>,
+            scratch: &mut Scratch,
+        ) {
+            // SAFETY: the caller's promise.
+            unsafe { attend_element::<L, $element>(kv, task, split, ahead, scratch) }
+        }
+
+        by_level! {
+            /// [`attend`] over one type of elements.
+            ///
+            /// # Safety
+            /// As there; the cache holds such elements.
+            unsafe fn $name(kv: &KvCache, task: &Task<'_>, split: Option<(usize, *mut f32)>, ahead: Option<&Task<'_>>, scratch: &mut Scratch) = $body with AvxVnni;
+        }
+    };
+}
+
+attend_elements!(attend_f16, attend_f16_body, F16);
+attend_elements!(attend_f32, attend_f32_body, F32);
+attend_elements!(attend_int8, attend_int8_body, Int8);
+
+/// Compute a task's attention. Keys and values of every position up to each token's own are in the cache.
+///
+/// With a split, only its positions are read, and the rows' partial results ([`partial_floats`] a row) are written to
+/// the pointer instead of the output: see [`combine`].
+///
+/// Prefetches the first keys, values and queries of the task `ahead`, which the caller computes next.
+///
 /// # Safety
-/// As [`attend`]; the level's instructions enabled.
-#[inline(always)]
-unsafe fn attend_body<L: Int8Dot>(
+/// The machine has the level; `q` and `out` have the extent that `task` says, and no other thread uses `out` (or the
+/// partial results) or writes the blocks read here.
+pub unsafe fn attend(
+    level: Level,
     kv: &KvCache,
     task: &Task<'_>,
     split: Option<(usize, *mut f32)>,
@@ -331,25 +371,11 @@ unsafe fn attend_body<L: Int8Dot>(
     // SAFETY: the caller's promise.
     unsafe {
         match kv.shape().dtype {
-            KvDtype::F16 => attend_element::<L, F16>(kv, task, split, ahead, scratch),
-            KvDtype::F32 => attend_element::<L, F32>(kv, task, split, ahead, scratch),
-            KvDtype::Int8 => attend_element::<L, Int8>(kv, task, split, ahead, scratch),
+            KvDtype::F16 => attend_f16(level, kv, task, split, ahead, scratch),
+            KvDtype::F32 => attend_f32(level, kv, task, split, ahead, scratch),
+            KvDtype::Int8 => attend_int8(level, kv, task, split, ahead, scratch),
         }
     }
-}
-
-by_level! {
-    /// Compute a task's attention. Keys and values of every position up to each token's own are in the cache.
-    ///
-    /// With a split, only its positions are read, and the rows' partial results ([`partial_floats`] a row) are written to
-    /// the pointer instead of the output: see [`combine`].
-    ///
-    /// Prefetches the first keys, values and queries of the task `ahead`, which the caller computes next.
-    ///
-    /// # Safety
-    /// The machine has the level; `q` and `out` have the extent that `task` says, and no other thread uses `out` (or the
-    /// partial results) or writes the blocks read here.
-    pub unsafe fn attend(kv: &KvCache, task: &Task<'_>, split: Option<(usize, *mut f32)>, ahead: Option<&Task<'_>>, scratch: &mut Scratch) = attend_body with AvxVnni;
 }
 
 /// # Safety

@@ -144,7 +144,7 @@ mod x86 {
     }
 
     // SAFETY: instructions and pointers are the callers' promise.
-    unsafe impl<const VEX: bool> ByteDots for AvxVnni<VEX> {
+    unsafe impl ByteDots for AvxVnni {
         #[inline(always)]
         #[allow(
             clippy::needless_range_loop,
@@ -169,8 +169,8 @@ mod x86 {
                         let low = _mm256_loadu_si256(low.add(at).cast());
                         for row in 0..ROWS {
                             let codes = _mm256_loadu_si256(rows[row].add(at).cast());
-                            highs[row] = Dpbusd::<VEX>::dpbusd(highs[row], codes, high);
-                            lows[row] = Dpbusd::<VEX>::dpbusd(lows[row], codes, low);
+                            highs[row] = Dpbusd::dpbusd(highs[row], codes, high);
+                            lows[row] = Dpbusd::dpbusd(lows[row], codes, low);
                         }
                     }
                     for row in 0..ROWS {

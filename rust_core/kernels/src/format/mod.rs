@@ -12,6 +12,8 @@
 //! GGUF stores dimensions the other way round (`ne[0]` is the contiguous one); its reader reverses them.
 
 mod error;
+#[cfg(test)]
+mod fuzz;
 pub mod gguf;
 mod mapped_file;
 pub mod safetensors;

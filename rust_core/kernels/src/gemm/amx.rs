@@ -323,7 +323,7 @@ pub(super) unsafe fn multiply(layout: QuantLayout, gemm: PanelGemm, scratch: &mu
     if tiled > 0 {
         assert!(!gemm.x.row_tiles.is_null(), "activations without row tiles");
         const { assert!(EXPANDED_BYTES <= 64 * MAX_EXPANDED_LINES) };
-        let expanded = scratch.groups(gemm.groups());
+        let expanded = scratch.panel(gemm.groups(), 0);
         #[cfg(test)]
         let tiles_here = crate::amx::support::support().is_ok();
         #[cfg(not(test))]

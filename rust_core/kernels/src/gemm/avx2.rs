@@ -4,6 +4,10 @@
 //! pair is at most 2 · 15 · 127 = 3,810 in magnitude, and the eight quads of a group together at most
 //! 30,480: it cannot saturate, and one `vpmaddwd` widens the sum. Longer codes are therefore multiplied in two parts, their
 //! low four bits and the rest, whose exact sums are combined as `low + 16 · high`. 3-bit codes are two and one bits.
+//!
+//! Functions take the layout as a const parameter, its index, and choose by inline constants: the code for other layouts is then
+//! left out before the compiler's optimisations. As a value, it would be removed by them only after inlining and took half of the
+//! crate's build time.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -41,16 +45,19 @@ unsafe fn bits(bytes: __m256i, shift: usize, mask: i8) -> __m256i {
 /// # Safety
 /// A group's codes at `codes`; AVX2 enabled by the caller.
 #[inline(always)]
-unsafe fn split_codes(
-    layout: QuantLayout,
+unsafe fn split_codes<const LAYOUT: usize>(
     codes: *const u8,
     half: usize,
     quad: usize,
 ) -> (__m256i, Option<__m256i>) {
     // SAFETY: the caller's promise.
     unsafe {
+        if const { QuantLayout::ALL[LAYOUT].table.is_some() } {
+            let codes = looked_up_codes::<LAYOUT>(codes, half, quad);
+            return (bits(codes, 0, 15), Some(bits(codes, 4, 15)));
+        }
         let load = |register: usize| load_codes(codes, half, register);
-        match layout.bits {
+        match const { QuantLayout::ALL[LAYOUT].bits } {
             8 => (bits(load(quad), 0, 15), Some(bits(load(quad), 4, 15))),
             6 => (
                 bits(load(quad % 4), quad / 4 * 4, 15),
@@ -60,22 +67,31 @@ unsafe fn split_codes(
                 bits(load(quad % 4), quad / 4 * 4, 15),
                 Some(bits(load(4), quad, 1)),
             ),
+            4 => (bits(load(quad % 4), quad / 4 * 4, 15), None),
             3 => (
                 bits(load(quad / 4), quad % 4 * 2, 3),
                 Some(bits(load(2), quad, 1)),
             ),
-            2 => (bits(load(quad / 4), quad % 4 * 2, 3), None),
-            _ => {
-                let nibbles = bits(load(quad % 4), quad / 4 * 4, 15);
-                match layout.table {
-                    None => (nibbles, None),
-                    Some(table) => {
-                        let codes = _mm256_shuffle_epi8(load_table(table), nibbles);
-                        (bits(codes, 0, 15), Some(bits(codes, 4, 15)))
-                    }
-                }
-            }
+            _ => (bits(load(quad / 4), quad % 4 * 2, 3), None),
         }
+    }
+}
+
+/// The codes of quad `quad` in eight columns, one byte each, in layouts with a table.
+///
+/// # Safety
+/// As [`split_codes`].
+#[inline(always)]
+unsafe fn looked_up_codes<const LAYOUT: usize>(
+    codes: *const u8,
+    half: usize,
+    quad: usize,
+) -> __m256i {
+    let table = const { QuantLayout::ALL[LAYOUT].table }.expect("a layout with a table");
+    // SAFETY: the caller's promise.
+    unsafe {
+        let nibbles = bits(load_codes(codes, half, quad % 4), quad / 4 * 4, 15);
+        _mm256_shuffle_epi8(load_table(table), nibbles)
     }
 }
 
@@ -109,28 +125,26 @@ unsafe fn load_codes(codes: *const u8, half: usize, register: usize) -> __m256i 
 /// # Safety
 /// As [`split_codes`].
 #[inline(always)]
-pub(super) unsafe fn quad_codes(
-    layout: QuantLayout,
+pub(super) unsafe fn quad_codes<const LAYOUT: usize>(
     codes: *const u8,
     half: usize,
     quad: usize,
 ) -> __m256i {
     // SAFETY: the caller's promise.
     unsafe {
-        if layout.bits == 8 {
+        if const { QuantLayout::ALL[LAYOUT].bits == 8 } {
             return load_codes(codes, half, quad);
         }
-        if let Some(table) = layout.table {
-            let nibbles = bits(load_codes(codes, half, quad % 4), quad / 4 * 4, 15);
-            return _mm256_shuffle_epi8(load_table(table), nibbles);
+        if const { QuantLayout::ALL[LAYOUT].table.is_some() } {
+            return looked_up_codes::<LAYOUT>(codes, half, quad);
         }
-        match split_codes(layout, codes, half, quad) {
-            (low, Some(high)) => {
-                let high = _mm256_sll_epi16(high, _mm_cvtsi32_si128(low_bits(layout)));
-                _mm256_or_si256(low, high)
-            }
-            (codes, None) => codes,
+        let (low, high) = split_codes::<LAYOUT>(codes, half, quad);
+        if let Some(high) = high {
+            let shift = const { low_bits(QuantLayout::ALL[LAYOUT]) };
+            let high = _mm256_sll_epi16(high, _mm_cvtsi32_si128(shift));
+            return _mm256_or_si256(low, high);
         }
+        low
     }
 }
 
@@ -139,8 +153,7 @@ pub(super) unsafe fn quad_codes(
 /// # Safety
 /// A group's codes at `codes`, its activations at `x`; AVX2 enabled by the caller.
 #[inline(always)]
-unsafe fn dot(
-    layout: QuantLayout,
+unsafe fn dot<const LAYOUT: usize>(
     codes: *const u8,
     half: usize,
     quads: Range<usize>,
@@ -151,13 +164,14 @@ unsafe fn dot(
         let (mut low, mut high) = (_mm256_setzero_si256(), _mm256_setzero_si256());
         for quad in quads {
             let four = _mm256_set1_epi32(x.add(4 * quad).cast::<i32>().read_unaligned());
-            let (low_bits, high_bits) = split_codes(layout, codes, half, quad);
+            let (low_bits, high_bits) = split_codes::<LAYOUT>(codes, half, quad);
             low = _mm256_add_epi16(low, _mm256_maddubs_epi16(low_bits, four));
             if let Some(high_bits) = high_bits {
                 high = _mm256_add_epi16(high, _mm256_maddubs_epi16(high_bits, four));
             }
         }
         let sum = _mm256_madd_epi16(low, _mm256_set1_epi16(1));
+        let layout = const { QuantLayout::ALL[LAYOUT] };
         if matches!(layout.bits, 2 | 4) && layout.table.is_none() {
             return sum;
         }
@@ -181,18 +195,22 @@ unsafe fn low_half_times(of: i32, by: i32) -> __m256i {
 /// # Safety
 /// AVX2 enabled by the caller.
 #[inline(always)]
-pub(super) unsafe fn initial_sum(
-    layout: QuantLayout,
+pub(super) unsafe fn initial_sum<const LAYOUT: usize>(
     part: usize,
     tile: &TileGroup,
     lane: usize,
 ) -> __m256i {
     // SAFETY: the caller's promise.
     unsafe {
-        let zero = match layout.offset {
-            Offset::Paired => return _mm256_set1_epi32(tile.initial_sums[lane]),
-            Offset::Min => return _mm256_setzero_si256(),
-            Offset::ZeroPoint(zero) => zero,
+        let layout = const { QuantLayout::ALL[LAYOUT] };
+        if const { matches!(QuantLayout::ALL[LAYOUT].offset, Offset::Paired) } {
+            return _mm256_set1_epi32(tile.initial_sums[lane]);
+        }
+        if const { matches!(QuantLayout::ALL[LAYOUT].offset, Offset::Min) } {
+            return _mm256_setzero_si256();
+        }
+        let Offset::ZeroPoint(zero) = layout.offset else {
+            unreachable!("other offsets have returned");
         };
         // The low half of an initial sum is the code sum times -8.
         let all = if zero == pairs::ZERO_POINT / 2 {
@@ -200,11 +218,14 @@ pub(super) unsafe fn initial_sum(
         } else {
             low_half_times(tile.initial_sums[lane], zero / pairs::ZERO_POINT)
         };
+        if const { QuantLayout::ALL[LAYOUT].group == GROUP } {
+            return all;
+        }
         let low = low_half_times(tile.low_sums[lane], -zero);
-        match (layout.group, part) {
-            (GROUP, _) => all,
-            (_, 0) => low,
-            _ => _mm256_sub_epi32(all, low),
+        if part == 0 {
+            low
+        } else {
+            _mm256_sub_epi32(all, low)
         }
     }
 }
@@ -224,13 +245,13 @@ impl GroupScales {
     /// # Safety
     /// The panel has the group; AVX2, FMA and F16C enabled by the caller.
     #[inline(always)]
-    pub unsafe fn load(
-        layout: QuantLayout,
+    pub unsafe fn load<const LAYOUT: usize>(
         panel: Panel,
         group: usize,
         half: usize,
         part: usize,
     ) -> Self {
+        let layout = const { QuantLayout::ALL[LAYOUT] };
         let scales = panel.scales(layout, group);
         let column = HALF_COLUMNS * half;
         // SAFETY: the caller's promise; the group's scales and the factors of its block.
@@ -328,9 +349,8 @@ impl GroupScales {
     /// # Safety
     /// AVX2 and FMA enabled by the caller.
     #[inline(always)]
-    pub unsafe fn dequantize(
+    pub unsafe fn dequantize<const LAYOUT: usize>(
         self,
-        layout: QuantLayout,
         dots: __m256i,
         part: usize,
         tile: &TileGroup,
@@ -338,23 +358,22 @@ impl GroupScales {
     ) -> __m256 {
         // SAFETY: the caller's promise.
         unsafe {
-            match layout.offset {
-                Offset::Paired => _mm256_cvtepi32_ps(_mm256_madd_epi16(dots, self.pairs)),
-                Offset::ZeroPoint(_) => _mm256_mul_ps(_mm256_cvtepi32_ps(dots), self.scale),
-                Offset::Min => {
-                    // Eight times the code sums.
-                    let all = low_half_times(tile.initial_sums[lane], -1);
-                    let low = low_half_times(tile.low_sums[lane], pairs::ZERO_POINT);
-                    let sum = match (layout.group, part) {
-                        (GROUP, _) => all,
-                        (_, 0) => low,
-                        _ => _mm256_sub_epi32(all, low),
-                    };
-                    let sum = _mm256_cvtepi32_ps(sum);
-                    let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dots), self.scale);
-                    _mm256_fmadd_ps(sum, self.min, scaled)
-                }
+            if const { matches!(QuantLayout::ALL[LAYOUT].offset, Offset::Paired) } {
+                return _mm256_cvtepi32_ps(_mm256_madd_epi16(dots, self.pairs));
             }
+            let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dots), self.scale);
+            if const { !matches!(QuantLayout::ALL[LAYOUT].offset, Offset::Min) } {
+                return scaled;
+            }
+            // Eight times the code sums.
+            let all = low_half_times(tile.initial_sums[lane], -1);
+            let low = low_half_times(tile.low_sums[lane], pairs::ZERO_POINT);
+            let sum = match (const { QuantLayout::ALL[LAYOUT].group }, part) {
+                (GROUP, _) => all,
+                (_, 0) => low,
+                _ => _mm256_sub_epi32(all, low),
+            };
+            _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), self.min, scaled)
         }
     }
 }
@@ -371,8 +390,7 @@ pub(super) const fn quads_of(layout: QuantLayout, part: usize) -> Range<usize> {
 /// # Safety
 /// A group's codes at `codes`; AVX2, FMA and F16C enabled by the caller.
 #[inline(always)]
-unsafe fn value(
-    layout: QuantLayout,
+unsafe fn value<const LAYOUT: usize>(
     codes: *const u8,
     scales: GroupScales,
     half: usize,
@@ -380,12 +398,13 @@ unsafe fn value(
     tile: &TileGroup,
     lane: usize,
 ) -> __m256 {
-    let (quads, x) = (quads_of(layout, part), tile.codes[lane].as_ptr());
+    let quads = quads_of(const { QuantLayout::ALL[LAYOUT] }, part);
+    let x = tile.codes[lane].as_ptr();
     // SAFETY: the caller's promise.
     unsafe {
-        let dots = dot(layout, codes, half, quads, x);
-        let dots = _mm256_add_epi32(dots, initial_sum(layout, part, tile, lane));
-        scales.dequantize(layout, dots, part, tile, lane)
+        let dots = dot::<LAYOUT>(codes, half, quads, x);
+        let dots = _mm256_add_epi32(dots, initial_sum::<LAYOUT>(part, tile, lane));
+        scales.dequantize::<LAYOUT>(dots, part, tile, lane)
     }
 }
 
@@ -417,9 +436,9 @@ unsafe fn block<const LAYOUT: usize, const ROWS: usize>(
             }
             let (tile, codes) = (&*tile.add(group), panel.codes(layout, group));
             for part in 0..GROUP / layout.group {
-                let scales = GroupScales::load(layout, panel, group, half, part);
+                let scales = GroupScales::load::<LAYOUT>(panel, group, half, part);
                 for (lane, sums) in sums.iter_mut().enumerate() {
-                    let value = value(layout, codes, scales, half, part, tile, lane);
+                    let value = value::<LAYOUT>(codes, scales, half, part, tile, lane);
                     *sums = _mm256_fmadd_ps(value, _mm256_set1_ps(tile.scales[lane]), *sums);
                 }
             }

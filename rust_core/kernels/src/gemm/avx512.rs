@@ -15,16 +15,17 @@
 mod weights;
 
 use std::arch::x86_64::*;
+use std::ptr;
 
 use self::weights::{
-    Blocked, Bytes, Expanded, Format, Iq4Nl, Iq4Xs, Mxfp4, Nibbles, Paired, Q4_0, Q5_0, Q5_1,
-    Weights, opaque,
+    Blocked, Bytes, EXPANDED_ZERO_POINT, Expanded, Floats, Format, Iq4Nl, Iq4Xs, Mxfp4, Nibbles,
+    Paired, Q4_0, Q5_0, Q5_1, Weights, expand, opaque,
 };
 pub(super) use self::weights::{ExpandedPanels, MAX_EXPANDED_LINES};
 use super::PanelGemm;
 use super::outliers::finish_tile;
 use crate::activation_quant::{ScaleMode, TILE_ROWS};
-use crate::pack::layout::{GROUP, QuantLayout};
+use crate::pack::layout::{GROUP, Offset, QuantLayout};
 use crate::simd::{Avx512, prefetch_for_writing, prefetch_line, prefetch_line_l2};
 
 /// Dot products of four inputs in a group.
@@ -38,11 +39,10 @@ const BYTES_ROWS: usize = 8;
 /// K-quants took 8 % longer with 16 rows and 11 % with 12.
 const UNPACKED_ROWS: usize = 16;
 
-/// Largest row count for which panels of the layout are processed one at a time: in one block, or in two of eight rows where the
-/// layout has minima ([`Format::UNPACKED_ROWS`]).
+/// Largest row count for which panels of the layout are processed one at a time, and unpacked for each block of rows: in one
+/// block, or in two of eight rows where the layout has minima ([`Format::UNPACKED_ROWS`]).
 ///
-/// Two panels at a time have blocks of six rows and unpack a group for each, or once if the panels are expanded; expanding pays
-/// with more rows only.
+/// Two panels at a time have blocks of six rows, for which they are expanded to bytes first; this pays with more rows only.
 pub(super) const fn single_panel_rows(layout: QuantLayout) -> usize {
     if layout.bits == 8 {
         BYTES_ROWS
@@ -53,13 +53,6 @@ pub(super) const fn single_panel_rows(layout: QuantLayout) -> usize {
 
 /// Rows of the largest block when two panels are processed together.
 const DUAL_PANEL_ROWS: usize = 6;
-
-/// Smallest row count for which panels of 4-bit codes are expanded to bytes first.
-const EXPAND_ROWS: usize = 24;
-
-/// The same for layouts whose unpacking takes more than a shift and a mask for each register of codes: wherever two panels are
-/// processed together.
-const EXPAND_SLOW_ROWS: usize = UNPACKED_ROWS + 1;
 
 /// Four activation bytes, in every lane.
 ///
@@ -310,25 +303,33 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
         line = end;
         // SAFETY: these rows are in bounds by contract and begin a tile.
         unsafe {
-            match (PANELS, block_rows, left) {
-                (1, 16, _) => block::<W, PANELS, 0, 16>(weights, prefetch, &gemms),
-                (1, 12, _) => block::<W, PANELS, 0, 12>(weights, prefetch, &gemms),
-                (1, 8, _) => block::<W, PANELS, 0, 8>(weights, prefetch, &gemms),
-                (1, _, 1) => block::<W, PANELS, 0, 1>(weights, prefetch, &gemms),
-                (1, _, 2) => block::<W, PANELS, 0, 2>(weights, prefetch, &gemms),
-                (2, 12, _) => {
-                    block::<W, PANELS, 0, DUAL_PANEL_ROWS>(weights, prefetch, &gemms);
-                    block::<W, PANELS, DUAL_PANEL_ROWS, DUAL_PANEL_ROWS>(
-                        weights,
-                        no_prefetch,
-                        &gemms,
-                    );
+            // Constants in the conditions, so that blocks which never run are not compiled.
+            if const { PANELS == 1 } {
+                match (block_rows, left) {
+                    (16, _) if const { W::SINGLE_PANEL_ROWS >= 16 } => {
+                        block::<W, PANELS, 0, 16>(weights, prefetch, &gemms);
+                    }
+                    (12, _) if const { W::SINGLE_PANEL_ROWS >= 12 } => {
+                        block::<W, PANELS, 0, 12>(weights, prefetch, &gemms);
+                    }
+                    (8, _) => block::<W, PANELS, 0, 8>(weights, prefetch, &gemms),
+                    (_, 1) if const { W::FEW_ROWS } => {
+                        block::<W, PANELS, 0, 1>(weights, prefetch, &gemms);
+                    }
+                    (_, 2) if const { W::FEW_ROWS } => {
+                        block::<W, PANELS, 0, 2>(weights, prefetch, &gemms);
+                    }
+                    _ => block::<W, PANELS, 0, TILE_ROWS>(weights, prefetch, &gemms),
                 }
-                (2, 8, _) => {
-                    block::<W, PANELS, 0, TILE_ROWS>(weights, prefetch, &gemms);
-                    block::<W, PANELS, TILE_ROWS, TILE_ROWS>(weights, no_prefetch, &gemms);
+            } else if block_rows == 2 * DUAL_PANEL_ROWS {
+                block::<W, PANELS, 0, DUAL_PANEL_ROWS>(weights, prefetch, &gemms);
+                block::<W, PANELS, DUAL_PANEL_ROWS, DUAL_PANEL_ROWS>(weights, no_prefetch, &gemms);
+            } else {
+                block::<W, PANELS, 0, TILE_ROWS>(weights, prefetch, &gemms);
+                if block_rows > TILE_ROWS {
+                    let rest = gemms.map(|gemm| gemm.skip(TILE_ROWS));
+                    block::<W, PANELS, 0, TILE_ROWS>(weights, no_prefetch, &rest);
                 }
-                _ => block::<W, PANELS, 0, TILE_ROWS>(weights, prefetch, &gemms),
             }
             if block_rows >= left {
                 return;
@@ -341,88 +342,88 @@ unsafe fn blocks<W: Weights, const PANELS: usize>(
     }
 }
 
-/// Panels of 4-bit codes, multiplied as they are with fewer than `expand_rows` rows.
+/// Call macro `$run` with the weights of the layout: a cursor over a packed panel.
+macro_rules! by_weights {
+    ($layout:expr, $run:ident) => {
+        match $layout {
+            QuantLayout::Q4_0 => $run!(Q4_0),
+            QuantLayout::Q4_1 => $run!(Nibbles),
+            QuantLayout::Q5_0 => $run!(Q5_0),
+            QuantLayout::Q5_1 => $run!(Q5_1),
+            QuantLayout::Q8_0 => $run!(Bytes),
+            QuantLayout::Q4_K => $run!(Blocked::<4>),
+            QuantLayout::Q5_K => $run!(Blocked::<5>),
+            QuantLayout::Q6_K => $run!(Blocked::<6>),
+            QuantLayout::IQ4_NL => $run!(Iq4Nl),
+            QuantLayout::IQ4_XS => $run!(Iq4Xs),
+            QuantLayout::MXFP4 => $run!(Mxfp4),
+            QuantLayout::Q2_K => $run!(Blocked::<2>),
+            QuantLayout::Q3_K => $run!(Blocked::<3>),
+            other => unreachable!("no format has panels of {other:?}"),
+        }
+    };
+}
+
+/// Multiply with one panel, which is unpacked for every block of rows.
 ///
 /// # Safety
-/// As [`expanded_pairs`].
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn paired<W: Weights<Format = Paired<false>>, const PANELS: usize>(
-    weights: [W; PANELS],
+/// As [`multiply`].
+unsafe fn packed(layout: QuantLayout, gemm: PanelGemm) {
+    macro_rules! run {
+        ($weights:ty) => {
+            // SAFETY: the caller's promise.
+            unsafe { blocks([<$weights>::new(gemm.panel)], [gemm]) }
+        };
+    }
+    by_weights!(layout, run);
+}
+
+/// Multiply with one or two panels, whose codes are bytes: expanded ones, but in layouts of bytes.
+///
+/// # Safety
+/// As [`multiply`].
+unsafe fn expanded<const PANELS: usize>(
+    layout: QuantLayout,
     gemms: [PanelGemm; PANELS],
-    expand_rows: usize,
     scale_mode: ScaleMode,
     scratch: &mut ExpandedPanels,
 ) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if gemms[0].rows < expand_rows {
-            blocks(weights, gemms);
-        } else {
-            expanded_pairs(weights, gemms, scale_mode, scratch);
-        }
+    if layout.bits == 8 {
+        // SAFETY: the caller's promise.
+        return unsafe { blocks(gemms.map(|gemm| Bytes::new(gemm.panel)), gemms) };
     }
-}
-
-/// Panels of 4-bit codes, expanded first.
-///
-/// # Safety
-/// As [`super::Gemm::panels`]; `weights` are those of the panels.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn expanded_pairs<W: Weights<Format = Paired<false>>, const PANELS: usize>(
-    weights: [W; PANELS],
-    gemms: [PanelGemm; PANELS],
-    scale_mode: ScaleMode,
-    scratch: &mut ExpandedPanels,
-) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if scratch.separate_add_pipes && scale_mode == ScaleMode::PowerOfTwo {
-            expanded::<Paired<true>, W, PANELS>(weights, gemms, scratch);
-        } else {
-            expanded::<Paired<false>, W, PANELS>(weights, gemms, scratch);
-        }
-    }
-}
-
-/// Panels expanded to bytes first.
-///
-/// # Safety
-/// As [`expanded_pairs`].
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn expanded<F, W, const PANELS: usize>(
-    weights: [W; PANELS],
-    gemms: [PanelGemm; PANELS],
-    scratch: &mut ExpandedPanels,
-) where
-    F: Format,
-    W: Weights<Format: Format<Scales = F::Scales>>,
-{
     let groups = gemms[0].groups();
-    // SAFETY: the caller's promise.
-    unsafe {
-        let expanded =
-            std::array::from_fn(|at| Expanded::<F>::new(weights[at], groups, scratch, at));
-        blocks(expanded, gemms);
-    }
-}
-
-/// Panels of a layout with float scales and codes that are slow to unpack: see [`EXPAND_SLOW_ROWS`].
-///
-/// # Safety
-/// As [`expanded_pairs`].
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-unsafe fn scaled<W: Weights, const PANELS: usize>(
-    weights: [W; PANELS],
-    gemms: [PanelGemm; PANELS],
-    scratch: &mut ExpandedPanels,
-) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if gemms[0].rows < EXPAND_SLOW_ROWS {
-            blocks(weights, gemms);
-        } else {
-            expanded::<W::Format, W, PANELS>(weights, gemms, scratch);
+    let mut panels = [ptr::null(); PANELS];
+    for (at, gemm) in gemms.iter().enumerate() {
+        let to = scratch.panel(groups, at);
+        macro_rules! run {
+            ($weights:ty) => {
+                // SAFETY: the caller's promise; room for the panel's groups.
+                unsafe { expand(<$weights>::new(gemm.panel), groups, to) }
+            };
         }
+        by_weights!(layout, run);
+        panels[at] = to.cast_const();
+    }
+    macro_rules! multiply {
+        ($format:ty) => {{
+            let weights = panels.map(Expanded::<$format>::new);
+            // SAFETY: the caller's promise; the panels were expanded.
+            unsafe { blocks(weights, gemms) }
+        }};
+    }
+    match (layout.offset, layout.group == GROUP) {
+        (Offset::Paired, _) => {
+            if scratch.separate_add_pipes && scale_mode == ScaleMode::PowerOfTwo {
+                multiply!(Paired<true>)
+            } else {
+                multiply!(Paired<false>)
+            }
+        }
+        (Offset::ZeroPoint(_), true) => multiply!(Floats<false, EXPANDED_ZERO_POINT>),
+        (Offset::ZeroPoint(_), false) => multiply!(Floats<true, EXPANDED_ZERO_POINT>),
+        (Offset::Min, true) => multiply!(Floats<false, 0>),
+        (Offset::Min, false) => multiply!(Floats<true, 0>),
     }
 }
 
@@ -438,57 +439,10 @@ pub(super) unsafe fn multiply<const PANELS: usize>(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        match layout {
-            QuantLayout::Q4_0 => {
-                let weights = gemms.map(|gemm| Q4_0::new(gemm.panel));
-                paired(weights, gemms, EXPAND_ROWS, scale_mode, scratch);
-            }
-            QuantLayout::Q4_1 => {
-                let weights = gemms.map(|gemm| Nibbles::new(gemm.panel));
-                paired(weights, gemms, EXPAND_ROWS, scale_mode, scratch);
-            }
-            QuantLayout::Q5_0 => {
-                let weights = gemms.map(|gemm| Q5_0::new(gemm.panel));
-                scaled(weights, gemms, scratch);
-            }
-            QuantLayout::Q5_1 => {
-                let weights = gemms.map(|gemm| Q5_1::new(gemm.panel));
-                scaled(weights, gemms, scratch);
-            }
-            QuantLayout::Q8_0 => blocks(gemms.map(|gemm| Bytes::new(gemm.panel)), gemms),
-            QuantLayout::Q4_K => {
-                let weights = gemms.map(|gemm| Blocked::<4>::new(gemm.panel));
-                paired(weights, gemms, EXPAND_SLOW_ROWS, scale_mode, scratch);
-            }
-            QuantLayout::Q5_K => {
-                let weights = gemms.map(|gemm| Blocked::<5>::new(gemm.panel));
-                scaled(weights, gemms, scratch);
-            }
-            QuantLayout::Q6_K => {
-                let weights = gemms.map(|gemm| Blocked::<6>::new(gemm.panel));
-                scaled(weights, gemms, scratch);
-            }
-            QuantLayout::IQ4_NL => {
-                let weights = gemms.map(|gemm| Iq4Nl::new(gemm.panel));
-                scaled(weights, gemms, scratch);
-            }
-            QuantLayout::IQ4_XS => {
-                let weights = gemms.map(|gemm| Iq4Xs::new(gemm.panel));
-                scaled(weights, gemms, scratch);
-            }
-            QuantLayout::MXFP4 => {
-                let weights = gemms.map(|gemm| Mxfp4::new(gemm.panel));
-                scaled(weights, gemms, scratch);
-            }
-            QuantLayout::Q2_K => {
-                let weights = gemms.map(|gemm| Blocked::<2>::new(gemm.panel));
-                scaled(weights, gemms, scratch);
-            }
-            QuantLayout::Q3_K => {
-                let weights = gemms.map(|gemm| Blocked::<3>::new(gemm.panel));
-                scaled(weights, gemms, scratch);
-            }
-            other => unreachable!("no format has panels of {other:?}"),
+        if PANELS == 1 && gemms[0].rows <= UNPACKED_ROWS {
+            packed(layout, gemms[0]);
+        } else {
+            expanded(layout, gemms, scale_mode, scratch);
         }
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::best_pass;
 use crate::dispatch::Level;
 #[cfg(target_arch = "x86_64")]
-use crate::dispatch::vex_vnni;
 use crate::error::KernelError;
 use crate::pool::Pool;
 use crate::simd::LANES;
@@ -123,10 +122,7 @@ impl Instruction {
             Self::Avx512Vnni => unsafe { x86::avx512_vnni(rounds) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
-            Self::AvxVnni if vex_vnni() => unsafe { x86::avx_vnni::<true>(rounds) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above: the other form.
-            Self::AvxVnni => unsafe { x86::avx_vnni::<false>(rounds) },
+            Self::AvxVnni => unsafe { x86::avx_vnni(rounds) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
             Self::Avx2Int8 => unsafe { x86::avx2_maddubs(rounds) },
@@ -234,13 +230,13 @@ mod x86 {
     /// few enough to stay in registers, and returns the number of operations.
     macro_rules! chains {
         (
-            $name:ident $(<const $form:ident: bool>)?: $features:literal, $chains:literal chains of $operations:expr;
+            $name:ident: $features:literal, $chains:literal chains of $operations:expr;
             $zero:expr; ($a:ident, $b:ident) = $operands:expr; $sum:ident => $next:expr
         ) => {
             /// # Safety
             /// The machine has these instructions.
             #[target_feature(enable = $features)]
-            pub fn $name $(<const $form: bool>)?(rounds: usize) -> usize {
+            pub fn $name(rounds: usize) -> usize {
                 let ($a, $b) = black_box($operands);
                 let mut sums = [$zero; $chains];
                 for _ in 0..rounds {
@@ -260,10 +256,10 @@ mod x86 {
         sum => _mm512_dpbusd_epi32(*sum, a, b)
     }
     chains! {
-        avx_vnni<const VEX: bool>: "avx2", 12 chains of 2 * 32;
+        avx_vnni: "avx2", 12 chains of 2 * 32;
         _mm256_setzero_si256(); (a, b) = (_mm256_set1_epi8(3), _mm256_set1_epi8(-5));
-        // SAFETY: the machine has the form by contract.
-        sum => unsafe { Dpbusd::<VEX>::dpbusd(*sum, a, b) }
+        // SAFETY: the machine has the level by contract.
+        sum => unsafe { Dpbusd::dpbusd(*sum, a, b) }
     }
     chains! {
         // The sum is an operand of the multiplication; one of constants would be hoisted out of the loop.

@@ -17,8 +17,8 @@ pub(crate) struct Ymm<D>(
 /// Level `avx2`.
 pub(crate) type Avx2 = Ymm<Widened>;
 
-/// Level `avxvnni`, with the VEX or the EVEX form of its instruction ([`crate::dispatch::vex_vnni`]).
-pub(crate) type AvxVnni<const VEX: bool> = Ymm<Dpbusd<VEX>>;
+/// Level `avxvnni`.
+pub(crate) type AvxVnni = Ymm<Dpbusd>;
 
 /// Sum of eight lanes by pairwise halving.
 ///

@@ -388,8 +388,7 @@ macro_rules! by_level {
         $(#[$meta])*
         $vis unsafe fn $name(level: $crate::dispatch::Level, $($arg: $ty),*) $(-> $ret)? {
             $crate::simd::by_level!(@functions $body($($arg: $ty),*) $(-> $ret)?);
-            $crate::simd::by_level!(@function vex, "avx2,fma,f16c", AvxVnni<true>, $body($($arg: $ty),*) $(-> $ret)?);
-            $crate::simd::by_level!(@function evex, "avx2,fma,f16c", AvxVnni<false>, $body($($arg: $ty),*) $(-> $ret)?);
+            $crate::simd::by_level!(@function avxvnni, "avx2,fma,f16c", AvxVnni, $body($($arg: $ty),*) $(-> $ret)?);
             debug_assert!(level.available());
             // SAFETY: the machine has the level (contract), the rest is the caller's promise.
             unsafe {
@@ -397,9 +396,7 @@ macro_rules! by_level {
                     #[cfg(target_arch = "x86_64")]
                     $crate::dispatch::Level::Amx | $crate::dispatch::Level::Avx512 => avx512($($arg),*),
                     #[cfg(target_arch = "x86_64")]
-                    $crate::dispatch::Level::AvxVnni if $crate::dispatch::vex_vnni() => vex($($arg),*),
-                    #[cfg(target_arch = "x86_64")]
-                    $crate::dispatch::Level::AvxVnni => evex($($arg),*),
+                    $crate::dispatch::Level::AvxVnni => avxvnni($($arg),*),
                     #[cfg(target_arch = "x86_64")]
                     $crate::dispatch::Level::Avx2 => avx2($($arg),*),
                     _ => $body::<$crate::simd::Portable>($($arg),*),
@@ -415,7 +412,7 @@ macro_rules! by_level {
         $crate::simd::by_level!(@function avx2, "avx2,fma,f16c", Avx2, $body($($arg: $ty),*) $(-> $ret)?);
     };
     (
-        @function $name:ident, $features:literal, $lanes:ident $(<$form:literal>)?,
+        @function $name:ident, $features:literal, $lanes:ident,
         $body:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?
     ) => {
         /// # Safety
@@ -425,7 +422,7 @@ macro_rules! by_level {
         #[allow(clippy::too_many_arguments)]
         unsafe fn $name($($arg: $ty),*) $(-> $ret)? {
             // SAFETY: the body's conditions are the caller's; the instructions are enabled here.
-            unsafe { $body::<$crate::simd::$lanes $(<$form>)?>($($arg),*) }
+            unsafe { $body::<$crate::simd::$lanes>($($arg),*) }
         }
     };
 }

@@ -227,7 +227,7 @@ mod x86 {
     }
 
     // SAFETY: instructions and pointers are the callers' promise.
-    unsafe impl<const VEX: bool> ByteDots for AvxVnni<VEX> {
+    unsafe impl ByteDots for AvxVnni {
         const MAX_ROWS: usize = 6;
         const MAX_PANELS: usize = 1;
 
@@ -251,7 +251,7 @@ mod x86 {
                             let x = _mm256_set1_epi32(x.cast::<i32>().read_unaligned());
                             for half in 0..2 {
                                 let sum = &mut sums[row][half];
-                                *sum = Dpbusd::<VEX>::dpbusd(*sum, x, weights[half]);
+                                *sum = Dpbusd::dpbusd(*sum, x, weights[half]);
                             }
                         }
                         here = here.add(QUAD * PANEL_COLUMNS);

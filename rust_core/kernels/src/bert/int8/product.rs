@@ -68,7 +68,7 @@ unsafe fn all_rows<L: ByteDots, const PANELS: usize>(
             ($($rows:literal)*) => {
                 match count {
                     // SAFETY: the caller's promise.
-                    $($rows if $rows <= L::MAX_ROWS => unsafe {
+                    $($rows if const { $rows <= L::MAX_ROWS } => unsafe {
                         block::<L, $rows, PANELS>(rows, row, matrix, panel, target);
                     },)*
                     _ => unreachable!("a block has from 1 to MAX_ROWS rows"),
@@ -90,7 +90,7 @@ unsafe fn multiply_body<L: ByteDots>(rows: &ByteRows, matrix: &ByteMatrix, targe
     let mut panel = 0;
     // SAFETY: the caller's promise.
     unsafe {
-        if L::MAX_PANELS == 2 {
+        if const { L::MAX_PANELS == 2 } {
             while panel + 2 <= matrix.panels() {
                 all_rows::<L, 2>(rows, matrix, panel, target);
                 panel += 2;

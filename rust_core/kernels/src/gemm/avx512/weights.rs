@@ -31,6 +31,8 @@ pub(super) trait Format {
     const SPLIT: bool;
     /// Whether sums are multiplied with a column scale at the end.
     const COLUMN_SCALED: bool;
+    /// Added to codes when they are expanded.
+    const CODE_OFFSET: i8;
     /// Arrays of 16 numbers in the scales of an expanded group.
     const ARRAYS: usize;
     /// Scales of 16 columns, for a group or half of one.
@@ -87,6 +89,8 @@ pub(super) trait Weights: Copy {
     type Format: Format;
     /// Rows of the largest block of a single panel.
     const SINGLE_PANEL_ROWS: usize = Self::Format::UNPACKED_ROWS;
+    /// Whether one and two rows have blocks of their own. Expanded panels are multiplied with many, and the last few are rare.
+    const FEW_ROWS: bool = true;
     /// The next group.
     fn next(self) -> Self;
     /// Codes of quad `quad`.
@@ -162,6 +166,7 @@ impl<const POWERS: bool> Format for Paired<POWERS> {
     const SPLIT: bool = false;
     const COLUMN_SCALED: bool = true;
     const COMPUTED_SUMS: bool = false;
+    const CODE_OFFSET: i8 = 0;
     const ARRAYS: usize = 1;
     type Scales = __m512i;
 
@@ -269,49 +274,53 @@ impl<F> Clone for Expanded<F> {
 impl<F> Copy for Expanded<F> {}
 
 impl<F: Format> Expanded<F> {
-    const ARRAYS: usize = QUADS + F::ARRAYS;
-
-    /// Expand `groups` groups from `weights` on into the buffer of panel `at` in `scratch`.
-    ///
-    /// # Safety
-    /// At least `groups` groups remain; AVX-512 enabled by the caller.
-    #[inline(always)]
-    pub unsafe fn new<W: Weights<Format: Format<Scales = F::Scales>>>(
-        mut weights: W,
-        groups: usize,
-        scratch: &mut ExpandedPanels,
-        at: usize,
-    ) -> Self {
-        let first = scratch.arrays(groups * Self::ARRAYS, at);
-        let mut to = first;
-        for _ in 0..groups {
-            // SAFETY: groups `0..groups` of the panel, and of the scratch.
-            unsafe {
-                for quad in 0..QUADS {
-                    _mm512_store_si512(to.add(quad).cast(), weights.codes(quad));
-                }
-                for part in 0..if F::SPLIT { 2 } else { 1 } {
-                    F::store_scales(weights.scales(part), part, to.add(QUADS));
-                }
-                to = to.add(Self::ARRAYS);
-            }
-            weights = weights.next();
-        }
+    /// A panel that [`expand`] has written to `first`.
+    pub fn new(first: *const u8) -> Self {
         Self {
-            group: first,
+            group: first.cast(),
             format: PhantomData,
         }
+    }
+}
+
+/// Zero point of expanded codes in formats with zero points. One for all of them, so that all share a kernel.
+pub(super) const EXPANDED_ZERO_POINT: i32 = 128;
+
+/// Expand `groups` groups from `weights` on: the group's codes, one byte each and one array per quad, then its scales.
+///
+/// # Safety
+/// At least `groups` groups remain, and there is room for as many at `to`, a cache line's address; the machine has AVX-512.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
+pub(super) unsafe fn expand<W: Weights>(mut weights: W, groups: usize, to: *mut u8) {
+    let mut to: *mut Array = to.cast();
+    for _ in 0..groups {
+        // SAFETY: a group of the panel, and its place, by contract.
+        unsafe {
+            for quad in 0..QUADS {
+                let mut codes = weights.codes(quad);
+                if W::Format::CODE_OFFSET != 0 {
+                    codes = _mm512_add_epi8(codes, _mm512_set1_epi8(W::Format::CODE_OFFSET));
+                }
+                _mm512_store_si512(to.add(quad).cast(), codes);
+            }
+            for part in 0..if W::Format::SPLIT { 2 } else { 1 } {
+                W::Format::store_scales(weights.scales(part), part, to.add(QUADS));
+            }
+            to = to.add(QUADS + W::Format::ARRAYS);
+        }
+        weights = weights.next();
     }
 }
 
 impl<F: Format> Weights for Expanded<F> {
     type Format = F;
     const SINGLE_PANEL_ROWS: usize = BYTES_ROWS;
+    const FEW_ROWS: bool = false;
 
     #[inline(always)]
     fn next(self) -> Self {
         Self {
-            group: opaque(self.group.wrapping_add(Self::ARRAYS)),
+            group: opaque(self.group.wrapping_add(QUADS + F::ARRAYS)),
             ..self
         }
     }
@@ -819,6 +828,11 @@ impl<const SPLIT: bool, const ZERO_POINT: i32> Format for Floats<SPLIT, ZERO_POI
         UNPACKED_ROWS
     };
     const COMPUTED_SUMS: bool = true;
+    const CODE_OFFSET: i8 = if ZERO_POINT == 0 {
+        0
+    } else {
+        (EXPANDED_ZERO_POINT - ZERO_POINT) as i8
+    };
     const ARRAYS: usize = if SPLIT { 2 } else { 1 } * if ZERO_POINT == 0 { 2 } else { 1 };
     type Scales = FloatScales;
 
@@ -934,21 +948,14 @@ impl ExpandedPanels {
         })
     }
 
-    /// Buffer of `count` cache lines for the first or second panel.
+    /// Buffer for `groups` expanded groups of the first or second panel.
     ///
     /// # Panics
     /// If the panel is longer than the `inputs` given to `new`.
-    fn arrays(&mut self, count: usize, at: usize) -> *mut Array {
+    pub fn panel(&mut self, groups: usize, at: usize) -> *mut u8 {
+        let count = groups * MAX_EXPANDED_LINES;
         assert!((at + 1) * count <= self.lines.len());
         // SAFETY: inside the buffer by the check.
         unsafe { self.lines.ptr().add(at * count).cast() }
-    }
-
-    /// Buffer for `groups` expanded groups of one panel.
-    ///
-    /// # Panics
-    /// As [`Self::arrays`].
-    pub fn groups(&mut self, groups: usize) -> *mut u8 {
-        self.arrays(groups * MAX_EXPANDED_LINES, 0).cast()
     }
 }

@@ -4,11 +4,12 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use pravaha_kernels::format::gguf::{self, MetadataValue};
-use pravaha_kernels::format::safetensors;
 use proptest::prelude::*;
 
-/// An allocator that tracks this thread's live bytes and their peak.
+use super::gguf::{self, MetadataValue};
+use super::safetensors;
+
+/// The allocator of all of this crate's tests. Tracks the thread's live bytes and their peak.
 struct Counting;
 
 thread_local! {
