@@ -31,6 +31,23 @@ class Capability(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class PlanWords:
+    """How the planner knows an agent.
+
+    Attributes:
+        verbs: words by which a task asks for it.
+        nouns: words that name its subject.
+        product: what its output is called.
+        done_when: when its step is finished.
+    """
+
+    verbs: tuple[str, ...] = ()
+    nouns: tuple[str, ...] = ()
+    product: str = "findings"
+    done_when: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AgentSpec:
     """One agent.
 
@@ -57,6 +74,9 @@ class AgentSpec:
         budget: its bounds.
         sampling: sampling parameters by name, such as `temperature`.
         on_failure: whether a failed run keeps its partial result.
+        checks: what it checks instead of doing its task: `output` for the input of that name, or a kind of
+            files that belong together by name (`agents.detectors.text.conventions`); empty for nothing.
+        plan: how the planner knows it.
         path: the specification file.
     """
 
@@ -66,7 +86,7 @@ class AgentSpec:
     card: str
     tools: tuple[str, ...]
     detectors: tuple[str, ...]
-    output_schema: str
+    output_schema: str = "Findings"
     requires: Capability = Capability.LABELS
     score_questions: tuple[str, ...] = ()
     few_shots: tuple[str, ...] = ()
@@ -82,4 +102,6 @@ class AgentSpec:
     budget: Budget = field(default_factory=Budget)
     sampling: Mapping[str, float] = field(default_factory=dict)
     on_failure: OnFailure = "partial"
+    checks: str = ""
+    plan: PlanWords = field(default_factory=PlanWords)
     path: Path | None = None

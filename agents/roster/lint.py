@@ -1,9 +1,11 @@
 """Checks of a specification against what is registered."""
 
 from collections.abc import Callable, Container
+from typing import get_args
 
 from agents.api.agent_spec import AgentSpec
 from agents.api.errors import InvalidSpec
+from agents.detectors.text.conventions import Kind
 from agents.plugins.registry import Registry
 
 MAX_CARD_TOKENS = 80
@@ -37,6 +39,7 @@ def check_spec(
     _refuse_unknown(spec, "tool", spec.tools, registry.tools)
     _refuse_unknown(spec, "detector", spec.detectors, registry.detectors)
     _refuse_unknown(spec, "output schema", (spec.output_schema,), registry.outputs)
+    _refuse_unknown(spec, "kind of output", (spec.checks,), ("", "output", *get_args(Kind)))
     _refuse_unknown(spec, "sampling parameter", tuple(spec.sampling), _SAMPLING)
     _refuse_unknown(spec, "MCP server", spec.mcp_servers, registry.mcp)
     if count_tokens is not None and (tokens := count_tokens(spec.card)) > MAX_CARD_TOKENS:

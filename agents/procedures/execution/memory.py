@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from agents.api.errors import BudgetExhausted, PermissionDenied
 from agents.outputs.memory_ops import MemoryOp, MemoryOps
-from agents.procedures.execution.task_text import bounded
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import bounded
 from agents.text.sentences import sentences
 
 Scope = Literal["user", "project", "agent"]
@@ -61,7 +61,7 @@ _MAX_OPS = 100
 _MAX_QUERY = 1_000
 
 
-async def run_memory(task: AgentTask, context: ProcedureContext) -> MemoryOps:
+async def run(task: AgentTask, context: ProcedureContext) -> MemoryOps:
     """The operations of the task's sentences."""
     if not task.text.strip():
         return MemoryOps(cannot_do="Say what to remember, recall or forget.")

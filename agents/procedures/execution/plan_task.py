@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass, field
 
-from agents.detectors.text.agent_table import AGENTS
+from agents.api.agent_spec import Capability
+from agents.specs.packaged import packaged_agents
 from agents.text.sentences import sentences
 from agents.text.words import stem, terms, words
 
@@ -31,11 +32,11 @@ _PRONOUN = re.compile(
 _FILE = re.compile(r"(?<![\w/])(?:[\w-]+/)*[\w-]+\.[A-Za-z][\w]{0,7}\b")
 _STEMS = {
     key: (
-        frozenset(stem(word) for word in entry.verbs),
-        frozenset(stem(word) for word in entry.nouns),
-        frozenset(stem(word.text) for word in words(entry.product)),
+        frozenset(stem(word) for word in agent.plan.verbs),
+        frozenset(stem(word) for word in agent.plan.nouns),
+        frozenset(stem(word.text) for word in words(agent.plan.product)),
     )
-    for key, entry in AGENTS.items()
+    for key, agent in packaged_agents().items()
 }
 _CONSUMERS = frozenset(
     [
@@ -143,8 +144,8 @@ def _needs(step: DraftStep, part: str, earlier: list[DraftStep]) -> list[str]:
     consumes = step.agent in _CONSUMERS and not files
     if _PRONOUN.search(step.text) or _SEQUENCE.match(part.lower()) or consumes:
         return [previous.id]
-    writers = [one.id for one in earlier if AGENTS[one.agent].writes]
-    if step.agent == "tool" or AGENTS[step.agent].writes:
+    writers = [one.id for one in earlier if writes(one.agent)]
+    if step.agent == "tool" or writes(step.agent):
         return writers[-1:]  # tests run on what was written; two writers may touch the same files
     return []
 
@@ -155,7 +156,12 @@ def _results(step: DraftStep) -> set[str]:
 
 
 def _shares_file(earlier: DraftStep, files: set[str]) -> bool:
-    return AGENTS[earlier.agent].writes and bool(files & set(files_of(earlier.text)))
+    return writes(earlier.agent) and bool(files & set(files_of(earlier.text)))
+
+
+def writes(agent: str) -> bool:
+    """Whether the agent changes files."""
+    return packaged_agents()[agent].requires is Capability.WRITE
 
 
 def files_of(text: str) -> list[str]:

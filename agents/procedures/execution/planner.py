@@ -1,18 +1,24 @@
 """`planner`: a task as steps of known agents, with dependencies, gates and risks; or the check of a plan."""
 
 from agents.api.budget import Budget
-from agents.detectors.text.agent_table import AGENTS
 from agents.outputs.plan import Plan, PlanStep
-from agents.procedures.execution.plan_task import MAX_STEPS, DraftStep, draft_steps, files_of
-from agents.procedures.execution.task_text import bounded, checks_output, findings_of
+from agents.procedures.execution.plan_task import (
+    MAX_STEPS,
+    DraftStep,
+    draft_steps,
+    files_of,
+    writes,
+)
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import bounded, checks_output, findings_of
+from agents.specs.packaged import packaged_agents
 from agents.workspace.workspace import Workspace
 
 GATES = ("syntax_audit", "security_audit", "output_verifier")
 _TOKENS_PER_STEP = Budget().tokens
 
 
-async def run_planner(task: AgentTask, context: ProcedureContext) -> Plan:
+async def run(task: AgentTask, context: ProcedureContext) -> Plan:
     """Check the plan in `output` or the workspace, or plan the task."""
     if checks_output(task) or not task.text.strip():
         found = await findings_of(context)
@@ -38,7 +44,7 @@ def make_plan(text: str, workspace: Workspace, budget: object = None) -> Plan:
             agent=step.agent,
             input=bounded(step.text, 300),
             needs=step.needs,
-            done_when=AGENTS[step.agent].done_when,
+            done_when=packaged_agents()[step.agent].plan.done_when,
         )
         for step in drafted
     ]
@@ -50,7 +56,7 @@ def make_plan(text: str, workspace: Workspace, budget: object = None) -> Plan:
 
 
 def _gates(drafted: list[DraftStep]) -> list[DraftStep]:
-    writing = [step.id for step in drafted if AGENTS[step.agent].writes]
+    writing = [step.id for step in drafted if writes(step.agent)]
     if not writing:
         return []
     present = {step.agent for step in drafted}

@@ -30,7 +30,7 @@ _WORDS: Mapping[str, str] = {
 _FALLBACK = "plan-execute-audit"
 
 
-async def run_router(task: AgentTask, context: ProcedureContext) -> Route:
+async def run(task: AgentTask, context: ProcedureContext) -> Route:
     """Choose the pipeline of a task."""
     if not task.text.strip() and not len(task.workspace) and not task.document:
         return Route(cannot_do="There is neither a task nor a file to route.")
