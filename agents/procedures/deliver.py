@@ -1,10 +1,9 @@
 """`deliver`: what an agent returns without a model."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from agents.outputs.base import Output
-from agents.outputs.findings import FindingRecord, Findings
+from agents.outputs.findings import Findings
 from agents.procedures.procedure import AgentTask, Procedure, ProcedureContext
 from agents.procedures.task_text import checks_output, findings_of, inputs_of
 
@@ -29,10 +28,10 @@ async def deliver(
     """
     spec = context.spec
     if spec.checks and checks_output(task, spec.checks):
-        if not _has_source(task):
+        if spec.checks != "output" and not _has_source(task):
             reason = "There is nothing to check the output against: give its source as `source`."
             return forms[spec.output_schema](cannot_do=reason)
-        return _with_findings(forms[spec.output_schema], await findings_of(context))
+        return forms[spec.output_schema].model_validate({"findings": await findings_of(context)})
     if procedure is not None:
         return await procedure(task, context)
     form = forms[spec.output_schema]
@@ -41,15 +40,12 @@ async def deliver(
             return form(cannot_do="There are no text files to look at.")
         return form(findings=await findings_of(context))
     checks = "; without one it only checks a given `output`" if spec.checks else ""
-    found = await findings_of(context) if len(task.workspace) and spec.detectors else []
-    return _with_findings(form, found, cannot_do=f"{spec.key} needs a model{checks}.")
+    reason = f"{spec.key} needs a model{checks}."
+    if "findings" in form.model_fields and spec.detectors and len(task.workspace):
+        return form.model_validate({"findings": await findings_of(context), "cannot_do": reason})
+    return form(cannot_do=reason)
 
 
 def _has_source(task: AgentTask) -> bool:
     """Whether there is more than the output."""
     return bool(set(inputs_of(task)) - {"output"} or task.document or len(task.workspace))
-
-
-def _with_findings(form: type[Output], found: list[FindingRecord], **members: Any) -> Output:
-    """An output with findings, if its schema has a member for them."""
-    return form(**members, **({"findings": found} if "findings" in form.model_fields else {}))

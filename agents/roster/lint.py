@@ -42,6 +42,10 @@ def check_spec(
     _refuse_unknown(spec, "kind of output", (spec.checks,), ("", "output", *get_args(Kind)))
     _refuse_unknown(spec, "sampling parameter", tuple(spec.sampling), _SAMPLING)
     _refuse_unknown(spec, "MCP server", spec.mcp_servers, registry.mcp)
+    if spec.checks and "findings" not in registry.outputs[spec.output_schema].model_fields:
+        raise InvalidSpec(
+            f"{spec.path}: checks needs an output schema with findings; {spec.output_schema} has none."
+        )
     if count_tokens is not None and (tokens := count_tokens(spec.card)) > MAX_CARD_TOKENS:
         raise InvalidSpec(
             f"{spec.path}: the role card has {tokens} tokens; at most {MAX_CARD_TOKENS} are allowed."
