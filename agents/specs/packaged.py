@@ -10,6 +10,9 @@ from agents.specs.spec_file import read_spec
 
 FOLDERS: tuple[Path, ...] = tuple(Path(__file__).parent / name for name in get_args(Category))
 
+GATES = ("syntax_audit", "security_audit", "output_verifier")
+"""Agents that no plan and no pipeline of a router leaves out."""
+
 
 @cache
 def packaged_files() -> Mapping[str, Path]:

@@ -13,8 +13,8 @@ from agents.procedures.audit.given_findings import given_findings
 from agents.procedures.audit.project_tests import project_tests
 from agents.procedures.audit.score import counts_text, score_of
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.specs.packaged import GATES
 
-GATES = ("syntax_audit", "security_audit")
 DEFAULT_BAR = 70
 MAX_FINDINGS = 200
 

@@ -11,10 +11,9 @@ from agents.procedures.execution.plan_task import (
 )
 from agents.procedures.procedure import AgentTask, ProcedureContext
 from agents.procedures.task_text import bounded, checks_output, findings_of
-from agents.specs.packaged import packaged_agents
+from agents.specs.packaged import GATES, packaged_agents
 from agents.workspace.workspace import Workspace
 
-GATES = ("syntax_audit", "security_audit", "output_verifier")
 _TOKENS_PER_STEP = Budget().tokens
 
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from agents.outputs.route import Route
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.specs.packaged import GATES
 from agents.text.words import stem, words
 from agents.workspace.workspace import Workspace
 
-GATES = ("syntax_audit", "security_audit", "output_verifier")
 LARGE_BYTES = 2 << 20
 _LANGUAGES = "python javascript typescript tsx go rust java c bash ruby php kotlin csharp"
 _CODE = frozenset(_LANGUAGES.split())
