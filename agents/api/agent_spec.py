@@ -39,12 +39,14 @@ class PlanWords:
         nouns: words that name its subject.
         product: what its output is called.
         done_when: when its step is finished.
+        consumes: whether it works on the result before it, if its step names no file.
     """
 
     verbs: tuple[str, ...] = ()
     nouns: tuple[str, ...] = ()
     product: str = "findings"
     done_when: str = ""
+    consumes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

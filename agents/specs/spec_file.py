@@ -46,6 +46,7 @@ class _PlanFields(BaseModel):
     nouns: str = ""
     product: str = "findings"
     done_when: str = ""
+    consumes: bool = False
 
 
 class _FrontMatter(BaseModel):
@@ -141,6 +142,7 @@ def parse_spec(text: str, path: Path) -> AgentSpec:
             tuple(fields.plan.nouns.split()),
             fields.plan.product,
             fields.plan.done_when or _done_when(fields),
+            fields.plan.consumes,
         ),
         path=path,
     )
