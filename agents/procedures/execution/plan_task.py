@@ -35,7 +35,7 @@ _FILE = re.compile(r"(?<![\w/])(?:[\w-]+/)*[\w-]+\.[A-Za-z][\w]{0,7}\b")
 
 
 def _generality(agent: AgentSpec) -> tuple[int, int]:
-    """Of agents that fit a step equally, the lowest gets it: by category, then the finder that looks for most."""
+    """Of agents that fit a step equally the lowest gets it: by category, then who looks for most."""
     finds = agent.output_schema == Findings.__name__
     return get_args(Category).index(agent.category), -len(agent.detectors) if finds else 0
 

@@ -239,7 +239,7 @@ def stores_and_refuses_the_secret(result):
         ("store", "user"),
         ("recall", "project"),
     ]
-    assert ops.refused == ["A password or key is not stored."]
+    assert ops.refused == ["What looks like a secret is not stored."]
 
 
 def asks_nothing(result):
