@@ -30,9 +30,7 @@ async def verdict_of(folder, text, status, *, allowed=True):
     effects = frozenset({Effect.EXECUTE})
     tool = Tool("shell", "Run.", Arguments, effects, shell, target=lambda given: given.command)
     spec = AgentSpec("v", "audit", "Verifies.", "You verify.", ("shell",), (), "Verdict")
-    registry = Registry(
-        tools={"shell": tool}, outputs={"Verdict": Verdict}, procedures={"v": run}
-    )
+    registry = Registry(tools={"shell": tool}, outputs={"Verdict": Verdict}, procedures={"v": run})
     approvals, asked = Approvals(), []
 
     def answer():
