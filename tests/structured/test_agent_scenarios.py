@@ -14,7 +14,7 @@ from tests.parity.real_engine import running
 from tests.unit.agents.golden.scenarios import run_scenario
 from tests.unit.agents.roster_cases.cases import CASES
 
-SOME = ("tool", "patch_applier", "test_generator", "dependency_audit", "narrator")
+SOME = ("tool", "patch_applier", "test_generator", "dependency_audit", "ui_designer")
 
 
 @pytest.fixture(scope="module")
