@@ -10,7 +10,7 @@ from agents.procedures.execution.plan_task import (
     writes,
 )
 from agents.procedures.procedure import AgentTask, ProcedureContext
-from agents.procedures.task_text import bounded, checks_output, findings_of
+from agents.procedures.task_text import bounded, findings_of
 from agents.specs.packaged import GATES, packaged_agents
 from agents.workspace.workspace import Workspace
 
@@ -18,12 +18,11 @@ _TOKENS_PER_STEP = Budget().tokens
 
 
 async def run(task: AgentTask, context: ProcedureContext) -> Plan:
-    """Check the plan in `output` or the workspace, or plan the task."""
-    if checks_output(task) or not task.text.strip():
+    """Plan the task; without one, check the plans of the workspace."""
+    if not task.text.strip():
         found = await findings_of(context)
-        if not found and not checks_output(task):
-            return Plan(cannot_do="Say what to plan, or give a plan to check.")
-        return Plan(findings=found)
+        reason = "" if found else "Say what to plan, or give a plan to check."
+        return Plan(findings=found, cannot_do=reason)
     plan = make_plan(task.text, task.workspace, task.inputs.get("budget"))
     if len(plan.steps) == MAX_STEPS:
         context.note(f"The plan is cut off after {MAX_STEPS} steps.")
