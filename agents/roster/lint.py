@@ -50,9 +50,6 @@ def check_spec(
         raise InvalidSpec(
             f"{spec.path}: the role card has {tokens} tokens; at most {MAX_CARD_TOKENS} are allowed."
         )
-    for skill in spec.skills:
-        if spec.path is None or not (spec.path.parent / skill).is_file():
-            raise InvalidSpec(f"{spec.path}: there is no skill file {skill}.")
 
 
 def _refuse_unknown(

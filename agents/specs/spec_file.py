@@ -4,7 +4,7 @@ The agent's key is the file's name, and its category the folder's, unless fields
 """
 
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -13,9 +13,7 @@ from agents.api.agent_spec import (
     AgentSpec,
     Capability,
     Category,
-    Isolation,
     MemoryScope,
-    OnFailure,
     PermissionMode,
     PlanWords,
 )
@@ -50,7 +48,10 @@ class _PlanFields(BaseModel):
 
 
 class _FrontMatter(BaseModel):
-    """The fields of a specification; the names with capitals are those of the sub-agent convention."""
+    """The fields of a specification; the names with capitals are those of the sub-agent convention.
+
+    Of the convention's `model`, `background` and `isolation` only the value that holds is accepted.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -65,18 +66,15 @@ class _FrontMatter(BaseModel):
     plan: _PlanFields = Field(default_factory=_PlanFields)
     requires: Capability = Capability.LABELS
     score_questions: Names = Field(default_factory=list)
-    few_shots: Names = Field(default_factory=list)
-    model: str = "inherit"
     permissionMode: PermissionMode = "auto"  # noqa: N815
     maxTurns: int = Field(default=5, ge=1, le=50)  # noqa: N815
-    skills: list[str] = Field(default_factory=list)
     mcpServers: Names = Field(default_factory=list)  # noqa: N815
     memory: MemoryScope = "none"
-    background: bool = False
-    isolation: Isolation = "none"
+    model: Literal["inherit"] = "inherit"
+    background: Literal[False] = False
+    isolation: Literal["none"] = "none"
     budget: _BudgetFields = Field(default_factory=_BudgetFields)
     sampling: dict[str, float] = Field(default_factory=dict)
-    on_failure: OnFailure = "partial"
 
 
 def read_spec(path: Path) -> AgentSpec:
@@ -123,19 +121,13 @@ def parse_spec(text: str, path: Path) -> AgentSpec:
         output_schema=fields.output_schema,
         requires=fields.requires,
         score_questions=tuple(fields.score_questions),
-        few_shots=tuple(fields.few_shots),
-        model=fields.model,
         permission_mode=fields.permissionMode,
         max_turns=fields.maxTurns,
-        skills=tuple(fields.skills),
         mcp_servers=tuple(fields.mcpServers),
         disallowed_tools=tuple(fields.disallowedTools),
         memory=fields.memory,
-        background=fields.background,
-        isolation=fields.isolation,
         budget=Budget(**fields.budget.model_dump()),
         sampling=dict(fields.sampling),
-        on_failure=fields.on_failure,
         checks=fields.checks,
         plan=PlanWords(
             tuple(fields.plan.verbs.split()),
