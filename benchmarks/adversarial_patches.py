@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from agents.api.finding import Finding
 from agents.outputs.patch import Patch
 from agents.procedures.audit.patch_applier import patch_of
-from agents.procedures.audit.unified_diff import apply_diff, make_diff
+from agents.text.unified_diff import apply_diff, make_diff
 from agents.workspace.workspace import Workspace
 
 Texts = dict[str, str | None]

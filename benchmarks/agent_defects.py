@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from agents import Cluster
 from agents.api.finding import Severity, finding_fields
-from agents.roster.keys import BUILTIN_KEYS
+from agents.specs.packaged import packaged_agents
 from benchmarks.machine import write_result
 from engine.api.config import EngineConfig
 from engine.clients.in_process import InProcessClient
@@ -183,7 +183,10 @@ def figures(
         own = [one for one in defects if key in one["agents"]]
         places, alarms = found.places.get(key, []), found.alarms.get(key, [])
         rows[key] = row_of(own, defects, places, alarms)
-    security = [one for one in defects if set(one["agents"]) & set(BUILTIN_KEYS["security"])]
+    agents = packaged_agents()
+    security = [
+        one for one in defects if any(agents[key].category == "security" for key in one["agents"])
+    ]
     for name, places in tools.items():
         rows[name] = row_of(security, defects, places, places)
     everything = [place for places in found.places.values() for place in places]

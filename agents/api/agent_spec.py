@@ -10,9 +10,7 @@ from agents.api.budget import Budget
 
 Category = Literal["execution", "audit", "security", "design"]
 PermissionMode = Literal["auto", "ask", "deny"]
-OnFailure = Literal["partial", "fail"]
 MemoryScope = Literal["none", "user", "project", "agent"]
-Isolation = Literal["none", "copy"]
 
 
 class Capability(StrEnum):
@@ -31,6 +29,25 @@ class Capability(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class PlanWords:
+    """How the planner knows an agent.
+
+    Attributes:
+        verbs: words by which a task asks for it.
+        nouns: words that name its subject.
+        product: what its output is called.
+        done_when: when its step is finished.
+        consumes: whether it works on the result before it, if its step names no file.
+    """
+
+    verbs: tuple[str, ...] = ()
+    nouns: tuple[str, ...] = ()
+    product: str = "findings"
+    done_when: str = ""
+    consumes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AgentSpec:
     """One agent.
 
@@ -44,19 +61,16 @@ class AgentSpec:
         output_schema: name of its output model in `agents.outputs`.
         requires: the capability below which it runs without the model.
         score_questions: names of the one-token decisions that it asks about each finding.
-        few_shots: names of shared examples.
-        model: `inherit`, or the installed model that must be loaded.
         permission_mode: for tools with side effects; `ask` and `deny` tighten the run's, `auto` leaves it.
         max_turns: steps of its ReAct loop, the final answer included.
-        skills: Markdown files whose text is added to the task.
         mcp_servers: names of configured MCP servers whose tools it may call.
         disallowed_tools: names of tools that it may not call, such as `server.tool` of an MCP server.
         memory: scope of the memories that it recalls.
-        background: run in the `batch` traffic class instead of `agent`.
-        isolation: `copy` works on a throw-away copy of the files.
         budget: its bounds.
         sampling: sampling parameters by name, such as `temperature`.
-        on_failure: whether a failed run keeps its partial result.
+        checks: what it checks instead of doing its task: `output` for the input of that name, or a kind of
+            files that belong together by name (`agents.detectors.text.conventions`); empty for nothing.
+        plan: how the planner knows it.
         path: the specification file.
     """
 
@@ -66,20 +80,16 @@ class AgentSpec:
     card: str
     tools: tuple[str, ...]
     detectors: tuple[str, ...]
-    output_schema: str
+    output_schema: str = "Findings"
     requires: Capability = Capability.LABELS
     score_questions: tuple[str, ...] = ()
-    few_shots: tuple[str, ...] = ()
-    model: str = "inherit"
     permission_mode: PermissionMode = "auto"
     max_turns: int = 5
-    skills: tuple[str, ...] = ()
     mcp_servers: tuple[str, ...] = ()
     disallowed_tools: tuple[str, ...] = ()
     memory: MemoryScope = "none"
-    background: bool = False
-    isolation: Isolation = "none"
     budget: Budget = field(default_factory=Budget)
     sampling: Mapping[str, float] = field(default_factory=dict)
-    on_failure: OnFailure = "partial"
+    checks: str = ""
+    plan: PlanWords = field(default_factory=PlanWords)
     path: Path | None = None

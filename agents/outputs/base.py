@@ -1,5 +1,10 @@
 """`Output`, the base of all results, and the bounded text types that they are made of."""
 
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,3 +27,17 @@ class Output(Part):
     """The result of an agent. `cannot_do` is the reason why there is none, or empty."""
 
     cannot_do: Line = ""
+
+
+@cache
+def output_models() -> Mapping[str, type[Output]]:
+    """The models defined in the modules of `agents.outputs`, by name; imports them all."""
+    models: dict[str, type[Output]] = {}
+    for module in iter_modules([str(Path(__file__).parent)]):
+        members = vars(import_module(f"{__package__}.{module.name}"))
+        models |= {
+            name: member
+            for name, member in members.items()
+            if isinstance(member, type) and issubclass(member, Output) and member is not Output
+        }
+    return models

@@ -82,5 +82,4 @@ class Artifact(Output):
 
     name: Word = ""
     content: Document = ""
-    bytes: int = 0
     findings: list[FindingRecord] = Field(default_factory=list)

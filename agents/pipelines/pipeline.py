@@ -8,9 +8,7 @@ from agents.api.errors import InvalidSpec, UnknownAgent
 from agents.api.finding import Severity
 from agents.procedures.reducers import REDUCERS
 from agents.roster.roster import Roster
-
-MANDATORY_GATES = ("syntax_audit", "security_audit", "output_verifier")
-"""Agents that a pipeline chosen by a router cannot leave out."""
+from agents.specs.packaged import GATES
 
 MAX_NODES = 100
 
@@ -110,7 +108,7 @@ def _check_gates(pipeline: Pipeline) -> None:
     unconditional = {
         node.agent for node in pipeline.nodes.values() if node.required and not node.when
     }
-    missing = [gate for gate in MANDATORY_GATES if gate not in unconditional]
+    missing = [gate for gate in GATES if gate not in unconditional]
     if missing:
         raise InvalidSpec(
             f"Pipeline {pipeline.name}: it runs a pipeline that a router chooses and must have the "

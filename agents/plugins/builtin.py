@@ -1,12 +1,8 @@
 """The plugin of what comes with Pravāha."""
 
-import inspect
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 
-from agents import outputs
 from agents.detectors.audit import DETECTORS as AUDIT
 from agents.detectors.design import DETECTORS as DESIGN
 from agents.detectors.detector import Detector
@@ -14,11 +10,12 @@ from agents.detectors.security import DETECTORS as SECURITY
 from agents.detectors.text import DETECTORS as TEXT
 from agents.guardrails.builtin import RECOGNIZERS, RecognizerFactory
 from agents.memory.tool import memory_tool
-from agents.outputs.base import Output
+from agents.outputs.base import Output, output_models
 from agents.plugins.hooks import API_VERSION, hookimpl
-from agents.procedures import audit, design, execution, security
+from agents.procedures.packaged import packaged_procedures
 from agents.procedures.procedure import Procedure
 from agents.procedures.reducers import REDUCERS, Reducer
+from agents.specs.packaged import FOLDERS
 from agents.tools.builtin import TOOLS
 from agents.tools.tool import Tool
 
@@ -48,22 +45,13 @@ def pravaha_guardrails() -> Mapping[str, RecognizerFactory]:
 @hookimpl
 def pravaha_outputs() -> Iterable[type[Output]]:
     """The output models defined in the modules of `agents.outputs`."""
-    for module in iter_modules(outputs.__path__):
-        members = vars(import_module(f"{outputs.__name__}.{module.name}")).values()
-        for member in members:
-            if inspect.isclass(member) and issubclass(member, Output) and member is not Output:
-                yield member
+    return output_models().values()
 
 
 @hookimpl
 def pravaha_procedures() -> Mapping[str, Procedure]:
     """All built-in procedures."""
-    return {
-        **execution.PROCEDURES,
-        **audit.PROCEDURES,
-        **security.PROCEDURES,
-        **design.PROCEDURES,
-    }
+    return packaged_procedures()
 
 
 @hookimpl
@@ -74,8 +62,8 @@ def pravaha_reducers() -> Mapping[str, Reducer]:
 
 @hookimpl
 def pravaha_agent_folders() -> Iterable[Path]:
-    """The roster's folders."""
-    return [_AGENTS / "specs" / name for name in ("execution", "audit", "security", "design")]
+    """The folders of the packaged agents."""
+    return FOLDERS
 
 
 @hookimpl

@@ -25,13 +25,13 @@ from agents.outputs.findings import FindingRecord, Findings
 from agents.outputs.patch import Patch
 from agents.procedures.audit.patch_applier import patch_of
 from agents.procedures.audit.reproducers.calls import function_at
-from agents.procedures.audit.unified_diff import make_diff
 from agents.runs.event_log import EventLog
 from agents.steps.findings_answer import ReportedFindings, add_reported
 from agents.steps.model_phase import StepsPhase, with_votes
 from agents.steps.prose import is_prose
 from agents.steps.questions import QUESTIONS
 from agents.steps.shared_document import shared_document
+from agents.text.unified_diff import make_diff
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 from engine.api.errors import EngineUnavailable, InvalidRequest

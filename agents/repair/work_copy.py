@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from agents.api.errors import InvalidTask
-from agents.procedures.audit.unified_diff import apply_diff, make_diff, parse_diff
+from agents.text.unified_diff import apply_diff, make_diff, parse_diff
 from agents.workspace.workspace import Workspace, list_files, open_workspace
 
 MAX_COPY_BYTES = 1 << 30

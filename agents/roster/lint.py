@@ -1,9 +1,11 @@
 """Checks of a specification against what is registered."""
 
 from collections.abc import Callable, Container
+from typing import get_args
 
 from agents.api.agent_spec import AgentSpec
 from agents.api.errors import InvalidSpec
+from agents.detectors.text.conventions import Kind
 from agents.plugins.registry import Registry
 
 MAX_CARD_TOKENS = 80
@@ -37,15 +39,17 @@ def check_spec(
     _refuse_unknown(spec, "tool", spec.tools, registry.tools)
     _refuse_unknown(spec, "detector", spec.detectors, registry.detectors)
     _refuse_unknown(spec, "output schema", (spec.output_schema,), registry.outputs)
+    _refuse_unknown(spec, "kind of output", (spec.checks,), ("", "output", *get_args(Kind)))
     _refuse_unknown(spec, "sampling parameter", tuple(spec.sampling), _SAMPLING)
     _refuse_unknown(spec, "MCP server", spec.mcp_servers, registry.mcp)
+    if spec.checks and "findings" not in registry.outputs[spec.output_schema].model_fields:
+        raise InvalidSpec(
+            f"{spec.path}: checks needs an output schema with findings; {spec.output_schema} has none."
+        )
     if count_tokens is not None and (tokens := count_tokens(spec.card)) > MAX_CARD_TOKENS:
         raise InvalidSpec(
             f"{spec.path}: the role card has {tokens} tokens; at most {MAX_CARD_TOKENS} are allowed."
         )
-    for skill in spec.skills:
-        if spec.path is None or not (spec.path.parent / skill).is_file():
-            raise InvalidSpec(f"{spec.path}: there is no skill file {skill}.")
 
 
 def _refuse_unknown(

@@ -12,7 +12,7 @@ from agents.api.agent_spec import AgentSpec
 from agents.api.errors import InvalidSpec, UnknownAgent
 from agents.plugins.registry import Registry
 from agents.roster.lint import check_spec
-from agents.roster.spec_file import read_spec
+from agents.specs.spec_file import read_spec
 from agents.text.near import near_matches
 
 PROJECT_FOLDER = Path(".pravaha/agents")

@@ -24,7 +24,7 @@ from agents.memory.render import render_memories
 from agents.outputs.base import Output
 from agents.outputs.findings import FindingRecord, Findings
 from agents.plugins.registry import Registry
-from agents.procedures.collect_findings import collect_findings
+from agents.procedures.deliver import deliver
 from agents.procedures.procedure import AgentTask, Result
 from agents.runs.approvals import Approvals
 from agents.runs.detection import DetectorResults
@@ -117,6 +117,7 @@ class AgentRun:
         self.log = EventLog(self.id) if log is None else log
         self._spec = spec
         self._registry = registry
+        self._procedure = registry.procedures.get(spec.key)
         self._results = results
         self._cancelled = cancelled
         self._model = model
@@ -276,7 +277,7 @@ class AgentRun:
 
     async def _work(self) -> None:
         await self._open_mcp()
-        self._output = await self._procedure()(self.task, self)
+        self._output = await deliver(self._procedure, self._registry.outputs, self.task, self)
         if self._model is None:
             return
         await self._recall()
@@ -321,7 +322,7 @@ class AgentRun:
 
     async def _open_mcp(self) -> None:
         """Add the tools of the agent's MCP servers, if anything in this run calls tools."""
-        if self._model is None and self._procedure() is collect_findings:
+        if self._model is None and self._procedure is None:
             return
         if not self._spec.mcp_servers:
             return
@@ -356,9 +357,6 @@ class AgentRun:
                 self.record(RunEventType.ERROR, text=error)
                 return RunState.FAILED, error
 
-    def _procedure(self) -> Callable[..., Any]:
-        return self._registry.procedures.get(self._spec.key, collect_findings)
-
     def _finish(self, state: RunState, error: str) -> RunResult:
         result = self._result(state, error)
         self._set_state(state, error=error)
@@ -367,7 +365,8 @@ class AgentRun:
     def _result(self, state: RunState, error: str) -> RunResult:
         """The result, with an event for each of its findings."""
         output = self._output
-        if output is None and self._procedure() is collect_findings:
+        only_findings = self._spec.output_schema == Findings.__name__ and self._procedure is None
+        if output is None and only_findings:
             found = self._results.finished(self._spec.detectors)
             output = Findings(findings=[FindingRecord.of(finding) for finding in found])
         for text in self._results.notes(self._detected):

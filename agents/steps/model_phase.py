@@ -266,7 +266,7 @@ def _subject(record: FindingRecord) -> str:
     return f"{record.file}:{record.line} {record.rule}: {record.message}\nCode: {record.evidence}"
 
 
-_DETECTED = frozenset(["findings", "claims", "frames"])
+_DETECTED = frozenset(["findings", "claims", "frames", "inventory"])
 _DECIDED = frozenset(["score", "passed", "reasons", "cannot_do"])
 """Members of a verdict, which checks decide."""
 

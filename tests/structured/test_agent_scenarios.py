@@ -8,11 +8,13 @@ import pytest
 
 from agents.api.events import RunEventType, RunState
 from agents.plugins.registry import Registry, load_registry
+from agents.specs.packaged import packaged_agents
 from engine.clients.in_process import InProcessClient
 from tests.parity.real_engine import running
-from tests.unit.agents.golden.scenarios import CASES, run_scenario, spec_of
+from tests.unit.agents.golden.scenarios import run_scenario
+from tests.unit.agents.roster_cases.cases import CASES
 
-SOME = ("tool", "patch_applier", "test_generator", "dependency_audit", "narrator")
+SOME = ("tool", "patch_applier", "test_generator", "dependency_audit", "ui_designer")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,7 @@ def registry() -> Registry:
 )
 async def test_a_run_with_the_demo_model_is_valid_and_ends(key, client, registry, tmp_path):
     result, events = await run_scenario(key, registry, tmp_path, client)
-    spec = spec_of(key, registry)
+    spec = packaged_agents()[key]
     assert result.state is RunState.OK, result.error
     registry.outputs[spec.output_schema].model_validate(result.output.model_dump())
     steps = [one.data for one in events if one.type is RunEventType.STEP_STARTED]

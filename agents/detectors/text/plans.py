@@ -9,8 +9,8 @@ from typing import Any
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.text.agent_table import AGENTS
 from agents.detectors.text.given import given_files, named_inputs
+from agents.specs.packaged import packaged_files
 from agents.text.located import Located, read_located
 from agents.text.near import near_matches
 from agents.workspace.source_file import SourceFile
@@ -33,7 +33,7 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
     named = given_files(workspace, inputs, "output", context.document)
     files = named if given else list(workspace.of("yaml", "json"))
     extra = context.inputs.get("agents")
-    known = {*AGENTS, *(str(one) for one in extra)} if isinstance(extra, list) else AGENTS
+    known = {*packaged_files(), *(map(str, extra) if isinstance(extra, list) else ())}
     for file in files:
         context.check_cancelled()
         located = read_located(file.text)
@@ -61,7 +61,7 @@ def check_plan(file: SourceFile, located: Located, known: Container[str]) -> Ite
     for i, step in enumerate(steps):
         agent = str(step["agent"])
         if agent not in known:
-            near = near_matches(agent, AGENTS)
+            near = near_matches(agent, packaged_files())
             hint = f" Did you mean {near[0]}?" if near else ""
             yield UNKNOWN_AGENT.at(file, lines[i], f"There is no agent {agent!r:.60}.{hint}")
         if ids[i] in ids[:i]:

@@ -5,22 +5,21 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agents import outputs
 from agents.api.finding import Finding, Severity, merge_findings
-from agents.outputs.base import Output
+from agents.outputs.base import output_models
 from agents.outputs.findings import FindingRecord
 from agents.outputs.verdict import Verdict
 from agents.procedures.audit.given_findings import given_findings
 from agents.procedures.audit.project_tests import project_tests
 from agents.procedures.audit.score import counts_text, score_of
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.specs.packaged import GATES
 
-GATES = ("syntax_audit", "security_audit")
 DEFAULT_BAR = 70
 MAX_FINDINGS = 200
 
 
-async def verify_output(task: AgentTask, context: ProcedureContext) -> Verdict:
+async def run(task: AgentTask, context: ProcedureContext) -> Verdict:
     """Verify the outputs of earlier nodes, given by name in the inputs, and the workspace's own findings.
 
     Beside outputs the inputs may have `tests` (`{"passed": n, "failed": n}`), `bar` (0 to 100) and `schemas`
@@ -65,7 +64,7 @@ def _bar(value: Any) -> int:
 
 
 def _schema_reasons(inputs: Mapping[str, Any]) -> list[str]:
-    models = _models()
+    models = output_models()
     named = inputs.get("schemas")
     reasons = []
     for node, name in named.items() if isinstance(named, Mapping) else ():
@@ -87,21 +86,6 @@ def _schema_reasons(inputs: Mapping[str, Any]) -> list[str]:
         if isinstance(value, Mapping) and value.get("cannot_do"):
             reasons.append(f"{node:.60} could not do its task: {value['cannot_do']!s:.200}")
     return reasons
-
-
-def _models() -> dict[str, type[Output]]:
-    from importlib import import_module
-    from pkgutil import iter_modules
-
-    found: dict[str, type[Output]] = {}
-    for module in iter_modules(outputs.__path__):
-        members = vars(import_module(f"{outputs.__name__}.{module.name}"))
-        found |= {
-            name: member
-            for name, member in members.items()
-            if isinstance(member, type) and issubclass(member, Output)
-        }
-    return found
 
 
 def _gate_reasons(inputs: Mapping[str, Any]) -> list[str]:

@@ -14,13 +14,13 @@ from agents.outputs.patch import Patch
 from agents.procedures.audit.fixers import fix_for
 from agents.procedures.audit.fixers.edits import Fix
 from agents.procedures.audit.given_findings import findings_to_repair
-from agents.procedures.audit.unified_diff import apply_diff, make_diff
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.text.unified_diff import apply_diff, make_diff
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
 
-async def apply_patch(task: AgentTask, context: ProcedureContext) -> Patch:
+async def run(task: AgentTask, context: ProcedureContext) -> Patch:
     """A patch for the worst finding that has a fixer, of those given or found."""
     findings = await findings_to_repair(task, context)
     if not findings:

@@ -49,7 +49,7 @@ class HotFunction:
     share: float
 
 
-async def profile_performance(task: AgentTask, context: ProcedureContext) -> Findings:
+async def run(task: AgentTask, context: ProcedureContext) -> Findings:
     """The findings of the source and, if the task begins with `profile:`, of a profile."""
     if not len(task.workspace):
         return Findings(cannot_do="There are no text files to look at.")

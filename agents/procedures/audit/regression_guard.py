@@ -19,7 +19,7 @@ _COMPARED = (SYNTAX, LOGIC, EDGE_CASES)
 _PAIRS = (("before", "after"), ("base", "head"), ("old", "new"))
 
 
-async def guard_regressions(task: AgentTask, context: ProcedureContext) -> Verdict:
+async def run(task: AgentTask, context: ProcedureContext) -> Verdict:
     """A verdict over the workspace against `task.base`, or over two folders `before/` and `after/` within it."""
     base = task.base or _base_input(task)
     if base is None:

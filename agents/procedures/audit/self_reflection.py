@@ -12,7 +12,7 @@ MAX_EVENTS = 100_000
 _GOOD = "ok"
 
 
-async def reflect(task: AgentTask, context: ProcedureContext) -> Lesson:
+async def run(task: AgentTask, context: ProcedureContext) -> Lesson:
     """The lesson from `inputs["events"]`, or from a trajectory (one JSON event a line) as the document or a file."""
     events = _events(task)
     if not events:

@@ -13,7 +13,7 @@ from agents.procedures.procedure import AgentTask, ProcedureContext
 from agents.workspace.workspace import Workspace
 
 
-async def generate_test(task: AgentTask, context: ProcedureContext) -> TestFile:
+async def run(task: AgentTask, context: ProcedureContext) -> TestFile:
     """A test for the first finding that a test can show; behaviour tests are preferred."""
     findings = await findings_to_repair(task, context)
     if not findings:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.outputs.choice import Choice
-from agents.procedures.execution.task_text import source_text
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import source_text
 from agents.text.relevance import cosine, tfidf_vectors
 from agents.text.words import stem, terms, words
 
@@ -27,7 +27,7 @@ _ASKED = re.compile(
 )
 
 
-async def run_classifier(task: AgentTask, context: ProcedureContext) -> Choice:
+async def run(task: AgentTask, context: ProcedureContext) -> Choice:
     """Label the text of the task."""
     vector = _vector(task.inputs.get("vector"))
     vectors = task.inputs.get("vectors")

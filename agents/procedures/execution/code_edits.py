@@ -1,4 +1,4 @@
-"""Edits of source code that need no model: rename, replace, format, sort imports, annotate, document.
+"""Edits of source code that need no model: rename, replace, format, sort imports, annotate.
 
 Each takes the texts by path and gives the changed ones; it refuses what it cannot do safely.
 """
@@ -219,74 +219,6 @@ def _before_colon(
         if match:
             return number, len(line[: match.start() + 1].encode())
     return None
-
-
-def document_functions(files: list[SourceFile]) -> Edited:
-    """Add a docstring skeleton to public functions and classes without one.
-
-    Raises:
-        InvalidTask: all have one.
-    """
-    texts = {}
-    count = 0
-    for file in files:
-        lines = file.text.split("\n")
-        for number, text in sorted(_docstrings(file), reverse=True):
-            lines[number - 1 : number - 1] = text.split("\n")
-            count += 1
-        if lines != file.text.split("\n"):
-            texts[file.path] = "\n".join(lines)
-    if not texts:
-        raise InvalidTask("All public functions and classes have docstrings.")
-    return Edited(texts, f"Add {count} docstring skeletons from names and signatures.")
-
-
-def _docstrings(file: SourceFile) -> Iterator[tuple[int, str]]:
-    """(line before which it is inserted, docstring)."""
-    if file.python is None:
-        return
-    for node in ast.walk(file.python):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            continue
-        body = node.body[0]
-        if node.name.startswith("_") or ast.get_docstring(node) or body.lineno == node.lineno:
-            continue
-        start = min([body.lineno, *(d.lineno for d in getattr(body, "decorator_list", []))])
-        margin = " " * body.col_offset
-        yield start, _docstring(node, margin)
-
-
-def _docstring(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, margin: str) -> str:
-    spoken = re.sub(r"(?<=[a-z\d])(?=[A-Z])", " ", node.name).replace("_", " ").strip().lower()
-    title = f"{spoken[:1].upper()}{spoken[1:]}."
-    if isinstance(node, ast.ClassDef):
-        return f'{margin}"""{title}"""'
-    names = [
-        one.arg
-        for one in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-        if one.arg not in ("self", "cls")
-    ]
-    raised = sorted(
-        {
-            name.id
-            for one in ast.walk(node)
-            if isinstance(one, ast.Raise) and one.exc is not None
-            for name in [one.exc.func if isinstance(one.exc, ast.Call) else one.exc]
-            if isinstance(name, ast.Name) and name.id[0].isupper()
-        }
-    )
-    if not names and not raised:
-        return f'{margin}"""{title}"""'
-    lines = [f'{margin}"""{title}', ""]
-    if names:
-        lines += [
-            f"{margin}Args:",
-            *(f"{margin}    {name}: {name.replace('_', ' ')}." for name in names),
-        ]
-    if raised:
-        lines += [*([""] if names else []), f"{margin}Raises:"]
-        lines += [f"{margin}    {name}: see the code." for name in raised]
-    return "\n".join([*lines, f'{margin}"""'])
 
 
 def _inserted(text: str, inserts: list[tuple[int, int, str]]) -> str:

@@ -1,7 +1,7 @@
 """`coder`: code changes that are deterministic, as a patch whose files parse. Other changes need a model.
 
 It renames a symbol, replaces a text, formats, sorts imports, removes unused ones, applies safe lint fixes,
-adds annotations that follow from the code and docstring skeletons, and applies a given diff.
+adds annotations that follow from the code, and applies a given diff.
 """
 
 import re
@@ -12,15 +12,14 @@ from agents.outputs.patch import Patch
 from agents.procedures.execution.code_edits import (
     Edited,
     annotate_returns,
-    document_functions,
     rename_symbol,
     replace_text,
     ruff_fix,
 )
 from agents.procedures.execution.plan_task import files_of
-from agents.procedures.execution.task_text import MAX_DOCUMENT_CHARS, bounded
 from agents.procedures.procedure import AgentTask, ProcedureContext
-from agents.text.unified_diff import InvalidDiff, apply_patches, make_diff
+from agents.procedures.task_text import MAX_DOCUMENT_CHARS, bounded
+from agents.text.unified_diff import apply_diff, make_diff
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -45,11 +44,10 @@ _ANNOTATE = re.compile(
     r"\b(?:add|insert|write)\b.*\b(?:type hints?|annotations?|type annotations?)\b|\bannotate\b",
     re.I,
 )
-_DOCUMENT = re.compile(r"\b(?:add|insert|write)\b.*\bdocstrings?\b", re.IGNORECASE)
 _TEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*(?:_test|\.test|\.spec))\.\w+$")
 
 
-async def run_coder(task: AgentTask, context: ProcedureContext) -> Patch:
+async def run(task: AgentTask, context: ProcedureContext) -> Patch:
     """Make the change of the task, if it is one of the deterministic ones."""
     diff = next(
         (text for text in (_diff(task.inputs), task.document, task.text) if _is_diff(text)), ""
@@ -58,12 +56,12 @@ async def run_coder(task: AgentTask, context: ProcedureContext) -> Patch:
         return Patch(cannot_do="There are no files to change.")
     try:
         edited = await context.in_thread(_edit, task.text, diff, task.workspace)
-    except (InvalidTask, InvalidDiff) as error:
+    except InvalidTask as error:
         return Patch(cannot_do=bounded(str(error), 300))
     if edited is None:
         return Patch(
             cannot_do="This change needs a model. Without one: rename, replace, format, sort imports, lint "
-            "fixes, annotations, docstrings, and applying a diff."
+            "fixes, annotations, and applying a diff."
         )
     return await context.in_thread(_patch, edited, task.workspace)
 
@@ -72,8 +70,7 @@ def _edit(text: str, diff: str, workspace: Workspace) -> Edited | None:
     """The change that a task asks for, or None if it is none of the known ones.
 
     Raises:
-        InvalidTask: it cannot be made safely.
-        InvalidDiff: the given diff does not apply.
+        InvalidTask: it cannot be made safely, or the given diff does not apply.
     """
     if diff:
         return _applied(diff, workspace)
@@ -87,13 +84,11 @@ def _edit(text: str, diff: str, workspace: Workspace) -> Edited | None:
         return replace_text(chosen, old, new)
     python = list(chosen.of("python"))
     kind = next((name for name, pattern in _RUFF if pattern.search(text)), "")
-    if not kind and not _ANNOTATE.search(text) and not _DOCUMENT.search(text):
+    if not kind and not _ANNOTATE.search(text):
         return None
     if not python:
         raise InvalidTask("There are no Python files to change.")
-    if kind:
-        return ruff_fix(python, kind)
-    return annotate_returns(python) if _ANNOTATE.search(text) else document_functions(python)
+    return ruff_fix(python, kind) if kind else annotate_returns(python)
 
 
 def _chosen(text: str, workspace: Workspace) -> Workspace:
@@ -108,7 +103,7 @@ def _chosen(text: str, workspace: Workspace) -> Workspace:
 
 
 def _applied(diff: str, workspace: Workspace) -> Edited:
-    changed = apply_patches(diff, {file.path: file.text for file in workspace})
+    changed = apply_diff(diff, {file.path: file.text for file in workspace}, loose=True)
     texts = {path: "" if text is None else text for path, text in changed.items()}
     return Edited(texts, f"Apply the given diff to {len(texts)} files.")
 
@@ -122,7 +117,8 @@ def _patch(edited: Edited, workspace: Workspace) -> Patch:
         )
     before = {file.path: file.text for file in workspace}
     diff = "".join(
-        make_diff(before.get(path, ""), text, path) for path, text in sorted(edited.texts.items())
+        make_diff(path, before.get(path) or None, text or None)
+        for path, text in sorted(edited.texts.items())
     )
     if not diff:
         return Patch(cannot_do="The change leaves all files as they are.")

@@ -4,12 +4,12 @@ from agents.detectors.detector import DetectorContext
 from agents.detectors.text.checklist import check_items, checklist_items, checklist_name
 from agents.detectors.text.given import given_files, prose_files
 from agents.outputs.critique import ChecklistItem, Critique, TextStatistics
-from agents.procedures.execution.task_text import bounded, findings_of, inputs_of
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import bounded, findings_of, inputs_of
 from agents.text.statistics import measure
 
 
-async def run_critic(task: AgentTask, context: ProcedureContext) -> Critique:
+async def run(task: AgentTask, context: ProcedureContext) -> Critique:
     """Criticise the input `output`, or the document, or the prose of the workspace."""
     drafts = prose_files(
         task.workspace,

@@ -6,9 +6,9 @@ from pathlib import PurePosixPath
 
 from agents.outputs.diagnosis import Diagnosis, StackFrame
 from agents.procedures.execution.failure_causes import probable_cause
-from agents.procedures.execution.task_text import bounded
 from agents.procedures.execution.traceback_parser import Frame, Trace, parse_trace
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import bounded
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -28,7 +28,7 @@ _INSTALLED = (
 _TRACE_SUFFIXES = (".log", ".txt", ".trace")
 
 
-async def run_debugger(task: AgentTask, context: ProcedureContext) -> Diagnosis:
+async def run(task: AgentTask, context: ProcedureContext) -> Diagnosis:
     """Diagnose the trace in the document, the task, an input or a log of the workspace."""
     texts = [task.document, str(task.inputs.get("trace", "")), task.text]
     texts += [file.text for file in task.workspace if file.path.endswith(_TRACE_SUFFIXES)]

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.outputs.agreement import Agreement, AnswerGroup
-from agents.procedures.execution.task_text import bounded
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import bounded
 from agents.text.numbers import numbers, read_number
 from agents.text.relevance import cosine, tfidf_vectors
 from agents.text.words import terms
@@ -21,7 +21,7 @@ _NO = frozenset(["no", "false", "incorrect", "wrong", "n"])
 _PREFIX = re.compile(r"^(?:the )?(?:final )?answer(?: is)?\s*:?\s*", re.IGNORECASE)
 
 
-async def run_ensemble(task: AgentTask, context: ProcedureContext) -> Agreement:
+async def run(task: AgentTask, context: ProcedureContext) -> Agreement:
     """Vote over the input `answers`, weighted by `weights` if given; or over the outputs of earlier nodes."""
     answers = _answers(task.inputs)
     if not answers and task.document:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from agents.detectors.text.given import PROSE, given_files
 from agents.outputs.sections import Section, Sections
-from agents.procedures.execution.task_text import bounded, checks_output, findings_of, text_input
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import bounded, text_input
 from agents.text.relevance import PassageIndex, jaccard
 from agents.text.sentences import paragraphs
 from agents.workspace.workspace import Workspace
@@ -33,10 +33,8 @@ class Heading:
     points: list[str] = field(default_factory=list)
 
 
-async def run_expander(task: AgentTask, context: ProcedureContext) -> Sections:
-    """Check given sections against their outline, or lay out the sections of an outline."""
-    if checks_output(task):
-        return Sections(findings=await findings_of(context))
+async def run(task: AgentTask, context: ProcedureContext) -> Sections:
+    """Lay out the sections of an outline."""
     outline = text_input(task.inputs, "outline") or task.document
     if "outline" in task.inputs:
         files = given_files(task.workspace, task.inputs, "outline")

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.outputs.extraction import Extraction, ValueSpan
-from agents.procedures.execution.task_text import bounded, checks_output, findings_of, source_text
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import bounded, source_text
 from agents.text.sentences import line_at, line_starts
 from agents.text.values import FoundValue, Kind, values_of
 from agents.text.words import stem, words
@@ -34,10 +34,8 @@ _BY_NAME: Sequence[tuple[str, Kind]] = (
 )
 
 
-async def run_extractor(task: AgentTask, context: ProcedureContext) -> Extraction:
-    """Check given values against their source, or extract the fields of the schema."""
-    if checks_output(task, "values"):
-        return Extraction(findings=await findings_of(context))
+async def run(task: AgentTask, context: ProcedureContext) -> Extraction:
+    """Extract the fields of the schema."""
     text = source_text(task)
     if not text.strip():
         return Extraction(cannot_do="There is no text to extract from.")

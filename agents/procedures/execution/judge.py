@@ -13,8 +13,8 @@ from agents.detectors.detector import DetectorContext
 from agents.detectors.text.draft import check_draft
 from agents.detectors.text.records import check_schema
 from agents.outputs.ranking import CheckResult, RankedCandidate, Ranking
-from agents.procedures.execution.task_text import bounded
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import bounded
 from agents.text.words import terms, words
 from agents.workspace.source_file import SourceFile
 
@@ -30,7 +30,7 @@ _FILLER = frozenset(
 )
 
 
-async def run_judge(task: AgentTask, context: ProcedureContext) -> Ranking:
+async def run(task: AgentTask, context: ProcedureContext) -> Ranking:
     """Rank the candidates of the task."""
     candidates = _candidates(task)
     if len(candidates) < 2:

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from agents.api.errors import BudgetExhausted, PermissionDenied
+from agents.guardrails.detection import Kind as Detected
+from agents.memory.write_filter import filter_text
 from agents.outputs.memory_ops import MemoryOp, MemoryOps
-from agents.procedures.execution.task_text import bounded
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import bounded
 from agents.text.sentences import sentences
 
 Scope = Literal["user", "project", "agent"]
@@ -41,27 +43,17 @@ _SCOPE = re.compile(
 )
 _PREFERENCE = re.compile(r"^(?:I|my|we|our)\b", re.I)
 _IMPORTANT = re.compile(r"\b(?:always|never|must|important|critical|essential)\b", re.I)
-_ACCESS_KEY = (
-    r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[pousr]_[A-Za-z0-9]{30,}|\bxox[abprs]-[\w-]{10,}|"
-    r"\bsk-[A-Za-z0-9_-]{20,}|\bglpat-[\w-]{20,}"
-)
-_NAMED_VALUE = (
+_NAMED_SECRET = re.compile(
     r"(?:passwor[dt]|passwd|passphrase|secret|api[_ -]?key|token|credential)s?\b[^\n]{0,20}?(?:\bis\b|[:=])"
-    r"\s*[^\s,.]{4,}"
+    r"\s*[^\s,.]{4,}",
+    re.I,
 )
-_SECRETS = (
-    ("a password or key", re.compile(_NAMED_VALUE, re.I)),
-    ("a private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")),
-    ("an access key", re.compile(_ACCESS_KEY)),
-    ("a token", re.compile(r"\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}")),
-    ("a password in an address", re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]+@", re.I)),
-)
-_CARD = re.compile(r"(?<!\d)(?:\d[ -]?){13,19}(?!\d)")
+_HIDDEN = Detected.HIDDEN_TEXT.value
 _MAX_OPS = 100
 _MAX_QUERY = 1_000
 
 
-async def run_memory(task: AgentTask, context: ProcedureContext) -> MemoryOps:
+async def run(task: AgentTask, context: ProcedureContext) -> MemoryOps:
     """The operations of the task's sentences."""
     if not task.text.strip():
         return MemoryOps(cannot_do="Say what to remember, recall or forget.")
@@ -136,7 +128,7 @@ def parse_operations(text: str, document: str = "") -> MemoryOps:
         scope, body = _scope(body)
         secret = find_secret(body) if kind == "store" else ""
         if secret:
-            refused.append(f"{secret[0].upper()}{secret[1:]} is not stored.")
+            refused.append(f"What looks like a {secret} is not stored.")
             continue
         key = memory_key(body)
         operations.setdefault(
@@ -162,24 +154,13 @@ def memory_key(text: str) -> str:
 
 
 def find_secret(text: str) -> str:
-    """The kind of secret that a text holds, or empty."""
-    for name, pattern in _SECRETS:
-        if pattern.search(text):
-            return name
-    for match in _CARD.finditer(text):
-        digits = re.sub(r"\D", "", match.group())
-        if 13 <= len(digits) <= 19 and _luhn(digits):
-            return "a card number"
-    return ""
-
-
-def _luhn(digits: str) -> bool:
-    """ISO/IEC 7812-1, annex B."""
-    total = 0
-    for position, digit in enumerate(reversed(digits)):
-        value = int(digit) * (2 if position % 2 else 1)
-        total += value - 9 if value > 9 else value
-    return total % 10 == 0 and len(set(digits)) > 1
+    """The kind of secret or personal number that a text holds, or empty."""
+    if _NAMED_SECRET.search(text):
+        return "secret"
+    removed = [kind for kind in filter_text(text).removed if kind != _HIDDEN]
+    if not removed or removed[0] == Detected.SECRET.value:
+        return "secret" if removed else ""
+    return f"{removed[0].replace('_', ' ')} number"
 
 
 def _operation(sentence: str) -> tuple[Kind, str] | None:

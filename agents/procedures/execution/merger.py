@@ -9,8 +9,8 @@ from typing import Any
 
 from agents.detectors.text.given import given_files
 from agents.outputs.merge import Merge, MergeConflict
-from agents.procedures.execution.task_text import bounded
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import bounded
 from agents.text.merge import merge_texts
 
 MAX_LINES = 20_000
@@ -18,7 +18,7 @@ _MAX_DEPTH = 40
 _MAX_CONFLICTS = 500
 
 
-async def run_merger(task: AgentTask, context: ProcedureContext) -> Merge:
+async def run(task: AgentTask, context: ProcedureContext) -> Merge:
     """Merge the inputs of the task."""
     inputs = task.inputs
     if "ours" in inputs and "theirs" in inputs:

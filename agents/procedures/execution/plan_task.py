@@ -2,8 +2,11 @@
 
 import re
 from dataclasses import dataclass, field
+from typing import get_args
 
-from agents.detectors.text.agent_table import AGENTS
+from agents.api.agent_spec import AgentSpec, Capability, Category
+from agents.outputs.findings import Findings
+from agents.specs.packaged import packaged_agents
 from agents.text.sentences import sentences
 from agents.text.words import stem, terms, words
 
@@ -29,29 +32,22 @@ _PRONOUN = re.compile(
     r"\b(?:it|its|them|their|this|these|that|those|the results?|both)\b", re.IGNORECASE
 )
 _FILE = re.compile(r"(?<![\w/])(?:[\w-]+/)*[\w-]+\.[A-Za-z][\w]{0,7}\b")
-_STEMS = {
-    key: (
-        frozenset(stem(word) for word in entry.verbs),
-        frozenset(stem(word) for word in entry.nouns),
-        frozenset(stem(word.text) for word in words(entry.product)),
-    )
-    for key, entry in AGENTS.items()
-}
-_CONSUMERS = frozenset(
-    [
-        "extractor",
-        "summarizer",
-        "translator",
-        "refiner",
-        "critic",
-        "narrator",
-        "judge",
-        "validator",
-        "merger",
-    ]
-)
-"""Agents that work on the result before them, if their step names no file."""
 
+
+def _generality(agent: AgentSpec) -> tuple[int, int]:
+    """Of agents that fit a step equally the lowest gets it: by category, then who looks for most."""
+    finds = agent.output_schema == Findings.__name__
+    return get_args(Category).index(agent.category), -len(agent.detectors) if finds else 0
+
+
+_STEMS = {
+    agent.key: (
+        frozenset(stem(word) for word in agent.plan.verbs),
+        frozenset(stem(word) for word in agent.plan.nouns),
+        frozenset(stem(word.text) for word in words(agent.plan.product)),
+    )
+    for agent in sorted(packaged_agents().values(), key=_generality)
+}
 _ALL_VERBS = frozenset(verb for verbs, _, _ in _STEMS.values() for verb in verbs)
 
 
@@ -140,11 +136,11 @@ def _needs(step: DraftStep, part: str, earlier: list[DraftStep]) -> list[str]:
     if named:
         return named
     previous = earlier[-1]
-    consumes = step.agent in _CONSUMERS and not files
+    consumes = packaged_agents()[step.agent].plan.consumes and not files
     if _PRONOUN.search(step.text) or _SEQUENCE.match(part.lower()) or consumes:
         return [previous.id]
-    writers = [one.id for one in earlier if AGENTS[one.agent].writes]
-    if step.agent == "tool" or AGENTS[step.agent].writes:
+    writers = [one.id for one in earlier if writes(one.agent)]
+    if step.agent == "tool" or writes(step.agent):
         return writers[-1:]  # tests run on what was written; two writers may touch the same files
     return []
 
@@ -155,7 +151,12 @@ def _results(step: DraftStep) -> set[str]:
 
 
 def _shares_file(earlier: DraftStep, files: set[str]) -> bool:
-    return AGENTS[earlier.agent].writes and bool(files & set(files_of(earlier.text)))
+    return writes(earlier.agent) and bool(files & set(files_of(earlier.text)))
+
+
+def writes(agent: str) -> bool:
+    """Whether the agent changes files."""
+    return packaged_agents()[agent].requires is Capability.WRITE
 
 
 def files_of(text: str) -> list[str]:

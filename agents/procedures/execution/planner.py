@@ -1,24 +1,28 @@
 """`planner`: a task as steps of known agents, with dependencies, gates and risks; or the check of a plan."""
 
 from agents.api.budget import Budget
-from agents.detectors.text.agent_table import AGENTS
 from agents.outputs.plan import Plan, PlanStep
-from agents.procedures.execution.plan_task import MAX_STEPS, DraftStep, draft_steps, files_of
-from agents.procedures.execution.task_text import bounded, checks_output, findings_of
+from agents.procedures.execution.plan_task import (
+    MAX_STEPS,
+    DraftStep,
+    draft_steps,
+    files_of,
+    writes,
+)
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import bounded, findings_of
+from agents.specs.packaged import GATES, packaged_agents
 from agents.workspace.workspace import Workspace
 
-GATES = ("syntax_audit", "security_audit", "output_verifier")
 _TOKENS_PER_STEP = Budget().tokens
 
 
-async def run_planner(task: AgentTask, context: ProcedureContext) -> Plan:
-    """Check the plan in `output` or the workspace, or plan the task."""
-    if checks_output(task) or not task.text.strip():
+async def run(task: AgentTask, context: ProcedureContext) -> Plan:
+    """Plan the task; without one, check the plans of the workspace."""
+    if not task.text.strip():
         found = await findings_of(context)
-        if not found and not checks_output(task):
-            return Plan(cannot_do="Say what to plan, or give a plan to check.")
-        return Plan(findings=found)
+        reason = "" if found else "Say what to plan, or give a plan to check."
+        return Plan(findings=found, cannot_do=reason)
     plan = make_plan(task.text, task.workspace, task.inputs.get("budget"))
     if len(plan.steps) == MAX_STEPS:
         context.note(f"The plan is cut off after {MAX_STEPS} steps.")
@@ -38,7 +42,7 @@ def make_plan(text: str, workspace: Workspace, budget: object = None) -> Plan:
             agent=step.agent,
             input=bounded(step.text, 300),
             needs=step.needs,
-            done_when=AGENTS[step.agent].done_when,
+            done_when=packaged_agents()[step.agent].plan.done_when,
         )
         for step in drafted
     ]
@@ -50,7 +54,7 @@ def make_plan(text: str, workspace: Workspace, budget: object = None) -> Plan:
 
 
 def _gates(drafted: list[DraftStep]) -> list[DraftStep]:
-    writing = [step.id for step in drafted if AGENTS[step.agent].writes]
+    writing = [step.id for step in drafted if writes(step.agent)]
     if not writing:
         return []
     present = {step.agent for step in drafted}

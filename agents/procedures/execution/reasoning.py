@@ -1,11 +1,10 @@
-"""`reasoning`: expressions, conversions and simple word problems, computed exactly."""
+"""`reasoning`: expressions and conversions, computed exactly."""
 
 import re
 
 from agents.outputs.steps import SolutionStep, Steps
-from agents.procedures.execution.task_text import bounded, checks_output, findings_of
-from agents.procedures.execution.word_problems import Solution, solve
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import bounded, checks_output, findings_of
 from agents.text.expressions import evaluate_in_steps
 from agents.text.quantity import InvalidExpression
 
@@ -23,7 +22,7 @@ _HOW_MANY = re.compile(
 _MAX_PROBLEM = 2_000
 
 
-async def run_reasoning(task: AgentTask, context: ProcedureContext) -> Steps:
+async def run(task: AgentTask, context: ProcedureContext) -> Steps:
     """Check the equations of a given output, or solve the task."""
     if checks_output(task) or (not task.text and (task.document or len(task.workspace))):
         found = await findings_of(context)
@@ -32,7 +31,7 @@ async def run_reasoning(task: AgentTask, context: ProcedureContext) -> Steps:
 
 
 def solve_task(problem: str) -> Steps:
-    """The steps and answer of an expression, a conversion or a word problem, or why there are none."""
+    """The steps and answer of an expression or a conversion, or why there are none."""
     problem = problem.strip()
     if len(problem) > _MAX_PROBLEM:
         return Steps(cannot_do="The problem is too long to be solved without a model.")
@@ -44,26 +43,13 @@ def solve_task(problem: str) -> Steps:
     try:
         value, steps = evaluate_in_steps(expression)
     except InvalidExpression as error:
-        solution = solve(problem)
-        if solution is not None:
-            return _steps(solution)
         # Only what looks like an expression gets the parser's reason.
         is_expression = re.fullmatch(r"[\s\d.,+\-*/^()%×÷·−=]+|.*\bin\b.*\d.*|\d.*", expression)
         reason = f"{error} " if is_expression else ""
         return Steps(
             cannot_do=bounded(
-                f"{reason}Without a model only expressions, unit conversions and simple word problems "
-                "are solved.",
-                300,
+                f"{reason}Without a model only expressions and unit conversions are solved.", 300
             )
         )
     computed = [SolutionStep(expression=f"{a:.300}", result=f"{b:.300}") for a, b in steps[:100]]
     return Steps(steps=computed, answer=bounded(value.show(), 300))
-
-
-def _steps(solution: Solution) -> Steps:
-    steps = [
-        SolutionStep(expression=f"{a:.300}", result=f"{b:.300}", reason=f"{why:.300}")
-        for a, b, why in solution.steps[:100]
-    ]
-    return Steps(steps=steps, answer=bounded(solution.answer, 300))

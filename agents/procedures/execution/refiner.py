@@ -11,15 +11,8 @@ from collections.abc import Callable
 
 from agents.detectors.text.draft import check_draft
 from agents.outputs.text import Text
-from agents.procedures.execution.task_text import (
-    MAX_DOCUMENT_CHARS,
-    bounded,
-    checks_output,
-    findings_of,
-    records,
-    source_text,
-)
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import MAX_DOCUMENT_CHARS, bounded, records, source_text
 from agents.text.numbers import numbers
 from agents.text.proper_names import proper_names
 from agents.text.sentences import sentences
@@ -56,10 +49,8 @@ _SPACES = re.compile(r"(?<=\S)[ \t]{2,}(?=\S)")
 _BEFORE_MARK = re.compile(r"(?<=\w)[ \t]+(?=[,.;:](?:\s|$))")
 
 
-async def run_refiner(task: AgentTask, context: ProcedureContext) -> Text:
+async def run(task: AgentTask, context: ProcedureContext) -> Text:
     """Refine the text of the task."""
-    if checks_output(task):
-        return Text(findings=await findings_of(context))
     text = source_text(task)
     if not text.strip():
         return Text(cannot_do="There is no text to refine.")

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from agents.detectors.text.citations import duplicate_sources
 from agents.detectors.text.given import PROSE, given_files
 from agents.outputs.answer import Answer, Citation
-from agents.procedures.execution.task_text import bounded, checks_output, findings_of, records
 from agents.procedures.execution.web_sources import URL, web_sources
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import bounded, records
 from agents.text.dates import dates
 from agents.text.relevance import PassageIndex, cosine, tfidf_vectors
 from agents.text.sentences import Paragraph, Sentence, line_at, line_starts, paragraphs, sentences
@@ -37,10 +37,8 @@ class _Passage:
     paragraph: Paragraph
 
 
-async def run_researcher(task: AgentTask, context: ProcedureContext) -> Answer:
-    """Check a given answer against its sources, or answer from the files."""
-    if checks_output(task, "answer"):
-        return Answer(findings=await findings_of(context))
+async def run(task: AgentTask, context: ProcedureContext) -> Answer:
+    """Answer from the files, and from the pages that the task names."""
     sources = (
         given_files(task.workspace, task.inputs, "source", task.document)
         or [file for file in task.workspace if file.language in PROSE]

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from agents.outputs.route import Route
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.specs.packaged import GATES
 from agents.text.words import stem, words
 from agents.workspace.workspace import Workspace
 
-GATES = ("syntax_audit", "security_audit", "output_verifier")
 LARGE_BYTES = 2 << 20
 _LANGUAGES = "python javascript typescript tsx go rust java c bash ruby php kotlin csharp"
 _CODE = frozenset(_LANGUAGES.split())
@@ -30,7 +30,7 @@ _WORDS: Mapping[str, str] = {
 _FALLBACK = "plan-execute-audit"
 
 
-async def run_router(task: AgentTask, context: ProcedureContext) -> Route:
+async def run(task: AgentTask, context: ProcedureContext) -> Route:
     """Choose the pipeline of a task."""
     if not task.text.strip() and not len(task.workspace) and not task.document:
         return Route(cannot_do="There is neither a task nor a file to route.")

@@ -6,8 +6,8 @@ Ranks are TextRank's, raised by position, names and numbers; a sentence similar 
 import re
 
 from agents.outputs.summary import Summary
-from agents.procedures.execution.task_text import bounded, checks_output, findings_of, source_text
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import bounded, source_text
 from agents.text.language import language_of_text
 from agents.text.numbers import numbers
 from agents.text.proper_names import proper_names
@@ -25,10 +25,8 @@ _COUNT = re.compile(
 _NAMES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
 
-async def run_summarizer(task: AgentTask, context: ProcedureContext) -> Summary:
-    """Check a given summary against its source, or summarise the text of the task."""
-    if checks_output(task, "text"):
-        return Summary(findings=await findings_of(context))
+async def run(task: AgentTask, context: ProcedureContext) -> Summary:
+    """Summarise the text of the task."""
     text = source_text(task)
     if not text.strip():
         return Summary(cannot_do="There is no text to summarise.")

@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from agents.outputs.tool_result import ToolResult
-from agents.procedures.execution.task_text import bounded
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import bounded
 from agents.text.near import near_matches
 from agents.tools.tool import Tool
 
@@ -68,7 +68,7 @@ _POLITE = re.compile(
 )
 
 
-async def run_tool(task: AgentTask, context: ProcedureContext) -> ToolResult:
+async def run(task: AgentTask, context: ProcedureContext) -> ToolResult:
     """Find the tool and its arguments, call it, and give its output."""
     tools = context.available_tools
     name, arguments, reason = parse_request(task, tools)

@@ -10,13 +10,13 @@ from agents.detectors.text.checklist import check_items, checklist_items, checkl
 from agents.detectors.text.given import given_files
 from agents.outputs.findings import FindingRecord
 from agents.outputs.verdict import Verdict
-from agents.procedures.execution.task_text import (
+from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.procedures.task_text import (
     bounded,
     findings_of,
     inputs_of,
     pairs_a_folder,
 )
-from agents.procedures.procedure import AgentTask, ProcedureContext
 
 _MEMBERS = frozenset({"output", "source", "schema", "checklist", "requirements", "gaps"})
 _RULES = frozenset(
@@ -31,7 +31,7 @@ _RULES = frozenset(
 )
 
 
-async def run_validator(task: AgentTask, context: ProcedureContext) -> Verdict:
+async def run(task: AgentTask, context: ProcedureContext) -> Verdict:
     """Compare the output of the task with its requirements."""
     inputs = inputs_of(task)
     earlier = {

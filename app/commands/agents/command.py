@@ -63,7 +63,7 @@ def lint(
     """Check specification files: fields, tools, detectors, output schema, length of the role card."""
     from agents.api.errors import InvalidSpec
     from agents.roster.lint import check_spec
-    from agents.roster.spec_file import read_spec
+    from agents.specs.spec_file import read_spec
     from app.runtime.agents import open_registry
 
     with one_sentence_errors():

@@ -6,7 +6,7 @@ import pytest
 
 import agents
 from agents.api.errors import InvalidTask
-from agents.roster.spec_file import read_spec
+from agents.specs.spec_file import read_spec
 from agents.tools.rag_search import RagSearchArguments, rag_search_tool
 from agents.tools.tool import Effect, Taint, ToolContext, ToolOutput
 from engine.retrieval.library.library import Library

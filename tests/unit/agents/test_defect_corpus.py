@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from agents.api.finding import Severity
-from agents.roster.keys import BUILTIN_KEYS
+from agents.specs.packaged import packaged_files
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 HALVES = ("tuning", "held_out")
-AGENTS = frozenset(key for keys in BUILTIN_KEYS.values() for key in keys)
+AGENTS = packaged_files().keys()
 REQUIRED = {"id", "project", "file", "line", "agents", "category", "severity", "difficulty", "why"}
 
 

@@ -17,12 +17,14 @@ from agents.roster.roster import Roster
 from agents.runs.approvals import Approvals
 from agents.service.recording import Recording, read_recording, write_recording
 from agents.service.replay import first_difference, replay
+from agents.specs.packaged import packaged_agents
 from agents.steps.model_phase import StepsPhase
 from agents.tools.tool import Effect, Tool, ToolOutput
 from agents.tools.write import WRITE
 from tests.fakes.scripted_client import ScriptedClient
-from tests.unit.agents.golden.scenarios import ABLE, CASES, script_of, spec_of
+from tests.unit.agents.golden.scenarios import ABLE, script_of
 from tests.unit.agents.golden.test_golden_scenarios import says_yes
+from tests.unit.agents.roster_cases.cases import CASES
 
 BUDGET = Budget(tokens=200_000)
 
@@ -42,7 +44,7 @@ async def record(key, registry, folder, target):
     for path, text in case.files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
-    spec = spec_of(key, registry)
+    spec = packaged_agents()[key]
     form = registry.outputs[spec.output_schema]
     session = RecordedSession(ScriptedClient(script_of(key, form), scores=says_yes))
     session.recording = True

@@ -10,9 +10,8 @@ from agents.outputs.answer import Answer
 from agents.outputs.findings import Findings
 from agents.outputs.verdict import Verdict
 from agents.plugins.registry import Registry, load_registry
-from agents.roster.keys import BUILTIN_KEYS
 from agents.roster.roster import load_roster
-from agents.roster.spec_file import parse_spec
+from agents.specs.spec_file import parse_spec
 from agents.tools.builtin import TOOLS
 from tests.unit.agents.roster_cases.case import emptiness
 
@@ -21,11 +20,6 @@ HEAD = "name: mine\ndescription: Mine.\ncategory: audit\noutput_schema: Findings
 
 def text(more: str = "", card: str = "You check.") -> str:
     return f"---\n{HEAD}{more}---\n{card}\n"
-
-
-def test_the_roster_has_51_keys():
-    assert sum(len(keys) for keys in BUILTIN_KEYS.values()) == 51
-    assert [len(keys) for keys in BUILTIN_KEYS.values()] == [20, 12, 10, 9]
 
 
 def test_the_fields_of_the_convention_are_read(tmp_path):
@@ -41,12 +35,32 @@ def test_the_fields_of_the_convention_are_read(tmp_path):
     )
 
 
+def test_place_and_defaults_say_what_a_file_leaves_out(tmp_path):
+    path = tmp_path / "security" / "door_check.md"
+    spec = parse_spec("---\ndescription: Checks doors.\n---\nYou check doors.\n", path)
+    assert (spec.key, spec.category, spec.output_schema) == ("door_check", "security", "Findings")
+    with pytest.raises(InvalidSpec, match="category: field required"):
+        parse_spec("---\ndescription: Checks doors.\n---\nYou check doors.\n", tmp_path / "a.md")
+
+
+async def test_an_agent_without_a_procedure_says_that_it_needs_a_model(tmp_path):
+    head = "---\ndescription: Mine.\ncategory: audit\noutput_schema: Answer\n"
+    write(tmp_path, "mine.md", f"{head}---\nYou answer.\n")
+    registry = Registry(outputs=load_registry().outputs)
+    roster = load_roster(registry, user_folder=tmp_path)
+    result = await Cluster(registry=registry, roster=roster).run("mine", task="Why?")
+    assert result.output == Answer(cannot_do="mine needs a model.")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("", "must begin with front-matter"),
         (text("colour: red\n"), "there is no field colour"),
         (text("hooks: {}\n"), "there is no field hooks"),
+        (text("skills: [a.md]\n"), "there is no field skills"),
+        (text("model: another\n"), "model: input should be 'inherit'"),
+        (text("isolation: copy\n"), "isolation: input should be 'none'"),
         (text("maxTurns: 0\n"), "maxTurns"),
         (text("budget: {tokens: -1}\n"), "budget.tokens"),
         (text(card=""), "role card after the front-matter is empty"),
@@ -109,11 +123,15 @@ def test_what_does_not_exist_is_named(registry, tmp_path):
     write(tmp_path, "a.md", text("tools: [telescope]\n"))
     write(tmp_path, "b.md", text("detectors: [sixth_sense]\n"))
     write(tmp_path, "c.md", text("sampling: {heat: 1}\n"))
+    write(tmp_path, "d.md", text("checks: music\n"))
+    write(tmp_path, "e.md", text("checks: text\n").replace("Findings", "Lesson"))
     roster = load_roster(registry, user_folder=tmp_path)
     assert [problem.split(": ", 1)[1] for problem in roster.problems] == [
         "there is no tool telescope.",
         "there is no detector sixth_sense.",
         "there is no sampling parameter heat.",
+        "there is no kind of output music.",
+        "checks needs an output schema with findings; Lesson has none.",
     ]
     with pytest.raises(UnknownAgent, match="no agent 'mine'"):
         roster.get("mine")

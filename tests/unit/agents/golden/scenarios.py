@@ -14,15 +14,14 @@ from agents.model.session import ModelSession
 from agents.outputs.base import Output
 from agents.plugins.registry import Registry
 from agents.roster.roster import Roster
-from agents.roster.spec_file import read_spec
 from agents.runs.result import RunResult
 from agents.runs.run_memory import RunMemory
+from agents.specs.packaged import packaged_agents
 from agents.steps.model_phase import StepsPhase
 from engine.clients.engine_client import EngineClient
-from tests.unit.agents.roster_cases import design, execution, reviewers
-from tests.unit.agents.roster_cases.case import INPUTS, Case
+from tests.unit.agents.roster_cases.case import task_of
+from tests.unit.agents.roster_cases.cases import CASES
 
-CASES: dict[str, Case] = {**execution.CASES, **reviewers.CASES, **design.CASES}
 ABLE = CapabilityProfile(
     "scripted",
     dict.fromkeys(list(Capability)[1:], 1.0),
@@ -67,17 +66,15 @@ STEPS: dict[str, Steps] = {
         (("read", {"path": "app/code.py"}), ("grep", {"pattern": "len"})), {"reason": "guarded"}
     ),
     "test_generator": Steps((("read", {"path": "app/code.py"}),), {"reason": "a test"}),
+    "ui_designer": Steps(
+        (("glob", {"pattern": "*.html"}),),
+        {"title": "Sign in", "components": [{"name": "mail", "kind": "email"}]},
+    ),
+    "layout_designer": Steps((("glob", {"pattern": "*.html"}),), {"layouts": []}),
     "component_builder": Steps((("glob", {"pattern": "*.html"}),), {"reason": "a form"}),
     "prototype_builder": Steps((("glob", {"pattern": "*.html"}),), {"name": "checkout.html"}),
 }  # fmt: skip
 """Agents that require steps with tools."""
-
-
-def spec_of(key: str, registry: Registry) -> Any:
-    """The packaged specification."""
-    return read_spec(
-        next(one / f"{key}.md" for one in registry.agent_folders if (one / f"{key}.md").exists())
-    )
 
 
 def script_of(key: str, form: type[Output]) -> list[str]:
@@ -110,27 +107,17 @@ async def run_scenario(
     budget: Budget | None = None,
 ) -> tuple[RunResult, list[RunEvent]]:
     """Run an agent on its seeded input with a model; its result and its events."""
-    case = CASES[key]
-    root = folder if not isinstance(case.files, str) else INPUTS / case.files
-    if not isinstance(case.files, str):
-        for path, text in case.files.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(text)
     phase = StepsPhase(ModelSession(client), tuple(registry.tools.values()), profile=profile)
     cluster = Cluster(
         registry=registry,
-        roster=Roster({key: spec_of(key, registry)}),
+        roster=Roster({key: packaged_agents()[key]}),
         model=phase,
         memory=RunMemory(folder.parent / "memory" / "memory.db", records=False),
     )
     events: list[RunEvent] = []
     result = await cluster.run(
         key,
-        [root] if case.files else [],
-        task=case.task,
-        document=case.document,
-        inputs=case.inputs,
-        base=INPUTS / case.base if case.base else None,
+        **task_of(CASES[key], folder),
         budget=budget,
         on_start=lambda run: run.log.follow(events.append) and None,
     )

@@ -8,19 +8,9 @@ import pytest
 from agents.api.budget import Budget
 from agents.api.events import RunEventType, RunState
 from agents.plugins.registry import Registry, load_registry
-from agents.roster.keys import BUILTIN_KEYS
+from agents.specs.packaged import packaged_agents
 from tests.fakes.scripted_client import ScriptedClient
-from tests.unit.agents.golden.scenarios import (
-    CASES,
-    STEPS,
-    run_scenario,
-    script_of,
-    spec_of,
-    trace_of,
-)
-from tests.unit.agents.roster_cases import design, execution, reviewers, security_operations
-
-KEYS = tuple(key for keys in BUILTIN_KEYS.values() for key in keys)
+from tests.unit.agents.golden.scenarios import STEPS, run_scenario, script_of, trace_of
 
 BUDGET = Budget(tokens=200_000)
 """Of the scripted model, whose tokens are single characters."""
@@ -41,26 +31,15 @@ def says_yes(request, text):
     }
 
 
-def test_there_is_a_scenario_for_each_of_the_51_agents():
-    assert len(KEYS) == 51
-    assert set(CASES) == set(KEYS)
-
-
-def test_every_agent_has_two_seeded_inputs():
-    more = [key for key, cases in execution.SCENARIOS.items() for _ in cases]
-    for family in (reviewers, design, security_operations):
-        more += [key for key, _ in family.SCENARIOS]
-    assert [key for key in KEYS if key not in more] == []
-
-
-def test_agents_that_require_steps_have_a_script(registry):
-    stepping = {key for key in KEYS if spec_of(key, registry).requires in ("react", "write")}
+def test_agents_that_require_steps_have_a_script():
+    agents = packaged_agents().values()
+    stepping = {agent.key for agent in agents if agent.requires in ("react", "write")}
     assert stepping == set(STEPS)
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("key", packaged_agents())
 async def test_the_events_are_exactly_these(key, registry, tmp_path, snapshot):
-    form = registry.outputs[spec_of(key, registry).output_schema]
+    form = registry.outputs[packaged_agents()[key].output_schema]
     client = ScriptedClient(script_of(key, form), scores=says_yes)
     result, events = await run_scenario(key, registry, tmp_path, client, budget=BUDGET)
     assert result.state is RunState.OK, result.error

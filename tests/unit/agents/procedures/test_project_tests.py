@@ -7,7 +7,7 @@ from agents import Cluster
 from agents.api.agent_spec import AgentSpec
 from agents.outputs.verdict import Verdict
 from agents.plugins.registry import Registry
-from agents.procedures.audit.output_verifier import verify_output
+from agents.procedures.audit.output_verifier import run
 from agents.procedures.audit.project_tests import command_of, outcome_of
 from agents.roster.roster import Roster
 from agents.runs.approvals import Approvals
@@ -30,9 +30,7 @@ async def verdict_of(folder, text, status, *, allowed=True):
     effects = frozenset({Effect.EXECUTE})
     tool = Tool("shell", "Run.", Arguments, effects, shell, target=lambda given: given.command)
     spec = AgentSpec("v", "audit", "Verifies.", "You verify.", ("shell",), (), "Verdict")
-    registry = Registry(
-        tools={"shell": tool}, outputs={"Verdict": Verdict}, procedures={"v": verify_output}
-    )
+    registry = Registry(tools={"shell": tool}, outputs={"Verdict": Verdict}, procedures={"v": run})
     approvals, asked = Approvals(), []
 
     def answer():

@@ -8,10 +8,10 @@ from agents.api.errors import InvalidTask
 from agents.api.finding import Severity
 from agents.detectors.detector import Detector, Rule
 from agents.outputs.patch import Patch
-from agents.procedures.audit.unified_diff import make_diff
 from agents.repair.heal import HealOptions, heal
 from agents.repair.test_run import run_tests
 from agents.repair.work_copy import WorkCopy
+from agents.text.unified_diff import make_diff
 
 pytestmark = pytest.mark.usefixtures("quick")
 

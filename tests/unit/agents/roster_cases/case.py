@@ -1,7 +1,7 @@
 """A seeded input of one agent, and what its run without a model must deliver."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +9,8 @@ from agents.api.events import RunState
 from agents.cluster import Cluster
 from agents.plugins.registry import Registry
 from agents.roster.roster import Roster
-from agents.roster.spec_file import read_spec
 from agents.runs.result import RunResult
-
-INPUTS = Path(__file__).parent.parent / "roster_inputs"
+from agents.specs.packaged import packaged_agents
 
 
 @dataclass(frozen=True)
@@ -21,19 +19,19 @@ class Case:
 
     Attributes:
         check: asserts on the result.
-        files: texts by path, or the name of a folder beneath `roster_inputs`.
+        files: texts by path.
         task: the user's words.
         document: a text to work on.
         inputs: structured inputs.
-        base: folder beneath `roster_inputs` with the state before the change.
+        needs_model: whether all that is asked, or a part of it, needs a model.
     """
 
     check: Callable[[RunResult], None]
-    files: Mapping[str, str] | str = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
     task: str = ""
     document: str = ""
     inputs: Mapping[str, Any] = field(default_factory=dict)
-    base: str = ""
+    needs_model: bool = False
 
 
 def emptiness(result: RunResult) -> str:
@@ -49,23 +47,20 @@ def emptiness(result: RunResult) -> str:
     return ""
 
 
+def task_of(case: Case, folder: Path) -> dict[str, Any]:
+    """What `Cluster.run` is given for a case, whose files are written below `folder`."""
+    for path, text in case.files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    return {
+        "paths": [folder] if case.files else [],
+        "task": case.task,
+        "document": case.document,
+        "inputs": case.inputs,
+    }
+
+
 async def run_case(key: str, case: Case, registry: Registry, folder: Path) -> RunResult:
-    """Run the built-in agent `key` without a model; dictionaries of files are written below `folder`."""
-    root = folder if not isinstance(case.files, str) else INPUTS / case.files
-    if not isinstance(case.files, str):
-        for path, text in case.files.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(text)
-    path = next(one / f"{key}.md" for one in registry.agent_folders if (one / f"{key}.md").exists())
-    spec = read_spec(path)
-    # A tool that this build lacks must not hide what the agent does without it.
-    spec = replace(spec, tools=tuple(tool for tool in spec.tools if tool in registry.tools))
-    cluster = Cluster(registry=registry, roster=Roster({key: spec}))
-    return await cluster.run(
-        key,
-        [root] if case.files else [],
-        task=case.task,
-        document=case.document,
-        inputs=case.inputs,
-        base=INPUTS / case.base if case.base else None,
-    )
+    """Run the built-in agent `key` without a model."""
+    cluster = Cluster(registry=registry, roster=Roster({key: packaged_agents()[key]}))
+    return await cluster.run(key, **task_of(case, folder))

@@ -98,10 +98,14 @@ def finds_the_nil_map(result):
     assert "nil" in diagnosis.cause
 
 
-def computes_the_apples(result):
+def computes_in_steps(result):
     steps = done(result)
     assert steps.answer == "6"
     assert [step.result for step in steps.steps] == ["8", "6"]
+
+
+def solves_no_word_problem(result):
+    assert "Without a model only expressions" in output(result).cannot_do
 
 
 def finds_the_wrong_equation(result):
@@ -135,11 +139,6 @@ def is_shorter_and_says_nothing_new(result):
     summary = done(result)
     assert 0 < summary.ratio < 0.6
     assert all(part in HARBOUR for part in summary.text.split(". ")[0].split(", "))
-
-
-def uses_every_fact(result):
-    text = done(result).text
-    assert all(part in text for part in ("1787", "3 euros", "Old mill"))
 
 
 def finds_new_facts(result):
@@ -240,7 +239,7 @@ def stores_and_refuses_the_secret(result):
         ("store", "user"),
         ("recall", "project"),
     ]
-    assert ops.refused == ["A password or key is not stored."]
+    assert ops.refused == ["What looks like a secret is not stored."]
 
 
 def asks_nothing(result):
@@ -324,8 +323,8 @@ CASES: dict[str, Case] = {
     "coder": Case(renames_in_both_files, task="Rename mean to average", files=PROJECT),
     "debugger": Case(finds_the_division, document=TRACEBACK, files=PROJECT),
     "reasoning": Case(
-        computes_the_apples,
-        task="Tom has 3 apples. He buys 5 more and eats 2. How many apples are left?",
+        computes_in_steps,
+        task="Calculate (3 + 5) - 2.",
     ),
     "critic": Case(
         criticises_the_draft,
@@ -341,7 +340,11 @@ CASES: dict[str, Case] = {
     ),
     "summarizer": Case(is_shorter_and_says_nothing_new, document=HARBOUR),
     "narrator": Case(
-        uses_every_fact, document="name,built,price\nOld mill,1787,3 euros\nNew mill,1990,4 euros\n"
+        finds_new_facts,
+        inputs={
+            "source": json.dumps({"facts": ["The mill was built in 1787.", "It closed in 1968."]}),
+            "output": "The mill was built in 1788.",
+        },
     ),
     "expander": Case(
         lays_out_the_sections,
@@ -434,21 +437,14 @@ SCENARIOS: dict[str, tuple[Case, ...]] = {
                 "output": "1. 4.2 m × 3.5 m = 14.7 m²\n2. 164 × 1.1 = 184.4\n3. 16 × 9 kg = 144 m\n"
             },
         ),
+        Case(solves_no_word_problem, task="Tom has 3 apples and eats 2. How many are left?"),
     ),
     "critic": (
         Case(finds_the_vague_claim, document="Very many things were improved quite a lot.\n"),
     ),
     "refiner": (Case(leaves_good_text_alone, document="The pump moves 40 litres a minute."),),
     "narrator": (
-        Case(
-            finds_new_facts,
-            inputs={
-                "source": json.dumps(
-                    {"facts": ["The mill was built in 1787.", "It closed in 1968."]}
-                ),
-                "output": "The mill was built in 1788.",
-            },
-        ),
+        Case(says_that_prose_needs_a_model, document="name,built\nOld mill,1787\nNew mill,1990\n"),
     ),
     "expander": (
         Case(

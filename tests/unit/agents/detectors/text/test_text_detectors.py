@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from agents.detectors.detector import DetectorContext
 from agents.detectors.text import DETECTORS
-from agents.detectors.text.agent_table import AGENTS
-from agents.roster.keys import BUILTIN_KEYS
 from agents.workspace.workspace import Workspace
 
 BY_NAME = {detector.name: detector for detector in DETECTORS}
@@ -18,10 +16,6 @@ BY_NAME = {detector.name: detector for detector in DETECTORS}
 def found(name: str, **inputs) -> list[tuple[int, str]]:
     context = DetectorContext(inputs=inputs)
     return [(one.line, one.rule) for one in BY_NAME[name].detect(Workspace.of_texts({}), context)]
-
-
-def test_the_agent_table_is_the_roster():
-    assert set(AGENTS) == {key for keys in BUILTIN_KEYS.values() for key in keys}
 
 
 SOURCE = (

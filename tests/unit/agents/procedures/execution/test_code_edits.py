@@ -1,6 +1,5 @@
 """Deterministic code edits: what is changed, what is refused, what stays."""
 
-import ast
 import contextlib
 
 import pytest
@@ -10,12 +9,11 @@ from hypothesis import strategies as st
 from agents.api.errors import InvalidTask
 from agents.procedures.execution.code_edits import (
     annotate_returns,
-    document_functions,
     rename_symbol,
     ruff_fix,
 )
 from agents.procedures.execution.coder import _edit, _patch
-from agents.text.unified_diff import apply_patches
+from agents.text.unified_diff import apply_diff
 from agents.workspace.workspace import Workspace
 
 
@@ -65,19 +63,6 @@ def test_annotations_follow_from_the_code():
     assert "def h():" in edited.texts["a.py"]
 
 
-def test_docstrings_are_added_where_there_is_none():
-    text = (
-        "@d\ndef read_file(path):\n    if not path:\n        raise ValueError\n    return 1\n\n"
-        "def _p():\n    pass\n"
-    )
-    edited = document_functions(list(workspace(a_py=text)))
-    tree = ast.parse(edited.texts["a.py"])
-    assert ast.get_docstring(tree.body[0]) == (
-        "Read file.\n\nArgs:\n    path: path.\n\nRaises:\n    ValueError: see the code."
-    )
-    assert ast.get_docstring(tree.body[1]) is None
-
-
 def test_the_patch_applies_and_names_the_tests():
     files = workspace(a_py="def f():\n    return 1\n", test_a_py="")
     files = Workspace.of_texts(
@@ -90,7 +75,7 @@ def test_the_patch_applies_and_names_the_tests():
     patch = _patch(edited, files)
     assert patch.tests == ["tests/test_a.py"]
     texts = {file.path: file.text for file in files}
-    assert apply_patches(patch.diff, texts) == edited.texts
+    assert apply_diff(patch.diff, texts) == edited.texts
 
 
 def test_a_diff_that_breaks_the_syntax_is_refused():
@@ -102,7 +87,6 @@ def test_a_diff_that_breaks_the_syntax_is_refused():
 @given(st.text(max_size=60))
 def test_any_source_is_edited_or_refused(text):
     files = Workspace.of_texts({"a.py": text, "b.js": text})
-    for edit in (lambda: rename_symbol(files, "a", "b"), lambda: annotate_returns(list(files)),
-                 lambda: document_functions(list(files))):  # fmt: skip
+    for edit in (lambda: rename_symbol(files, "a", "b"), lambda: annotate_returns(list(files))):
         with contextlib.suppress(InvalidTask):
             edit()

@@ -110,6 +110,11 @@ def test_causes_name_what_failed(error, line, more, cause):
     assert cause in python_failure(error, line, more)
 
 
+def test_an_index_of_rust_is_the_larger_number():
+    cause = diagnose(parse_trace(RUST), Workspace.of_texts({})).cause
+    assert cause == "The index 7 is outside of a sequence of length 3."
+
+
 def test_installed_files_are_not_suspected():
     text = (
         'Traceback (most recent call last):\n  File "/app/a.py", line 1, in f\n    g()\n'

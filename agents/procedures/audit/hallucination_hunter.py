@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*\d|(?<![\w.])\d(?![\w.])")
 _SENTENCE = re.compile(r"(?<=[.!?。।])\s+|\n{2,}")
 
 
-async def check_claims(task: AgentTask, context: ProcedureContext) -> Findings:
+async def run(task: AgentTask, context: ProcedureContext) -> Findings:
     """The detectors' findings, and the document's quotes and numbers with whether a source has them.
 
     The sources are the texts among the inputs, and the files if a document is given beside them.

@@ -29,7 +29,7 @@ _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,40}")
 Pinned = dict[tuple[str, str], tuple[SourceFile, Dependency]]
 
 
-async def run_dependency_audit(task: AgentTask, context: ProcedureContext) -> Findings:
+async def run(task: AgentTask, context: ProcedureContext) -> Findings:
     """Findings of the detectors, with those of advisories."""
     if not len(task.workspace):
         return Findings(cannot_do="There are no text files to look at.")

@@ -1,7 +1,7 @@
 """What an execution agent works on: the text of a task, and whether it asks for a check of a given output."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from agents.api.finding import Finding
 from agents.detectors.text.conventions import Kind, pairs_by_name
@@ -13,12 +13,16 @@ MAX_DOCUMENT_CHARS = 60_000
 """The bound of `agents.outputs.base.Document`."""
 
 
-def checks_output(task: AgentTask, kind: Kind | None = None) -> bool:
+def checks_output(task: AgentTask, kind: str = "output") -> bool:
     """Whether the task gives an output to check, instead of asking for one.
 
-    With a `kind`, a folder alone asks for a check, too, if files in it belong together by their names.
+    Args:
+        task: the task.
+        kind: as in `AgentSpec.checks`: with a kind of files, a folder alone asks for a check, too, if files
+            in it belong together by their names.
     """
-    return "output" in inputs_of(task) or (kind is not None and pairs_a_folder(task, kind))
+    named: Kind | None = next((one for one in get_args(Kind) if one == kind), None)
+    return "output" in inputs_of(task) or (named is not None and pairs_a_folder(task, named))
 
 
 def pairs_a_folder(task: AgentTask, kind: Kind) -> bool:
