@@ -269,7 +269,7 @@ class Answering:
             name = branch or (tree.branch_at(path[-1].id) if path else None)
         if name is not None:
             changes.append(Assignment("head", name, end.id))
-        self._store.add_nodes(nodes, name=operation, changes=changes)
+        self._store.nodes.add(nodes, name=operation, changes=changes)
         for node in nodes:
             tree.add(view_of(node))
         tree.apply(changes)
@@ -356,7 +356,7 @@ class Answering:
                 self._remove(conversation, answer)
                 self._begin_queued(conversation, answer, deltas)
                 if not conversation.answers:
-                    self._store.release(conversation.id)
+                    self._store.leases.release(conversation.id)
         self._submitter.drain_abandoned()
         return deltas
 
@@ -379,7 +379,7 @@ class Answering:
                 answer.finish(NodeStatus.STOPPED, FinishReason.ABORT)
             self._save(answer, self._clock())
             self._remove(conversation, answer)
-            self._store.release(conversation.id)
+            self._store.leases.release(conversation.id)
 
     def _new_answer(
         self,
@@ -421,7 +421,7 @@ class Answering:
         if conversation.title == UNTITLED:
             conversation.title = default_title(asked[-1].text)
         attached = conversation.tree.source_pointers()
-        self._store.create_tree(conversation.id, conversation.title, attached)
+        self._store.trees.create(conversation.id, conversation.title, attached)
         conversation.saved = True
 
     def _collect_submissions(self, deltas: list[NodeDelta]) -> None:
@@ -468,7 +468,7 @@ class Answering:
                 )
         for node in tokenized:
             if node.id in conversation.tree:
-                self._store.set_token_ids(node)
+                self._store.nodes.set_token_ids(node)
 
     def _is_loading(self) -> bool:
         """Whether a model is being loaded, or will be: requests wait for it."""
@@ -529,7 +529,7 @@ class Answering:
 
     def _save(self, answer: Answer, now: float) -> None:
         if answer.needs_save(now):
-            self._store.update_streaming(answer.node())
+            self._store.nodes.update_streaming(answer.node())
             answer.mark_saved(now)
 
     def _remove(self, conversation: Conversation, answer: Answer) -> None:

@@ -290,7 +290,7 @@ class Branches:
                 tree.apply(moves)
                 changes += moves
                 conversation.nodes = self._path_to(conversation, target)
-            self._store.assign(conversation.id, "prune", changes)
+            self._store.operations.assign(conversation.id, "prune", changes)
             conversation.version += 1
         return len(doomed)
 
@@ -587,8 +587,10 @@ class Branches:
             known |= {node.id: node for node in answer.asked}
             known[answer.node_id] = answer.node()
         if not all(one in known for one in ids):
-            self._store.wait_for_writes()
-            known |= {node.id: node for node in self._store.path(ids[-1]) if node.id not in known}
+            self._store.writes.wait()
+            known |= {
+                node.id: node for node in self._store.nodes.path(ids[-1]) if node.id not in known
+            }
         missing = [one for one in ids if one not in known]
         if missing:
             raise InvalidRequest(
@@ -606,7 +608,7 @@ class Branches:
         if not moves:
             return
         with self._writing(conversation):
-            self._store.assign(conversation.id, operation, moves, joined=not changes)
+            self._store.operations.assign(conversation.id, operation, moves, joined=not changes)
             conversation.tree.apply(moves)
             conversation.nodes = path
             conversation.version += 1
@@ -614,7 +616,7 @@ class Branches:
     def _assign(self, changes: Sequence[Assignment], operation: str) -> None:
         conversation = self._current()
         with self._writing(conversation):
-            self._store.assign(conversation.id, operation, changes)
+            self._store.operations.assign(conversation.id, operation, changes)
             conversation.tree.apply(changes)
             conversation.version += 1
 

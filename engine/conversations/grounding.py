@@ -94,7 +94,7 @@ class Grounding:
             if other.finding is finding:
                 other.finding = None
                 other.answers_from(message, grammar, self._check_of(other, found))
-        self._store.set_passages(message)
+        self._store.nodes.set_passages(message)
         _update(conversation, message)
         deltas.append(NodeDelta(message.id, "", message.status, message.finish, message.error))
         return True

@@ -32,7 +32,7 @@ from engine.conversations.grounding import found_of
 from engine.conversations.importing import read_conversation
 from engine.conversations.oplog import Assignment
 from engine.conversations.passage_source import FoundPassages, PassageSource
-from engine.conversations.store import Store, TreeContents
+from engine.conversations.store import Store
 from engine.conversations.store_news import StoreNews
 from engine.conversations.text_guard import NoGuard, TextGuard
 from engine.conversations.titles import UNTITLED, title_of
@@ -45,6 +45,7 @@ from engine.conversations.tree import (
     TreeSummary,
     view_of,
 )
+from engine.conversations.tree_contents import TreeContents
 from engine.conversations.ulid import new_ulid
 
 _HISTORY = 500
@@ -119,8 +120,8 @@ class TreeSession:
         # Conversations that were written to, until all is on disk: the store may not have them yet.
         self._written: dict[str, Conversation] = {}
         self._renamed: dict[str, str] = {}  # titles of others, until they are on disk
-        self._news = StoreNews(store)
-        self._history: deque[str] = deque(store.prompts(_HISTORY), maxlen=_HISTORY)
+        self._news = StoreNews(store.reads)
+        self._history: deque[str] = deque(store.nodes.prompts(_HISTORY), maxlen=_HISTORY)
         self._drafts = Drafts(store)
         self._closed = False
         self._followed: list[NodeDelta] = []
@@ -149,14 +150,14 @@ class TreeSession:
             query: a text that the title or a message contains; case is ignored.
             archived: list the archived ones instead.
         """
-        self._store.wait_for_writes()
+        self._store.writes.wait()
         unsaved = () if archived else self._unsaved_summaries(query)
-        return self._store.trees(query, archived=archived, unsaved=unsaved)
+        return self._store.searches.trees(query, archived=archived, unsaved=unsaved)
 
     def start_trees(self, query: str, *, archived: bool = False) -> "Future[list[TreeSummary]]":
         """`trees` in the background. A new call cancels the one before it."""
         unsaved = () if archived else self._unsaved_summaries(query)
-        return self._store.start_trees(query, archived=archived, unsaved=unsaved)
+        return self._store.searches.start_trees(query, archived=archived, unsaved=unsaved)
 
     def _unsaved_summaries(self, query: str) -> tuple[TreeSummary, ...]:
         """The conversations that contain the query and may not be on disk yet."""
@@ -195,7 +196,7 @@ class TreeSession:
         else:
             self._renamed[tree_id] = title
         if conversation is None or conversation.saved:
-            self._store.assign(tree_id, "rename", [Assignment("title", "", title)])
+            self._store.operations.assign(tree_id, "rename", [Assignment("title", "", title)])
 
     def delete_tree(self, tree_id: str) -> None:
         """Archive a conversation: it is no longer listed, its nodes are kept. Stops its answer."""
@@ -203,7 +204,7 @@ class TreeSession:
         if conversation is not None:
             self._answering.stop_all(conversation)
         if conversation is None or conversation.saved:
-            self._store.assign(tree_id, "archive", [Assignment("archived", "", 1)])
+            self._store.operations.assign(tree_id, "archive", [Assignment("archived", "", 1)])
         self._written.pop(tree_id, None)
         self._drafts.forget(tree_id)
         if tree_id == self._current.id:
@@ -211,7 +212,7 @@ class TreeSession:
 
     def unarchive_tree(self, tree_id: str) -> None:
         """List an archived conversation again."""
-        self._store.assign(tree_id, "unarchive", [Assignment("archived", "", 0)])
+        self._store.operations.assign(tree_id, "unarchive", [Assignment("archived", "", 0)])
 
     def erase_trees(self, tree_ids: Sequence[str]) -> int:
         """Delete archived conversations for good; returns how many. Cannot be undone.
@@ -223,7 +224,7 @@ class TreeSession:
         claimed: list[str] = []
         try:
             for tree_id in tree_ids:
-                if self._store.claim(tree_id) == "elsewhere":
+                if self._store.leases.claim(tree_id) == "elsewhere":
                     raise InvalidRequest(
                         "Another Pravāha process is generating an answer of one of them: wait until it "
                         "has finished."
@@ -232,12 +233,12 @@ class TreeSession:
             if self._current.id in tree_ids:
                 self._answering.stop_all(self._current)
                 self.new_tree()
-            erased = self._store.erase(tree_ids)
+            erased = self._store.trees.erase(tree_ids)
             self._guard.forget(tree_ids)
             return erased
         finally:
             for tree_id in claimed:
-                self._store.release(tree_id)
+                self._store.leases.release(tree_id)
 
     def export(self) -> Iterator[str]:
         """The saved nodes of the open conversation as JSON Lines, all branches included.
@@ -245,7 +246,7 @@ class TreeSession:
         Raises:
             StoreError: messages cannot be saved at present.
         """
-        self._store.flush()
+        self._store.writes.flush()
         return export_jsonl(self._store, self._current.id)
 
     def contents(self) -> TreeContents | None:
@@ -254,8 +255,8 @@ class TreeSession:
         Raises:
             StoreError: messages cannot be saved at present.
         """
-        self._store.flush()
-        return self._store.contents(self._current.id)
+        self._store.writes.flush()
+        return self._store.trees.contents(self._current.id)
 
     def import_conversation(self, text: str) -> None:
         """Add the conversation in a text and open it; formats as in `importing`.
@@ -265,8 +266,8 @@ class TreeSession:
             StoreError: the file takes no writes.
         """
         contents = read_conversation(text, new_id=self._new_id, now=time.time())
-        self._store.restore(contents)
-        self._store.flush()
+        self._store.trees.restore(contents)
+        self._store.writes.flush()
         self.open_tree(contents.tree_id)
 
     def path(self) -> list[NodeView]:
@@ -303,12 +304,12 @@ class TreeSession:
 
     def search(self, query: str) -> list[SearchHit]:
         """Messages that contain the query, in every branch of every conversation, newest first."""
-        self._store.wait_for_writes()
-        return self._store.search(query)
+        self._store.writes.wait()
+        return self._store.searches.messages(query)
 
     def start_search(self, query: str) -> "Future[list[SearchHit]]":
         """`search` in the background; does not wait for queued writes. A new search cancels the last."""
-        return self._store.start_search(query)
+        return self._store.searches.start_messages(query)
 
     def context_used(self) -> int:
         """Tokens of the open conversation's last prompt and answer; 0 before the first answer."""
@@ -385,7 +386,7 @@ class TreeSession:
         with self._writing(self._current) as conversation:
             changes = conversation.tree.attaches(conversation.head, names)
             if conversation.saved:
-                self._store.assign(conversation.id, operation, changes)
+                self._store.operations.assign(conversation.id, operation, changes)
             conversation.tree.apply(changes)
             conversation.version += 1
 
@@ -459,7 +460,9 @@ class TreeSession:
         current = self._current
         self._drafts.keep(current.id, text=text, queues=current.queues)
         if not current.saved and self._drafts.read(current.id).text:
-            self._store.claim(current.id)  # until it is sent, no other process may open this draft
+            self._store.leases.claim(
+                current.id
+            )  # until it is sent, no other process may open this draft
 
     def withdraw(self) -> str | None:
         """Remove and return the newest queued message; None if there is none."""
@@ -524,11 +527,11 @@ class TreeSession:
             InvalidRequest: another process is answering in the conversation.
             StoreError: the file takes no writes.
         """
-        return self._replay(self._store.undo)
+        return self._replay(self._store.operations.undo)
 
     def redo(self) -> str | None:
         """Redo the operation undone last; returns its name, or None. As `undo`."""
-        return self._replay(self._store.redo)
+        return self._replay(self._store.operations.redo)
 
     def follow(self) -> bool:
         """Read what another process has added to the end of the open path; whether `pump` has news of it.
@@ -537,13 +540,13 @@ class TreeSession:
         the open path stays as it is, see `follow_branches`; the next message here reports it.
         """
         current = self._current
-        if not current.saved or current.answers or not current.nodes or self._store.saving:
+        if not current.saved or current.answers or not current.nodes or self._store.writes.saving:
             return False
         last = current.nodes[-1]
         if last.status is NodeStatus.STREAMING:
-            self._store.stop_orphans()
-        head = self._store.head(current.id) if self._news.of_path() else None
-        path = self._store.path(head) if head else []
+            self._store.nodes.stop_orphans()
+        head = self._store.trees.head(current.id) if self._news.of_path() else None
+        path = self._store.nodes.path(head) if head else []
         begun = len(current.nodes)
         if [node.id for node in path[:begun]] != [node.id for node in current.nodes]:
             self._news.other_branch = bool(path)
@@ -566,10 +569,10 @@ class TreeSession:
         The open path stays where it is.
         """
         current = self._current
-        if not self._news.other_branch or current.answers or self._store.saving:
+        if not self._news.other_branch or current.answers or self._store.writes.saving:
             return False
         self._news.other_branch = False
-        tree, head = self._store.branch_tree(current.id), current.head
+        tree, head = self._store.trees.branch_tree(current.id), current.head
         if head is None or head not in tree or tree[head].pruned_at is not None:
             return False  # the next message here reports it
         tree.apply(tree.moves_to(head))
@@ -582,7 +585,7 @@ class TreeSession:
 
         Costs microseconds if nothing was written.
         """
-        return not self._store.saving and self._news.of_list()
+        return not self._store.writes.saving and self._news.of_list()
 
     def pump(self) -> list[NodeDelta]:
         """Drain the engine's output; returns the changes, those of `follow` too. Called periodically.
@@ -596,17 +599,17 @@ class TreeSession:
 
     def take_notice(self) -> str | None:
         """A sentence for the user about the store (damage, failed writes), returned once; else None."""
-        return self._store.take_notice()
+        return self._store.writes.take_notice()
 
     @property
     def unsaved(self) -> str | None:
         """Why messages cannot be saved at present (a full disk), or None. They are kept in memory."""
-        return self._store.unsaved
+        return self._store.writes.unsaved
 
     @property
     def saving(self) -> bool:
         """Whether something is not on disk yet."""
-        return self._store.saving
+        return self._store.writes.saving
 
     def close(self) -> None:
         """Stop all answers, save their text, and wait until it is on disk. Idempotent.
@@ -617,7 +620,7 @@ class TreeSession:
         self._keep_queued()
         self._closed = True
         self._answering.close()
-        self._store.flush()
+        self._store.writes.flush()
 
     # Internal: conversations.
 
@@ -631,7 +634,7 @@ class TreeSession:
 
     def _last_used(self) -> Conversation:
         """The newest conversation, or the empty one with a newer draft."""
-        newest = self._store.trees()[:1]
+        newest = self._store.searches.trees()[:1]
         unsaved = self._drafts.claim_unsaved_conversation(newest[0].updated_at if newest else 0.0)
         if newest and unsaved is None:
             return self._load(newest[0].id)
@@ -651,7 +654,7 @@ class TreeSession:
 
     def _load(self, tree_id: str) -> Conversation:
         """Read a conversation that is not in `_written`: its messages are on disk, nothing is waited for."""
-        summary = self._store.tree(tree_id)
+        summary = self._store.trees.get(tree_id)
         if summary is None:
             raise InvalidRequest(f"There is no conversation {tree_id}.")
         title = self._renamed.get(tree_id, summary.title)
@@ -661,9 +664,9 @@ class TreeSession:
 
     def _read_path(self, conversation: Conversation) -> None:
         """Read tree and path from the store; answers that run here are kept."""
-        conversation.tree = self._store.branch_tree(conversation.id)
+        conversation.tree = self._store.trees.branch_tree(conversation.id)
         head = conversation.tree.head
-        conversation.nodes = self._store.path(head) if head else []
+        conversation.nodes = self._store.nodes.path(head) if head else []
         conversation.version += 1
         conversation.system_prompt = (
             conversation.sent_system_prompt() if head else self._default_system_prompt
@@ -681,7 +684,7 @@ class TreeSession:
             name = replay(conversation.id)
             if name is not None:
                 self._read_path(conversation)
-                summary = self._store.tree(conversation.id)
+                summary = self._store.trees.get(conversation.id)
                 conversation.title = summary.title if summary else conversation.title
         return name
 
@@ -693,7 +696,7 @@ class TreeSession:
             InvalidRequest: another process is answering in it.
             ConversationChanged: another process has added to it.
         """
-        claim = self._store.claim(conversation.id)
+        claim = self._store.leases.claim(conversation.id)
         if claim == "elsewhere":
             raise InvalidRequest(
                 "Another Pravāha process is generating this conversation's answer: wait until it "
@@ -706,7 +709,7 @@ class TreeSession:
             yield conversation
         finally:
             if not conversation.answers:
-                self._store.release(conversation.id)
+                self._store.leases.release(conversation.id)
 
     def _reload_if_changed(self, conversation: Conversation) -> None:
         """Load the conversation again if another process has added to it, and raise.
@@ -714,12 +717,12 @@ class TreeSession:
         What this process added is on disk: its claim was given back after that.
         """
         last = conversation.nodes[-1] if conversation.nodes else None
-        head = self._store.head(conversation.id)
+        head = self._store.trees.head(conversation.id)
         known = None if last is None else last.id
         if head == known and (last is None or last.status is not NodeStatus.STREAMING):
             return
-        self._store.stop_orphans()  # nobody else writes to it: a streaming answer was interrupted
-        self._store.wait_for_writes()
+        self._store.nodes.stop_orphans()  # nobody else writes to it: a streaming answer was interrupted
+        self._store.writes.wait()
         self._read_path(conversation)
         raise ConversationChanged(
             "This conversation was continued in another Pravāha process: its new messages were "
@@ -728,7 +731,7 @@ class TreeSession:
 
     def _forget_saved(self) -> None:
         """Forget the conversations whose messages are all on disk."""
-        if not self._store.saving:
+        if not self._store.writes.saving:
             self._renamed.clear()
             self._written = {
                 tree_id: conversation

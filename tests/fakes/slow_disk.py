@@ -19,7 +19,7 @@ def slow_disk(store: Store) -> Iterator[threading.Event]:
         if not proceed.wait(LONGEST_S):
             waited_too_long.set()
 
-    store._writer.submit(write)
+    store.writes._writer.submit(write)
     try:
         yield waited_too_long
     finally:

@@ -211,7 +211,7 @@ async def test_the_number_of_messages_follows_prune_and_undo(screen):
 async def test_a_conversation_that_another_process_begins_is_listed(screen, tmp_path):
     async with screen(prepare=three_chats) as ui:
         store = Store.open(tmp_path / "conversations.db")
-        store.create_tree("9" * 26, "From beside")
+        store.trees.create("9" * 26, "From beside")
         store.close()
         await ui.shown("From beside")
 

@@ -7,7 +7,7 @@ from tests.tui.harness import converse, open_screen
 def saved_text(folder, tree_id):
     store = Store.open(folder / "conversations.db")
     try:
-        row = store.draft_row(tree_id)
+        row = store.drafts.read(tree_id)
         return None if row is None else row[0]
     finally:
         store.close()

@@ -40,7 +40,7 @@ def texts(session):
 
 def reopened(session, store, client):
     """The conversation as another process would see it."""
-    store.flush()
+    store.writes.flush()
     other = TreeSession(store, client)
     other.open_tree(session.tree_id)
     return other
@@ -50,7 +50,7 @@ def assert_saved(session, store, client):
     other = reopened(session, store, client)
     assert texts(other) == texts(session)
     assert other.tree.branches() == session.tree.branches()
-    ids = [node.id for node in store.nodes(session.tree_id)]
+    ids = [node.id for node in store.nodes.of_tree(session.tree_id)]
     for one in ids:
         assert other.tree[one].pruned_at == session.tree[one].pruned_at
         assert other.tree.children(one) == session.tree.children(one)
@@ -82,7 +82,7 @@ def test_a_fork_after_a_message_answers_it_on_a_branch_of_its_own(session, clien
 
 def test_a_fork_at_a_token_continues_from_the_stored_ids(session, client, store):
     _, answer = chat(session, client, "one", "abba c")
-    ids = store.node(answer).token_ids if store.flush() is None else ()
+    ids = store.nodes.get(answer).token_ids if store.writes.flush() is None else ()
     prompt = client.requests[0].prompt_ids
     new = session.branches.fork_at_token(answer, 2)
     request = client.requests[-1]
@@ -93,8 +93,8 @@ def test_a_fork_at_a_token_continues_from_the_stored_ids(session, client, store)
     session.pump()
     node = session.view(new)
     assert (node.text, node.forked_from, node.fork_token) == ("abble", answer, 2)
-    store.flush()
-    stored = store.node(new)
+    store.writes.flush()
+    stored = store.nodes.get(new)
     assert stored.token_ids[:2] == ids[:2]
     assert len(stored.logprobs) == len(stored.token_ids) == len(stored.topk)
     assert session.view(answer).text == "abba c"
@@ -389,7 +389,7 @@ def test_graft_copies_messages_after_head(session, client, store):
     assert texts(session) == ["one", "1", "three", "3", "two", "2"]
     with pytest.raises(InvalidRequest, match="open path already"):
         session.branches.graft(answer)
-    ids = store.node(other).token_ids
+    ids = store.nodes.get(other).token_ids
     session.send("four")
     prompt = client.requests[-1].prompt_ids
     assert any(prompt[i : i + len(ids)] == ids for i in range(len(prompt)))
@@ -486,8 +486,8 @@ def test_search_finds_messages_of_every_branch_but_pruned_ones(session, client):
 def test_the_price_of_a_fork_is_that_of_its_tokens(session, client, store):
     question, answer = chat(session, client, "one", "abc")
     prompt = len(client.requests[0].prompt_ids)
-    store.flush()
-    answered = len(store.node(answer).token_ids)
+    store.writes.flush()
+    answered = len(store.nodes.get(answer).token_ids)
 
     def price(node_id, at=None):
         return session.branches.price(node_id, at=at).result()
@@ -512,15 +512,15 @@ def test_memory_and_store_agree_after_any_operations(tmp_path: Path, steps):
     session = TreeSession(store, client, stop_repetition=False)
     try:
         chat(session, client, "one", "abc")
-        store.flush()
+        store.writes.flush()
         for operation, number in steps:
-            nodes = [node.id for node in store.nodes(session.tree_id)]
+            nodes = [node.id for node in store.nodes.of_tree(session.tree_id)]
             node = nodes[number % len(nodes)]
             try:
                 _run(session, client, operation, node, number)
             except InvalidRequest:
                 pass
-            store.flush()
+            store.writes.flush()
         for at in range(len(client.requests)):
             client.write(".", eos=True, at=at)
         session.pump()

@@ -17,8 +17,8 @@ def opened(tmp_path):
 
     def open_one(client=None, **options):
         if stores:
-            stores[-1].wait_for_writes()
-            stores[-1]._tree_leases.release_all()  # the kernel does that for a dead process
+            stores[-1].writes.wait()
+            stores[-1].leases.release_all()  # the kernel does that for a dead process
             stores[-1]._lease.release()
         stores.append(Store.open(tmp_path / "conversations.db"))
         return TreeSession(
@@ -168,18 +168,18 @@ def test_an_empty_draft_leaves_no_row_and_an_archived_conversation_no_draft(open
     session.keep_draft("text")
     session.keep_draft("")
     tree_id = session.tree_id
-    session._store.wait_for_writes()
-    assert session._store.draft_row(tree_id) is None
+    session._store.writes.wait()
+    assert session._store.drafts.read(tree_id) is None
     session.keep_draft("text")
     session.delete_tree(tree_id)
-    session._store.wait_for_writes()
-    assert session._store.draft_row(tree_id) is None
+    session._store.writes.wait()
+    assert session._store.drafts.read(tree_id) is None
 
 
 def test_the_text_in_another_running_process_is_not_opened_here(opened, tmp_path):
     session = opened()
     session.keep_draft("being typed")
-    session._store.wait_for_writes()
+    session._store.writes.wait()
     store = Store.open(tmp_path / "conversations.db")
     try:
         beside = TreeSession(store, ToyClient())

@@ -24,7 +24,7 @@ def chats(store, *topics):
 
 
 def rows(store, tree_id):
-    store.flush()
+    store.writes.flush()
     connection = sqlite3.connect(store.file)
     try:
         tables = [
@@ -51,7 +51,7 @@ def test_an_archived_conversation_is_deleted_with_all_its_rows(store):
     assert session.erase_trees([rivers]) == 1
     assert rows(store, rivers) == 0
     assert rows(store, hills) == before
-    assert store.tree(rivers) is None
+    assert store.trees.get(rivers) is None
     assert session.search("rivers") == []
     assert session.search("hills")
     store.check_integrity()

@@ -42,7 +42,7 @@ def prompt(client, at=-1):
 
 
 def reopened(session, store, client, source=None):
-    store.flush()
+    store.writes.flush()
     other = TreeSession(store, client, passages=source)
     other.open_tree(session.tree_id)
     return other
@@ -282,7 +282,7 @@ def test_an_answer_shows_what_its_check_lets_pass_and_ends_when_that_has_ended(
         view = one.view(answer)
         assert (view.text, view.citations) == ("It is there [unsupported].", '[{"n": 1}]')
     # What was generated, and what later prompts contain.
-    assert store.node(answer).text == "It is there [1]."
+    assert store.nodes.get(answer).text == "It is there [1]."
 
 
 def test_an_answer_of_which_nothing_more_is_shown_is_not_generated_further(session, client, source):
@@ -338,8 +338,8 @@ def test_closing_waits_for_a_check(session, store, client, source):
     answer = ask(session, client, source, "where?", "there [1]", "Here.")
     assert session.generating
     session.close()
-    assert store.node(answer).citations == "[]"
-    assert store.node(answer).status is NodeStatus.DONE
+    assert store.nodes.get(answer).citations == "[]"
+    assert store.nodes.get(answer).status is NodeStatus.DONE
 
 
 def test_a_passage_of_two_messages_is_in_the_prompt_once_and_again_when_the_first_is_dropped(
@@ -361,7 +361,7 @@ def test_a_passage_of_two_messages_is_in_the_prompt_once_and_again_when_the_firs
 def test_stored_passages_never_change(session, store, client, source):
     session.attach_source("docs")
     ask(session, client, source, "where?", "there", "Here.")
-    store.flush()
+    store.writes.flush()
     connection = sqlite3.connect(store.file)
     with pytest.raises(sqlite3.IntegrityError, match="passages of a message never change"):
         connection.execute("UPDATE node SET context = 'x' WHERE kind = 'user'")

@@ -67,7 +67,7 @@ def pictures(request):
 
 
 def stored_images(store):
-    store.flush()
+    store.writes.flush()
     with closing(sqlite3.connect(store.file)) as connection:
         return connection.execute("SELECT count(*) FROM image").fetchone()[0]
 
@@ -181,7 +181,7 @@ def test_equal_images_are_stored_once_and_deleted_with_their_last_message(sessio
 def test_the_bytes_are_in_the_file_before_they_are_deleted(session, client, store):
     session.send("look", images=[secret := Image(b"secret" * 99, "image/png", 9, 5)])
     answer(session, client)
-    store.flush()
+    store.writes.flush()
     files = store.file.parent.glob("conversations.db*")
     assert any(secret.data in path.read_bytes() for path in files if path.is_file())
 

@@ -76,8 +76,8 @@ def test_an_answer_that_repeats_itself_is_stopped_and_kept(session, client, stor
     client.write("again ", finish=FinishReason.ABORT)
     (delta,) = session.pump()
     assert (delta.status, delta.finish) == (NodeStatus.STOPPED, "repetition")
-    store.flush()
-    assert store.node(store.head(session.tree_id)).finish == "repetition"
+    store.writes.flush()
+    assert store.nodes.get(store.trees.head(session.tree_id)).finish == "repetition"
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_answers_of_small_models_have_a_limit_by_default(
     session = TreeSession(store, client, clock=clock, sampling=sampling)
     session.send("hello")
     assert client.requests[-1].sampling.max_tokens == limit
-    store.flush()
-    stored = json.loads(store.node(store.head(session.tree_id)).sampling)
+    store.writes.flush()
+    stored = json.loads(store.nodes.get(store.trees.head(session.tree_id)).sampling)
     assert stored["max_tokens"] == limit  # what was used, not what was asked for
 
 
@@ -112,8 +112,8 @@ def test_answers_use_the_models_defaults_where_nothing_is_chosen(store, client, 
     assert (used.temperature, used.top_k, used.top_p, used.dry_multiplier) == (0.4, 5, 0.8, 0.5)
     client.write("a", eos=True)
     session.pump()
-    store.flush()
-    stored = json.loads(store.node(store.head(session.tree_id)).sampling)
+    store.writes.flush()
+    stored = json.loads(store.nodes.get(store.trees.head(session.tree_id)).sampling)
     assert (stored["temperature"], stored["top_k"], stored["dry_multiplier"]) == (0.4, 5, 0.5)
 
 
@@ -135,8 +135,8 @@ def test_a_finished_answer_is_saved_with_its_timings(session, client, store):
     session.send("hello")
     ids = client.write("abba", eos=True, cached=7)
     session.pump()
-    store.flush()
-    node = store.node(store.head(session.tree_id))
+    store.writes.flush()
+    node = store.nodes.get(store.trees.head(session.tree_id))
     assert node.token_ids == ids
     assert node.n_cached == 7
     assert ids[-1] == EOS
@@ -151,8 +151,8 @@ def test_streaming_text_is_saved_at_most_twice_a_second(session, client, store, 
     session.send("hello")
 
     def saved():
-        store.flush()
-        return store.node(store.head(session.tree_id)).text
+        store.writes.flush()
+        return store.nodes.get(store.trees.head(session.tree_id)).text
 
     client.write("a")
     session.pump()
@@ -201,8 +201,8 @@ def test_stop_keeps_the_text(session, client, store):
     assert client.cancelled == [client.requests[0].request_id]
     client.write("", finish=FinishReason.ABORT)
     session.pump()
-    store.flush()
-    node = store.node(store.head(session.tree_id))
+    store.writes.flush()
+    node = store.nodes.get(store.trees.head(session.tree_id))
     assert (node.text, node.status, node.finish) == ("half an ans", NodeStatus.STOPPED, "abort")
 
 
@@ -228,9 +228,9 @@ def test_regenerate_adds_a_sibling_with_the_next_seed(session, client, store):
     client.write("b", eos=True)
     session.pump()
     assert [view.text for view in session.path()] == ["hello", "b"]
-    store.flush()
+    store.writes.flush()
     second = session.path()[-1].id
-    assert store.node(second).parent_id == store.node(first).parent_id
+    assert store.nodes.get(second).parent_id == store.nodes.get(first).parent_id
     assert session.undo() == "regenerate"
     assert [view.text for view in session.path()] == ["hello", "a"]
     assert session.redo() == "regenerate"
@@ -277,7 +277,7 @@ def test_close_keeps_the_partial_answer(session, client, store):
     client.write("tial")
     session.close()
     session.close()
-    node = store.node(store.head(session.tree_id))
+    node = store.nodes.get(store.trees.head(session.tree_id))
     assert (node.text, node.status) == ("partial", NodeStatus.STOPPED)
 
 
@@ -366,7 +366,7 @@ def test_a_queued_message_that_is_refused_shows_as_a_failed_answer(store):
     session.pump()
     assert not session.generating
     assert session.path()[-1].status is NodeStatus.ERROR
-    store.flush()
+    store.writes.flush()
 
 
 def test_a_message_sent_while_the_model_loads_waits_for_it(session, client):
@@ -415,7 +415,7 @@ def test_stopping_before_the_request_is_submitted(session, client, store):
     (delta,) = session.pump()
     assert delta.status is NodeStatus.STOPPED
     assert not session.generating
-    store.flush()
+    store.writes.flush()
 
 
 def test_what_was_sent_during_a_load_that_fails_waits_for_another_model(session, client):
@@ -508,7 +508,7 @@ def test_an_answer_of_another_live_process_is_not_changed(tmp_path, client):
     one = Store.open(tmp_path / "c.db")
     writing = TreeSession(one, client)
     writing.send("hello")
-    one.flush()
+    one.writes.flush()
     two = Store.open(tmp_path / "c.db")
     reading = TreeSession(two, ToyClient())
     assert reading.path()[-1].status is NodeStatus.STREAMING
@@ -516,7 +516,7 @@ def test_an_answer_of_another_live_process_is_not_changed(tmp_path, client):
         reading.send("me too")
     client.write("hi", eos=True)
     writing.pump()
-    one.flush()
+    one.writes.flush()
     reading.open_tree(writing.tree_id)
     assert reading.path()[-1].text == "hi"
     two.close()
@@ -548,7 +548,7 @@ def exchange(session, client, question, answer):
 
 def test_what_is_said_while_the_disk_is_full_is_saved_when_there_is_room(session, client, store):
     exchange(session, client, "before", "saved")
-    store.flush()
+    store.writes.flush()
     first = session.tree_id
     with full_disk(store.file):
         exchange(session, client, "one", "lost?")
@@ -571,7 +571,7 @@ def test_what_is_said_while_the_disk_is_full_is_saved_when_there_is_room(session
         (notice,) = iter(session.take_notice, None)
         assert "cannot be saved" in notice
         assert "kept in memory" in notice
-    store.flush()
+    store.writes.flush()
     assert session.unsaved is None
     assert saved_texts(store.file, first) == [
         "before",
@@ -582,7 +582,7 @@ def test_what_is_said_while_the_disk_is_full_is_saved_when_there_is_room(session
         "lost, too?",
     ]
     assert saved_texts(store.file, second) == ["elsewhere", "a new conversation"]
-    assert [tree.title for tree in store.trees("elsewhere")] == ["Beside"]
+    assert [tree.title for tree in store.searches.trees("elsewhere")] == ["Beside"]
     (notice,) = iter(session.take_notice, None)
     assert "again" in notice
     store.check_integrity()
@@ -591,26 +591,26 @@ def test_what_is_said_while_the_disk_is_full_is_saved_when_there_is_room(session
 
 def test_an_answer_that_streams_while_the_disk_is_full_is_kept_once(session, client, store, clock):
     session.send("hello")
-    store.flush()
+    store.writes.flush()
     with full_disk(store.file):
         for _ in range(100):
             clock.now += 1
             client.write("word ")
             session.pump()
             wait_until(lambda: session.unsaved is not None)
-        store.take_notice()
+        store.writes.take_notice()
         with pytest.raises(StoreError):
-            store.flush()
-        assert len(store._writer._queue) < 5
+            store.writes.flush()
+        assert len(store.writes._writer._queue) < 5
     client.write("", eos=True)
     session.pump()
-    store.flush()
+    store.writes.flush()
     assert saved_texts(store.file, session.tree_id) == ["hello", "word " * 100]
 
 
 def test_a_transaction_that_sqlite_rolled_back_is_repeated(session, client, store, monkeypatch):
     exchange(session, client, "before", "saved")
-    pages = store._run(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
+    pages = store.writes.run(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
     connect = database_connection.connect
 
     def connect_limited(path):
@@ -620,7 +620,7 @@ def test_a_transaction_that_sqlite_rolled_back_is_repeated(session, client, stor
 
     with monkeypatch.context() as patched:
         patched.setattr(database_connection, "connect", connect_limited)
-        store._run(lambda c: c.execute(f"PRAGMA max_page_count = {pages}"))
+        store.writes.run(lambda c: c.execute(f"PRAGMA max_page_count = {pages}"))
         exchange(session, client, "long", "x" * 100_000)
         wait_until(lambda: session.unsaved == "database or disk is full")
     wait_until(lambda: session.unsaved is None and not session.saving)
@@ -632,11 +632,11 @@ def test_two_processes_in_one_conversation_lose_and_hide_nothing(tmp_path, clien
     one, two = (Store.open(tmp_path / "c.db") for _ in range(2))
     first = TreeSession(one, client)
     exchange(first, client, "hello", "hi")
-    one.flush()
+    one.writes.flush()
     other = ToyClient()
     second = TreeSession(two, other)
     exchange(second, other, "from the second", "yes")
-    two.flush()
+    two.writes.flush()
     with pytest.raises(ConversationChanged, match="another Pravāha"):
         first.send("from the first")
     shown = [view.text for view in first.path()]
@@ -645,13 +645,13 @@ def test_two_processes_in_one_conversation_lose_and_hide_nothing(tmp_path, clien
     # The first one's answer is queued behind its message: nobody comes between.
     first.send("and")
     first.send("then")
-    one.flush()
+    one.writes.flush()
     with pytest.raises(InvalidRequest, match="is generating"):
         second.regenerate()
     for text in ("a", "b"):
         client.write(text, eos=True)
         first.pump()
-    one.flush()
+    one.writes.flush()
     with pytest.raises(ConversationChanged):
         second.undo()
     for session in (first, second):
@@ -666,13 +666,13 @@ def test_a_message_to_a_conversation_that_another_process_archived_is_listed(tmp
     one, two = (Store.open(tmp_path / "c.db") for _ in range(2))
     first = TreeSession(one, client)
     exchange(first, client, "hello", "hi")
-    one.flush()
+    one.writes.flush()
     second = TreeSession(two, ToyClient())
     second.delete_tree(first.tree_id)
-    two.flush()
+    two.writes.flush()
     assert first.trees() == []
     exchange(first, client, "still here", "yes")
-    one.flush()
+    one.writes.flush()
     assert [tree.id for tree in second.trees()] == [first.tree_id]
     two.close()
     one.close()
@@ -683,7 +683,7 @@ def test_an_answer_of_a_process_that_died_can_be_continued(tmp_path, client):
     first = TreeSession(one, client)
     first.send("hello")
     client.write("half")
-    one.flush()
+    one.writes.flush()
     second = TreeSession(two, ToyClient())
     one._tree_leases.release_all()
     one._lease.release()  # as the kernel does when the process dies

@@ -44,14 +44,14 @@ def test_what_is_there_is_read_and_what_is_said_is_saved_when_there_is_room(file
     store.close()
     with full_disk(file):
         store = Store.open(file)
-        assert store.unsaved is not None
-        wait_until(lambda: "cannot be saved" in (store.take_notice() or ""))
-        assert [hit.text for hit in store.search("heron")] == ["about herons"]
+        assert store.writes.unsaved is not None
+        wait_until(lambda: "cannot be saved" in (store.writes.take_notice() or ""))
+        assert [hit.text for hit in store.searches.messages("heron")] == ["about herons"]
         session = say(store, "and hills", "They do not.")
         texts = ["about herons", "They fly.", "and hills", "They do not."]
         assert [view.text for view in session.path()] == texts
         assert [tree.title for tree in session.start_trees("heron").result()] == ["about herons"]
-    wait_until(lambda: store.unsaved is None)
+    wait_until(lambda: store.writes.unsaved is None)
     assert [tree.title for tree in session.start_trees("hills").result()] == ["about herons"]
     assert [tree.messages for tree in session.trees()] == [4]
     session.close()
@@ -68,9 +68,9 @@ def test_the_first_start_ever_begins_in_memory(file):
         store = Store.open(file)
         session = say(store, "hello", "hi")
         assert [tree.title for tree in session.trees()] == ["hello"]
-    wait_until(lambda: store.unsaved is None)
+    wait_until(lambda: store.writes.unsaved is None)
     session.close()
-    assert [tree.title for tree in store.trees()] == ["hello"]
+    assert [tree.title for tree in store.searches.trees()] == ["hello"]
     store.check_integrity()
     store.close()
 
@@ -103,8 +103,8 @@ def test_an_answer_that_was_cut_off_is_not_shown_as_running(file):
     session = TreeSession(store, client)
     session.send("hello")
     session.pump()
-    store.flush()
-    store._reader.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    store.writes.flush()
+    store.reads.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection = MemoryCopy(file).connect()
     assert connection.execute("SELECT status FROM node WHERE kind = 'assistant'").fetchall() == [
         (NodeStatus.STOPPED.value,)
@@ -117,6 +117,6 @@ def test_a_folder_without_permission_is_still_an_error(file, monkeypatch):
     def refuse(path, *, check):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("engine.conversations.store._prepare", refuse)
+    monkeypatch.setattr("engine.conversations.database_file.prepare", refuse)
     with pytest.raises(StoreError, match="permissions"):
         Store.open(file)

@@ -38,7 +38,7 @@ def file(tmp_path):
 @pytest.fixture
 def store(file):
     store = Store.open(file)
-    store.create_tree("t", "A tree")
+    store.trees.create("t", "A tree")
     yield store
     store.close()
 
@@ -57,7 +57,7 @@ def execute(file, statement, *parameters):
 
 
 def test_only_the_user_may_read_the_files(store, file):
-    store.flush()
+    store.writes.flush()
     for path in [file, *file.parent.glob("conversations.db-*")]:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -86,62 +86,62 @@ def test_a_finished_node_is_immutable(store, file, change):
     answer = replace(
         node("b", "a", NodeKind.ASSISTANT, "hi"), token_ids=(7,), logprobs=(-0.5,), tokenizer="f"
     )
-    store.add_nodes([node("a", text="hello"), answer], name="send")
-    store.flush()
+    store.nodes.add([node("a", text="hello"), answer], name="send")
+    store.writes.flush()
     with pytest.raises(sqlite3.IntegrityError, match=r"immutable|never change"):
         execute(file, f"UPDATE node SET {change} WHERE id = 'b'")
 
 
 def test_flags_of_a_finished_node_may_change(store, file):
-    store.add_nodes([node("a")], name="send")
-    store.flush()
+    store.nodes.add([node("a")], name="send")
+    store.writes.flush()
     execute(file, "UPDATE node SET label = 'x', rating = 1, pruned_at = 2.0 WHERE id = 'a'")
-    assert store.node("a").label == "x"
+    assert store.nodes.get("a").label == "x"
 
 
 def test_the_text_of_a_streaming_node_may_change_but_not_its_parent(store, file):
-    store.add_nodes(
+    store.nodes.add(
         [node("a"), node("b", "a", NodeKind.ASSISTANT, status=NodeStatus.STREAMING)], name="send"
     )
-    store.flush()
+    store.writes.flush()
     execute(file, "UPDATE node SET text = 'more' WHERE id = 'b'")
     with pytest.raises(sqlite3.IntegrityError, match="never change"):
         execute(file, "UPDATE node SET parent_id = NULL WHERE id = 'b'")
 
 
 def test_a_users_ids_are_set_once_for_each_tokenizer(store):
-    store.add_nodes([node("a", text="hi")], name="send")
+    store.nodes.add([node("a", text="hi")], name="send")
     first = replace(node("a"), token_ids=(1, 2), tokenizer="f", template="d")
-    store.set_token_ids(first)
-    store.flush()
-    store.set_token_ids(replace(first, token_ids=(3,)))
+    store.nodes.set_token_ids(first)
+    store.writes.flush()
+    store.nodes.set_token_ids(replace(first, token_ids=(3,)))
     with pytest.raises(StoreError, match="immutable"):
-        store.flush()
-    store.set_token_ids(replace(first, token_ids=(3,), tokenizer="g"))
-    store.flush()
-    assert store.node("a").token_ids == (3,)
+        store.writes.flush()
+    store.nodes.set_token_ids(replace(first, token_ids=(3,), tokenizer="g"))
+    store.writes.flush()
+    assert store.nodes.get("a").token_ids == (3,)
 
 
 def test_a_failed_write_does_not_affect_others(store):
-    store.add_nodes([node("a")], name="send")
-    store.add_nodes([node("a")], name="send")
-    store.add_nodes([node("c", "a")], name="send")
+    store.nodes.add([node("a")], name="send")
+    store.nodes.add([node("a")], name="send")
+    store.nodes.add([node("c", "a")], name="send")
     with pytest.raises(StoreError, match="could not be saved"):
-        store.flush()
-    assert store.node("c") is not None
-    assert store.head("t") == "c"
-    store.flush()
+        store.writes.flush()
+    assert store.nodes.get("c") is not None
+    assert store.trees.head("t") == "c"
+    store.writes.flush()
 
 
 def test_a_finished_node_cannot_be_updated(store):
-    store.add_nodes([node("a", kind=NodeKind.ASSISTANT, status=NodeStatus.STREAMING)], name="s")
+    store.nodes.add([node("a", kind=NodeKind.ASSISTANT, status=NodeStatus.STREAMING)], name="s")
     done = node("a", kind=NodeKind.ASSISTANT, text="done")
-    store.update_streaming(done)
-    store.update_streaming(replace(done, text="late"))
-    store.wait_for_writes()
-    assert "finished" in store.take_notice()
-    assert store.take_notice() is None
-    assert store.node("a").text == "done"
+    store.nodes.update_streaming(done)
+    store.nodes.update_streaming(replace(done, text="late"))
+    store.writes.wait()
+    assert "finished" in store.writes.take_notice()
+    assert store.writes.take_notice() is None
+    assert store.nodes.get("a").text == "done"
 
 
 OLD_NODE = (
@@ -171,15 +171,15 @@ def test_a_database_of_an_older_version_is_migrated_with_its_messages(file, scri
         connection.execute(f"PRAGMA user_version = {len(scripts)}")
         connection.commit()
     store = Store.open(file)
-    old = store.node("a")
+    old = store.nodes.get("a")
     assert (old.text, old.token_ids, old.logprobs, old.drafted) == ("hi", (7,), (-0.5,), ())
     new = replace(
         node("b", "a", NodeKind.ASSISTANT, "yo"), token_ids=(1, 2, 3), drafted=(False, True, True)
     )
-    store.add_nodes([new], name="send")
-    store.flush()
-    assert store.node("b").drafted == (False, True, True)
-    assert [one.id for one in store.trees("hi")] == ["t"]
+    store.nodes.add([new], name="send")
+    store.writes.flush()
+    assert store.nodes.get("b").drafted == (False, True, True)
+    assert [one.id for one in store.searches.trees("hi")] == ["t"]
     store.check_integrity()
     store.close()
     assert execute(file, "PRAGMA user_version") == [(5,)]
@@ -199,16 +199,16 @@ def test_a_damaged_file_is_set_aside(file):
     store = Store.open(file)
     (aside,) = file.parent.glob("conversations.damaged-*.db")
     assert aside.read_bytes().startswith(b"this is no database")
-    assert str(aside) in store.take_notice()
-    assert store.trees() == []
+    assert str(aside) in store.writes.take_notice()
+    assert store.searches.trees() == []
     store.close()
 
 
 def test_damaged_pages_are_found_after_an_unclean_exit(file):
     store = Store.open(file)
-    store.create_tree("t", "A tree")
+    store.trees.create("t", "A tree")
     for number in range(200):
-        store.add_nodes([node(f"n{number}", text="words " * 50)], name="send")
+        store.nodes.add([node(f"n{number}", text="words " * 50)], name="send")
     store.close()
     damaged = bytearray(file.read_bytes())
     for page in range(4096 * 3, len(damaged) - 4096, 4096):
@@ -217,7 +217,7 @@ def test_damaged_pages_are_found_after_an_unclean_exit(file):
     (file.parent / "conversations.db.writers").mkdir(exist_ok=True)
     (file.parent / "conversations.db.writers" / "DEAD").touch()
     store = Store.open(file)
-    assert "damaged" in store.take_notice()
+    assert "damaged" in store.writes.take_notice()
     store.close()
 
 
@@ -233,8 +233,8 @@ def test_the_export_has_a_line_for_every_node(store):
     answer = replace(
         node("b", "a", NodeKind.ASSISTANT, "hí"), token_ids=(7, 8), logprobs=(-0.5, -1.5), seed=3
     )
-    store.add_nodes([node("a", text="hello"), answer], name="send")
-    store.flush()
+    store.nodes.add([node("a", text="hello"), answer], name="send")
+    store.writes.flush()
     first, second = map(json.loads, export_jsonl(store, "t"))
     assert (first["id"], first["parentId"], first["text"]) == ("a", None, "hello")
     assert second["parentId"] == "a"
@@ -275,7 +275,7 @@ KILLED = """
     client.write("half an ")
     clock.now = 1.0
     session.pump()
-    store.flush()
+    store.writes.flush()
     print("saved", flush=True)
     sys.stdin.readline()
 """
@@ -292,15 +292,15 @@ def test_saved_text_of_a_killed_process_is_kept(file):
         assert child.stdout.readline() == "saved\n"
         # A live process keeps its streaming answer.
         beside = Store.open(file)
-        (tree,) = beside.trees()
-        assert beside.path(beside.head(tree.id))[-1].status is NodeStatus.STREAMING
+        (tree,) = beside.searches.trees()
+        assert beside.nodes.path(beside.trees.head(tree.id))[-1].status is NodeStatus.STREAMING
         beside.close()
     finally:
         child.kill()
         child.communicate()
     store = Store.open(file)
-    assert store.take_notice() is None
-    path = store.path(store.head(tree.id))
+    assert store.writes.take_notice() is None
+    path = store.nodes.path(store.trees.head(tree.id))
     assert [(n.text, n.status.value) for n in path] == [
         ("first", "done"),
         ("whole", "done"),
@@ -309,7 +309,7 @@ def test_saved_text_of_a_killed_process_is_kept(file):
     ]
     assert path[3].token_ids is not None
     assert len(path[3].logprobs) == len(path[3].token_ids)
-    assert [t.id for t in store.trees("half an")] == [tree.id]
+    assert [t.id for t in store.searches.trees("half an")] == [tree.id]
     store.check_integrity()
     store.close()
 

@@ -55,8 +55,8 @@ def test_the_sources_of_an_answer_and_of_its_fork_are_stored(tmp_path):
     fork = session.branches.fork_at_token(answer, 2)
     client.write("xy", eos=True, cached=len(client.requests[-1].prompt_ids) - 1)
     session.pump()
-    store.flush()
-    assert token_sources(store.node(answer)) == drafted
+    store.writes.flush()
+    assert token_sources(store.nodes.get(answer)) == drafted
     begun, rest = (found := session.branches.tokens(fork).sources)[:2], found[2:]
     assert begun == (CACHED, COMPUTED)
     assert set(rest) == {COMPUTED}

@@ -239,7 +239,7 @@ def test_help_names_every_command(chat):
 
 
 def test_a_notice_of_the_store_is_told_once(chat):
-    chat.store._notices.append("The database was damaged.")
+    chat.store.writes._notices.append("The database was damaged.")
     assert chat("hello", "more").count("Note: The database was damaged.") == 1
 
 
