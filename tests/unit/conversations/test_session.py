@@ -685,7 +685,7 @@ def test_an_answer_of_a_process_that_died_can_be_continued(tmp_path, client):
     client.write("half")
     one.writes.flush()
     second = TreeSession(two, ToyClient())
-    one._tree_leases.release_all()
+    one.leases.release_all()
     one._lease.release()  # as the kernel does when the process dies
     with pytest.raises(ConversationChanged):
         second.send("go on")
