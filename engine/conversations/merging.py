@@ -40,20 +40,20 @@ def merge_cost(
     Raises:
         PravahaError: the model is not loaded, or the chat template rejects the messages.
     """
-    branches = session.branches
+    prompt_ids = session.tokens.prompt_ids
     if kind == "summary":
-        total = len(branches.prompt_ids(node_id))
+        total = len(prompt_ids(node_id))
         return MergeCost(total, total if price is None else min(total, price.prefill_tokens))
-    other = len(branches.prompt_ids(node_id))
+    other = len(prompt_ids(node_id))
     if kind == "graft":
         parted = session.tree.common_ancestor(session.head or "", node_id)
-        added = other - (len(branches.prompt_ids(parted)) if parted is not None else 0)
-        return MergeCost(len(branches.prompt_ids(session.head or "")) + added, added)
+        added = other - (len(prompt_ids(parted)) if parted is not None else 0)
+        return MergeCost(len(prompt_ids(session.head or "")) + added, added)
     added = session.view(node_id).n_gen or 0
     users = [node.id for node in session.path() if node.kind is NodeKind.USER]
     if not users:
         raise InvalidRequest("The open path has no message to answer.")
-    return MergeCost(len(branches.prompt_ids(users[-1])) + added, added)
+    return MergeCost(len(prompt_ids(users[-1])) + added, added)
 
 
 def other_branches(session: TreeSession) -> list[str]:

@@ -86,8 +86,8 @@ def _converse(client, tmp_path, **given):
     """What the screen and the plain chat do."""
     store = Store.open(tmp_path / "conversations.db")
     session = TreeSession(store, client, sampling=settings(tmp_path, **given).sampling())
-    session.send("hi")
-    while session.generating:
+    session.messages.send("hi")
+    while session.answers.generating:
         session.pump()
         time.sleep(0.01)
     session.close()

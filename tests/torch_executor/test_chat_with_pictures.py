@@ -179,6 +179,6 @@ class TestLineMode:
             with requests_of(engine):
                 assert chat.run(), out.getvalue()
             (message, *_) = session.path()
-            assert session.images_of(message.id) == (open_image(RED.data),)
+            assert session.nodes.images_of(message.id) == (open_image(RED.data),)
             session.close()
         assert "(red.png: the model sees the picture)" in out.getvalue()

@@ -68,7 +68,7 @@ async def attached(url, folder, *, size=(140, 40), recording=None):
 
 
 async def answered(screen):
-    await screen.until(lambda: not screen.session.running, "the answer")
+    await screen.until(lambda: not screen.session.answers.running, "the answer")
 
 
 async def test_no_key_waits_for_the_server(server, tmp_path):

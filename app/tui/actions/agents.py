@@ -151,7 +151,7 @@ class AgentActions:
 
     def _can_add(self, asked: _Asked) -> bool:
         session = self._app.session
-        return session.tree_id == asked.tree and not session.generating
+        return session.tree_id == asked.tree and not session.answers.generating
 
     async def _add(self, asked: _Asked, result: dict[str, Any]) -> None:
         text = markdown_of(asked.name, result)

@@ -13,7 +13,7 @@ from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import FinishReason, SamplingParams
 from engine.conversations.branch_tree import MAIN
-from engine.conversations.branches import CONTEXT_NOTE, KEPT_MESSAGES
+from engine.conversations.context_window import CONTEXT_NOTE, KEPT_MESSAGES
 from engine.conversations.errors import ContextFull, MessageTooLong
 from engine.conversations.session import TreeSession
 from engine.conversations.store import Store
@@ -28,7 +28,7 @@ def session(store, client):
 
 def chat(session, client, text, answer):
     """Send a message and give its answer; the two nodes' ids."""
-    session.send(text)
+    session.messages.send(text)
     client.write(answer, eos=True)
     session.pump()
     return tuple(view.id for view in session.path()[-2:])
@@ -42,7 +42,7 @@ def reopened(session, store, client):
     """The conversation as another process would see it."""
     store.writes.flush()
     other = TreeSession(store, client)
-    other.open_tree(session.tree_id)
+    other.conversations.open(session.tree_id)
     return other
 
 
@@ -101,9 +101,9 @@ def test_a_fork_at_a_token_continues_from_the_stored_ids(session, client, store)
 
 
 def test_a_forced_token_follows_the_kept_ones(session, client):
-    session.default_sampling = SamplingChoice(SamplingParams(logprobs=2))
+    session.sampling.default = SamplingChoice(SamplingParams(logprobs=2))
     _, answer = chat(session, client, "one", "abc")
-    tokens = session.branches.tokens(answer)
+    tokens = session.tokens.of(answer)
     other = tokens.topk[1][1]
     new = session.branches.fork_at_token(answer, 1, forced=other.token_id)
     assert client.requests[-1].prompt_ids[-2:] == (tokens.token_ids[0], other.token_id)
@@ -111,7 +111,7 @@ def test_a_forced_token_follows_the_kept_ones(session, client):
     client.write("y", eos=True)
     session.pump()
     assert session.view(new).text == "axy"
-    assert session.branches.tokens(new).logprobs[1] == pytest.approx(other.logprob, abs=1e-3)
+    assert session.tokens.of(new).logprobs[1] == pytest.approx(other.logprob, abs=1e-3)
 
 
 def test_a_fork_before_the_first_token_is_a_plain_answer(session, client):
@@ -123,7 +123,7 @@ def test_a_fork_before_the_first_token_is_a_plain_answer(session, client):
 
 def test_continuations_from_a_token_are_siblings_from_one_prefill(session, client):
     _, answer = chat(session, client, "one", "abba c")
-    kept = session.branches.tokens(answer).token_ids[:2]
+    kept = session.tokens.of(answer).token_ids[:2]
     submitted = len(client.requests)
     ids = session.branches.expand_at_token(answer, 2, 3)
     assert session.tree.siblings(answer) == [answer, *ids]
@@ -134,7 +134,7 @@ def test_continuations_from_a_token_are_siblings_from_one_prefill(session, clien
         node = session.view(one)
         assert (node.text, node.forked_from, node.fork_token) == ("abb", answer, 2)
     assert session.head == ids[0]
-    session.undo()
+    session.operations.undo()
     assert session.head == answer
 
 
@@ -154,7 +154,7 @@ def test_a_fork_beyond_the_answer_is_refused(session, client, at):
 
 def test_the_tokens_of_an_answer_add_up_to_its_text(session, client):
     _, answer = chat(session, client, "one", "abba c")
-    tokens = session.branches.tokens(answer)
+    tokens = session.tokens.of(answer)
     assert "".join(tokens.texts) == "abba c"
     assert len(tokens.token_ids) == len(tokens.texts) == len(tokens.logprobs) == len(tokens.topk)
     assert tokens.token_ids[-1] == EOS
@@ -164,10 +164,10 @@ def test_the_tokens_of_an_answer_add_up_to_its_text(session, client):
 def test_tokens_of_a_message_or_of_another_model_are_refused(session, client):
     question, answer = chat(session, client, "one", "abc")
     with pytest.raises(InvalidRequest, match="generated answers"):
-        session.branches.tokens(question)
+        session.tokens.of(question)
     client.tokenizer.fingerprint = "toy-2"
     with pytest.raises(InvalidRequest, match="from toy"):
-        session.branches.tokens(answer)
+        session.tokens.of(answer)
 
 
 def test_an_edited_message_is_answered_and_the_old_one_kept(session, client, store):
@@ -187,9 +187,9 @@ def test_an_edited_message_is_answered_and_the_old_one_kept(session, client, sto
 def test_an_edited_answer_is_not_answered(session, client):
     _, answer = chat(session, client, "one", "1")
     edited = session.branches.edit(answer, "eleven")
-    assert (texts(session), session.generating) == (["one", "eleven"], False)
+    assert (texts(session), session.answers.generating) == (["one", "eleven"], False)
     assert session.view(edited).status is NodeStatus.DONE
-    session.send("and two?")
+    session.messages.send("and two?")
     assert "eleven" in client.tokenizer.decode(client.requests[-1].prompt_ids)
 
 
@@ -198,29 +198,29 @@ def test_the_perplexity_of_an_answer_is_known_while_it_runs_and_afterwards(sessi
     one, other = session.branches.expand(2)
     client.write("xyz", at=-2)
     session.pump()
-    assert session.branches.perplexity(one) == pytest.approx(math.exp(0.5))
-    assert session.branches.perplexity(other) is None
+    assert session.tokens.perplexity(one) == pytest.approx(math.exp(0.5))
+    assert session.tokens.perplexity(other) is None
     client.write("", eos=True, at=-2)
     client.write("", eos=True, at=-1)
     session.pump()
-    assert session.branches.perplexity(one) == pytest.approx(math.exp(0.5))
+    assert session.tokens.perplexity(one) == pytest.approx(math.exp(0.5))
 
 
 def test_one_of_several_answers_is_stopped(session, client):
     chat(session, client, "a", "one")
     _, other = session.branches.expand(2)
-    session.stop(other)
+    session.answers.stop(other)
     assert client.cancelled == [client.requests[-1].request_id]
 
 
 def test_warming_computes_a_path_without_an_answer(session, client):
     _, answer = chat(session, client, "Hello", "Hi there")
     before = texts(session)
-    request_id, submitted = session.branches.warm(answer)
+    request_id, submitted = session.tokens.warm(answer)
     assert submitted.result() == request_id
     request = client.requests[-1]
     assert request.request_id == request_id
-    assert request.prompt_ids == session.branches.prompt_ids(answer)
+    assert request.prompt_ids == session.tokens.prompt_ids(answer)
     assert request.sampling.max_tokens == 0
     assert request.priority > client.requests[0].priority
     client.write("", finish=FinishReason.LENGTH)
@@ -232,7 +232,7 @@ def test_warming_computes_a_path_without_an_answer(session, client):
 def test_expand_streams_answers_side_by_side(session, client, store):
     _, answer = chat(session, client, "one", "1")
     ids = session.branches.expand(3)
-    assert session.running == tuple(ids)
+    assert session.answers.running == tuple(ids)
     assert session.head == ids[0]
     assert len({one.prompt_ids for one in client.requests}) == 1
     for at, piece in enumerate("abc"):
@@ -242,7 +242,7 @@ def test_expand_streams_answers_side_by_side(session, client, store):
     for at in range(3):
         client.write("!", eos=True, at=at + 1)
     session.pump()
-    assert session.running == ()
+    assert session.answers.running == ()
     assert session.tree.siblings(answer) == [answer, *ids]
     session.branches.adopt(ids[2])
     assert texts(session) == ["one", "c!"]
@@ -275,23 +275,23 @@ def test_a_refused_expansion_adds_nothing(session, client):
     client.refuse = QueueFull("full")
     with pytest.raises(QueueFull):
         session.branches.expand(2)
-    assert (len(session.tree), session.running) == (size, ())
+    assert (len(session.tree), session.answers.running) == (size, ())
     with pytest.raises(InvalidRequest, match="1 to 9"):
         session.branches.expand(10)
 
 
 def test_other_branches_can_be_read_and_continued_while_an_answer_runs(session, client, store):
     _, answer = chat(session, client, "one", "1")
-    session.send("two")
+    session.messages.send("two")
     running = session.head
     session.branches.rewind(answer)
-    assert (texts(session), session.generating) == (["one", "1"], False)
-    session.send("three")
+    assert (texts(session), session.answers.generating) == (["one", "1"], False)
+    session.messages.send("three")
     client.write("slow", at=1)
     client.write("quick", eos=True, at=2)
     session.pump()
     assert texts(session) == ["one", "1", "three", "quick"]
-    assert session.running == (running,)
+    assert session.answers.running == (running,)
     client.write(" one", eos=True, at=1)
     session.pump()
     session.branches.adopt(running)
@@ -301,11 +301,11 @@ def test_other_branches_can_be_read_and_continued_while_an_answer_runs(session, 
 
 def test_a_queued_message_follows_the_answer_that_it_was_queued_at(session, client):
     _, answer = chat(session, client, "one", "1")
-    session.send("two")
-    session.send("later")
-    assert session.queued == ("later",)
+    session.messages.send("two")
+    session.messages.send("later")
+    assert session.messages.queued == ("later",)
     session.branches.rewind(answer)
-    assert session.queued == ()
+    assert session.messages.queued == ()
     client.write("2", eos=True)
     session.pump()
     assert texts(session) == ["one", "1"]
@@ -326,22 +326,22 @@ def test_prune_hides_a_branch_and_undo_brings_it_back(session, client, store):
     assert texts(session) == ["one", "uno"]
     assert second not in session.tree.path(session.head)
     assert_saved(session, store, client)
-    assert session.undo() == "prune"
+    assert session.operations.undo() == "prune"
     assert texts(session) == ["one", "1", "two", "2"]
-    assert session.redo() == "prune"
+    assert session.operations.redo() == "prune"
     assert texts(session) == ["one", "uno"]
     assert_saved(session, store, client)
 
 
 def test_pruning_stops_answers_below(session, client):
     _, answer = chat(session, client, "one", "1")
-    session.send("two")
+    session.messages.send("two")
     question = session.path()[-2].id
     session.branches.prune(question)
     assert client.cancelled == [client.requests[-1].request_id]
     client.write("", finish=FinishReason.ABORT)
     session.pump()
-    assert (session.running, session.head) == ((), answer)
+    assert (session.answers.running, session.head) == ((), answer)
     with pytest.raises(InvalidRequest, match="whole conversation"):
         session.branches.prune(session.path()[0].id)
 
@@ -357,7 +357,7 @@ def test_promote_names_the_branch_main(session, client, store):
     session.branches.promote(leaf)
     assert session.tree.branches() == {"old-main": first, MAIN: leaf}
     assert session.tree.leaf(answer) == leaf == session.head
-    session.undo()
+    session.operations.undo()
     assert session.tree.branches() == {"fork": leaf, MAIN: first}
     assert session.head == first
     assert_saved(session, store, client)
@@ -373,9 +373,9 @@ def test_consecutive_moves_are_undone_together(session, client):
     for one in session.tree.siblings(first):
         session.branches.adopt(one)
     session.branches.adopt(first)
-    assert session.undo() == "go to"
+    assert session.operations.undo() == "go to"
     assert session.head == last
-    assert session.redo() == "go to"
+    assert session.operations.redo() == "go to"
     assert session.head == first
 
 
@@ -390,7 +390,7 @@ def test_graft_copies_messages_after_head(session, client, store):
     with pytest.raises(InvalidRequest, match="open path already"):
         session.branches.graft(answer)
     ids = store.nodes.get(other).token_ids
-    session.send("four")
+    session.messages.send("four")
     prompt = client.requests[-1].prompt_ids
     assert any(prompt[i : i + len(ids)] == ids for i in range(len(prompt)))
     assert_saved(session, store, client)
@@ -420,7 +420,7 @@ def test_a_summary_of_another_branch_precedes_the_next_message(session, client, 
     client.write("they talked of two", eos=True)
     session.pump()
     assert session.path()[-1].kind is NodeKind.SUMMARY
-    session.send("three")
+    session.messages.send("three")
     prompt = client.tokenizer.decode(client.requests[-1].prompt_ids)
     assert prompt.count("they talked of two") == 1
     assert prompt.index("they talked") < prompt.index("three")
@@ -431,17 +431,17 @@ def test_a_summary_of_another_branch_precedes_the_next_message(session, client, 
 @pytest.mark.parametrize("summarised", [False, True])
 def test_a_shortened_context_keeps_the_last_messages(session, client, summarised):
     with pytest.raises(InvalidRequest, match="no earlier messages"):
-        session.branches.shorten_context(summarised=summarised)
+        session.context.shorten(summarised=summarised)
     session.system_prompt = "the rule"
     for number in range(KEPT_MESSAGES + 2):
         chat(session, client, f"question{number}", f"answer{number}")
-    session.branches.shorten_context(summarised=summarised)
+    session.context.shorten(summarised=summarised)
     if summarised:
         client.write("the gist", eos=True)
         session.pump()
     else:
         assert texts(session)[-1] == CONTEXT_NOTE
-    session.send("next")
+    session.messages.send("next")
     prompt = client.tokenizer.decode(client.requests[-1].prompt_ids)
     assert "the rule" in prompt
     assert ("the gist" in prompt) is summarised
@@ -452,7 +452,7 @@ def test_a_shortened_context_keeps_the_last_messages(session, client, summarised
 @pytest.mark.parametrize("merge", ["graft", "cherry_pick", "summarise"])
 def test_a_pruned_branch_cannot_be_merged(session, client, merge):
     _, answer = chat(session, client, "one", "abc")
-    session.regenerate()
+    session.branches.regenerate()
     client.write("def", eos=True)
     session.pump()
     session.branches.prune(answer)
@@ -465,9 +465,9 @@ def test_a_full_context_has_an_error_of_its_own(store):
     session = TreeSession(store, client)
     chat(session, client, "one", "abc")
     with pytest.raises(ContextFull, match="--ctx"):
-        session.send("many words, " * 9)
+        session.messages.send("many words, " * 9)
     with pytest.raises(MessageTooLong, match="--ctx"):
-        session.send("many words, " * 15)
+        session.messages.send("many words, " * 15)
 
 
 def test_search_finds_messages_of_every_branch_but_pruned_ones(session, client):
@@ -475,12 +475,15 @@ def test_search_finds_messages_of_every_branch_but_pruned_ones(session, client):
     edited = session.branches.edit(question, "a blue whale")
     client.write("no book", eos=True)
     session.pump()
-    found = session.search("whale")
+    found = session.conversations.find_messages("whale")
     assert {hit.node_id for hit in found} == {question, edited}
-    assert [hit.text for hit in session.search("moby")] == ["Moby Dick"]
-    assert [hit.node_id for hit in session.search("k")] == [session.head, answer]
+    assert [hit.text for hit in session.conversations.find_messages("moby")] == ["Moby Dick"]
+    assert [hit.node_id for hit in session.conversations.find_messages("k")] == [
+        session.head,
+        answer,
+    ]
     session.branches.prune(question)
-    assert [hit.node_id for hit in session.search("whale")] == [edited]
+    assert [hit.node_id for hit in session.conversations.find_messages("whale")] == [edited]
 
 
 def test_the_price_of_a_fork_is_that_of_its_tokens(session, client, store):
@@ -490,7 +493,7 @@ def test_the_price_of_a_fork_is_that_of_its_tokens(session, client, store):
     answered = len(store.nodes.get(answer).token_ids)
 
     def price(node_id, at=None):
-        return session.branches.price(node_id, at=at).result()
+        return session.tokens.price(node_id, at=at).result()
 
     assert price(question).prefill_tokens == prompt
     assert price(answer).prefill_tokens == prompt + answered
@@ -529,10 +532,10 @@ def test_memory_and_store_agree_after_any_operations(tmp_path: Path, steps):
         path = session.path()
         assert all(one.pruned_at is None for one in path)
         assert [one.parent_id for one in path[1:]] == [one.id for one in path[:-1]]
-        while session.undo():
+        while session.operations.undo():
             pass
         assert session.path() == []
-        while session.redo():
+        while session.operations.redo():
             pass
         assert_saved(session, store, client)
     finally:
@@ -543,7 +546,7 @@ def _run(session, client, operation, node, number):
     branches = session.branches
     match operation:
         case "send":
-            session.send(f"message {number}")
+            session.messages.send(f"message {number}")
         case "regenerate":
             branches.regenerate(node)
         case "expand":
@@ -569,9 +572,9 @@ def _run(session, client, operation, node, number):
         case "label":
             branches.label(node, f"label {number}")
         case "undo":
-            session.undo()
+            session.operations.undo()
         case "redo":
-            session.redo()
+            session.operations.redo()
         case "finish":
             client.write("x", eos=True, at=number % len(client.requests))
             session.pump()
@@ -600,8 +603,8 @@ def test_an_answer_of_another_branch_can_be_stopped(session, client):
     _, answer = chat(session, client, "one", "1")
     running = session.branches.regenerate()
     session.branches.adopt(answer)
-    assert not session.generating
-    session.stop(running)
+    assert not session.answers.generating
+    session.answers.stop(running)
     assert client.cancelled == [client.requests[-1].request_id]
 
 
@@ -618,8 +621,8 @@ def test_a_conversation_is_branched_while_a_message_has_siblings_that_are_not_pr
 
 def test_the_next_tokens_are_computed_after_the_kept_ones(session, client):
     _, answer = chat(session, client, "one", "abc")
-    tokens = session.branches.tokens(answer)
-    asked = session.branches.next_tokens(answer, 2)
+    tokens = session.tokens.of(answer)
+    asked = session.tokens.next_tokens(answer, 2)
     request = client.requests[-1]
     assert request.prompt_ids[-2:] == tokens.token_ids[:2]
     assert (request.continued_tokens, request.sampling.max_tokens) == (2, 1)
@@ -633,7 +636,7 @@ def test_the_next_tokens_are_computed_after_the_kept_ones(session, client):
 
 def test_next_tokens_that_cannot_be_computed_raise(session, client):
     _, answer = chat(session, client, "one", "abc")
-    asked = session.branches.next_tokens(answer, 0)
+    asked = session.tokens.next_tokens(answer, 0)
     client.write("", finish=FinishReason.ERROR)
     with pytest.raises(EngineUnavailable, match="the step failed"):
         asked.poll()

@@ -20,7 +20,7 @@ PATIENCE_S = 30
 def say(store, text, answer):
     client = ToyClient()
     session = TreeSession(store, client)
-    session.send(text)
+    session.messages.send(text)
     client.write(answer, eos=True)
     session.pump()
     return session
@@ -50,10 +50,14 @@ def test_what_is_there_is_read_and_what_is_said_is_saved_when_there_is_room(file
         session = say(store, "and hills", "They do not.")
         texts = ["about herons", "They fly.", "and hills", "They do not."]
         assert [view.text for view in session.path()] == texts
-        assert [tree.title for tree in session.start_trees("heron").result()] == ["about herons"]
+        assert [tree.title for tree in session.conversations.start_find("heron").result()] == [
+            "about herons"
+        ]
     wait_until(lambda: store.writes.unsaved is None)
-    assert [tree.title for tree in session.start_trees("hills").result()] == ["about herons"]
-    assert [tree.messages for tree in session.trees()] == [4]
+    assert [tree.title for tree in session.conversations.start_find("hills").result()] == [
+        "about herons"
+    ]
+    assert [tree.messages for tree in session.conversations.find()] == [4]
     session.close()
     store.close()
     store = Store.open(file)
@@ -67,7 +71,7 @@ def test_the_first_start_ever_begins_in_memory(file):
     with full_disk(file):
         store = Store.open(file)
         session = say(store, "hello", "hi")
-        assert [tree.title for tree in session.trees()] == ["hello"]
+        assert [tree.title for tree in session.conversations.find()] == ["hello"]
     wait_until(lambda: store.writes.unsaved is None)
     session.close()
     assert [tree.title for tree in store.searches.trees()] == ["hello"]
@@ -101,7 +105,7 @@ def test_an_answer_that_was_cut_off_is_not_shown_as_running(file):
     store = Store.open(file)
     client = ToyClient()
     session = TreeSession(store, client)
-    session.send("hello")
+    session.messages.send("hello")
     session.pump()
     store.writes.flush()
     store.reads.execute("PRAGMA wal_checkpoint(TRUNCATE)")

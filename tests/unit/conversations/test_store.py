@@ -268,10 +268,10 @@ KILLED = """
 
     clock, client, store = Clock(), ToyClient(), Store.open(__import__("pathlib").Path(sys.argv[1]))
     session = TreeSession(store, client, clock=clock)
-    session.send("first")
+    session.messages.send("first")
     client.write("whole", eos=True)
     session.pump()
-    session.send("second")
+    session.messages.send("second")
     client.write("half an ")
     clock.now = 1.0
     session.pump()
@@ -293,7 +293,10 @@ def test_saved_text_of_a_killed_process_is_kept(file):
         # A live process keeps its streaming answer.
         beside = Store.open(file)
         (tree,) = beside.searches.trees()
-        assert beside.nodes.path(beside.trees.head(tree.id))[-1].status is NodeStatus.STREAMING
+        assert (
+            beside.nodes.path(beside.trees.head(tree.id))[-1].status
+            is NodeStatus.STREAMING
+        )
         beside.close()
     finally:
         child.kill()
