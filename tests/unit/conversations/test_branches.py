@@ -1,7 +1,6 @@
-"""`TreeSession.branches` with a toy engine and a real store."""
+"""Branches with a toy engine and a real store: fork, edit, expand, prune, promote, merge."""
 
 import itertools
-import math
 from functools import partial
 from pathlib import Path
 
@@ -9,33 +8,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
+from engine.api.errors import InvalidRequest, QueueFull
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import FinishReason, SamplingParams
 from engine.conversations.branch_tree import MAIN
-from engine.conversations.context_window import CONTEXT_NOTE, KEPT_MESSAGES
-from engine.conversations.errors import ContextFull, MessageTooLong
 from engine.conversations.session import TreeSession
 from engine.conversations.store import Store
 from engine.conversations.tree import NodeKind, NodeStatus
-from tests.fakes.chat_toys import EOS, ToyClient
+from tests.fakes.chat_toys import ToyClient
+from tests.unit.conversations.talking import chat, texts
 
 
 @pytest.fixture
 def session(store, client):
     return TreeSession(store, client, stop_repetition=False)
-
-
-def chat(session, client, text, answer):
-    """Send a message and give its answer; the two nodes' ids."""
-    session.messages.send(text)
-    client.write(answer, eos=True)
-    session.pump()
-    return tuple(view.id for view in session.path()[-2:])
-
-
-def texts(session):
-    return [view.text for view in session.path()]
 
 
 def reopened(session, store, client):
@@ -152,24 +138,6 @@ def test_a_fork_beyond_the_answer_is_refused(session, client, at):
         session.branches.fork_at_token(answer, at)
 
 
-def test_the_tokens_of_an_answer_add_up_to_its_text(session, client):
-    _, answer = chat(session, client, "one", "abba c")
-    tokens = session.tokens.of(answer)
-    assert "".join(tokens.texts) == "abba c"
-    assert len(tokens.token_ids) == len(tokens.texts) == len(tokens.logprobs) == len(tokens.topk)
-    assert tokens.token_ids[-1] == EOS
-    assert not any(map(math.isnan, tokens.logprobs))
-
-
-def test_tokens_of_a_message_or_of_another_model_are_refused(session, client):
-    question, answer = chat(session, client, "one", "abc")
-    with pytest.raises(InvalidRequest, match="generated answers"):
-        session.tokens.of(question)
-    client.tokenizer.fingerprint = "toy-2"
-    with pytest.raises(InvalidRequest, match="from toy"):
-        session.tokens.of(answer)
-
-
 def test_an_edited_message_is_answered_and_the_old_one_kept(session, client, store):
     question, answer = chat(session, client, "one", "1")
     chat(session, client, "two", "2")
@@ -193,40 +161,11 @@ def test_an_edited_answer_is_not_answered(session, client):
     assert "eleven" in client.tokenizer.decode(client.requests[-1].prompt_ids)
 
 
-def test_the_perplexity_of_an_answer_is_known_while_it_runs_and_afterwards(session, client):
-    chat(session, client, "a", "one")
-    one, other = session.branches.expand(2)
-    client.write("xyz", at=-2)
-    session.pump()
-    assert session.tokens.perplexity(one) == pytest.approx(math.exp(0.5))
-    assert session.tokens.perplexity(other) is None
-    client.write("", eos=True, at=-2)
-    client.write("", eos=True, at=-1)
-    session.pump()
-    assert session.tokens.perplexity(one) == pytest.approx(math.exp(0.5))
-
-
 def test_one_of_several_answers_is_stopped(session, client):
     chat(session, client, "a", "one")
     _, other = session.branches.expand(2)
     session.answers.stop(other)
     assert client.cancelled == [client.requests[-1].request_id]
-
-
-def test_warming_computes_a_path_without_an_answer(session, client):
-    _, answer = chat(session, client, "Hello", "Hi there")
-    before = texts(session)
-    request_id, submitted = session.tokens.warm(answer)
-    assert submitted.result() == request_id
-    request = client.requests[-1]
-    assert request.request_id == request_id
-    assert request.prompt_ids == session.tokens.prompt_ids(answer)
-    assert request.sampling.max_tokens == 0
-    assert request.priority > client.requests[0].priority
-    client.write("", finish=FinishReason.LENGTH)
-    session.pump()
-    assert client.drain(request_id) is None
-    assert texts(session) == before
 
 
 def test_expand_streams_answers_side_by_side(session, client, store):
@@ -363,22 +302,6 @@ def test_promote_names_the_branch_main(session, client, store):
     assert_saved(session, store, client)
 
 
-def test_consecutive_moves_are_undone_together(session, client):
-    question, first = chat(session, client, "one", "1")
-    for _ in range(3):
-        session.branches.regenerate(question)
-        client.write("x", eos=True)
-        session.pump()
-    last = session.head
-    for one in session.tree.siblings(first):
-        session.branches.adopt(one)
-    session.branches.adopt(first)
-    assert session.operations.undo() == "go to"
-    assert session.head == last
-    assert session.operations.redo() == "go to"
-    assert session.head == first
-
-
 def test_graft_copies_messages_after_head(session, client, store):
     _, answer = chat(session, client, "one", "1")
     chat(session, client, "two", "2")
@@ -428,27 +351,6 @@ def test_a_summary_of_another_branch_precedes_the_next_message(session, client, 
     assert_saved(session, store, client)
 
 
-@pytest.mark.parametrize("summarised", [False, True])
-def test_a_shortened_context_keeps_the_last_messages(session, client, summarised):
-    with pytest.raises(InvalidRequest, match="no earlier messages"):
-        session.context.shorten(summarised=summarised)
-    session.system_prompt = "the rule"
-    for number in range(KEPT_MESSAGES + 2):
-        chat(session, client, f"question{number}", f"answer{number}")
-    session.context.shorten(summarised=summarised)
-    if summarised:
-        client.write("the gist", eos=True)
-        session.pump()
-    else:
-        assert texts(session)[-1] == CONTEXT_NOTE
-    session.messages.send("next")
-    prompt = client.tokenizer.decode(client.requests[-1].prompt_ids)
-    assert "the rule" in prompt
-    assert ("the gist" in prompt) is summarised
-    assert [f"question{n}" in prompt for n in range(4)] == [False, False, True, True]
-    assert CONTEXT_NOTE not in prompt
-
-
 @pytest.mark.parametrize("merge", ["graft", "cherry_pick", "summarise"])
 def test_a_pruned_branch_cannot_be_merged(session, client, merge):
     _, answer = chat(session, client, "one", "abc")
@@ -460,50 +362,12 @@ def test_a_pruned_branch_cannot_be_merged(session, client, merge):
         getattr(session.branches, merge)(answer)
 
 
-def test_a_full_context_has_an_error_of_its_own(store):
-    client = ToyClient(context_length=140)
-    session = TreeSession(store, client)
-    chat(session, client, "one", "abc")
-    with pytest.raises(ContextFull, match="--ctx"):
-        session.messages.send("many words, " * 9)
-    with pytest.raises(MessageTooLong, match="--ctx"):
-        session.messages.send("many words, " * 15)
-
-
-def test_search_finds_messages_of_every_branch_but_pruned_ones(session, client):
-    question, answer = chat(session, client, "the white whale", "Moby Dick")
-    edited = session.branches.edit(question, "a blue whale")
-    client.write("no book", eos=True)
-    session.pump()
-    found = session.conversations.find_messages("whale")
-    assert {hit.node_id for hit in found} == {question, edited}
-    assert [hit.text for hit in session.conversations.find_messages("moby")] == ["Moby Dick"]
-    assert [hit.node_id for hit in session.conversations.find_messages("k")] == [
-        session.head,
-        answer,
-    ]
-    session.branches.prune(question)
-    assert [hit.node_id for hit in session.conversations.find_messages("whale")] == [edited]
-
-
-def test_the_price_of_a_fork_is_that_of_its_tokens(session, client, store):
-    question, answer = chat(session, client, "one", "abc")
-    prompt = len(client.requests[0].prompt_ids)
-    store.writes.flush()
-    answered = len(store.nodes.get(answer).token_ids)
-
-    def price(node_id, at=None):
-        return session.tokens.price(node_id, at=at).result()
-
-    assert price(question).prefill_tokens == prompt
-    assert price(answer).prefill_tokens == prompt + answered
-    assert price(answer, at=1).prefill_tokens == prompt + 1
-
-
 OPERATIONS = (
     "send", "regenerate", "expand", "fork", "fork_token", "edit", "prune", "promote", "adopt",
     "rewind", "graft", "pick", "label", "undo", "redo", "finish",
 )  # fmt: skip
+
+
 _stores = itertools.count()
 
 
@@ -619,24 +483,30 @@ def test_a_conversation_is_branched_while_a_message_has_siblings_that_are_not_pr
     assert not session.tree.branched
 
 
-def test_the_next_tokens_are_computed_after_the_kept_ones(session, client):
-    _, answer = chat(session, client, "one", "abc")
-    tokens = session.tokens.of(answer)
-    asked = session.tokens.next_tokens(answer, 2)
-    request = client.requests[-1]
-    assert request.prompt_ids[-2:] == tokens.token_ids[:2]
-    assert (request.continued_tokens, request.sampling.max_tokens) == (2, 1)
-    assert asked.poll() is None
-    (token_id,) = client.write("x", finish=FinishReason.LENGTH)
-    found = asked.poll()
-    assert found is not None
-    assert found[0].token_id == token_id
-    assert session.pump() == []
+def test_regenerate_adds_a_sibling_with_the_next_seed(session, client, store):
+    session.sampling.change({"seed": 7})
+    session.messages.send("hello")
+    client.write("a", eos=True)
+    session.pump()
+    first = session.path()[-1].id
+    session.branches.regenerate()
+    assert client.requests[1].prompt_ids == client.requests[0].prompt_ids
+    assert client.requests[1].sampling.seed == 8
+    client.write("b", eos=True)
+    session.pump()
+    assert [view.text for view in session.path()] == ["hello", "b"]
+    store.writes.flush()
+    second = session.path()[-1].id
+    assert store.nodes.get(second).parent_id == store.nodes.get(first).parent_id
+    assert session.operations.undo() == "regenerate"
+    assert [view.text for view in session.path()] == ["hello", "a"]
+    assert session.operations.redo() == "regenerate"
+    assert [view.text for view in session.path()] == ["hello", "b"]
 
 
-def test_next_tokens_that_cannot_be_computed_raise(session, client):
-    _, answer = chat(session, client, "one", "abc")
-    asked = session.tokens.next_tokens(answer, 0)
-    client.write("", finish=FinishReason.ERROR)
-    with pytest.raises(EngineUnavailable, match="the step failed"):
-        asked.poll()
+def test_regenerate_is_refused_without_an_answer_and_during_one(session, client):
+    with pytest.raises(InvalidRequest, match="Nothing to regenerate"):
+        session.branches.regenerate()
+    session.messages.send("hello")
+    with pytest.raises(InvalidRequest, match="stop it first"):
+        session.branches.regenerate()
