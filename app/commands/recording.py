@@ -111,7 +111,7 @@ def open_replay(path: Path, *, speed: float = 1.0, ends: bool = False) -> Iterat
     from app.tui.input_events import InputReplayer, ReplayClock, from_json
     from engine.clients.replay_client import RecordedLines, ReplayClient
     from engine.conversations.session import TreeSession
-    from engine.conversations.store import Store
+    from engine.conversations.storage.store import Store
     from engine.conversations.ulid import new_ulid
 
     recorded = RecordedLines.open(path)

@@ -21,13 +21,13 @@ from engine.api.request import FinishReason, Request
 from engine.api.snapshot import EngineState
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import Answer, Beginning
+from engine.conversations.assignment import Assignment
 from engine.conversations.background import BackgroundSubmitter
 from engine.conversations.branch_tree import FORK, MAIN
 from engine.conversations.conversation import Conversation, system_prompt_of
 from engine.conversations.grounding import Grounding
-from engine.conversations.oplog import Assignment
 from engine.conversations.passage_source import PassageSource
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.submission import PreparedAnswers, Submitter
 from engine.conversations.text_guard import NoGuard, TextGuard
 from engine.conversations.titles import UNTITLED, default_title

@@ -6,7 +6,7 @@ from engine.conversations.grounding import found_of
 from engine.conversations.loaded_conversations import LoadedConversations
 from engine.conversations.open_nodes import OpenNodes
 from engine.conversations.passage_source import FoundPassages
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import NodeKind
 
 

@@ -15,13 +15,13 @@ from engine.api.generation_defaults import SamplingChoice
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import Answer, Beginning
 from engine.conversations.answering import Answering, with_next_seed
+from engine.conversations.assignment import Assignment
 from engine.conversations.branch_tree import FORK, MAIN
 from engine.conversations.chosen_sampling import ChosenSampling
 from engine.conversations.conversation import Conversation
 from engine.conversations.loaded_conversations import LoadedConversations
 from engine.conversations.open_nodes import OpenNodes
-from engine.conversations.oplog import Assignment
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.summaries import Summaries
 from engine.conversations.tokens import AnswerTokens, Tokens
 from engine.conversations.tree import Node, NodeKind, NodeStatus

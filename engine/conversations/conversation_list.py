@@ -6,11 +6,11 @@ from concurrent.futures import Future
 
 from engine.api.errors import InvalidRequest
 from engine.conversations.answering import Answering
+from engine.conversations.assignment import Assignment
 from engine.conversations.drafts import Drafts
 from engine.conversations.importing import read_conversation
 from engine.conversations.loaded_conversations import LoadedConversations
-from engine.conversations.oplog import Assignment
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.text_guard import TextGuard
 from engine.conversations.titles import title_of
 from engine.conversations.tree import SearchHit, TreeSummary

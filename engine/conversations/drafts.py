@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)

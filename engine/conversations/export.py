@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.api.image import Image
 from engine.conversations.node_words import ROLES
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import Node, NodeKind, NodeView
 from engine.conversations.tree_contents import TreeContents
 

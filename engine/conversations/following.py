@@ -1,8 +1,8 @@
 """`Following`: what other processes add to the conversations while they are shown here."""
 
 from engine.conversations.loaded_conversations import LoadedConversations
-from engine.conversations.store import Store
-from engine.conversations.store_news import StoreNews
+from engine.conversations.storage.store import Store
+from engine.conversations.storage.store_news import StoreNews
 from engine.conversations.text_guard import TextGuard
 from engine.conversations.tree import NodeDelta, NodeStatus, view_of
 

@@ -21,7 +21,7 @@ from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import Answer
 from engine.conversations.conversation import Conversation
 from engine.conversations.passage_source import CitationCheck, FoundPassages, PassageSource
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import Node, NodeDelta, NodeKind
 
 _log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from engine.api.errors import InvalidRequest
 from engine.conversations.answering import Answering
 from engine.conversations.conversation import Conversation
 from engine.conversations.errors import ConversationChanged
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.titles import UNTITLED
 from engine.conversations.tree import NodeStatus
 

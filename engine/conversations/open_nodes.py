@@ -3,7 +3,7 @@
 from engine.api.errors import InvalidRequest
 from engine.api.image import Image
 from engine.conversations.loaded_conversations import LoadedConversations
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import Node, NodeView
 
 

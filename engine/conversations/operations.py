@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from engine.conversations.loaded_conversations import LoadedConversations
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 
 
 class Operations:

@@ -37,7 +37,7 @@ from engine.conversations.open_nodes import OpenNodes
 from engine.conversations.operations import Operations
 from engine.conversations.passage_source import PassageSource
 from engine.conversations.running_answers import RunningAnswers
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.summaries import Summaries
 from engine.conversations.text_guard import NoGuard, TextGuard
 from engine.conversations.tokens import Tokens

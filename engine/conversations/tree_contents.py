@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine.conversations.oplog import Assignment
+from engine.conversations.assignment import Assignment
 from engine.conversations.tree import Node
 
 

@@ -9,7 +9,7 @@ from engine.conversations.answering import Answering
 from engine.conversations.chosen_sampling import ChosenSampling
 from engine.conversations.drafts import Drafts
 from engine.conversations.loaded_conversations import LoadedConversations
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.text_guard import TextGuard
 
 _HISTORY = 500

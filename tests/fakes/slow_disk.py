@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 
 LONGEST_S = 60.0
 """Seconds after which the write is done even if the test waits for it."""

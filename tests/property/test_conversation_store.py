@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
 from engine.api.request import TopLogprob
-from engine.conversations.oplog import Assignment
-from engine.conversations.store import Store
+from engine.conversations.assignment import Assignment
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import Node, NodeKind, NodeStatus
 
 texts = st.text(max_size=20)

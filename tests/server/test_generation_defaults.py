@@ -12,7 +12,7 @@ from engine.api.request import Request
 from engine.clients.http_client import HttpClient
 from engine.clients.in_process import InProcessClient
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from tests.server.byte_engine import byte_engine, wait_until
 from tests.server.live import live
 

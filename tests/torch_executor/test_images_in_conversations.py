@@ -8,7 +8,7 @@ from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import SamplingParams
 from engine.clients.in_process import InProcessClient
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.runtime.engine import AsyncPravahaEngine
 from tests.fakes.tiny_vision import picture, tiny_vision
 from tests.torch_executor.loaded import torch_config

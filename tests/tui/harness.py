@@ -16,7 +16,7 @@ from app.tui.widgets.prompt import Prompt
 from app.tui.widgets.transcript import Transcript
 from engine.conversations.passage_source import PassageSource
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.text_guard import TextGuard
 from tests.fakes.fake_client import FakeClient
 

@@ -16,7 +16,7 @@ from engine.clients.http_client import HttpClient
 from engine.clients.http_connection import HttpConnection
 from engine.clients.recording_client import Recording, RecordingClient
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.ulid import new_ulid
 from tests.server.byte_engine import byte_engine
 from tests.server.cutting_proxy import cutting_proxy

@@ -4,7 +4,7 @@ import pytest
 
 from app.tui.widgets.branches import BranchPane
 from app.tui.widgets.lines import Lines
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import Node, NodeKind, NodeStatus
 from tests.tui.harness import converse
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from app.tui.widgets.conversations import MAX_ROWS, Conversations
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from tests.tui.harness import converse
 
 

@@ -1,6 +1,6 @@
 """The text in the prompt: saved while it is typed, one for each conversation."""
 
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from tests.tui.harness import converse, open_screen
 
 

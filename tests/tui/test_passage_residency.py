@@ -3,7 +3,7 @@
 from app.runtime.stored_passages import load_passages
 from app.tui.passage_residency import PassageResidency
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from tests.fakes.chat_toys import REWRITING, ToyClient
 from tests.fakes.fake_sources import FakeSources, passage
 

@@ -13,7 +13,7 @@ from app.tui.input_events import InputRecorder, from_json, to_json
 from engine.api.errors import InvalidRequest
 from engine.clients.recording_client import Recording
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from tests.fakes.fake_client import FakeClient
 from tests.tui.harness import NOW
 

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from tests.fakes.chat_toys import ToyClient
 from tests.unit.conversations.talking import Clock
 

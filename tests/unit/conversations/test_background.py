@@ -9,7 +9,7 @@ from engine.api.errors import EngineUnavailable, QueueFull, UnknownRequest
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineState
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import NodeStatus
 from tests.fakes.chat_toys import ToyClient
 from tests.server.byte_engine import wait_until

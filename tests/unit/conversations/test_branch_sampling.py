@@ -16,7 +16,7 @@ from engine.conversations.branch_sampling import (
     stored,
 )
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import Node, NodeKind, NodeStatus
 from tests.fakes.chat_toys import ToyClient
 

@@ -13,7 +13,7 @@ from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import FinishReason, SamplingParams
 from engine.conversations.branch_tree import MAIN
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import NodeKind, NodeStatus
 from tests.fakes.chat_toys import ToyClient
 from tests.unit.conversations.talking import chat, texts

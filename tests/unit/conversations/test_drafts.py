@@ -6,7 +6,7 @@ import pytest
 
 from engine.api.errors import EngineUnavailable
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from tests.fakes.chat_toys import ToyClient
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from engine.conversations.export import export_jsonl
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import NodeKind
 from tests.unit.conversations.database import node
 

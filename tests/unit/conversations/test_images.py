@@ -13,7 +13,7 @@ from engine.conversations.export import export_json, export_markdown, export_mes
 from engine.conversations.importing import read_conversation
 from engine.conversations.session import TreeSession
 from engine.conversations.shortening import send_shortened
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.ulid import new_ulid
 from engine.vision.opening import open_image
 from tests.fakes.chat_toys import (

@@ -5,7 +5,7 @@ import pytest
 from engine.api.errors import InvalidRequest
 from engine.conversations.errors import ConversationChanged
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import NodeStatus
 from tests.fakes.chat_toys import ToyClient
 from tests.unit.conversations.talking import exchange

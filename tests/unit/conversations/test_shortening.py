@@ -6,7 +6,7 @@ from engine.api.errors import InvalidRequest
 from engine.conversations.errors import ContextFull, MessageTooLong
 from engine.conversations.session import TreeSession
 from engine.conversations.shortening import send_shortened
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.summaries import SUMMARY_TOKENS
 from engine.conversations.tree import NodeKind
 from tests.fakes.chat_toys import ToyClient

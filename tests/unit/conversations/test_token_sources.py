@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.token_sources import TokenSource, token_sources
 from engine.conversations.tree import Node, NodeKind, NodeStatus
 from tests.fakes.chat_toys import ToyClient

@@ -16,7 +16,7 @@ from engine.api.errors import InvalidRequest
 from engine.api.request import FinishReason
 from engine.conversations.answer import CONTENT_FILTER
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import NodeStatus
 from tests.fakes.chat_toys import ToyClient
 

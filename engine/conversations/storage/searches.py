@@ -7,10 +7,10 @@ import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import Future
 
-from engine.conversations.background_search import BackgroundSearch
-from engine.conversations.finding import MAX_HITS, TreeQuery, find_messages, find_trees
-from engine.conversations.queued_writes import QueuedWrites
-from engine.conversations.read_connections import ReadConnections
+from engine.conversations.storage.background_search import BackgroundSearch
+from engine.conversations.storage.finding import MAX_HITS, TreeQuery, find_messages, find_trees
+from engine.conversations.storage.queued_writes import QueuedWrites
+from engine.conversations.storage.read_connections import ReadConnections
 from engine.conversations.tree import SearchHit, TreeSummary
 
 

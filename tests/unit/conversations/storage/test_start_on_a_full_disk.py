@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from engine.conversations import migrations
 from engine.conversations.errors import StoreError
-from engine.conversations.memory_copy import MemoryCopy
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage import migrations
+from engine.conversations.storage.memory_copy import MemoryCopy
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import NodeStatus
 from tests.fakes.chat_toys import ToyClient
 from tests.fakes.full_disk import full_disk
@@ -121,6 +121,6 @@ def test_a_folder_without_permission_is_still_an_error(file, monkeypatch):
     def refuse(path, *, check):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("engine.conversations.database_file.prepare", refuse)
+    monkeypatch.setattr("engine.conversations.storage.database_file.prepare", refuse)
     with pytest.raises(StoreError, match="permissions"):
         Store.open(file)

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from engine.conversations.blobs import (
+from engine.conversations.storage.blobs import (
     pack_flags,
     pack_ids,
     pack_logprobs,

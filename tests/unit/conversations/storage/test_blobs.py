@@ -1,7 +1,7 @@
 """Token data as bytes."""
 
 from engine.api.request import TopLogprob
-from engine.conversations.blobs import (
+from engine.conversations.storage.blobs import (
     pack_flags,
     pack_ids,
     pack_logprobs,

@@ -8,7 +8,7 @@ from importlib.resources import files
 import pytest
 
 from engine.conversations.errors import StoreError
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import NodeKind
 from tests.unit.conversations.database import execute, node
 
@@ -31,7 +31,9 @@ def test_a_database_of_an_older_version_is_migrated_with_its_messages(file, scri
     file.parent.mkdir()
     with closing(sqlite3.connect(file)) as connection:
         for script in scripts:
-            connection.executescript(files("engine.conversations").joinpath(script).read_text())
+            connection.executescript(
+                files("engine.conversations.storage").joinpath(script).read_text()
+            )
         connection.execute(
             "INSERT INTO tree (id, title, created_at, updated_at) VALUES ('t', 'T', 1, 1)"
         )

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from engine.conversations.errors import StoreError
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import NodeKind, NodeStatus
 from tests.unit.conversations.database import execute, node
 

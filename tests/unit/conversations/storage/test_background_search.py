@@ -5,10 +5,10 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from engine.conversations.background_search import BackgroundSearch
 from engine.conversations.matching_line import matching_line
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.background_search import BackgroundSearch
+from engine.conversations.storage.store import Store
 from tests.fakes.chat_toys import ToyClient
 
 

@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from engine.conversations.errors import StoreError
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from tests.unit.conversations.database import execute, node
 
 

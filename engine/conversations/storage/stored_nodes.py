@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine.conversations import lease, oplog
+from engine.conversations.assignment import Assignment
 from engine.conversations.errors import StoreError
-from engine.conversations.node_rows import NODE_COLUMNS, node_from_row, row_from_node
-from engine.conversations.oplog import Assignment
-from engine.conversations.queued_writes import QueuedWrites
-from engine.conversations.read_connections import ReadConnections
-from engine.conversations.stored_images import add_images, with_images
+from engine.conversations.storage import lease, oplog
+from engine.conversations.storage.node_rows import NODE_COLUMNS, node_from_row, row_from_node
+from engine.conversations.storage.queued_writes import QueuedWrites
+from engine.conversations.storage.read_connections import ReadConnections
+from engine.conversations.storage.stored_images import add_images, with_images
 from engine.conversations.tree import Node
 
 

@@ -4,7 +4,7 @@ SQLite tells a change once per connection; this remembers it for the open path a
 conversations, which are looked at at different times. Costs microseconds if nothing was written.
 """
 
-from engine.conversations.read_connections import ReadConnections
+from engine.conversations.storage.read_connections import ReadConnections
 
 
 class StoreNews:

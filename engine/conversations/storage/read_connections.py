@@ -9,8 +9,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from engine.conversations.database_connection import DatabaseConnection
-from engine.conversations.memory_copy import MemoryCopy
+from engine.conversations.storage.database_connection import DatabaseConnection
+from engine.conversations.storage.memory_copy import MemoryCopy
 
 
 class ReadConnections:

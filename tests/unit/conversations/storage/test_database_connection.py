@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import Node, NodeKind, NodeStatus
 
 

@@ -13,9 +13,9 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.conversations.database_connection import DatabaseConnection
 from engine.conversations.errors import StoreError
-from engine.conversations.writer import Job, WriterThread
+from engine.conversations.storage.database_connection import DatabaseConnection
+from engine.conversations.storage.writer import Job, WriterThread
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ import sqlite3
 import time
 from pathlib import Path
 
-from engine.conversations.database_connection import connect
-from engine.conversations.migrations import migrate
+from engine.conversations.storage.database_connection import connect
+from engine.conversations.storage.migrations import migrate
 from engine.files.private_file import create_private_file
 
 

@@ -23,16 +23,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from engine.conversations import database_file, lease
 from engine.conversations.errors import StoreError
-from engine.conversations.memory_copy import MemoryCopy, is_out_of_room
-from engine.conversations.queued_writes import QueuedWrites
-from engine.conversations.read_connections import ReadConnections
-from engine.conversations.searches import Searches
-from engine.conversations.stored_drafts import StoredDrafts
-from engine.conversations.stored_nodes import StoredNodes
-from engine.conversations.stored_operations import StoredOperations
-from engine.conversations.stored_trees import StoredTrees
+from engine.conversations.storage import database_file, lease
+from engine.conversations.storage.memory_copy import MemoryCopy, is_out_of_room
+from engine.conversations.storage.queued_writes import QueuedWrites
+from engine.conversations.storage.read_connections import ReadConnections
+from engine.conversations.storage.searches import Searches
+from engine.conversations.storage.stored_drafts import StoredDrafts
+from engine.conversations.storage.stored_nodes import StoredNodes
+from engine.conversations.storage.stored_operations import StoredOperations
+from engine.conversations.storage.stored_trees import StoredTrees
 
 log = logging.getLogger(__name__)
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from engine.conversations import oplog
-from engine.conversations.oplog import Assignment
-from engine.conversations.queued_writes import QueuedWrites
+from engine.conversations.assignment import Assignment
+from engine.conversations.storage import oplog
+from engine.conversations.storage.queued_writes import QueuedWrites
 
 
 class StoredOperations:

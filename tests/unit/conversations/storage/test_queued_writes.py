@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.conversations import database_connection
 from engine.conversations.errors import StoreError
+from engine.conversations.storage import database_connection
 from tests.fakes.full_disk import full_disk
 from tests.unit.conversations.database import node
 from tests.unit.conversations.talking import exchange, saved_texts, wait_until

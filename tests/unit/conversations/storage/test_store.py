@@ -4,13 +4,13 @@ import subprocess
 import sys
 import textwrap
 
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import NodeStatus
 
 KILLED = """
     import os, signal, sys
     from engine.conversations.session import TreeSession
-    from engine.conversations.store import Store
+    from engine.conversations.storage.store import Store
     from tests.fakes.chat_toys import ToyClient
 
     class Clock:

@@ -5,16 +5,16 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from engine.conversations import oplog
+from engine.conversations.assignment import Assignment
 from engine.conversations.branch_tree import BranchTree
-from engine.conversations.database_connection import connect
-from engine.conversations.erasing import erase
-from engine.conversations.finding import SUMMARY
-from engine.conversations.node_rows import view_from_row
-from engine.conversations.oplog import Assignment
-from engine.conversations.queued_writes import QueuedWrites
-from engine.conversations.read_connections import ReadConnections
-from engine.conversations.stored_nodes import StoredNodes
+from engine.conversations.storage import oplog
+from engine.conversations.storage.database_connection import connect
+from engine.conversations.storage.erasing import erase
+from engine.conversations.storage.finding import SUMMARY
+from engine.conversations.storage.node_rows import view_from_row
+from engine.conversations.storage.queued_writes import QueuedWrites
+from engine.conversations.storage.read_connections import ReadConnections
+from engine.conversations.storage.stored_nodes import StoredNodes
 from engine.conversations.tree import VIEW_FIELDS, TreeSummary
 from engine.conversations.tree_contents import TreeContents
 

@@ -4,8 +4,8 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from engine.conversations.queued_writes import QueuedWrites
-from engine.conversations.read_connections import ReadConnections
+from engine.conversations.storage.queued_writes import QueuedWrites
+from engine.conversations.storage.read_connections import ReadConnections
 
 
 class StoredDrafts:

@@ -1,6 +1,6 @@
 """Leases of processes."""
 
-from engine.conversations import lease
+from engine.conversations.storage import lease
 
 
 def test_a_dead_lease_is_removed_and_a_live_one_kept(tmp_path):
