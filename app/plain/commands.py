@@ -14,7 +14,6 @@ from app.slash.sampling import build_parameters, build_summary, change_sampling
 from app.text.safe_text import safe_line, safe_text
 from engine.api.errors import InvalidRequest, PravahaError
 from engine.conversations.matching_line import matching_line
-from engine.conversations.merging import merge, merge_cost
 from engine.conversations.node_words import ROLES, find_branch
 from engine.conversations.shortening import send_shortened
 from engine.conversations.tree import NodeStatus, NodeView, SearchHit, TreeSummary
@@ -232,8 +231,8 @@ class PlainCommands:
         named = find_branch(self._session.tree, name)
         node_id = named if named is not None else self._node(name)
         price = self._session.tokens.price(node_id).result() if kind == "summary" else None
-        cost = merge_cost(self._session, node_id, kind, price)
-        self._say(merge(self._session, node_id, kind))
+        cost = self._session.merging.cost(node_id, kind, price)
+        self._say(self._session.merging.merge(node_id, kind))
         self._say(
             f"Only the common prefix shares KV: {cost.recomputed} of {cost.total} tokens recomputed."
         )

@@ -1,37 +1,30 @@
 """`Branches`: operations on the tree of the open conversation, such as fork, edit, expand and prune.
 
 Nodes never change: an edited message is a new sibling, and an answer that is generated again too. What
-moves is pointers and flags, each change an entry in the oplog that `Operations.undo` reverts. Forks
-continue from stored token ids, so that the engine finds their KV in its prefix cache.
+moves is pointers and flags, each change an entry in the oplog that `Operations.undo` reverts. Forks continue
+from stored token ids, so that the engine finds their KV in its prefix cache. `Merging` joins branches.
 """
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from engine.api.errors import InvalidRequest
 from engine.api.generation_defaults import SamplingChoice
-from engine.clients.engine_client import EngineClient
-from engine.conversations.answer import Answer, Beginning
+from engine.conversations.answer import Answer
 from engine.conversations.answering import Answering, with_next_seed
 from engine.conversations.assignment import Assignment
 from engine.conversations.branch_tree import FORK, MAIN
 from engine.conversations.chosen_sampling import ChosenSampling
-from engine.conversations.conversation import Conversation
 from engine.conversations.loaded_conversations import LoadedConversations
+from engine.conversations.new_nodes import NewNodes
 from engine.conversations.open_nodes import OpenNodes
 from engine.conversations.storage.store import Store
-from engine.conversations.summaries import Summaries
-from engine.conversations.tokens import AnswerTokens, Tokens
-from engine.conversations.tree import Node, NodeKind, NodeStatus
+from engine.conversations.tokens import Tokens
+from engine.conversations.tree import NodeKind
 
 MAX_EXPANSION = 9
 """Most answers that are generated side by side."""
-SUMMARY_REQUEST = (
-    "Summarise what was said above since the conversation took this turn, in a few sentences. Keep names, "
-    "numbers and decisions."
-)
 
 
 class Branches:
@@ -40,11 +33,10 @@ class Branches:
     Args:
         store: where nodes and pointers are saved.
         loaded: the conversations in memory.
-        client: the engine.
         answering: runs the answers.
+        new_nodes: adds nodes.
         nodes: the messages of the open conversation.
         tokens: the tokens of its answers.
-        summaries: writes summaries.
         sampling: the sampling parameters of the next answer.
         admit: what is stored of a text of the user; see `TextGuard.admit`.
         wall: seconds since the epoch, for `pruned_at`.
@@ -54,11 +46,10 @@ class Branches:
         self,
         store: Store,
         loaded: LoadedConversations,
-        client: EngineClient,
         answering: Answering,
+        new_nodes: NewNodes,
         nodes: OpenNodes,
         tokens: Tokens,
-        summaries: Summaries,
         sampling: ChosenSampling,
         *,
         admit: Callable[[str], str],
@@ -66,11 +57,10 @@ class Branches:
     ) -> None:
         self._store = store
         self._loaded = loaded
-        self._client = client
         self._answering = answering
+        self._new_nodes = new_nodes
         self._nodes = nodes
         self._tokens = tokens
-        self._summaries = summaries
         self._sampling = sampling
         self._admit = admit
         self._wall = wall
@@ -156,7 +146,7 @@ class Branches:
             raise InvalidRequest(
                 f"The answer has {len(tokens.token_ids)} tokens; there is no {at}."
             )
-        beginning = _beginning(tokens, at, forced, self._client)
+        beginning = self._tokens.beginning(tokens, at, forced)
         with self._loaded.writing():
             path = self._nodes.path_to(node_id)[:-1]
             sampling = with_next_seed(self._sampling.current, 1, conversation.tree[node_id].seed)
@@ -183,12 +173,12 @@ class Branches:
             path = self._nodes.path_to(node_id)[:-1]
             parent = path[-1] if path else None
             images = self._nodes.full(node_id).images
-            changed = self._answering.new_node(conversation, parent, node.kind, text, images=images)
+            changed = self._new_nodes.make(conversation, parent, node.kind, text, images=images)
             if node.kind is NodeKind.USER:
                 self._answering.begin(conversation, path, [changed], self._sampling.current, "edit")
             else:
                 changed = replace(changed, forked_from=node_id)
-                self._answering.add_nodes(conversation, path, [changed], "edit", end=changed)
+                self._new_nodes.add(conversation, path, [changed], "edit", end=changed)
         return changed.id
 
     def regenerate(
@@ -311,76 +301,6 @@ class Branches:
         changes = [Assignment("head", old, None)] if old is not None else []
         self._assign([*changes, Assignment("head", name, conversation.head)], "rename branch")
 
-    # Merging: only the part that two branches have in common can share KV.
-
-    def graft(self, node_id: str) -> int:
-        """Copy the messages of another branch, since it parted from the open path, after HEAD; how many.
-
-        Raises:
-            InvalidRequest: the node is on the open path already, or one of the messages is incomplete.
-        """
-        conversation = self._loaded.current
-        others = self._other_side(conversation, node_id)
-        with self._loaded.writing():
-            path = list(conversation.nodes)
-            copies: list[Node] = []
-            for other in others:
-                parent = (*path, *copies)[-1]
-                copies.append(self._copy(conversation, other, parent))
-            self._answering.add_nodes(conversation, path, copies, "graft", end=copies[-1])
-        return len(copies)
-
-    def add_exchange(self, question: str, answer: str, *, by: str) -> str:
-        """Add a message and an answer that no model of this engine wrote, after HEAD; the answer's id.
-
-        Args:
-            question: the user's message.
-            answer: the answer, as Markdown.
-            by: who wrote it, shown in place of a model's name.
-
-        Raises:
-            InvalidRequest: an answer is running, or another process answers in the conversation.
-            ConversationChanged: another process has added to the conversation; nothing was added.
-        """
-        conversation = self._loaded.current
-        if conversation.answers:
-            raise InvalidRequest("An answer is running: wait until it has finished.")
-        question, answer = self._admit(question), self._admit(answer)
-        with self._loaded.writing():
-            return self._answering.add_exchange(conversation, question, answer, by=by)
-
-    def cherry_pick(self, node_id: str) -> str:
-        """Copy one answer of another branch beside the last answer of the open path; the copy's id.
-
-        Raises:
-            InvalidRequest: not a finished answer, or the open path has no message to answer.
-        """
-        conversation = self._loaded.current
-        picked = self._nodes.full(self._nodes.finished(node_id).id)
-        path = list(conversation.nodes)
-        while path and path[-1].kind is not NodeKind.USER:
-            path.pop()
-        if picked.kind is not NodeKind.ASSISTANT or not path:
-            raise InvalidRequest("Cherry-pick copies an answer beside the open path's last answer.")
-        with self._loaded.writing():
-            copy = self._copy(conversation, picked, path[-1])
-            self._answering.add_nodes(conversation, path, [copy], "cherry-pick", end=copy)
-        return copy.id
-
-    def summarise(self, node_id: str) -> str:
-        """Let the model summarise another branch since it parted from the open path; the new node's id.
-
-        The summary is added after HEAD, and later prompts contain it. Its own prompt continues the
-        other branch, whose KV it shares.
-
-        Raises:
-            InvalidRequest: the node is on the open path already, or one of the messages is incomplete.
-            QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
-        """
-        conversation = self._loaded.current
-        self._other_side(conversation, node_id)
-        return self._summaries.begin(self._nodes.path_to(node_id), SUMMARY_REQUEST)
-
     # Internal.
 
     def _move(
@@ -409,37 +329,6 @@ class Branches:
         self._nodes.view_of(node_id)
         self._assign([Assignment(name, node_id, value)], name)  # type: ignore[arg-type]
 
-    def _other_side(self, conversation: Conversation, node_id: str) -> list[Node]:
-        """The messages from where a node's branch parted from the open path down to the node."""
-        self._nodes.view_of(node_id)
-        if not conversation.nodes:
-            raise InvalidRequest("The open path is empty: go to a message first.")
-        own = {node.id for node in conversation.nodes}
-        others = [node for node in self._nodes.path_to(node_id) if node.id not in own]
-        if not others:
-            raise InvalidRequest("The message is on the open path already.")
-        if any(node.status is NodeStatus.STREAMING for node in others):
-            raise InvalidRequest("An answer of that branch is running: stop it first.")
-        return others
-
-    def _copy(self, conversation: Conversation, node: Node, parent: Node) -> Node:
-        """A copy of a node under another parent; an answer keeps its token ids."""
-        fresh = self._answering.new_node(conversation, parent, node.kind, node.text, node.status)
-        answer = node.kind is NodeKind.ASSISTANT
-        return replace(
-            node,
-            id=fresh.id,
-            parent_id=parent.id,
-            created_at=fresh.created_at,
-            forked_from=node.id,
-            fork_token=None,
-            label=None,
-            rating=None,
-            token_ids=node.token_ids if answer else None,
-            tokenizer=node.tokenizer if answer else None,
-            template=None,
-        )
-
 
 _ANSWERABLE = (NodeKind.USER, NodeKind.ASSISTANT)
 
@@ -447,22 +336,3 @@ _ANSWERABLE = (NodeKind.USER, NodeKind.ASSISTANT)
 def _check_count(count: int) -> None:
     if not 1 <= count <= MAX_EXPANSION:
         raise InvalidRequest(f"From 1 to {MAX_EXPANSION} answers can be generated side by side.")
-
-
-def _beginning(
-    tokens: AnswerTokens, at: int, forced: int | None, client: EngineClient
-) -> Beginning | None:
-    """The first `at` tokens, then the forced one; None if that is no token."""
-    ids, texts = tokens.token_ids[:at], list(tokens.texts[:at])
-    logprobs, topk = list(tokens.logprobs[:at]), list(tokens.topk[:at])
-    if forced is not None:
-        ids = (*ids, forced)
-        texts = client.token_texts(ids)
-        known = tokens.topk[at] if at < len(tokens.topk) else ()
-        logprobs.append(next((t.logprob for t in known if t.token_id == forced), math.nan))
-        topk.append(known)
-        # The text of a last, incomplete character comes with the token that completes it.
-        texts[-1] = texts[-1].rstrip("\ufffd")
-    if not ids:
-        return None
-    return Beginning(tokens.node_id, tuple(ids), "".join(texts), tuple(logprobs), tuple(topk))

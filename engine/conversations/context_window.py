@@ -8,6 +8,7 @@ from engine.api.image import Image
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answering import Answering
 from engine.conversations.loaded_conversations import LoadedConversations
+from engine.conversations.new_nodes import NewNodes
 from engine.conversations.summaries import Summaries
 from engine.conversations.tree import NodeKind
 
@@ -26,7 +27,8 @@ class ContextWindow:
     Args:
         loaded: the conversations in memory.
         client: the engine.
-        answering: adds nodes and builds prompts.
+        answering: builds prompts.
+        new_nodes: adds nodes.
         summaries: writes summaries.
         admit: what is stored of a text of the user; see `TextGuard.admit`.
     """
@@ -36,6 +38,7 @@ class ContextWindow:
         loaded: LoadedConversations,
         client: EngineClient,
         answering: Answering,
+        new_nodes: NewNodes,
         summaries: Summaries,
         *,
         admit: Callable[[str], str],
@@ -43,6 +46,7 @@ class ContextWindow:
         self._loaded = loaded
         self._client = client
         self._answering = answering
+        self._new_nodes = new_nodes
         self._summaries = summaries
         self._admit = admit
 
@@ -74,9 +78,9 @@ class ContextWindow:
             earlier = nodes[: nodes.index(first_kept)]
             return self._summaries.begin(earlier, CONTEXT_REQUEST, first_kept.id)
         with self._loaded.writing():
-            note = self._answering.new_node(conversation, nodes[-1], NodeKind.NOTE, CONTEXT_NOTE)
+            note = self._new_nodes.make(conversation, nodes[-1], NodeKind.NOTE, CONTEXT_NOTE)
             note = replace(note, forked_from=users[-keep].id if keep else note.id)
-            self._answering.add_nodes(conversation, nodes, [note], "shorten context", end=note)
+            self._new_nodes.add(conversation, nodes, [note], "shorten context", end=note)
         return note.id
 
     def fits(self, text: str, *, keep: int, images: Sequence[Image] = ()) -> bool:
@@ -92,7 +96,7 @@ class ContextWindow:
         first = users[-keep] if keep else len(nodes)
         system = [node for node in nodes[:first] if node.kind is NodeKind.SYSTEM]
         text = self._admit(text)
-        message = self._answering.new_node(
+        message = self._new_nodes.make(
             self._loaded.current, None, NodeKind.USER, text, images=tuple(images)
         )
         prompt = self._answering.builder.build([*system, *nodes[first:], message])

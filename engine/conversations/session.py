@@ -3,7 +3,7 @@
 ```
 TreeSession ─┬─ conversations                  the list: find, open, rename, archive, erase
              ├─ messages, answers, sampling    send and stop; how the next answer is sampled
-             ├─ branches, operations           fork, edit, prune, merge; undo and redo
+             ├─ branches, merging, operations  fork, edit, prune; merge; undo and redo
              ├─ sources, context, tokens       what prompts are made of, and what they cost
              └─ following, writes              other processes; what is not on disk yet
 ```
@@ -33,6 +33,8 @@ from engine.conversations.drafts import Drafts
 from engine.conversations.export import export_jsonl
 from engine.conversations.following import Following
 from engine.conversations.loaded_conversations import LoadedConversations
+from engine.conversations.merging import Merging
+from engine.conversations.new_nodes import NewNodes
 from engine.conversations.open_nodes import OpenNodes
 from engine.conversations.operations import Operations
 from engine.conversations.passage_source import PassageSource
@@ -80,6 +82,7 @@ class TreeSession:
         answers: the answers in generation.
         sampling: the sampling parameters of the next answer.
         branches: operations on the tree of the open conversation.
+        merging: joins its branches.
         operations: undo and redo.
         nodes: its messages with their token data.
         tokens: the tokens of its answers and prompts.
@@ -108,12 +111,12 @@ class TreeSession:
     ) -> None:
         self._guard: TextGuard = NoGuard() if guard is None else guard
         self._store = store
+        new_nodes = NewNodes(store, wall=wall, new_id=new_id)
         self._answering = Answering(
             store,
             client,
+            new_nodes,
             clock=clock,
-            wall=wall,
-            new_id=new_id,
             stop_repetition=stop_repetition,
             background=background,
             guard=self._guard,
@@ -133,7 +136,7 @@ class TreeSession:
         self.answers = RunningAnswers(loaded, self._answering)
         self.sampling = ChosenSampling(loaded, sampling)
         self.messages = UserMessages(
-            store, loaded, self._answering, drafts, self.sampling, self._guard
+            store, loaded, self._answering, new_nodes, drafts, self.sampling, self._guard
         )
         self.operations = Operations(store, loaded)
         self.nodes = OpenNodes(store, loaded)
@@ -141,12 +144,15 @@ class TreeSession:
         self.sources = AttachedSources(store, loaded, self.nodes)
         self.following = Following(store, loaded, self._guard)
         self.writes = store.writes
-        summaries = Summaries(loaded, self._answering, self.sampling)
-        self.context = ContextWindow(loaded, client, self._answering, summaries, admit=self._admit)
+        summaries = Summaries(loaded, self._answering, new_nodes, self.sampling)
+        self.context = ContextWindow(
+            loaded, client, self._answering, new_nodes, summaries, admit=self._admit
+        )
         self.branches = Branches(
-            store, loaded, client, self._answering, self.nodes, self.tokens, summaries,
-            self.sampling, admit=self._admit,
+            store, loaded, self._answering, new_nodes, self.nodes, self.tokens, self.sampling,
+            admit=self._admit,
         )  # fmt: skip
+        self.merging = Merging(loaded, new_nodes, self.nodes, self.tokens, summaries)
         if resume:
             self.conversations.open_last_used()
         else:

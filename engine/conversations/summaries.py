@@ -3,6 +3,7 @@
 from engine.conversations.answering import Answering
 from engine.conversations.chosen_sampling import ChosenSampling
 from engine.conversations.loaded_conversations import LoadedConversations
+from engine.conversations.new_nodes import NewNodes
 from engine.conversations.tree import Node, NodeKind
 
 SUMMARY_TOKENS = 256
@@ -13,10 +14,15 @@ class Summaries:
     """The summaries in the open conversation. Used by the session's thread."""
 
     def __init__(
-        self, loaded: LoadedConversations, answering: Answering, sampling: ChosenSampling
+        self,
+        loaded: LoadedConversations,
+        answering: Answering,
+        new_nodes: NewNodes,
+        sampling: ChosenSampling,
     ) -> None:
         self._loaded = loaded
         self._answering = answering
+        self._new_nodes = new_nodes
         self._sampling = sampling
 
     def begin(self, summed: list[Node], request: str, first_kept: str | None = None) -> str:
@@ -32,7 +38,7 @@ class Summaries:
             QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
         """
         current = self._loaded.current
-        ask = self._answering.new_node(current, summed[-1], NodeKind.USER, request)
+        ask = self._new_nodes.make(current, summed[-1], NodeKind.USER, request)
         with self._loaded.writing() as conversation:
             (answer,) = self._answering.begin(
                 conversation, list(conversation.nodes), [], self._sampling.current, "summary",

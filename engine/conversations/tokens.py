@@ -8,6 +8,7 @@ from engine.api.errors import InvalidRequest
 from engine.api.fork_price import ForkPrice
 from engine.api.request import TopLogprob
 from engine.clients.engine_client import EngineClient
+from engine.conversations.answer import Beginning
 from engine.conversations.answering import Answering
 from engine.conversations.loaded_conversations import LoadedConversations
 from engine.conversations.next_tokens import NextTokens
@@ -85,6 +86,22 @@ class Tokens:
             node.topk or ((),) * count,
             token_sources(node),
         )
+
+    def beginning(self, tokens: AnswerTokens, at: int, forced: int | None) -> Beginning | None:
+        """The first `at` tokens, then the forced one; None if that is no token."""
+        ids, texts = tokens.token_ids[:at], list(tokens.texts[:at])
+        logprobs, topk = list(tokens.logprobs[:at]), list(tokens.topk[:at])
+        if forced is not None:
+            ids = (*ids, forced)
+            texts = self._client.token_texts(ids)
+            known = tokens.topk[at] if at < len(tokens.topk) else ()
+            logprobs.append(next((t.logprob for t in known if t.token_id == forced), math.nan))
+            topk.append(known)
+            # The text of a last, incomplete character comes with the token that completes it.
+            texts[-1] = texts[-1].rstrip("\ufffd")
+        if not ids:
+            return None
+        return Beginning(tokens.node_id, tuple(ids), "".join(texts), tuple(logprobs), tuple(topk))
 
     def perplexity(self, node_id: str) -> float | None:
         """The perplexity of an answer, so far if it runs; None without logprobs. Costs O(tokens).

@@ -9,6 +9,7 @@ from engine.conversations.answering import Answering
 from engine.conversations.chosen_sampling import ChosenSampling
 from engine.conversations.drafts import Drafts
 from engine.conversations.loaded_conversations import LoadedConversations
+from engine.conversations.new_nodes import NewNodes
 from engine.conversations.storage.store import Store
 from engine.conversations.text_guard import TextGuard
 
@@ -23,6 +24,7 @@ class UserMessages:
         store: where they are saved.
         loaded: the conversations in memory.
         answering: runs the answers.
+        new_nodes: adds nodes.
         drafts: the unsent texts and queued messages.
         sampling: the sampling parameters of the next answer.
         guard: admits messages, and shows them as they were written.
@@ -33,6 +35,7 @@ class UserMessages:
         store: Store,
         loaded: LoadedConversations,
         answering: Answering,
+        new_nodes: NewNodes,
         drafts: Drafts,
         sampling: ChosenSampling,
         guard: TextGuard,
@@ -40,6 +43,7 @@ class UserMessages:
         self._store = store
         self._loaded = loaded
         self._answering = answering
+        self._new_nodes = new_nodes
         self._drafts = drafts
         self._sampling = sampling
         self._guard = guard
@@ -84,6 +88,26 @@ class UserMessages:
         self.keep_queued()
         if written.strip():
             self._history.append(written)
+
+    def add_exchange(self, question: str, answer: str, *, by: str) -> str:
+        """Add a message and an answer that no model of this engine wrote, after HEAD; the answer's id.
+
+        Args:
+            question: the user's message.
+            answer: the answer, as Markdown.
+            by: who wrote it, shown in place of a model's name.
+
+        Raises:
+            InvalidRequest: an answer is running, or another process answers in the conversation.
+            ConversationChanged: another process has added to the conversation; nothing was added.
+        """
+        current = self._loaded.current
+        if current.answers:
+            raise InvalidRequest("An answer is running: wait until it has finished.")
+        question = self._guard.admit(current.id, question)
+        answer = self._guard.admit(current.id, answer)
+        with self._loaded.writing() as conversation:
+            return self._new_nodes.add_exchange(conversation, question, answer, by=by)
 
     @property
     def queued(self) -> tuple[str, ...]:

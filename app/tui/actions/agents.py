@@ -156,7 +156,7 @@ class AgentActions:
     async def _add(self, asked: _Asked, result: dict[str, Any]) -> None:
         text = markdown_of(asked.name, result)
         try:
-            self._app.session.branches.add_exchange(asked.text, text, by=asked.name)
+            self._app.session.messages.add_exchange(asked.text, text, by=asked.name)
         except PravahaError as error:
             self._app.notify_safely(f"The result of {asked.name} was not added: {error}", "warning")
             return

@@ -3,18 +3,14 @@
 import sqlite3
 import time
 
+from engine.conversations.session import TreeSession
+
 
 class Clock:
     now = 0.0
 
     def __call__(self):
         return self.now
-
-
-def exchange(session, client, question, answer):
-    session.messages.send(question)
-    client.write(answer, eos=True)
-    session.pump()
 
 
 def chat(session, client, text, answer):
@@ -48,3 +44,22 @@ def wait_until(condition):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+def reopened(session, store, client):
+    """The conversation as another process would see it."""
+    store.writes.flush()
+    other = TreeSession(store, client)
+    other.conversations.open(session.tree_id)
+    return other
+
+
+def assert_saved(session, store, client):
+    other = reopened(session, store, client)
+    assert texts(other) == texts(session)
+    assert other.tree.branches() == session.tree.branches()
+    ids = [node.id for node in store.nodes.of_tree(session.tree_id)]
+    for one in ids:
+        assert other.tree[one].pruned_at == session.tree[one].pruned_at
+        assert other.tree.children(one) == session.tree.children(one)
+        assert other.tree.current_child(one) == session.tree.current_child(one)

@@ -1,4 +1,4 @@
-"""Branches with a toy engine and a real store: fork, edit, expand, prune, promote, merge."""
+"""Branches with a toy engine and a real store: fork, edit, expand, prune, promote."""
 
 import itertools
 from functools import partial
@@ -14,33 +14,14 @@ from engine.api.request import FinishReason, SamplingParams
 from engine.conversations.branch_tree import MAIN
 from engine.conversations.session import TreeSession
 from engine.conversations.storage.store import Store
-from engine.conversations.tree import NodeKind, NodeStatus
+from engine.conversations.tree import NodeStatus
 from tests.fakes.chat_toys import ToyClient
-from tests.unit.conversations.talking import chat, texts
+from tests.unit.conversations.talking import assert_saved, chat, texts
 
 
 @pytest.fixture
 def session(store, client):
     return TreeSession(store, client, stop_repetition=False)
-
-
-def reopened(session, store, client):
-    """The conversation as another process would see it."""
-    store.writes.flush()
-    other = TreeSession(store, client)
-    other.conversations.open(session.tree_id)
-    return other
-
-
-def assert_saved(session, store, client):
-    other = reopened(session, store, client)
-    assert texts(other) == texts(session)
-    assert other.tree.branches() == session.tree.branches()
-    ids = [node.id for node in store.nodes.of_tree(session.tree_id)]
-    for one in ids:
-        assert other.tree[one].pruned_at == session.tree[one].pruned_at
-        assert other.tree.children(one) == session.tree.children(one)
-        assert other.tree.current_child(one) == session.tree.current_child(one)
 
 
 def test_a_fork_after_an_answer_leaves_the_first_branch_as_it_was(session, client, store):
@@ -302,66 +283,6 @@ def test_promote_names_the_branch_main(session, client, store):
     assert_saved(session, store, client)
 
 
-def test_graft_copies_messages_after_head(session, client, store):
-    _, answer = chat(session, client, "one", "1")
-    chat(session, client, "two", "2")
-    other = session.head
-    session.branches.fork(answer)
-    chat(session, client, "three", "3")
-    assert session.branches.graft(other) == 2
-    assert texts(session) == ["one", "1", "three", "3", "two", "2"]
-    with pytest.raises(InvalidRequest, match="open path already"):
-        session.branches.graft(answer)
-    ids = store.nodes.get(other).token_ids
-    session.messages.send("four")
-    prompt = client.requests[-1].prompt_ids
-    assert any(prompt[i : i + len(ids)] == ids for i in range(len(prompt)))
-    assert_saved(session, store, client)
-
-
-def test_cherry_pick_copies_an_answer_beside_the_last_one(session, client):
-    _, answer = chat(session, client, "one", "1")
-    chat(session, client, "two", "2")
-    picked = session.head
-    session.branches.fork(answer)
-    chat(session, client, "three", "3")
-    last = session.head
-    copy = session.branches.cherry_pick(picked)
-    assert texts(session) == ["one", "1", "three", "2"]
-    assert session.tree.siblings(last) == [last, copy]
-    assert session.view(copy).forked_from == picked
-
-
-def test_a_summary_of_another_branch_precedes_the_next_message(session, client, store):
-    _, answer = chat(session, client, "one", "1")
-    chat(session, client, "two", "2")
-    other = session.head
-    session.branches.fork(answer)
-    session.branches.summarise(other)
-    prompt = client.tokenizer.decode(client.requests[-1].prompt_ids)
-    assert "two" in prompt and "Summarise" in prompt  # noqa: PT018
-    client.write("they talked of two", eos=True)
-    session.pump()
-    assert session.path()[-1].kind is NodeKind.SUMMARY
-    session.messages.send("three")
-    prompt = client.tokenizer.decode(client.requests[-1].prompt_ids)
-    assert prompt.count("they talked of two") == 1
-    assert prompt.index("they talked") < prompt.index("three")
-    assert session.path()[-2].text == "three"
-    assert_saved(session, store, client)
-
-
-@pytest.mark.parametrize("merge", ["graft", "cherry_pick", "summarise"])
-def test_a_pruned_branch_cannot_be_merged(session, client, merge):
-    _, answer = chat(session, client, "one", "abc")
-    session.branches.regenerate()
-    client.write("def", eos=True)
-    session.pump()
-    session.branches.prune(answer)
-    with pytest.raises(InvalidRequest, match="not in this conversation any more"):
-        getattr(session.branches, merge)(answer)
-
-
 OPERATIONS = (
     "send", "regenerate", "expand", "fork", "fork_token", "edit", "prune", "promote", "adopt",
     "rewind", "graft", "pick", "label", "undo", "redo", "finish",
@@ -430,9 +351,9 @@ def _run(session, client, operation, node, number):
         case "rewind":
             branches.rewind(node)
         case "graft":
-            branches.graft(node)
+            session.merging.graft(node)
         case "pick":
-            branches.cherry_pick(node)
+            session.merging.cherry_pick(node)
         case "label":
             branches.label(node, f"label {number}")
         case "undo":

@@ -406,7 +406,7 @@ def test_a_copied_answer_keeps_its_passages(session, client, source):
     session.branches.regenerate()
     client.write("nowhere", eos=True)
     session.pump()
-    copy = session.branches.cherry_pick(first)
+    copy = session.merging.cherry_pick(first)
     assert session.view(copy).n_passages == 1
     assert session.sources.passages_of(copy) == found("Here.")
 

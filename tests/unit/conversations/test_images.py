@@ -149,7 +149,7 @@ def test_forks_edits_copies_and_regenerated_answers_have_the_images(session, cli
     session.branches.edit(first, "look again")
     assert pictures(client.requests[-1]) == [RED]
     answer(session, client)
-    session.branches.graft(reply)
+    session.merging.graft(reply)
     session.messages.send("both")
     assert pictures(client.requests[-1]) == [RED, RED]
     assert stored_images(store) == 1

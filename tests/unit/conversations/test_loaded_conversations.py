@@ -8,7 +8,7 @@ from engine.conversations.session import TreeSession
 from engine.conversations.storage.store import Store
 from engine.conversations.tree import NodeStatus
 from tests.fakes.chat_toys import ToyClient
-from tests.unit.conversations.talking import exchange
+from tests.unit.conversations.talking import chat
 
 
 def test_an_answer_of_another_live_process_is_not_changed(tmp_path, client):
@@ -33,17 +33,17 @@ def test_an_answer_of_another_live_process_is_not_changed(tmp_path, client):
 def test_two_processes_in_one_conversation_lose_and_hide_nothing(tmp_path, client):
     one, two = (Store.open(tmp_path / "c.db") for _ in range(2))
     first = TreeSession(one, client)
-    exchange(first, client, "hello", "hi")
+    chat(first, client, "hello", "hi")
     one.writes.flush()
     other = ToyClient()
     second = TreeSession(two, other)
-    exchange(second, other, "from the second", "yes")
+    chat(second, other, "from the second", "yes")
     two.writes.flush()
     with pytest.raises(ConversationChanged, match="another Pravāha"):
         first.messages.send("from the first")
     shown = [view.text for view in first.path()]
     assert shown == ["hello", "hi", "from the second", "yes"]
-    exchange(first, client, "from the first", "yes")
+    chat(first, client, "from the first", "yes")
     # The first one's answer is queued behind its message: nobody comes between.
     first.messages.send("and")
     first.messages.send("then")
@@ -67,13 +67,13 @@ def test_two_processes_in_one_conversation_lose_and_hide_nothing(tmp_path, clien
 def test_a_message_to_a_conversation_that_another_process_archived_is_listed(tmp_path, client):
     one, two = (Store.open(tmp_path / "c.db") for _ in range(2))
     first = TreeSession(one, client)
-    exchange(first, client, "hello", "hi")
+    chat(first, client, "hello", "hi")
     one.writes.flush()
     second = TreeSession(two, ToyClient())
     second.conversations.archive(first.tree_id)
     two.writes.flush()
     assert first.conversations.find() == []
-    exchange(first, client, "still here", "yes")
+    chat(first, client, "still here", "yes")
     one.writes.flush()
     assert [tree.id for tree in second.conversations.find()] == [first.tree_id]
     two.close()

@@ -6,7 +6,7 @@ from engine.conversations.errors import StoreError
 from engine.conversations.storage import database_connection
 from tests.fakes.full_disk import full_disk
 from tests.unit.conversations.database import node
-from tests.unit.conversations.talking import exchange, saved_texts, wait_until
+from tests.unit.conversations.talking import chat, saved_texts, wait_until
 
 
 def test_a_failed_write_does_not_affect_others(store):
@@ -22,15 +22,15 @@ def test_a_failed_write_does_not_affect_others(store):
 
 
 def test_what_is_said_while_the_disk_is_full_is_saved_when_there_is_room(session, client, store):
-    exchange(session, client, "before", "saved")
+    chat(session, client, "before", "saved")
     store.writes.flush()
     first = session.tree_id
     with full_disk(store.file):
-        exchange(session, client, "one", "lost?")
+        chat(session, client, "one", "lost?")
         wait_until(lambda: session.writes.unsaved is not None)
-        exchange(session, client, "two", "lost, too?")
+        chat(session, client, "two", "lost, too?")
         session.conversations.open_new()
-        exchange(session, client, "elsewhere", "a new conversation")
+        chat(session, client, "elsewhere", "a new conversation")
         second = session.tree_id
         session.conversations.rename(second, "Beside")
         # All of it stays usable: in the list, when opened again, in a search.
@@ -86,7 +86,7 @@ def test_an_answer_that_streams_while_the_disk_is_full_is_kept_once(session, cli
 
 
 def test_a_transaction_that_sqlite_rolled_back_is_repeated(session, client, store, monkeypatch):
-    exchange(session, client, "before", "saved")
+    chat(session, client, "before", "saved")
     pages = store.writes.run(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
     connect = database_connection.connect
 
@@ -98,7 +98,7 @@ def test_a_transaction_that_sqlite_rolled_back_is_repeated(session, client, stor
     with monkeypatch.context() as patched:
         patched.setattr(database_connection, "connect", connect_limited)
         store.writes.run(lambda c: c.execute(f"PRAGMA max_page_count = {pages}"))
-        exchange(session, client, "long", "x" * 100_000)
+        chat(session, client, "long", "x" * 100_000)
         wait_until(lambda: session.writes.unsaved == "database or disk is full")
     wait_until(lambda: session.writes.unsaved is None and not session.writes.saving)
     assert saved_texts(store.file, session.tree_id)[2:] == ["long", "x" * 100_000]
