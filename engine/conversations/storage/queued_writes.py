@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class QueuedWrites:
-    """The writes to one database. Used by the thread of the store.
+    """The writes to one database. Used by the thread of the store; `wait` by any thread.
 
     Args:
         path: the database.
