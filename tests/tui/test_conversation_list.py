@@ -77,7 +77,7 @@ async def test_a_slow_filter_keeps_the_rows_and_only_the_newest_result_is_shown(
                 searches[query] = Future()
             return searches[query]
 
-        monkeypatch.setattr(ui.session, "start_trees", slow)
+        monkeypatch.setattr(ui.session.conversations, "start_find", slow)
         trees = {tree.title: tree for tree in ui.session.conversations.find()}
         await ui.press("ctrl+t", "slash", "r", "i")
         await ui.until(lambda: "ri" in searches, "the search")
@@ -96,7 +96,7 @@ async def test_a_filter_that_was_cleared_shows_no_late_result(screen, monkeypatc
         chats, late = ui.app.query_one(Conversations), Future()
         start = ui.session.conversations.start_find
         monkeypatch.setattr(
-            ui.session, "start_trees", lambda query, **_: late if query else start("")
+            ui.session.conversations, "start_find", lambda query, **_: late if query else start("")
         )
         await ui.press("ctrl+t", "slash", "r", "backspace")
         await ui.until(lambda: late.cancelled(), "the end of the search")

@@ -63,8 +63,8 @@ async def test_a_conversation_that_another_process_continued_is_shown(
         monkeypatch.setattr(ui.session.following._news, "of_path", lambda: False)
         client = ToyClient()
         beside, store = make_session(client, tmp_path, Clock())
-        beside._answering._new_id = iter(("x1", "x2")).__next__
-        beside.send("from beside")
+        beside.messages._new_nodes._new_id = iter(("x1", "x2")).__next__
+        beside.messages.send("from beside")
         client.write("its answer", eos=True)
         beside.pump()
         store.close()
