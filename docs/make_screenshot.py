@@ -254,13 +254,13 @@ SCENES = {
 def converse(session: TreeSession) -> None:
     """Have the earlier conversations, and open an empty one."""
     for questions in EARLIER:
-        session.new_tree()
+        session.conversations.open_new()
         for question in questions:
-            session.send(question)
-            while session.generating:
+            session.messages.send(question)
+            while session.answers.generating:
                 session.pump()
                 time.sleep(0.01)
-    session.new_tree()
+    session.conversations.open_new()
 
 
 async def take(

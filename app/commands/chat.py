@@ -74,7 +74,7 @@ def chat_plain(flags: dict[str, Any]) -> int:
 
             def on_interrupt(*_: object) -> None:
                 nonlocal interrupted
-                if not session.running or interrupted:
+                if not session.answers.running or interrupted:
                     raise KeyboardInterrupt
                 interrupted = not typed  # with a pipe, the first Ctrl+C ends the chat cleanly
                 plain.stop()

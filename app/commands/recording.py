@@ -111,7 +111,7 @@ def open_replay(path: Path, *, speed: float = 1.0, ends: bool = False) -> Iterat
     from app.tui.input_events import InputReplayer, ReplayClock, from_json
     from engine.clients.replay_client import RecordedLines, ReplayClient
     from engine.conversations.session import TreeSession
-    from engine.conversations.store import Store
+    from engine.conversations.storage.store import Store
     from engine.conversations.ulid import new_ulid
 
     recorded = RecordedLines.open(path)
@@ -160,14 +160,14 @@ def _facts(recorded: "RecordedLines") -> dict[str, Any]:
 
 def _restore(store: Any, recorded: "RecordedLines") -> None:
     from engine.clients.value_codec import CodecError, decode
-    from engine.conversations.store import TreeContents
+    from engine.conversations.tree_contents import TreeContents
 
     for number, _, kind, values in recorded.lines:
         if kind == "conversation":
             try:
-                store.restore(decode(values[0], TreeContents, "conversation"))
+                store.trees.restore(decode(values[0], TreeContents, "conversation"))
             except CodecError as error:
                 raise InvalidRequest(
                     f"Line {number} of the recording is damaged: {error}."
                 ) from error
-            store.flush()
+            store.writes.flush()

@@ -14,7 +14,6 @@ from app.slash.sampling import build_parameters, build_summary, change_sampling
 from app.text.safe_text import safe_line, safe_text
 from engine.api.errors import InvalidRequest, PravahaError
 from engine.conversations.matching_line import matching_line
-from engine.conversations.merging import merge, merge_cost
 from engine.conversations.node_words import ROLES, find_branch
 from engine.conversations.shortening import send_shortened
 from engine.conversations.tree import NodeStatus, NodeView, SearchHit, TreeSummary
@@ -53,7 +52,7 @@ class PlainCommands:
 
     def new(self, argument: str) -> None:
         """Start a new conversation; send the text if there is one."""
-        self._session.new_tree()
+        self._session.conversations.open_new()
         self._say("A new conversation.")
         if argument:
             self._chat.send(argument)
@@ -63,7 +62,7 @@ class PlainCommands:
         if argument.isdecimal():
             self._open(int(argument))
             return
-        trees = self._session.trees(argument)
+        trees = self._session.conversations.find(argument)
         self._listed = list(trees)
         if not trees:
             self._say("No conversations." if not argument else "No conversation contains that.")
@@ -72,18 +71,18 @@ class PlainCommands:
 
     def rename(self, title: str) -> None:
         """Rename this conversation."""
-        self._session.rename_tree(self._session.tree_id, title)
+        self._session.conversations.rename(self._session.tree_id, title)
         self._say(f"Conversation: {safe_line(self._session.title)}")
 
     def delete(self, _: str) -> None:
         """Archive this conversation."""
         title = self._session.title
-        self._session.delete_tree(self._session.tree_id)
+        self._session.conversations.archive(self._session.tree_id)
         self._say(f"Archived: {safe_line(title)}")
 
     def archive(self, argument: str) -> None:
         """List archived conversations, or bring number N back."""
-        trees = self._session.trees(archived=True)
+        trees = self._session.conversations.find(archived=True)
         if not argument:
             for number, tree in enumerate(trees, start=1):
                 self._say(f"{number}. {self._described(tree)}")
@@ -92,12 +91,12 @@ class PlainCommands:
         if not argument.isdecimal() or not 1 <= int(argument) <= len(trees):
             raise InvalidRequest(f"/archive takes a number from 1 to {len(trees)}.")
         tree = trees[int(argument) - 1]
-        self._session.unarchive_tree(tree.id)
+        self._session.conversations.unarchive(tree.id)
         self._say(f"Brought back: {safe_line(tree.title)}")
 
     def gc(self, argument: str) -> None:
         """Delete all archived conversations for good, if the argument is `yes`."""
-        trees = self._session.trees(archived=True)
+        trees = self._session.conversations.find(archived=True)
         if not trees:
             self._say("The archive is empty.")
         elif argument != "yes":
@@ -106,14 +105,14 @@ class PlainCommands:
                 "undone."
             )
         else:
-            count = self._session.erase_trees([tree.id for tree in trees])
+            count = self._session.conversations.erase([tree.id for tree in trees])
             self._say(f"Conversations deleted: {count}.")
 
     def search(self, words: str) -> None:
         """Print the messages that contain the words, in every branch; /resume N opens one."""
         if not words:
             raise InvalidRequest("/search needs words to look for.")
-        hits = self._session.search(words)
+        hits = self._session.conversations.find_messages(words)
         self._listed = list(hits[:_HITS])
         if not hits:
             self._say("No message contains that.")
@@ -231,21 +230,21 @@ class PlainCommands:
             )
         named = find_branch(self._session.tree, name)
         node_id = named if named is not None else self._node(name)
-        price = self._session.branches.price(node_id).result() if kind == "summary" else None
-        cost = merge_cost(self._session, node_id, kind, price)
-        self._say(merge(self._session, node_id, kind))
+        price = self._session.tokens.price(node_id).result() if kind == "summary" else None
+        cost = self._session.merging.cost(node_id, kind, price)
+        self._say(self._session.merging.merge(node_id, kind))
         self._say(
             f"Only the common prefix shares KV: {cost.recomputed} of {cost.total} tokens recomputed."
         )
 
     def undo(self, _: str) -> None:
         """Undo the last operation."""
-        name = self._session.undo()
+        name = self._session.operations.undo()
         self._say("Nothing to undo." if name is None else f"Undone: {name}.")
 
     def redo(self, _: str) -> None:
         """Redo what was undone."""
-        name = self._session.redo()
+        name = self._session.operations.redo()
         self._say("Nothing to redo." if name is None else f"Redone: {name}.")
 
     # Answers.
@@ -255,7 +254,7 @@ class PlainCommands:
         summarised = is_summary(argument)
         refused = self._chat.take_refused()
         if refused is None:
-            self._session.branches.shorten_context(summarised=summarised)
+            self._session.context.shorten(summarised=summarised)
         else:
             model = self._chat.client.snapshot().model
             length = model.context_length if model else 0
@@ -287,7 +286,7 @@ class PlainCommands:
 
     def regen(self, _: str) -> None:
         """Regenerate the last answer."""
-        self._session.regenerate()
+        self._session.branches.regenerate()
 
     def model(self, argument: str) -> None:
         """List the installed models, or load the named one and wait for it."""
@@ -305,10 +304,10 @@ class PlainCommands:
         session = self._session
         if argument:
             change_sampling(session, argument)
-            self._say(build_summary(session.sampling))
+            self._say(build_summary(session.sampling.current))
             return
         model = self._chat.client.snapshot().model
-        for line in build_parameters(session.sampling, session.default_sampling, model):
+        for line in build_parameters(session.sampling.current, session.sampling.default, model):
             self._say(line)
 
     def memory(self, argument: str) -> None:
@@ -324,7 +323,7 @@ class PlainCommands:
         self._say(models.build_model(snapshot))
         if snapshot.model is None:
             return
-        used, length = self._session.context_used(), snapshot.model.context_length
+        used, length = self._session.context.used(), snapshot.model.context_length
         self._say(f"Context: {used} of {length} tokens")
         self._say(f"KV blocks: {snapshot.blocks.active} of {snapshot.blocks.total} in use")
         rate = snapshot.rates.decode_tokens_per_second
@@ -359,17 +358,17 @@ class PlainCommands:
 
     def _open(self, number: int) -> None:
         if not self._listed:
-            self._listed = list(self._session.trees())
+            self._listed = list(self._session.conversations.find())
         if not 1 <= number <= len(self._listed):
             raise InvalidRequest(
                 f"/resume takes a number from 1 to {len(self._listed)}: without one it lists them."
             )
         chosen = self._listed[number - 1]
         if isinstance(chosen, TreeSummary):
-            self._session.open_tree(chosen.id)
+            self._session.conversations.open(chosen.id)
             self._say(f"Conversation: {safe_line(self._session.title)}")
             return
-        self._session.open_tree(chosen.tree_id)
+        self._session.conversations.open(chosen.tree_id)
         if all(node.id != chosen.node_id for node in self._session.path()):
             self._session.branches.adopt(chosen.node_id)
         self._say(f"Conversation: {safe_line(self._session.title)}")

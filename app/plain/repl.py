@@ -111,8 +111,8 @@ class PlainChat:
 
     def stop(self) -> None:
         """Stop the running answers. For a signal handler."""
-        for node_id in self.session.running:
-            self.session.stop(node_id)
+        for node_id in self.session.answers.running:
+            self.session.answers.stop(node_id)
         self._wake.set()
 
     def _read_message(self) -> str:
@@ -134,7 +134,7 @@ class PlainChat:
         text = self._expanded(read.text)
         self._attached = []
         try:
-            self.session.send(text, images=read.images)
+            self.session.messages.send(text, images=read.images)
         except ContextFull as error:
             self.refuse(RefusedMessage(text, read.images))
             raise InvalidRequest(
@@ -190,7 +190,7 @@ class PlainChat:
 
     def wait_for(self, node_ids: Sequence[str]) -> None:
         """Wait until these answers have finished."""
-        while set(node_ids) & set(self.session.running):
+        while set(node_ids) & set(self.session.answers.running):
             if not self.session.pump():
                 self.wait_for_engine()
 
@@ -208,7 +208,7 @@ class PlainChat:
 
     def _print_answers(self) -> None:
         """Print the running answer and those of the messages queued after it."""
-        while self.session.generating:
+        while self.session.answers.generating:
             if self._lacks_model():
                 error = self.client.snapshot().last_error or "No model is loaded."
                 self._fail(f"{error} /model NAME loads another, and the message is sent.")
@@ -221,13 +221,13 @@ class PlainChat:
         if self._show_prompts:
             self._write("Pravāha: ")
         last = None
-        while self.session.generating and self.session.head == node_id:
+        while self.session.answers.generating and self.session.head == node_id:
             deltas = self.session.pump()
             for delta in deltas:
                 if delta.node_id == node_id:
                     self._write(safe.feed(delta.text))
                     last = delta
-            if self.session.generating and not deltas:
+            if self.session.answers.generating and not deltas:
                 if self._lacks_model():
                     break
                 self.wait_for_engine()
@@ -254,7 +254,7 @@ class PlainChat:
 
     def _lacks_model(self) -> bool:
         """Whether the answer waits for a model that the user has to choose."""
-        unsent = self.session.request_id is None
+        unsent = self.session.answers.request_id is None
         return unsent and self.client.snapshot().state is EngineState.UNLOADED
 
     # Output.
@@ -272,7 +272,7 @@ class PlainChat:
         self.say(f"Error: {safe_text(sentence)}")
 
     def _notice(self) -> None:
-        notice = self.session.take_notice()
+        notice = self.session.writes.take_notice()
         if notice is not None:
             self.say(f"Note: {safe_text(notice)}")
         self.sources.say_news()

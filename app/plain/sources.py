@@ -68,17 +68,17 @@ class PlainSources:
             case "attach":
                 self._attach(library, Attachment(call.name, call.conditions))
             case "detach":
-                attachment = attached(self._session.sources).get(call.name)
-                if attachment is None or not self._session.detach_source(attachment.stored):
+                attachment = attached(self._session.sources.names).get(call.name)
+                if attachment is None or not self._session.sources.detach(attachment.stored):
                     raise InvalidRequest(f"{call.name} is not attached to this branch.")
                 self._say(f"{call.name} is no longer attached to this branch.")
             case "remove":
                 path = call.paths[0] if call.paths else None
                 count = library.remove(call.name, path).result()
                 self._say(f"Documents deleted from the index of {call.name}: {count}.")
-                attachment = attached(self._session.sources).get(call.name)
+                attachment = attached(self._session.sources.names).get(call.name)
                 if path is None and attachment is not None:
-                    self._session.detach_source(attachment.stored)
+                    self._session.sources.detach(attachment.stored)
                     self._say(f"{call.name} is no longer attached to this branch.")
             case "show":
                 self._show(library, int(call.name))
@@ -91,8 +91,8 @@ class PlainSources:
             return False
         names = mentioned(text, self._names(self._library))
         for name in names:
-            if name not in attached(self._session.sources):
-                self._session.attach_source(Attachment(name).stored)
+            if name not in attached(self._session.sources.names):
+                self._session.sources.attach(Attachment(name).stored)
         if not names or without_mentions(text, names):
             return False
         self._say(f"{', '.join(names)} attached: answers of this branch are taken from it.")
@@ -116,7 +116,7 @@ class PlainSources:
 
     def _list(self, library: "SourceLibrary") -> None:
         collections = library.refresh().result()
-        here_now = attached(self._session.sources)
+        here_now = attached(self._session.sources.names)
         for one in collections:
             failed = f", {one.failed} cannot be read" if one.failed else ""
             here = ""
@@ -178,8 +178,8 @@ class PlainSources:
         fitting = ""
         if attachment.conditions:
             fitting = f" Documents that fit: {library.count(attachment).result()}."
-        before = attached(self._session.sources).get(name)
-        changed = self._session.attach_source(
+        before = attached(self._session.sources.names).get(name)
+        changed = self._session.sources.attach(
             attachment.stored, instead_of=None if before is None else before.stored
         )
         self._say(
@@ -202,7 +202,7 @@ class PlainSources:
         self._say(safe_text(passage.text).rstrip("\n"))
 
     def _passages(self, node_id: str) -> Sequence[StoredPassage]:
-        found = self._session.passages_of(node_id)
+        found = self._session.sources.passages_of(node_id)
         return () if found is None else load_passages(found.passages)
 
     def _names(self, library: "SourceLibrary") -> tuple[str, ...]:

@@ -11,7 +11,7 @@ def build_imported(session: TreeSession) -> str:
     """
     names: dict[str, None] = {}
     for node in session.path():
-        found = session.passages_of(node.id) if node.n_passages else None
+        found = session.sources.passages_of(node.id) if node.n_passages else None
         if found is not None:
             names |= dict.fromkeys(one.collection for one in load_passages(found.passages))
     if not names:

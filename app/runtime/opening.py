@@ -245,7 +245,7 @@ def open_session(
     """
     from app.runtime.guardrails import open_conversation_guard
     from engine.conversations.session import TreeSession
-    from engine.conversations.store import Store
+    from engine.conversations.storage.store import Store
     from engine.conversations.ulid import new_ulid
 
     with ExitStack() as stack:

@@ -42,7 +42,7 @@ def import_from_file(session: TreeSession, name: str) -> Path:
         raise InvalidRequest(f"{path} is not a text in UTF-8.") from error
     except (OSError, ValueError) as error:
         raise InvalidRequest(f"{path} can't be read: {_reason(error)}.") from error
-    session.import_conversation(text)
+    session.conversations.add(text)
     return path
 
 
@@ -51,7 +51,7 @@ def _exported(session: TreeSession, name: str) -> str:
     if contents is None or not contents.nodes:
         raise InvalidRequest("The conversation is empty: send a message first.")
     if name.endswith(".messages.json"):
-        return export_messages(session.path(), session.images_of)
+        return export_messages(session.path(), session.nodes.images_of)
     if name.endswith(".md"):
         return export_markdown(session.title, session.path())
     if name.endswith(".jsonl"):

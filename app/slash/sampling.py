@@ -18,7 +18,7 @@ def change_sampling(session: TreeSession, argument: str) -> None:
         InvalidRequest: the argument is not in this form, or a value is out of range; nothing was changed.
     """
     reset = argument.lower() == RESET
-    session.change_sampling(dict.fromkeys(PARAMETERS) if reset else read_changes(argument))
+    session.sampling.change(dict.fromkeys(PARAMETERS) if reset else read_changes(argument))
 
 
 def value_of(choice: SamplingChoice, name: str) -> str:

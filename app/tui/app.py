@@ -384,7 +384,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             self.notify_safely(self._avatar_problem, "warning")
         self.query_one("#completions").display = False
         prompt = self.query_one(Prompt)
-        prompt.set_history(self.session.prompt_history())
+        prompt.set_history(self.session.messages.history())
         prompt.show_draft(self._drafts.enter())
         prompt.focus()
         self.marks.listen(lambda: self.query_one(Transcript).show_marked(self.marks.ids))
@@ -461,7 +461,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         if self.draw_deferred() or self.pace.resting:
             self._presenter.map_governor.dropped()
             return True
-        notice = self.session.take_notice()
+        notice = self.session.writes.take_notice()
         if notice:
             self.notify_safely(notice, "warning")
         try:
@@ -477,11 +477,11 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     async def _follow_others(self) -> None:
         """Show what another process adds to the open conversation, and to the list."""
-        if self.session.follow():
+        if self.session.following.follow_path():
             self.frame_clock.wake()
-        if self.session.follow_branches():
+        if self.session.following.follow_branches():
             await self.show_chat()
-        if self.session.others_changed_list():
+        if self.session.following.list_changed():
             self.refresh_list()
 
     def on_deferred(self) -> None:
@@ -628,7 +628,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         return build_hints_of(
             pane,
             self.keymap,
-            generating=self.session.generating,
+            generating=self.session.answers.generating,
             in_past=self._presenter is not None and self._presenter.in_past,
             marked=len(self.marks),
             waiting=self.agents.num_waiting,
@@ -681,7 +681,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         sent = message
         try:
             sent = self.files.expanded(message)
-            self.session.send(sent, images=images)
+            self.session.messages.send(sent, images=images)
         except ContextFull:
             self.context.ask(sent, images)
             return
@@ -699,7 +699,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
     async def show_sent(self) -> None:
         """Show the message that was sent and follow its answer."""
         self._drafts.leave()
-        self.query_one(Prompt).set_history(self.session.prompt_history())
+        self.query_one(Prompt).set_history(self.session.messages.history())
         if self.pane in PANES and PANES[self.pane].place == "center" and not self.maximised:
             self.pane = CHAT
         await self.show_chat()
@@ -709,7 +709,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         """Open another conversation."""
         self._drafts.leave()
         try:
-            self.session.open_tree(tree_id)
+            self.session.conversations.open(tree_id)
         except PravahaError as error:
             self.notify_safely(str(error), "error")
             return
@@ -738,7 +738,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         async def answered(yes: bool | None) -> None:
             if yes:
                 self._drafts.leave()
-                self.session.delete_tree(tree_id)
+                self.session.conversations.archive(tree_id)
                 self.query_one(Prompt).show_draft(self._drafts.enter())
                 await self.show_chat()
 
@@ -791,8 +791,8 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         return disabled_reasons(
             empty=session.head is None,
             answered=any(node.kind is NodeKind.ASSISTANT for node in session.path()),
-            running=(selected or session.head) in session.running,
-            stoppable=session.generating or selected in session.running,
+            running=(selected or session.head) in session.answers.running,
+            stoppable=session.answers.generating or selected in session.answers.running,
             token_cursor=self.tokens.cursor is not None,
         )
 
@@ -868,7 +868,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         if selected:
             self.copy_text(selected)
             self.screen.clear_selection()
-        elif self.session.generating:
+        elif self.session.answers.generating:
             self.action_stop()
         elif self._clock() - self._interrupted_at <= _QUIT_WINDOW_S:
             self.run_worker(self.action_quit())
@@ -894,8 +894,8 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             or chats.narrowed,
             editing=prompt.editing is not None,
             reading=self.pictures.reading,
-            queued=bool(self.session.queued),
-            generating=self.session.generating,
+            queued=bool(self.session.messages.queued),
+            generating=self.session.answers.generating,
             prompting=self._typing,
         )
         match escape_effect(state):
@@ -921,7 +921,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             case EscapeEffect.KEEP_UNSENT:
                 self.pictures.cancel()
             case EscapeEffect.WITHDRAW_QUEUED:
-                withdrawn = self.session.withdraw()
+                withdrawn = self.session.messages.withdraw()
                 if withdrawn is not None:
                     self.query_one(Prompt).insert_unsent(withdrawn)
                 self.frame_clock.wake()
@@ -951,7 +951,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
     async def action_new_chat(self) -> None:
         """Open an empty conversation; a running answer continues in the background."""
         self._drafts.leave()
-        self.session.new_tree()
+        self.session.conversations.open_new()
         self.query_one(Prompt).show_draft(self._drafts.enter())
         self.pane, self.maximised = CHAT, False
         await self.show_chat()
@@ -984,7 +984,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     async def action_quit(self) -> None:
         """Quit; the conversation is saved. Asks first if it cannot be."""
-        reason = self.session.unsaved
+        reason = self.session.writes.unsaved
         if reason is None:
             self.exit()
         else:
@@ -1035,7 +1035,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     def action_stop(self) -> None:
         """Stop the answer at the engine's next step; its text is kept."""
-        self.session.stop()
+        self.session.answers.stop()
         self.draw_all()
 
     def write_sequence(self, sequence: str) -> None:

@@ -42,7 +42,7 @@ def followed(session: TreeSession, comparison: Comparison) -> Comparison:
     Costs a set lookup per column unless an answer runs or has just finished; only those are read.
     """
     ids = [column.node_id for column in comparison.columns]
-    running = set(session.running)
+    running = set(session.answers.running)
     if not (comparison.running or running.intersection(ids)):
         return comparison
     if not all(one in session.tree for one in ids):
@@ -90,9 +90,9 @@ def _column(session: TreeSession, ids: Sequence[str]) -> CompareColumn:
         text=text,
         sibling=f"{siblings.index(last.id) + 1}/{len(siblings)}" if len(siblings) > 1 else "",
         tokens=last.n_gen if generated else None,
-        perplexity=session.branches.perplexity(last.id) if generated else None,
+        perplexity=session.tokens.perplexity(last.id) if generated else None,
         ttft_us=last.ttft_us,
-        running=last.id in session.running,
+        running=last.id in session.answers.running,
     )
 
 
@@ -125,7 +125,7 @@ def _token_parting(session: TreeSession, slices: Sequence[Sequence[str]]) -> Par
     if any(len(ids) > 1 or session.view(ids[0]).checked_text is not None for ids in slices):
         return None
     try:
-        answers = [session.branches.tokens(ids[0]) for ids in slices]
+        answers = [session.tokens.of(ids[0]) for ids in slices]
     except PravahaError:
         return None
     return part_at_token([(one.token_ids, one.texts) for one in answers])

@@ -36,9 +36,9 @@ class DraftKeeper:
         if self._due is not None:
             self._due.cancel()
             self._due = None
-        self._session.keep_draft(self._text)
+        self._session.messages.keep_draft(self._text)
 
     def enter(self) -> str:
         """The text to show in the prompt for the conversation that was opened."""
-        self._text = self._session.restore_draft()
+        self._text = self._session.messages.restore_draft()
         return self._text

@@ -31,7 +31,7 @@ class ForkCosts:
     def show(self, frame: Frame) -> bool:
         """Report the costs that became known."""
         session = frame.session
-        if self._next is not None and session.generating and session.head is not None:
+        if self._next is not None and session.answers.generating and session.head is not None:
             self._awaited[session.head] = self._next
             self._next = None
         for node_id, operation in list(self._awaited.items()):

@@ -65,7 +65,7 @@ class ForkPrices:
     def texts(self, node_id: str | None) -> dict[str, str]:
         """What forking at a node and regenerating it would cost, by the action's id, as far as known."""
         tree = self._session.tree
-        if node_id is None or node_id not in tree or node_id in self._session.running:
+        if node_id is None or node_id not in tree or node_id in self._session.answers.running:
             return {}
         node = tree[node_id]
         asked = node.parent_id if node.kind is NodeKind.ASSISTANT else node_id
@@ -123,7 +123,7 @@ class ForkPrices:
         if node_id not in tree or len(tree.path(node_id)) > LONGEST_BRANCH:
             return
         with suppress(PravahaError):  # the model is loading, or the template refuses the messages
-            ids = self._session.branches.prompt_ids(node_id)
+            ids = self._session.tokens.prompt_ids(node_id)
             self._asked = (node_id, len(ids), self._client.price(ids))
             del self._known[node_id]
 

@@ -54,7 +54,7 @@ class PassageResidency:
         wanted = (message, self._client.tokenizer_fingerprint())
         if self._known_for == wanted:
             return
-        ids = self._session.branches.prompt_ids(message)
+        ids = self._session.tokens.prompt_ids(message)
         texts = self._client.token_texts(ids)
         prompt, ends = "".join(texts), list(accumulate(map(len, texts)))
         self._known_for, self._ids, self._spans = wanted, ids, {}

@@ -96,7 +96,7 @@ class Presenter:
     @property
     def awaits_first_text(self) -> bool:
         """Whether the open conversation's answer runs and none of its text has been drawn."""
-        return self._session.generating and not self._text_arrived
+        return self._session.answers.generating and not self._text_arrived
 
     @property
     def crowded(self) -> bool:
@@ -113,7 +113,7 @@ class Presenter:
         self.map_governor.begin_tick(now, thread_time(), self._written())
         deltas = self._session.pump()
         self.snapshot = snapshot = self._client.snapshot()
-        self._text_arrived &= self._session.generating
+        self._text_arrived &= self._session.answers.generating
         for delta in deltas:
             if delta.text or delta.status is not NodeStatus.STREAMING:
                 self._text_arrived = delta.status is NodeStatus.STREAMING
@@ -141,7 +141,7 @@ class Presenter:
         # Without a model an answer waits for the user, and a change wakes the clock; a server's state is
         # polled only while it is read.
         waiting = snapshot.state is EngineState.UNLOADED and self._server is None
-        busy = (self._session.generating and not waiting) or self._session.saving
+        busy = (self._session.answers.generating and not waiting) or self._session.writes.saving
         return bool(deltas) or working or self._moving or busy
 
     def go_in_time(self, seconds: float | None) -> bool:
@@ -165,7 +165,8 @@ class Presenter:
         # Show changes by keys and events immediately.
         session = self._session
         about = (
-            snapshot.state, session.generating, session.queued, session.unsaved, self._mode(),
+            snapshot.state, session.answers.generating, session.messages.queued,
+            session.writes.unsaved, self._mode(),
         )  # fmt: skip
         only_moving = self._moving and snapshot is self._drawn_snapshot
         pause = CROWDED_FIGURES_S if self.crowded else FIGURES_S
@@ -193,7 +194,9 @@ class Presenter:
 
     def _frame(self, snapshot: EngineSnapshot, now: float, *, live: bool) -> Frame:
         engine = self._engine
-        mood = self._tracker.advance(snapshot, now, repeated=self._session.stopped_for_repetition)
+        mood = self._tracker.advance(
+            snapshot, now, repeated=self._session.answers.stopped_for_repetition
+        )
         shown, as_of = as_client(engine), None
         if self._shown_at is not None:
             shown = as_client(engine.past(self._shown_at))

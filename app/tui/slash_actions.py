@@ -44,7 +44,7 @@ class SlashActions:
 
     async def resume(self, argument: str) -> None:
         """Show the list, filtered; a number opens the conversation at that place of the list."""
-        trees = self._app.session.trees()
+        trees = self._app.session.conversations.find()
         if argument.isdecimal() and 1 <= int(argument) <= len(trees):
             await self._app.open_chat(trees[int(argument) - 1].id)
         else:
@@ -52,7 +52,7 @@ class SlashActions:
 
     async def rename(self, argument: str) -> None:
         """Rename this conversation."""
-        self._app.session.rename_tree(self._app.session.tree_id, argument)
+        self._app.session.conversations.rename(self._app.session.tree_id, argument)
         self._app.refresh_list()
 
     async def delete(self, argument: str) -> None:

@@ -80,17 +80,17 @@ class DrivenScreen:
 
     async def begun(self) -> None:
         """Wait until an answer is running."""
-        await self.until(lambda: self.session.generating, "the beginning of the answer")
+        await self.until(lambda: self.session.answers.generating, "the beginning of the answer")
 
     async def answered(self) -> None:
         """Wait until no answer is running."""
-        await self.until(lambda: not self.session.generating, "the end of the answer")
+        await self.until(lambda: not self.session.answers.generating, "the end of the answer")
 
     async def running(self, *, words: int) -> None:
         """Wait until each running answer has so many words, or none is running."""
         view, session = self.session.view, self.session
         await self.until(
-            lambda: all(len(view(one).text.split()) >= words for one in session.running),
+            lambda: all(len(view(one).text.split()) >= words for one in session.answers.running),
             f"{words} words of an answer",
         )
 

@@ -1,10 +1,12 @@
 """Conversations: the tree of messages, its database, and the session that front ends use.
 
 ```
-TUI, chat --plain → TreeSession → Store → WriterThread → SQLite (WAL)
-                        ├─ PromptBuilder: path of nodes → token ids
-                        └─ EngineClient:  submit, drain, cancel
+TUI, chat --plain → TreeSession ─┬─ conversations, messages, answers, branches, …   one object a noun
+                                 ├─ LoadedConversations   the conversations in memory
+                                 └─ Answering ─┬─ NewNodes → Store → WriterThread → SQLite (WAL)
+                                               ├─ PromptBuilder: path of nodes → token ids
+                                               └─ EngineClient:  submit, drain, cancel
 ```
 
-`tree.py` has the frozen records, `store.py` the database access, `session.py` the interface of front ends.
+`session.py` wires the objects of a front end, `storage/` has the database, `tree.py` the frozen records.
 """

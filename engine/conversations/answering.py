@@ -22,16 +22,14 @@ from engine.api.snapshot import EngineState
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import Answer, Beginning
 from engine.conversations.background import BackgroundSubmitter
-from engine.conversations.branch_tree import FORK, MAIN
 from engine.conversations.conversation import Conversation, system_prompt_of
 from engine.conversations.grounding import Grounding
-from engine.conversations.oplog import Assignment
+from engine.conversations.new_nodes import NewNodes
 from engine.conversations.passage_source import PassageSource
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.submission import PreparedAnswers, Submitter
 from engine.conversations.text_guard import NoGuard, TextGuard
-from engine.conversations.titles import UNTITLED, default_title
-from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus, view_of
+from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus
 
 _log = logging.getLogger(__name__)
 
@@ -57,9 +55,8 @@ class Answering:
     Args:
         store: where messages are saved.
         client: the engine.
+        nodes: adds the nodes of messages and answers.
         clock: monotonic seconds.
-        wall: seconds since the epoch.
-        new_id: returns increasing ids.
         stop_repetition: stop answers that repeat themselves without end.
         background: submit on a thread of its own, for a client whose `submit` waits for a network. A
             refusal by the engine, such as a full queue, then ends the answer instead of being raised.
@@ -71,23 +68,21 @@ class Answering:
         self,
         store: Store,
         client: EngineClient,
+        nodes: NewNodes,
         *,
         clock: Callable[[], float],
-        wall: Callable[[], float],
-        new_id: Callable[[], str],
         stop_repetition: bool = True,
         background: bool = False,
         guard: TextGuard | None = None,
         passages: PassageSource | None = None,
     ) -> None:
         self._store = store
+        self._nodes = nodes
         self._grounding = Grounding(passages, store, client)
         self._guard: TextGuard = NoGuard() if guard is None else guard
         self._stop_repetition = stop_repetition
         self._client = client
         self._clock = clock
-        self._wall = wall
-        self._new_id = new_id
         self._submitter = Submitter(client, self._grounding.contexts)
         self.builder = self._submitter.builder
         self._background = BackgroundSubmitter(client, self._submitter) if background else None
@@ -127,9 +122,11 @@ class Answering:
         parent = path[-1] if path else None
         if conversation.system_prompt != system_prompt_of(list(path)):
             system = conversation.system_prompt or ""
-            parent = self.new_node(conversation, parent, NodeKind.SYSTEM, system)
+            parent = self._nodes.make(conversation, parent, NodeKind.SYSTEM, system)
             added.append(parent)
-        added.append(self.new_node(conversation, parent, NodeKind.USER, text, images=tuple(images)))
+        added.append(
+            self._nodes.make(conversation, parent, NodeKind.USER, text, images=tuple(images))
+        )
         self.begin(conversation, path, added, sampling, "send", keep_failed=keep_failed)
 
     def begin(
@@ -200,10 +197,10 @@ class Answering:
                 raise
             for answer in answers:
                 answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error))
-        self._create_tree(conversation, asked)
+        self._nodes.create_tree(conversation, asked)
         nodes = [answer.node() for answer in answers]
         follows = not path or any(node.id == path[-1].id for node in conversation.nodes)
-        self.add_nodes(
+        self._nodes.add(
             conversation, path, [*added, *nodes], operation, branch=branch, follow=follows,
             end=nodes[0],
         )  # fmt: skip
@@ -214,91 +211,10 @@ class Answering:
         if searches and not answers[0].finished:
             self._grounding.search(conversation, answers)
         if prepared is not None:
-            self._store_turn_ids(conversation, prepared.tokenized)
+            self._nodes.set_turn_ids(conversation, prepared.tokenized)
             if self._background is not None:
                 self._background.begin(tuple(answers), prepared)
         return answers
-
-    def add_exchange(
-        self, conversation: Conversation, question: str, answer: str, *, by: str
-    ) -> str:
-        """Save a message and a finished answer without a model after HEAD; the answer's id."""
-        path = list(conversation.nodes)
-        asked = self.new_node(conversation, path[-1] if path else None, NodeKind.USER, question)
-        answered = replace(self.new_node(conversation, asked, NodeKind.ASSISTANT, answer), model=by)
-        self._create_tree(conversation, [asked])
-        self.add_nodes(conversation, path, [asked, answered], "add", end=answered)
-        return answered.id
-
-    def add_nodes(
-        self,
-        conversation: Conversation,
-        path: Sequence[Node],
-        nodes: Sequence[Node],
-        operation: str,
-        *,
-        end: Node,
-        branch: str | None = None,
-        follow: bool = True,
-    ) -> None:
-        """Save nodes and open the conversation at one of them.
-
-        Args:
-            conversation: the conversation, saved.
-            path: the nodes before the first new one, root first.
-            nodes: new nodes, parents before children.
-            operation: name in the oplog.
-            end: the new node to open the conversation at.
-            branch: name of a new branch that ends there; None moves the branch that ended at HEAD, or
-                begins one if none did.
-            follow: whether HEAD moves there.
-        """
-        tree = conversation.tree
-        by_id = {node.id: node for node in nodes}
-        chain = [end]
-        while (parent := by_id.get(chain[-1].parent_id or "")) is not None:
-            chain.append(parent)
-        whole = [*path, *reversed(chain)]
-        changes: list[Assignment] = []
-        if follow:
-            changes = tree.moves_to(end.id, [node.id for node in whole])
-            name = branch or tree.branch_at(tree.head)
-            if name is None:  # the first branch, or one that goes on from an unnamed leaf
-                name = tree.fresh_name(FORK) if tree.branches() else MAIN
-        else:
-            name = branch or (tree.branch_at(path[-1].id) if path else None)
-        if name is not None:
-            changes.append(Assignment("head", name, end.id))
-        self._store.add_nodes(nodes, name=operation, changes=changes)
-        for node in nodes:
-            tree.add(view_of(node))
-        tree.apply(changes)
-        if follow:
-            conversation.nodes = whole
-        conversation.version += 1
-
-    def new_node(
-        self,
-        conversation: Conversation,
-        parent: Node | None,
-        kind: NodeKind,
-        text: str,
-        status: NodeStatus = NodeStatus.DONE,
-        *,
-        images: tuple[Image, ...] = (),
-    ) -> Node:
-        """A node that is not saved yet."""
-        return Node(
-            id=self._new_id(),
-            tree_id=conversation.id,
-            parent_id=None if parent is None else parent.id,
-            kind=kind,
-            text=text,
-            status=status,
-            created_at=self._wall(),
-            n_images=len(images) or None,
-            images=images,
-        )
 
     def stop(self, conversation: Conversation, node_id: str | None) -> None:
         """Stop a running answer at the next step boundary; its text is kept."""
@@ -356,7 +272,7 @@ class Answering:
                 self._remove(conversation, answer)
                 self._begin_queued(conversation, answer, deltas)
                 if not conversation.answers:
-                    self._store.release(conversation.id)
+                    self._store.leases.release(conversation.id)
         self._submitter.drain_abandoned()
         return deltas
 
@@ -379,7 +295,7 @@ class Answering:
                 answer.finish(NodeStatus.STOPPED, FinishReason.ABORT)
             self._save(answer, self._clock())
             self._remove(conversation, answer)
-            self._store.release(conversation.id)
+            self._store.leases.release(conversation.id)
 
     def _new_answer(
         self,
@@ -389,7 +305,7 @@ class Answering:
         beginning: Beginning | None,
         kind: NodeKind,
     ) -> Answer:
-        node = self.new_node(conversation, asked[-1], kind, "", NodeStatus.STREAMING)
+        node = self._nodes.make(conversation, asked[-1], kind, "", NodeStatus.STREAMING)
         if beginning is not None:
             node = replace(
                 node, forked_from=beginning.forked_from, fork_token=len(beginning.token_ids)
@@ -414,15 +330,6 @@ class Answering:
             return  # `begin` reports the error or waits for the model
         if not takes:
             conversation.system_prompt = None
-
-    def _create_tree(self, conversation: Conversation, asked: Sequence[Node]) -> None:
-        if conversation.saved:
-            return
-        if conversation.title == UNTITLED:
-            conversation.title = default_title(asked[-1].text)
-        attached = conversation.tree.source_pointers()
-        self._store.create_tree(conversation.id, conversation.title, attached)
-        conversation.saved = True
 
     def _collect_submissions(self, deltas: list[NodeDelta]) -> None:
         """Record what was submitted in the background; a refusal ends the answers."""
@@ -452,24 +359,6 @@ class Answering:
         if snapshot.state in (EngineState.FAILED, EngineState.STOPPED, EngineState.UNLOADED):
             raise EngineUnavailable(snapshot.last_error or "The engine does not answer.")
 
-    def _store_turn_ids(self, conversation: Conversation, tokenized: Sequence[Node]) -> None:
-        """Store the token ids of newly tokenized turns."""
-        if not tokenized:
-            return
-        fresh = {node.id: node for node in tokenized}
-        for index, node in enumerate(conversation.nodes):
-            found = fresh.get(node.id)
-            if found is not None:  # its text may have a summary before it
-                conversation.nodes[index] = replace(
-                    node,
-                    token_ids=found.token_ids,
-                    tokenizer=found.tokenizer,
-                    template=found.template,
-                )
-        for node in tokenized:
-            if node.id in conversation.tree:
-                self._store.set_token_ids(node)
-
     def _is_loading(self) -> bool:
         """Whether a model is being loaded, or will be: requests wait for it."""
         snapshot = self._client.snapshot()
@@ -489,7 +378,7 @@ class Answering:
             if not self._grounding.is_ready(conversation, answer, deltas) or self._awaits_model():
                 return
             prepared = self._submitter.prepare([answer])
-            self._store_turn_ids(conversation, prepared.tokenized)
+            self._nodes.set_turn_ids(conversation, prepared.tokenized)
             if self._background is not None:
                 self._background.begin((answer,), prepared)
             else:
@@ -529,7 +418,7 @@ class Answering:
 
     def _save(self, answer: Answer, now: float) -> None:
         if answer.needs_save(now):
-            self._store.update_streaming(answer.node())
+            self._store.nodes.update_streaming(answer.node())
             answer.mark_saved(now)
 
     def _remove(self, conversation: Conversation, answer: Answer) -> None:

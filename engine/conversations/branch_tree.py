@@ -11,7 +11,7 @@ O(size) for a subtree.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from engine.conversations.oplog import Assignment
+from engine.conversations.assignment import Assignment
 from engine.conversations.tree import NodeView
 
 HEAD = "HEAD"

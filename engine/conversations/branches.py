@@ -1,82 +1,43 @@
 """`Branches`: operations on the tree of the open conversation, such as fork, edit, expand and prune.
 
 Nodes never change: an edited message is a new sibling, and an answer that is generated again too. What
-moves is pointers and flags, each change an entry in the oplog that `TreeSession.undo` reverts. Forks
-continue from stored token ids, so that the engine finds their KV in its prefix cache.
+moves is pointers and flags, each change an entry in the oplog that `Operations.undo` reverts. Forks continue
+from stored token ids, so that the engine finds their KV in its prefix cache. `Merging` joins branches.
 """
 
-import math
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from engine.api.errors import InvalidRequest
-from engine.api.fork_price import ForkPrice
 from engine.api.generation_defaults import SamplingChoice
-from engine.api.image import Image
-from engine.api.request import TopLogprob
-from engine.clients.engine_client import EngineClient
-from engine.conversations.answer import Answer, Beginning
+from engine.conversations.answer import Answer
 from engine.conversations.answering import Answering, with_next_seed
+from engine.conversations.assignment import Assignment
 from engine.conversations.branch_tree import FORK, MAIN
-from engine.conversations.conversation import Conversation
-from engine.conversations.next_tokens import NextTokens
-from engine.conversations.oplog import Assignment
-from engine.conversations.perplexity import perplexity
-from engine.conversations.prompt_builder import Prompt
-from engine.conversations.store import Store
-from engine.conversations.submission import warm_request
-from engine.conversations.token_sources import TokenSource, token_sources
-from engine.conversations.tree import Node, NodeKind, NodeStatus, NodeView
+from engine.conversations.chosen_sampling import ChosenSampling
+from engine.conversations.loaded_conversations import LoadedConversations
+from engine.conversations.new_nodes import NewNodes
+from engine.conversations.open_nodes import OpenNodes
+from engine.conversations.storage.store import Store
+from engine.conversations.tokens import Tokens
+from engine.conversations.tree import NodeKind
 
 MAX_EXPANSION = 9
 """Most answers that are generated side by side."""
-SUMMARY_TOKENS = 256
-"""Most tokens of a summary."""
-KEPT_MESSAGES = 2
-"""Number of the user's last messages that stay in a shortened context."""
-SUMMARY_REQUEST = (
-    "Summarise what was said above since the conversation took this turn, in a few sentences. Keep names, "
-    "numbers and decisions."
-)
-CONTEXT_REQUEST = (
-    "Summarise the conversation above in a few sentences, so that it can be continued from the summary. "
-    "Keep names, numbers and decisions."
-)
-CONTEXT_NOTE = "Earlier messages are no longer part of the context."
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerTokens:
-    """The tokens of an answer, for the token cursor.
-
-    Attributes:
-        texts: the text that each token adds; their concatenation begins the node's text.
-        logprobs: natural logarithms, one per token, NaN where unknown.
-        topk: alternatives per token, most likely first; empty where unknown.
-        sources: one per token, None where unknown.
-    """
-
-    node_id: str
-    token_ids: tuple[int, ...]
-    texts: tuple[str, ...]
-    logprobs: tuple[float, ...]
-    topk: tuple[tuple[TopLogprob, ...], ...]
-    sources: tuple[TokenSource | None, ...]
 
 
 class Branches:
-    """Tree operations of one session. Used by its thread.
+    """Operations on the tree of the open conversation. Used by the session's thread.
 
     Args:
         store: where nodes and pointers are saved.
-        client: the engine.
+        loaded: the conversations in memory.
         answering: runs the answers.
-        current: returns the open conversation.
-        writing: the context of a change; see `TreeSession`.
-        sampling: returns the sampling parameters of the next answer.
+        new_nodes: adds nodes.
+        nodes: the messages of the open conversation.
+        tokens: the tokens of its answers.
+        sampling: the sampling parameters of the next answer.
         admit: what is stored of a text of the user; see `TextGuard.admit`.
         wall: seconds since the epoch, for `pruned_at`.
     """
@@ -84,20 +45,22 @@ class Branches:
     def __init__(
         self,
         store: Store,
-        client: EngineClient,
+        loaded: LoadedConversations,
         answering: Answering,
+        new_nodes: NewNodes,
+        nodes: OpenNodes,
+        tokens: Tokens,
+        sampling: ChosenSampling,
         *,
-        current: Callable[[], Conversation],
-        writing: Callable[[Conversation], AbstractContextManager[Conversation]],
-        sampling: Callable[[], SamplingChoice],
-        admit: Callable[[str], str] = lambda text: text,
+        admit: Callable[[str], str],
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
-        self._client = client
+        self._loaded = loaded
         self._answering = answering
-        self._current = current
-        self._writing = writing
+        self._new_nodes = new_nodes
+        self._nodes = nodes
+        self._tokens = tokens
         self._sampling = sampling
         self._admit = admit
         self._wall = wall
@@ -112,13 +75,13 @@ class Branches:
         Raises:
             InvalidRequest: no such node, or another process is answering in the conversation.
         """
-        tree = self._current().tree
-        self._node_of(node_id)
+        tree = self._loaded.current.tree
+        self._nodes.view_of(node_id)
         self._move(tree.leaf(node_id) or node_id)
 
     def rewind(self, node_id: str) -> None:
         """Move HEAD to this node, not to the end of its branch: the next message goes after it."""
-        self._node_of(node_id)
+        self._nodes.view_of(node_id)
         self._move(node_id)
 
     # New branches.
@@ -130,13 +93,15 @@ class Branches:
             InvalidRequest: no such node, or its answer is running.
             PravahaError: as `regenerate`.
         """
-        conversation = self._current()
-        node = self._finished(node_id)
+        conversation = self._loaded.current
+        node = self._nodes.finished(node_id)
         name = conversation.tree.fresh_name(FORK)
         if node.kind is NodeKind.USER:
-            with self._writing(conversation):
-                path = self._path_to(conversation, node_id)
-                self._answering.begin(conversation, path, [], self._sampling(), "fork", branch=name)
+            with self._loaded.writing():
+                path = self._nodes.path_to(node_id)
+                self._answering.begin(
+                    conversation, path, [], self._sampling.current, "fork", branch=name
+                )
             return name
         self._move(node_id, [Assignment("head", name, node_id)], "fork")
         return name
@@ -153,7 +118,7 @@ class Branches:
             InvalidRequest: not an answer with tokens of the loaded model, or no such token.
             QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
         """
-        name = self._current().tree.fresh_name(FORK)
+        name = self._loaded.current.tree.fresh_name(FORK)
         (answer,) = self._begin_at_token(node_id, at, "fork", forced=forced, branch=name)
         return answer.node_id
 
@@ -175,16 +140,16 @@ class Branches:
         count: int = 1,
         branch: str | None = None,
     ) -> list[Answer]:
-        conversation = self._current()
-        tokens = self.tokens(node_id)
+        conversation = self._loaded.current
+        tokens = self._tokens.of(node_id)
         if not 0 <= at <= len(tokens.token_ids) or (at == len(tokens.token_ids) and not forced):
             raise InvalidRequest(
                 f"The answer has {len(tokens.token_ids)} tokens; there is no {at}."
             )
-        beginning = _beginning(tokens, at, forced, self._client)
-        with self._writing(conversation):
-            path = self._path_to(conversation, node_id)[:-1]
-            sampling = with_next_seed(self._sampling(), 1, conversation.tree[node_id].seed)
+        beginning = self._tokens.beginning(tokens, at, forced)
+        with self._loaded.writing():
+            path = self._nodes.path_to(node_id)[:-1]
+            sampling = with_next_seed(self._sampling.current, 1, conversation.tree[node_id].seed)
             return self._answering.begin(
                 conversation, path, [], sampling, operation,
                 beginning=beginning, branch=branch, count=count,
@@ -199,21 +164,21 @@ class Branches:
             InvalidRequest: the text is empty or the same, or the answer is running.
             PravahaError: as `regenerate`.
         """
-        conversation = self._current()
-        node = self._finished(node_id)
+        conversation = self._loaded.current
+        node = self._nodes.finished(node_id)
         if not text.strip():
             raise InvalidRequest("The message is empty: type something, or prune it.")
         text = self._admit(text)
-        with self._writing(conversation):
-            path = self._path_to(conversation, node_id)[:-1]
+        with self._loaded.writing():
+            path = self._nodes.path_to(node_id)[:-1]
             parent = path[-1] if path else None
-            images = self._full(conversation, node_id).images
-            changed = self._answering.new_node(conversation, parent, node.kind, text, images=images)
+            images = self._nodes.full(node_id).images
+            changed = self._new_nodes.make(conversation, parent, node.kind, text, images=images)
             if node.kind is NodeKind.USER:
-                self._answering.begin(conversation, path, [changed], self._sampling(), "edit")
+                self._answering.begin(conversation, path, [changed], self._sampling.current, "edit")
             else:
                 changed = replace(changed, forked_from=node_id)
-                self._answering.add_nodes(conversation, path, [changed], "edit", end=changed)
+                self._new_nodes.add(conversation, path, [changed], "edit", end=changed)
         return changed.id
 
     def regenerate(
@@ -243,16 +208,16 @@ class Branches:
 
         Args and raises: as `regenerate`; `count` is from 1 to `MAX_EXPANSION`.
         """
-        conversation = self._current()
+        conversation = self._loaded.current
         _check_count(count)
         node_id = node_id or conversation.head
         if node_id is not None and node_id in conversation.answers and count == 1:
             raise InvalidRequest("An answer is running: stop it first.")
-        if node_id is None or self._node_of(node_id).kind not in _ANSWERABLE:
+        if node_id is None or self._nodes.view_of(node_id).kind not in _ANSWERABLE:
             raise InvalidRequest("Nothing to regenerate: send a message first.")
-        chosen = sampling or self._sampling()
-        with self._writing(conversation):
-            path = self._path_to(conversation, node_id)
+        chosen = sampling or self._sampling.current
+        with self._loaded.writing():
+            path = self._nodes.path_to(node_id)
             if path[-1].kind is NodeKind.ASSISTANT:
                 chosen = with_next_seed(chosen, 1, conversation.view(path.pop().id).seed)
             if not path or path[-1].kind is not NodeKind.USER:
@@ -270,15 +235,15 @@ class Branches:
         Raises:
             InvalidRequest: no such node, or it is the whole conversation.
         """
-        conversation = self._current()
+        conversation = self._loaded.current
         tree = conversation.tree
-        node = self._node_of(node_id)
+        node = self._nodes.view_of(node_id)
         if tree.siblings(node_id) == [node_id] and node.parent_id is None:
             raise InvalidRequest("This is the whole conversation: /delete archives it.")
         doomed = list(tree.subtree(node_id))
         now = self._wall()
         changes = [Assignment("pruned_at", one, now) for one in doomed]
-        with self._writing(conversation):
+        with self._loaded.writing():
             for one in doomed:
                 conversation.queues.pop(one, None)
                 self._answering.stop(conversation, one)
@@ -289,15 +254,15 @@ class Branches:
                 moves = [] if target is None else tree.moves_to(target)
                 tree.apply(moves)
                 changes += moves
-                conversation.nodes = self._path_to(conversation, target)
-            self._store.assign(conversation.id, "prune", changes)
+                conversation.nodes = self._nodes.path_to(target)
+            self._store.operations.assign(conversation.id, "prune", changes)
             conversation.version += 1
         return len(doomed)
 
     def promote(self, node_id: str) -> None:
         """Make a node's branch the main one: current at every fork, and named `main`."""
-        conversation = self._current()
-        self._node_of(node_id)
+        conversation = self._loaded.current
+        self._nodes.view_of(node_id)
         tree = conversation.tree
         leaf = tree.leaf(node_id) or node_id
         changes: list[Assignment] = []
@@ -324,7 +289,7 @@ class Branches:
         Raises:
             InvalidRequest: the name is in use or empty, or the conversation is.
         """
-        conversation = self._current()
+        conversation = self._loaded.current
         tree, name = conversation.tree, " ".join(name.split())
         if not name or name.upper() == "HEAD":
             raise InvalidRequest("A branch needs a name.")
@@ -336,338 +301,33 @@ class Branches:
         changes = [Assignment("head", old, None)] if old is not None else []
         self._assign([*changes, Assignment("head", name, conversation.head)], "rename branch")
 
-    # Merging: only the part that two branches have in common can share KV.
-
-    def graft(self, node_id: str) -> int:
-        """Copy the messages of another branch, since it parted from the open path, after HEAD; how many.
-
-        Raises:
-            InvalidRequest: the node is on the open path already, or one of the messages is incomplete.
-        """
-        conversation = self._current()
-        others = self._other_side(conversation, node_id)
-        with self._writing(conversation):
-            path = list(conversation.nodes)
-            copies: list[Node] = []
-            for other in others:
-                parent = (*path, *copies)[-1]
-                copies.append(self._copy(conversation, other, parent))
-            self._answering.add_nodes(conversation, path, copies, "graft", end=copies[-1])
-        return len(copies)
-
-    def add_exchange(self, question: str, answer: str, *, by: str) -> str:
-        """Add a message and an answer that no model of this engine wrote, after HEAD; the answer's id.
-
-        Args:
-            question: the user's message.
-            answer: the answer, as Markdown.
-            by: who wrote it, shown in place of a model's name.
-
-        Raises:
-            InvalidRequest: an answer is running, or another process answers in the conversation.
-            ConversationChanged: another process has added to the conversation; nothing was added.
-        """
-        conversation = self._current()
-        if conversation.answers:
-            raise InvalidRequest("An answer is running: wait until it has finished.")
-        question, answer = self._admit(question), self._admit(answer)
-        with self._writing(conversation):
-            return self._answering.add_exchange(conversation, question, answer, by=by)
-
-    def cherry_pick(self, node_id: str) -> str:
-        """Copy one answer of another branch beside the last answer of the open path; the copy's id.
-
-        Raises:
-            InvalidRequest: not a finished answer, or the open path has no message to answer.
-        """
-        conversation = self._current()
-        picked = self._full(conversation, self._finished(node_id).id)
-        path = list(conversation.nodes)
-        while path and path[-1].kind is not NodeKind.USER:
-            path.pop()
-        if picked.kind is not NodeKind.ASSISTANT or not path:
-            raise InvalidRequest("Cherry-pick copies an answer beside the open path's last answer.")
-        with self._writing(conversation):
-            copy = self._copy(conversation, picked, path[-1])
-            self._answering.add_nodes(conversation, path, [copy], "cherry-pick", end=copy)
-        return copy.id
-
-    def summarise(self, node_id: str) -> str:
-        """Let the model summarise another branch since it parted from the open path; the new node's id.
-
-        The summary is added after HEAD, and later prompts contain it. Its own prompt continues the
-        other branch, whose KV it shares.
-
-        Raises:
-            InvalidRequest: the node is on the open path already, or one of the messages is incomplete.
-            QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
-        """
-        conversation = self._current()
-        self._other_side(conversation, node_id)
-        return self._add_summary(
-            conversation, self._path_to(conversation, node_id), SUMMARY_REQUEST
-        )
-
-    def shorten_context(self, *, summarised: bool, keep: int = KEPT_MESSAGES) -> str:
-        """Take the messages before the last `keep` of the user out of later prompts; the new node's id.
-
-        They stay in the conversation. With `summarised`, a summary by the model takes their place; `keep`
-        is then at least 1, because the model could not read a conversation that fills the context.
-
-        Raises:
-            InvalidRequest: there are no earlier messages, or an answer is running.
-            ContextFull: the messages to summarise do not fit into the context.
-            QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
-        """
-        conversation = self._current()
-        nodes = conversation.nodes
-        if conversation.answer is not None:
-            raise InvalidRequest("An answer is running: stop it first.")
-        users = [node for node in nodes if node.kind is NodeKind.USER]
-        keep = max(keep, 1) if summarised else keep
-        if len(users) <= keep:
-            raise InvalidRequest("The conversation has no earlier messages to leave out.")
-        if summarised:
-            first_kept = users[-keep]
-            earlier = nodes[: nodes.index(first_kept)]
-            return self._add_summary(conversation, earlier, CONTEXT_REQUEST, first_kept.id)
-        with self._writing(conversation):
-            note = self._answering.new_node(conversation, nodes[-1], NodeKind.NOTE, CONTEXT_NOTE)
-            note = replace(note, forked_from=users[-keep].id if keep else note.id)
-            self._answering.add_nodes(conversation, nodes, [note], "shorten context", end=note)
-        return note.id
-
-    def fits(self, text: str, *, keep: int, images: Sequence[Image] = ()) -> bool:
-        """Whether a message fits into the context after the last `keep` ones of the user and their answers.
-
-        Cost: one tokenization of the message.
-
-        Raises:
-            EngineUnavailable: the model is not loaded.
-        """
-        nodes = self._current().nodes
-        users = [at for at, node in enumerate(nodes) if node.kind is NodeKind.USER]
-        first = users[-keep] if keep else len(nodes)
-        system = [node for node in nodes[:first] if node.kind is NodeKind.SYSTEM]
-        text = self._admit(text)
-        message = self._answering.new_node(
-            self._current(), None, NodeKind.USER, text, images=tuple(images)
-        )
-        prompt = self._answering.builder.build([*system, *nodes[first:], message])
-        model = self._client.snapshot().model
-        return model is not None and len(prompt.token_ids) < model.context_length
-
-    # Looking at tokens.
-
-    def path_to(self, node_id: str) -> list[Node]:
-        """The nodes from the root to this one, with token data and passages.
-
-        Raises:
-            InvalidRequest: no such node, or it is not on disk yet and cannot be read at present.
-        """
-        self._node_of(node_id)
-        return self._path_to(self._current(), node_id)
-
-    def tokens(self, node_id: str) -> AnswerTokens:
-        """The tokens of an answer.
-
-        Raises:
-            InvalidRequest: no tokens are stored with the node, they are another tokenizer's, or the
-                conversation does not have the node.
-            EngineUnavailable: the model is not loaded.
-        """
-        self._node_of(node_id)
-        node = self._full(self._current(), node_id)
-        if not node.token_ids or node.kind is not NodeKind.ASSISTANT:
-            raise InvalidRequest("Tokens are stored with generated answers only.")
-        if node.tokenizer != self._client.tokenizer_fingerprint():
-            raise InvalidRequest(
-                f"The answer is from {node.model}, whose tokens the loaded model does not have."
-            )
-        count = len(node.token_ids)
-        return AnswerTokens(
-            node_id,
-            node.token_ids,
-            tuple(self._client.token_texts(node.token_ids)),
-            node.logprobs or (math.nan,) * count,
-            node.topk or ((),) * count,
-            token_sources(node),
-        )
-
-    def perplexity(self, node_id: str) -> float | None:
-        """The perplexity of an answer, so far if it runs; None without logprobs. Costs O(tokens).
-
-        Raises:
-            InvalidRequest: the answer is not on disk yet and cannot be read at present.
-        """
-        conversation = self._current()
-        answer = conversation.answers.get(node_id)
-        node = self._full(conversation, node_id) if answer is None else answer.node()
-        return perplexity(node.logprobs)
-
-    def prompt_ids(self, node_id: str, *, at: int | None = None) -> tuple[int, ...]:
-        """The token ids that a continuation of a node starts from, those of images included.
-
-        Args:
-            node_id: a node; after a user message the ids of its answer's prompt.
-            at: of an answer: number of its tokens to keep; None keeps all.
-
-        Raises:
-            PravahaError: the chat template rejects the messages, or the model is not loaded.
-        """
-        return self._prompt(node_id, at).token_ids
-
-    def _prompt(self, node_id: str, at: int | None = None) -> Prompt:
-        """The prompt of `prompt_ids`, with its images."""
-        path = self._path_to(self._current(), node_id)
-        last = path[-1]
-        if last.kind is not NodeKind.ASSISTANT:
-            return self._answering.builder.build(path)
-        begun = (last.token_ids or ())[:at]
-        prompt = self._answering.builder.build(path[:-1])
-        return replace(prompt, token_ids=prompt.token_ids + begun)
-
-    def price(self, node_id: str, *, at: int | None = None) -> "Future[ForkPrice]":
-        """The predicted cost of continuing a node, with the cache as it is now; arguments as `prompt_ids`.
-
-        The future is that of `EngineClient.price`.
-
-        Raises:
-            PravahaError: as `prompt_ids`.
-        """
-        return self._client.price(self.prompt_ids(node_id, at=at))
-
-    def next_tokens(self, node_id: str, at: int) -> NextTokens:
-        """Begin to compute the most likely tokens after the first `at` tokens of an answer.
-
-        Raises:
-            PravahaError: as `prompt_ids`.
-        """
-        request = NextTokens.request(self._prompt(node_id, at), continued=at)
-        return NextTokens(self._client, self._answering.submit_aside(request))
-
-    def warm(self, node_id: str) -> tuple[str, "Future[str]"]:
-        """Compute the KV of the path to a node and keep it in the prefix cache.
-
-        It has the lowest priority. What it did is in its events, `PrefixHit` and `RequestFinished`.
-
-        Returns:
-            The request's id, and a future that fails if the engine accepts no requests.
-
-        Raises:
-            PravahaError: as `prompt_ids`.
-        """
-        request = warm_request(self._prompt(node_id))
-        submitted = self._answering.submit_aside(request)
-        self._answering.discard_output(submitted)
-        return request.request_id, submitted
-
     # Internal.
-
-    def _node_of(self, node_id: str) -> NodeView:
-        tree = self._current().tree
-        if node_id not in tree or tree[node_id].pruned_at is not None:
-            raise InvalidRequest("The message is not in this conversation any more.")
-        return tree[node_id]
-
-    def _finished(self, node_id: str) -> NodeView:
-        node = self._node_of(node_id)
-        if node_id in self._current().answers:
-            raise InvalidRequest("The answer is running: stop it first.")
-        return node
-
-    def _full(self, conversation: Conversation, node_id: str) -> Node:
-        return self._path_to(conversation, node_id)[-1]
-
-    def _path_to(self, conversation: Conversation, node_id: str | None) -> list[Node]:
-        """The nodes from the root to this one, with token data."""
-        ids = conversation.tree.path(node_id)
-        known = {node.id: node for node in conversation.nodes}
-        for answer in conversation.answers.values():
-            known |= {node.id: node for node in answer.asked}
-            known[answer.node_id] = answer.node()
-        if not all(one in known for one in ids):
-            self._store.wait_for_writes()
-            known |= {node.id: node for node in self._store.path(ids[-1]) if node.id not in known}
-        missing = [one for one in ids if one not in known]
-        if missing:
-            raise InvalidRequest(
-                "The branch cannot be read at present: its messages are not on disk yet."
-            )
-        return [known[one] for one in ids]
 
     def _move(
         self, node_id: str, changes: Sequence[Assignment] = (), operation: str = "go to"
     ) -> None:
         """Open the conversation at a node; undone together with other moves unless there are `changes`."""
-        conversation = self._current()
-        path = self._path_to(conversation, node_id)
+        conversation = self._loaded.current
+        path = self._nodes.path_to(node_id)
         moves = [*conversation.tree.moves_to(node_id), *changes]
         if not moves:
             return
-        with self._writing(conversation):
-            self._store.assign(conversation.id, operation, moves, joined=not changes)
+        with self._loaded.writing():
+            self._store.operations.assign(conversation.id, operation, moves, joined=not changes)
             conversation.tree.apply(moves)
             conversation.nodes = path
             conversation.version += 1
 
     def _assign(self, changes: Sequence[Assignment], operation: str) -> None:
-        conversation = self._current()
-        with self._writing(conversation):
-            self._store.assign(conversation.id, operation, changes)
+        conversation = self._loaded.current
+        with self._loaded.writing():
+            self._store.operations.assign(conversation.id, operation, changes)
             conversation.tree.apply(changes)
             conversation.version += 1
 
     def _flag(self, node_id: str, name: str, value: str | int | None) -> None:
-        self._node_of(node_id)
+        self._nodes.view_of(node_id)
         self._assign([Assignment(name, node_id, value)], name)  # type: ignore[arg-type]
-
-    def _add_summary(
-        self,
-        conversation: Conversation,
-        summed: list[Node],
-        request: str,
-        first_kept: str | None = None,
-    ) -> str:
-        ask = self._answering.new_node(conversation, summed[-1], NodeKind.USER, request)
-        with self._writing(conversation):
-            (answer,) = self._answering.begin(
-                conversation, list(conversation.nodes), [], self._sampling(), "summary",
-                kind=NodeKind.SUMMARY, prompt=[*summed, ask], forked_from=first_kept,
-                limit=SUMMARY_TOKENS,
-            )  # fmt: skip
-        return answer.node_id
-
-    def _other_side(self, conversation: Conversation, node_id: str) -> list[Node]:
-        """The messages from where a node's branch parted from the open path down to the node."""
-        self._node_of(node_id)
-        if not conversation.nodes:
-            raise InvalidRequest("The open path is empty: go to a message first.")
-        own = {node.id for node in conversation.nodes}
-        others = [node for node in self._path_to(conversation, node_id) if node.id not in own]
-        if not others:
-            raise InvalidRequest("The message is on the open path already.")
-        if any(node.status is NodeStatus.STREAMING for node in others):
-            raise InvalidRequest("An answer of that branch is running: stop it first.")
-        return others
-
-    def _copy(self, conversation: Conversation, node: Node, parent: Node) -> Node:
-        """A copy of a node under another parent; an answer keeps its token ids."""
-        fresh = self._answering.new_node(conversation, parent, node.kind, node.text, node.status)
-        answer = node.kind is NodeKind.ASSISTANT
-        return replace(
-            node,
-            id=fresh.id,
-            parent_id=parent.id,
-            created_at=fresh.created_at,
-            forked_from=node.id,
-            fork_token=None,
-            label=None,
-            rating=None,
-            token_ids=node.token_ids if answer else None,
-            tokenizer=node.tokenizer if answer else None,
-            template=None,
-        )
 
 
 _ANSWERABLE = (NodeKind.USER, NodeKind.ASSISTANT)
@@ -676,22 +336,3 @@ _ANSWERABLE = (NodeKind.USER, NodeKind.ASSISTANT)
 def _check_count(count: int) -> None:
     if not 1 <= count <= MAX_EXPANSION:
         raise InvalidRequest(f"From 1 to {MAX_EXPANSION} answers can be generated side by side.")
-
-
-def _beginning(
-    tokens: AnswerTokens, at: int, forced: int | None, client: EngineClient
-) -> Beginning | None:
-    """The first `at` tokens, then the forced one; None if that is no token."""
-    ids, texts = tokens.token_ids[:at], list(tokens.texts[:at])
-    logprobs, topk = list(tokens.logprobs[:at]), list(tokens.topk[:at])
-    if forced is not None:
-        ids = (*ids, forced)
-        texts = client.token_texts(ids)
-        known = tokens.topk[at] if at < len(tokens.topk) else ()
-        logprobs.append(next((t.logprob for t in known if t.token_id == forced), math.nan))
-        topk.append(known)
-        # The text of a last, incomplete character comes with the token that completes it.
-        texts[-1] = texts[-1].rstrip("\ufffd")
-    if not ids:
-        return None
-    return Beginning(tokens.node_id, tuple(ids), "".join(texts), tuple(logprobs), tuple(topk))

@@ -6,12 +6,11 @@ end limits how often, because it knows when a key was pressed.
 """
 
 import json
-import sqlite3
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Drafts:
     def read(self, tree_id: str) -> Draft:
         """The draft of a conversation; an empty one if it has none."""
         if tree_id not in self._kept:
-            row = self._store.draft_row(tree_id)
+            row = self._store.drafts.read(tree_id)
             self._kept[tree_id] = Draft() if row is None else Draft(row[0], _queues(row[1]))
         return self._kept[tree_id]
 
@@ -65,18 +64,11 @@ class Drafts:
             return
         del self._kept[tree_id]  # the newest one is at the end
         self._kept[tree_id] = draft
-        now = self._wall()
-
-        def job(connection: sqlite3.Connection) -> None:
-            if draft == Draft():
-                connection.execute("DELETE FROM draft WHERE tree_id = ?", (tree_id,))
-            else:
-                connection.execute(
-                    "INSERT OR REPLACE INTO draft VALUES (?, ?, ?, ?)",
-                    (tree_id, draft.text, json.dumps(draft.queues), now),
-                )
-
-        self._store.write_draft(tree_id, job)
+        if draft == Draft():
+            self._store.drafts.delete(tree_id)
+        else:
+            queued = json.dumps(draft.queues)
+            self._store.drafts.save(tree_id, draft.text, queued, self._wall())
 
     def forget(self, tree_id: str) -> None:
         """Delete the draft of a conversation."""
@@ -94,10 +86,10 @@ class Drafts:
             sent: conversations that have messages, though the file may not have them yet.
         """
         mine = [one for one, draft in self._kept.items() if draft != Draft()]
-        newest = [one for one in reversed(mine) if self._store.tree(one) is None]
-        newest += [one for one in self._store.unsaved_drafts(after) if one not in self._kept]
+        newest = [one for one in reversed(mine) if self._store.trees.get(one) is None]
+        newest += [one for one in self._store.drafts.unsaved(after) if one not in self._kept]
         tree_id = next((one for one in newest if one not in sent), None)
-        if tree_id is None or self._store.claim(tree_id) == "elsewhere":
+        if tree_id is None or self._store.leases.claim(tree_id) == "elsewhere":
             return None
         return tree_id
 

@@ -12,7 +12,7 @@ class ConversationChanged(InvalidRequest):
 
 
 class ContextFull(InvalidRequest):
-    """The messages are longer than the context: shorten it with `Branches.shorten_context`."""
+    """The messages are longer than the context: shorten it with `ContextWindow.shorten`."""
 
 
 class MessageTooLong(InvalidRequest):

@@ -10,8 +10,9 @@ from typing import Any
 
 from engine.api.image import Image
 from engine.conversations.node_words import ROLES
-from engine.conversations.store import Store, TreeContents
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import Node, NodeKind, NodeView
+from engine.conversations.tree_contents import TreeContents
 
 FORMAT = "pravaha-conversation"
 VERSION = 1
@@ -72,7 +73,7 @@ def export_jsonl(store: Store, tree_id: str) -> Iterator[str]:
     `id` and `parentId` define the tree; absent values are omitted. Token ids, logprobs and timings are
     included, and images in base64. Reads committed data.
     """
-    for node in store.nodes(tree_id):
+    for node in store.nodes.of_tree(tree_id):
         yield json.dumps(_object(node), ensure_ascii=False, separators=(",", ":"))
 
 

@@ -21,7 +21,7 @@ from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import Answer
 from engine.conversations.conversation import Conversation
 from engine.conversations.passage_source import CitationCheck, FoundPassages, PassageSource
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import Node, NodeDelta, NodeKind
 
 _log = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class Grounding:
             if other.finding is finding:
                 other.finding = None
                 other.answers_from(message, grammar, self._check_of(other, found))
-        self._store.set_passages(message)
+        self._store.nodes.set_passages(message)
         _update(conversation, message)
         deltas.append(NodeDelta(message.id, "", message.status, message.finish, message.error))
         return True

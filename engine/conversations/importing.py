@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 from engine.api.errors import InvalidRequest
 from engine.api.image import MAX_IMAGES, Image
 from engine.api.request import TopLogprob
-from engine.conversations.oplog import Assignment
-from engine.conversations.store import TreeContents
+from engine.conversations.assignment import Assignment
 from engine.conversations.titles import default_title, title_of
 from engine.conversations.tree import Node, NodeKind, NodeStatus
+from engine.conversations.tree_contents import TreeContents
 from engine.vision.opening import open_image
 
 MAX_CHARACTERS = 256 * 1024 * 1024

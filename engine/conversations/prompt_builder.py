@@ -37,7 +37,7 @@ class Prompt:
 
     Attributes:
         token_ids: including special tokens.
-        tokenized: user nodes whose turn was newly tokenized; save them with `Store.set_token_ids`.
+        tokenized: user nodes whose turn was newly tokenized; save them with `StoredNodes.set_token_ids`.
         images: the images with their places.
     """
 

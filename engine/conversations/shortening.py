@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from engine.api.errors import InvalidRequest
 from engine.api.image import Image
-from engine.conversations.branches import KEPT_MESSAGES, SUMMARY_TOKENS
+from engine.conversations.context_window import KEPT_MESSAGES
 from engine.conversations.errors import ContextFull
 from engine.conversations.session import TreeSession
+from engine.conversations.summaries import SUMMARY_TOKENS
 from engine.conversations.tree import NodeKind, NodeView
 
 TOO_LONG = "The message alone is too long for the context: shorten it."
@@ -34,7 +35,7 @@ def send_shortened(
     Raises:
         InvalidRequest: shortening does not help, or the message cannot wait; the conversation is as
             before.
-        PravahaError: as `TreeSession.send`.
+        PravahaError: as `UserMessages.send`.
     """
     if summarised and images:
         raise InvalidRequest(
@@ -48,16 +49,16 @@ def send_shortened(
     fitting = (
         keep
         for keep in range(min(KEPT_MESSAGES, users - 1), -1, -1)
-        if session.branches.fits(text, keep=keep, images=images)
+        if session.context.fits(text, keep=keep, images=images)
     )
     keep = next(fitting, None)
     if keep is None:
         raise InvalidRequest(TOO_LONG)
-    session.branches.shorten_context(summarised=False, keep=keep)
+    session.context.shorten(summarised=False, keep=keep)
     try:
-        session.send(text, images=images)
+        session.messages.send(text, images=images)
     except BaseException:
-        session.undo()
+        session.operations.undo()
         raise
 
 
@@ -75,17 +76,17 @@ def _send_summarised(session: TreeSession, text: str, length: int) -> None:
     if keep is None:
         raise InvalidRequest("A summary would not make enough room: leave earlier messages out.")
     try:
-        session.branches.shorten_context(summarised=True, keep=keep)
+        session.context.shorten(summarised=True, keep=keep)
     except ContextFull as error:
         raise InvalidRequest(
             "The earlier messages are too long to be summarised: leave them out."
         ) from error
-    session.send(text)
+    session.messages.send(text)
 
 
 def _fits(path: list[NodeView], kept: int, text: str, session: TreeSession, length: int) -> bool:
     """Whether summary, kept messages and the new one leave room, estimated from their characters."""
     characters = sum(len(node.text) for node in path) or 1
     wanted = sum(len(node.text) for node in path[kept:]) + len(text)
-    used = session.context_used() or length
+    used = session.context.used() or length
     return wanted * used / characters + 2 * SUMMARY_TOKENS < length

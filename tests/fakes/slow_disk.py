@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 
 LONGEST_S = 60.0
 """Seconds after which the write is done even if the test waits for it."""
@@ -19,7 +19,7 @@ def slow_disk(store: Store) -> Iterator[threading.Event]:
         if not proceed.wait(LONGEST_S):
             waited_too_long.set()
 
-    store._writer.submit(write)
+    store.writes._writer.submit(write)
     try:
         yield waited_too_long
     finally:

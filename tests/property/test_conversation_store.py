@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
 from engine.api.request import TopLogprob
-from engine.conversations.oplog import Assignment
-from engine.conversations.store import Store
+from engine.conversations.assignment import Assignment
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import Node, NodeKind, NodeStatus
 
 texts = st.text(max_size=20)
@@ -61,7 +61,7 @@ class StoreMachine(RuleBasedStateMachine):
     def create_tree(self, title):
         tree = self.fresh()
         title = title.replace("\0", "")
-        self.store.create_tree(tree, title)
+        self.store.trees.create(tree, title)
         self.titles[tree], self.updated[tree] = title, self.time
         self.done[tree], self.undone[tree] = [], []
         return tree
@@ -78,7 +78,7 @@ class StoreMachine(RuleBasedStateMachine):
             status=NodeStatus.STREAMING if streaming else NodeStatus.DONE,
             created_at=float(self.count),
         )
-        self.store.add_nodes([node], name="send")
+        self.store.nodes.add([node], name="send")
         self.model[node.id] = node
         self.heads[tree], self.updated[tree] = node.id, self.time
         self.changed(tree, "send", before)
@@ -103,7 +103,7 @@ class StoreMachine(RuleBasedStateMachine):
             seed=2**64 - 1,
             status=end or NodeStatus.STREAMING,
         )
-        self.store.update_streaming(written)
+        self.store.nodes.update_streaming(written)
         self.model[node] = written
         self.tick_if(end is not None, known.tree_id)
 
@@ -115,7 +115,7 @@ class StoreMachine(RuleBasedStateMachine):
     def rename(self, tree, title):
         before = self.state(tree)
         title = title.replace("\0", "")
-        self.store.assign(tree, "rename", [Assignment("title", "", title)])
+        self.store.operations.assign(tree, "rename", [Assignment("title", "", title)])
         self.titles[tree] = title
         self.changed(tree, "rename", before)
 
@@ -127,7 +127,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.undone[tree].append((name, *self.state(tree)))
             self.restore(tree, title, head)
             expected = name
-        assert self.store.undo(tree) == expected
+        assert self.store.operations.undo(tree) == expected
 
     @rule(tree=trees)
     def redo(self, tree):
@@ -137,7 +137,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.done[tree].append((name, *self.state(tree)))
             self.restore(tree, title, head)
             expected = name
-        assert self.store.redo(tree) == expected
+        assert self.store.operations.redo(tree) == expected
 
     def restore(self, tree: str, title: str, head: str | None) -> None:
         self.titles[tree] = title
@@ -157,8 +157,8 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(query=st.text(min_size=1, max_size=4).filter(lambda q: q.strip() and "\0" not in q))
     @precondition(lambda self: self.titles)
     def search_finds_what_contains_the_query(self, query):
-        self.store.wait_for_writes()
-        found = {tree.id for tree in self.store.trees(query)}
+        self.store.writes.wait()
+        found = {tree.id for tree in self.store.searches.trees(query)}
         for tree, title in self.titles.items():
             texts = [
                 node.text
@@ -170,21 +170,21 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_same_tree_is_read(self):
-        self.store.flush()
+        self.store.writes.flush()
         for key, node in self.model.items():
-            assert self.store.node(key) == node
+            assert self.store.nodes.get(key) == node
         expected = sorted(self.titles, key=lambda t: (self.updated[t], t), reverse=True)
-        assert [(t.id, t.title) for t in self.store.trees()] == [
+        assert [(t.id, t.title) for t in self.store.searches.trees()] == [
             (tree, self.titles[tree]) for tree in expected
         ]
         for tree in self.titles:
             head = self.heads.get(tree)
-            assert self.store.head(tree) == head
+            assert self.store.trees.head(tree) == head
             chain = []
             while head is not None:
                 chain.append(self.model[head])
                 head = self.model[head].parent_id
-            assert self.store.path(self.heads.get(tree, "")) == chain[::-1]
+            assert self.store.nodes.path(self.heads.get(tree, "")) == chain[::-1]
         self.store.check_integrity()
 
     def teardown(self):

@@ -12,7 +12,7 @@ from engine.api.request import Request
 from engine.clients.http_client import HttpClient
 from engine.clients.in_process import InProcessClient
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from tests.server.byte_engine import byte_engine, wait_until
 from tests.server.live import live
 
@@ -86,8 +86,8 @@ def _converse(client, tmp_path, **given):
     """What the screen and the plain chat do."""
     store = Store.open(tmp_path / "conversations.db")
     session = TreeSession(store, client, sampling=settings(tmp_path, **given).sampling())
-    session.send("hi")
-    while session.generating:
+    session.messages.send("hi")
+    while session.answers.generating:
         session.pump()
         time.sleep(0.01)
     session.close()

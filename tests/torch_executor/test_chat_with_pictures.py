@@ -12,7 +12,7 @@ from app.server.retrieval.service import RetrievalService
 from engine.api.request import Request, SamplingParams
 from engine.clients.in_process import InProcessClient
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.vision.opening import open_image
 from tests.fakes.gated_embedder import GatedEmbedder
 from tests.fakes.tiny_vision import PARTS_TEMPLATE, picture, tiny_vision
@@ -179,6 +179,6 @@ class TestLineMode:
             with requests_of(engine):
                 assert chat.run(), out.getvalue()
             (message, *_) = session.path()
-            assert session.images_of(message.id) == (open_image(RED.data),)
+            assert session.nodes.images_of(message.id) == (open_image(RED.data),)
             session.close()
         assert "(red.png: the model sees the picture)" in out.getvalue()

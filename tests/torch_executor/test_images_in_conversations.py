@@ -8,7 +8,7 @@ from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import SamplingParams
 from engine.clients.in_process import InProcessClient
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.runtime.engine import AsyncPravahaEngine
 from tests.fakes.tiny_vision import picture, tiny_vision
 from tests.torch_executor.loaded import torch_config
@@ -20,7 +20,7 @@ CHOICE = SamplingChoice(SamplingParams(temperature=0.0, max_tokens=8, ignore_eos
 
 def finish(session):
     deadline = time.monotonic() + TIMEOUT_S
-    while session.generating:
+    while session.answers.generating:
         assert time.monotonic() < deadline, "no answer"
         session.pump()
         time.sleep(0.005)
@@ -41,9 +41,9 @@ def test_answers_are_those_of_transformers_over_a_restart(tmp_path, name):
         for text, added in (("what is it?", [RED]), ("and this?", [BLUE]), ("again", [])):
             store = Store.open(tmp_path / "conversations.db")
             session = TreeSession(store, client, sampling=CHOICE)
-            session.send(text, images=added)
+            session.messages.send(text, images=added)
             finish(session)
-            node = session.branches.path_to(session.head)[-1]
+            node = session.nodes.path_to(session.head)[-1]
             messages.append({"role": "user", "content": parts(text, len(added))})
             images += added
             rendered = seeing.processor.apply_chat_template(messages, add_generation_prompt=True)
@@ -51,7 +51,7 @@ def test_answers_are_those_of_transformers_over_a_restart(tmp_path, name):
             if len(messages) == 1:  # later prompts have the ids of the answers, not of their text
                 assert (node.n_prompt, list(node.token_ids)) == (len(prompt), expected)
             else:
-                whole = list(session.branches.prompt_ids(session.path()[-2].id))
+                whole = list(session.tokens.prompt_ids(session.path()[-2].id))
                 inputs = seeing.inputs("<image>" * len(images), images)
                 assert list(node.token_ids) == seeing.greedy(whole, inputs, 8)
             cached.append(node.n_cached)

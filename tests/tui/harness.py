@@ -16,7 +16,7 @@ from app.tui.widgets.prompt import Prompt
 from app.tui.widgets.transcript import Transcript
 from engine.conversations.passage_source import PassageSource
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.text_guard import TextGuard
 from tests.fakes.fake_client import FakeClient
 
@@ -113,7 +113,7 @@ class Harness:
     async def answered(self) -> None:
         """Run the engine until every scripted answer has ended and is drawn."""
         self.client.finish()
-        await self.until(lambda: not self.session.generating, "the end of the answer")
+        await self.until(lambda: not self.session.answers.generating, "the end of the answer")
         await self.settled()
 
     async def settled(self) -> None:
@@ -200,6 +200,6 @@ def converse(session: TreeSession, client: FakeClient, *turns: tuple[str, str]) 
     """Have conversations before the screen opens."""
     for question, answer in turns:
         client.answers.appendleft(answer)
-        session.send(question)
+        session.messages.send(question)
         client.finish()
         session.pump()

@@ -101,7 +101,9 @@ async def test_a_result_waits_until_its_conversation_is_open_again(screen, servi
         service.append("run-0", RunEventType.RUN_STATE, state="ok")
         await ui.settled()
         assert not ui.session.path()
-        ui.session.open_tree(first) if first in [one.id for one in ui.session.trees()] else None
+        ui.session.conversations.open(first) if first in [
+            one.id for one in ui.session.conversations.find()
+        ] else None
         if ui.session.tree_id == first:
             await ui.app.show_chat()
             service.changed()

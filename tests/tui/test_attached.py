@@ -16,7 +16,7 @@ from engine.clients.http_client import HttpClient
 from engine.clients.http_connection import HttpConnection
 from engine.clients.recording_client import Recording, RecordingClient
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.ulid import new_ulid
 from tests.server.byte_engine import byte_engine
 from tests.server.cutting_proxy import cutting_proxy
@@ -68,7 +68,7 @@ async def attached(url, folder, *, size=(140, 40), recording=None):
 
 
 async def answered(screen):
-    await screen.until(lambda: not screen.session.running, "the answer")
+    await screen.until(lambda: not screen.session.answers.running, "the answer")
 
 
 async def test_no_key_waits_for_the_server(server, tmp_path):

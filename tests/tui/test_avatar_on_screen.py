@@ -44,8 +44,8 @@ async def test_the_header_shows_the_face_on_narrow_short_and_colourless_screens(
 
 async def test_a_figure_that_repeats_itself_is_dizzy_and_names_the_key(screen, monkeypatch):
     monkeypatch.setattr(
-        "engine.conversations.session.TreeSession.stopped_for_repetition",
-        property(lambda self: bool(self.path())),
+        "engine.conversations.running_answers.RunningAnswers.stopped_for_repetition",
+        property(lambda self: bool(self._loaded.current.nodes)),
     )
 
     def looped(session, client):

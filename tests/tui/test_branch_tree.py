@@ -19,7 +19,7 @@ def regenerated(session, client):
     converse(session, client, ("one", "first"))
     for answer in ("second", "third"):
         client.answers.appendleft(answer)
-        session.regenerate()
+        session.branches.regenerate()
         client.finish()
         session.pump()
 
@@ -266,15 +266,15 @@ async def test_a_running_answer_of_another_branch_is_marked_and_can_be_stopped(s
         await ui.shown("⋯ a")
         await ui.press("shift+tab", "left_square_bracket")
         assert texts(ui)[-1] == "four"
-        assert not ui.session.generating
+        assert not ui.session.answers.generating
         ui.client.step()
         ui.clock.now += 1
         await ui.shown("⋯ a b")
         await ui.press("ctrl+t", "G")
-        assert pane(ui).tree_view.cursor in ui.session.running
+        assert pane(ui).tree_view.cursor in ui.session.answers.running
         await ui.press("s")
         ui.client.step()
-        await ui.until(lambda: not ui.session.running, "the stop")
+        await ui.until(lambda: not ui.session.answers.running, "the stop")
         stopped = ui.session.tree[node(ui.session, "a b ")]
         assert stopped.status is NodeStatus.STOPPED
 
@@ -299,7 +299,7 @@ async def test_hostile_text_does_not_reach_the_rows(screen, size):
         session.branches.label(session.path()[0].id, "\x1b[31mred")
         session.branches.rename_branch("\x1b[2Jname")
         client.answers.appendleft("three")
-        session.regenerate()
+        session.branches.regenerate()
         client.finish()
         session.pump()
 
@@ -332,7 +332,7 @@ async def test_a_row_of_a_conversation_that_was_just_left_is_blank(screen):
     async with screen(prepare=forked) as ui:
         view = pane(ui).tree_view
         assert view.render_line(0).text.strip()
-        ui.session.new_tree()  # drawn before the next tick
+        ui.session.conversations.open_new()  # drawn before the next tick
         assert not view.render_line(0).text.strip()
 
 

@@ -64,7 +64,7 @@ async def test_e_edits_an_answer_without_generating(screen):
         ui.prompt.text = "/four"
         await ui.press("enter")
         assert texts(ui) == ["one", "two", "three", "/four"]
-        assert not ui.session.generating
+        assert not ui.session.answers.generating
 
 
 async def test_esc_leaves_the_editing_and_an_unchanged_text_is_not_sent(screen):
@@ -126,7 +126,7 @@ async def test_big_r_asks_for_a_temperature(screen):
         ui.app.screen.query_one("#ask-input").value = "1.5"
         await ui.press("enter")
         assert ui.client.requests[-1].sampling.temperature == 1.5
-        assert ui.session.sampling.params.temperature != 1.5
+        assert ui.session.sampling.current.params.temperature != 1.5
         await ui.answered()
         assert texts(ui)[-1] == "again"
 
@@ -250,7 +250,7 @@ async def test_other_branches_go_on_while_one_is_read(screen):
         await ui.press("h")
         assert texts(ui)[-1] == "four"
         await ui.answered()
-        await ui.until(lambda: not ui.session.running)
+        await ui.until(lambda: not ui.session.answers.running)
         await ui.press("l")
         answer = ui.session.path()[-1]
         assert (answer.kind, answer.status, answer.text) == (

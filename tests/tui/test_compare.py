@@ -15,7 +15,7 @@ LONG = "\n".join(f"line {number}" for number in range(200))
 def two(session, client):
     converse(session, client, ("Tell me of rivers", ONE))
     client.answers.appendleft(OTHER)
-    session.regenerate()
+    session.branches.regenerate()
     client.finish()
     session.pump()
 
@@ -23,7 +23,7 @@ def two(session, client):
 def long(session, client):
     converse(session, client, ("Tell me of rivers", LONG))
     client.answers.appendleft(LONG.replace("line 3\n", "LINE 3\n").replace("line 150", "LINE 150"))
-    session.regenerate()
+    session.branches.regenerate()
     client.finish()
     session.pump()
 
@@ -126,9 +126,9 @@ async def test_a_comparison_without_running_answers_is_not_read_again(screen, mo
         before = pane(ui).columns
         monkeypatch.setattr("app.tui.widgets.compare.align_rows", None)
         monkeypatch.setattr("app.tui.comparison._column", None)
-        ui.session.send("And lakes?")
+        ui.session.messages.send("And lakes?")
         ui.client.finish()
-        await ui.until(lambda: not ui.session.generating)
+        await ui.until(lambda: not ui.session.answers.generating)
         assert pane(ui).columns is before
 
 

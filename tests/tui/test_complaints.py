@@ -4,7 +4,7 @@ import pytest
 
 from app.tui.widgets.branches import BranchPane
 from app.tui.widgets.lines import Lines
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import Node, NodeKind, NodeStatus
 from tests.tui.harness import converse
 
@@ -40,20 +40,20 @@ def test_all_of_ten_thousand_conversations_are_found(tmp_path):
     store = Store.open(tmp_path / "c.db")
     for number in range(10_000):
         tree = f"{number:026d}"
-        store.create_tree(tree, f"Conversation {number}")
+        store.trees.create(tree, f"Conversation {number}")
         node = Node(
             id=f"n{number:025d}", tree_id=tree, parent_id=None, kind=NodeKind.USER,
             text=f"about the river number {number} of ten thousand", status=NodeStatus.DONE,
             created_at=float(number),
         )  # fmt: skip
-        store.add_nodes([node], name="send")
-    store.flush()
+        store.nodes.add([node], name="send")
+    store.writes.flush()
     try:
-        assert len(store.trees()) == 10_000
+        assert len(store.searches.trees()) == 10_000
         for number in (0, 1, 4711, 9999):
-            found = store.trees(f"river number {number} of")
+            found = store.searches.trees(f"river number {number} of")
             assert [tree.title for tree in found] == [f"Conversation {number}"]
-            assert [hit.tree_id for hit in store.search(f"number {number} of")] == [
+            assert [hit.tree_id for hit in store.searches.messages(f"number {number} of")] == [
                 f"{number:026d}"
             ]
     finally:

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from app.tui.widgets.conversations import MAX_ROWS, Conversations
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from tests.tui.harness import converse
 
 
 def three_chats(session, client):
     for topic in ("rivers", "mountains", "clouds"):
-        session.new_tree()
+        session.conversations.open_new()
         converse(session, client, (f"Tell me of {topic}", f"All about {topic}."))
 
 
@@ -40,13 +40,13 @@ async def test_an_answer_goes_on_while_another_conversation_is_open(screen):
     def earlier(session, client):
         three_chats(session, client)
         client.answers.append("a b c d")
-        session.send("spell")
+        session.messages.send("spell")
 
     async with screen(prepare=earlier) as ui:
         spelling = ui.session.tree_id
         await ui.press("ctrl+n")
         await ui.shown("send what you typed")
-        assert not ui.session.generating
+        assert not ui.session.answers.generating
         ui.client.finish()
         await ui.settled()
         await ui.app.open_chat(spelling)
@@ -67,7 +67,7 @@ async def test_a_slow_filter_keeps_the_rows_and_only_the_newest_result_is_shown(
 ):
     async with screen(prepare=three_chats) as ui:
         chats = ui.app.query_one(Conversations)
-        searches, start = {}, ui.session.start_trees
+        searches, start = {}, ui.session.conversations.start_find
 
         def slow(query, *, archived=False):
             if not query:
@@ -77,8 +77,8 @@ async def test_a_slow_filter_keeps_the_rows_and_only_the_newest_result_is_shown(
                 searches[query] = Future()
             return searches[query]
 
-        monkeypatch.setattr(ui.session, "start_trees", slow)
-        trees = {tree.title: tree for tree in ui.session.trees()}
+        monkeypatch.setattr(ui.session.conversations, "start_find", slow)
+        trees = {tree.title: tree for tree in ui.session.conversations.find()}
         await ui.press("ctrl+t", "slash", "r", "i")
         await ui.until(lambda: "ri" in searches, "the search")
         assert chats.options.option_count == 3
@@ -94,9 +94,9 @@ async def test_a_slow_filter_keeps_the_rows_and_only_the_newest_result_is_shown(
 async def test_a_filter_that_was_cleared_shows_no_late_result(screen, monkeypatch):
     async with screen(prepare=three_chats) as ui:
         chats, late = ui.app.query_one(Conversations), Future()
-        start = ui.session.start_trees
+        start = ui.session.conversations.start_find
         monkeypatch.setattr(
-            ui.session, "start_trees", lambda query, **_: late if query else start("")
+            ui.session.conversations, "start_find", lambda query, **_: late if query else start("")
         )
         await ui.press("ctrl+t", "slash", "r", "backspace")
         await ui.until(lambda: late.cancelled(), "the end of the search")
@@ -106,7 +106,7 @@ async def test_a_filter_that_was_cleared_shows_no_late_result(screen, monkeypatc
 async def test_of_many_conversations_the_newest_are_listed_and_the_rest_counted(screen):
     async with screen(prepare=three_chats) as ui:
         chats = ui.app.query_one(Conversations)
-        (tree, *_) = ui.session.trees()
+        (tree, *_) = ui.session.conversations.find()
         chats.show([replace(tree, id=str(n)) for n in range(MAX_ROWS + 7)], None)
         assert chats.options.option_count == MAX_ROWS + 1
         assert "7 older: / filters" in str(chats.options.get_option_at_index(MAX_ROWS).prompt)
@@ -129,9 +129,9 @@ async def test_archiving_asks_and_no_is_the_default(screen):
         await ui.press("ctrl+t", "delete")
         await ui.shown("Archive this conversation?")
         await ui.press("space", "enter")
-        assert len(ui.session.trees()) == 3
+        assert len(ui.session.conversations.find()) == 3
         await ui.press("delete", "y")
-        await ui.until(lambda: len(ui.session.trees()) == 2, "the archiving")
+        await ui.until(lambda: len(ui.session.conversations.find()) == 2, "the archiving")
         await ui.gone("Tell me of clouds")
 
 
@@ -194,10 +194,10 @@ async def test_the_archive_is_shown_undone_and_deleted_for_good(screen):
         await ui.press("A", "delete")
         await ui.shown("Delete this conversation for good?", "This cannot be undone.")
         await ui.press("enter")
-        assert len(ui.session.trees(archived=True)) == 1
+        assert len(ui.session.conversations.find(archived=True)) == 1
         await ui.press("delete", "y")
         await ui.shown("the archive is empty")
-        assert ui.session.trees(archived=True) == []
+        assert ui.session.conversations.find(archived=True) == []
 
 
 async def test_the_number_of_messages_follows_prune_and_undo(screen):
@@ -211,7 +211,7 @@ async def test_the_number_of_messages_follows_prune_and_undo(screen):
 async def test_a_conversation_that_another_process_begins_is_listed(screen, tmp_path):
     async with screen(prepare=three_chats) as ui:
         store = Store.open(tmp_path / "conversations.db")
-        store.create_tree("9" * 26, "From beside")
+        store.trees.create("9" * 26, "From beside")
         store.close()
         await ui.shown("From beside")
 
@@ -220,11 +220,11 @@ async def test_gc_empties_the_archive(screen):
     async with screen(prepare=three_chats) as ui:
         await ui.ask("/gc")
         await ui.until(lambda: "The archive is empty." in ui.toasts)
-        ui.session.delete_tree(ui.session.trees()[0].id)
+        ui.session.conversations.archive(ui.session.conversations.find()[0].id)
         await ui.ask("/gc")
         await ui.shown("Delete all archived conversations (1) for good?")
         await ui.press("y")
-        await ui.until(lambda: ui.session.trees(archived=True) == [])
+        await ui.until(lambda: ui.session.conversations.find(archived=True) == [])
 
 
 async def test_the_list_over_the_chat_closes_when_something_else_gets_the_focus(screen):

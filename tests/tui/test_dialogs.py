@@ -57,7 +57,7 @@ async def test_a_question_is_answered_once(screen):
     async with screen(prepare=earlier) as ui:
         ui.app.ask_delete(ui.session.tree_id)
         post_keys(ui, "y", "y", "n")
-        await ui.until(lambda: ui.session.trees() == [], "the archive")
+        await ui.until(lambda: ui.session.conversations.find() == [], "the archive")
         assert len(ui.app.screen_stack) == 1
 
 

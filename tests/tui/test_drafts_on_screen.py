@@ -1,13 +1,13 @@
 """The text in the prompt: saved while it is typed, one for each conversation."""
 
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from tests.tui.harness import converse, open_screen
 
 
 def saved_text(folder, tree_id):
     store = Store.open(folder / "conversations.db")
     try:
-        row = store.draft_row(tree_id)
+        row = store.drafts.read(tree_id)
         return None if row is None else row[0]
     finally:
         store.close()
@@ -16,8 +16,8 @@ def saved_text(folder, tree_id):
 async def test_what_is_typed_is_saved_without_another_key(screen, tmp_path):
     async with screen() as ui:
         writes = []
-        keep = ui.session.keep_draft
-        ui.session.keep_draft = lambda text=None: writes.append(text) or keep(text)
+        keep = ui.session.messages.keep_draft
+        ui.session.messages.keep_draft = lambda text=None: writes.append(text) or keep(text)
         await ui.type("half")
         await ui.type(" a thought")
         await ui.until(
@@ -49,11 +49,11 @@ async def test_a_sent_message_is_no_draft(screen, tmp_path):
 async def test_each_conversation_shows_its_own_text(tmp_path):
     def earlier(session, client):
         converse(session, client, ("one", "first answer"))
-        session.new_tree()
+        session.conversations.open_new()
         converse(session, client, ("two", "second answer"))
 
     async with open_screen(tmp_path, prepare=earlier) as ui:
-        second, first = [tree.id for tree in ui.session.trees()]
+        second, first = [tree.id for tree in ui.session.conversations.find()]
         await ui.type("for two")
         await ui.app.open_chat(first)
         assert ui.prompt.text == ""

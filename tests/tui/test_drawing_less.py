@@ -153,13 +153,13 @@ async def test_with_many_requests_an_answer_scrolls_by_several_rows(screen, monk
 
         before = rows()
         while rows() < before + 2 * (CROWDED_RESERVE + 1):
-            assert ui.session.generating  # or it would wait for rows that never come
+            assert ui.session.answers.generating  # or it would wait for rows that never come
             ui.client.step(6)
             await ui.app.frame_clock.tick_once()
             await ui.pilot.pause()
         assert len(reflows) == 2
         ui.client.finish()
-        await ui.until(lambda: not ui.session.generating, "the end of the answer")
+        await ui.until(lambda: not ui.session.answers.generating, "the end of the answer")
         await ui.until(lambda: paragraph.size.height == rows(), "the reserve given back")
 
 

@@ -31,7 +31,7 @@ async def test_an_answer_to_a_question_asked_while_loading_names_its_model(scree
         await ui.ask("early")
         await ui.shown("assistant")
         client.load(1.0)
-        await ui.until(lambda: ui.session.request_id is not None, "the request")
+        await ui.until(lambda: ui.session.answers.request_id is not None, "the request")
         await ui.answered()
         await ui.shown("≋ fake-135m", "an answer")
         await ui.gone("≋ assistant")

@@ -40,7 +40,7 @@ async def test_ctrl_c_copies_a_selection_instead_of_stopping(screen):
         await ui.press("ctrl+c")
         assert ui.toasts[-1] == "10 characters copied with OSC 52."
         assert ui.app.clipboard == "some words"
-        assert ui.session.generating
+        assert ui.session.answers.generating
         assert ui.client.cancelled == []
 
 
@@ -59,14 +59,14 @@ async def test_each_esc_undoes_one_thing_from_the_top_of_the_ladder(screen):
         assert ui.app.maximised
         await ui.press("escape")
         assert (ui.app.pane, ui.app.maximised) == ("chat", False)
-        assert ui.session.queued == ("second",)
+        assert ui.session.messages.queued == ("second",)
         await ui.press("escape")
-        assert (ui.session.queued, ui.prompt.text) == ((), "second")
+        assert (ui.session.messages.queued, ui.prompt.text) == ((), "second")
         assert ui.client.cancelled == []
         await ui.press("escape")
         assert len(ui.client.cancelled) == 1
         ui.client.step()
-        await ui.until(lambda: not ui.session.generating, "the stop")
+        await ui.until(lambda: not ui.session.answers.generating, "the stop")
         assert ui.prompt.has_focus
         await ui.press("escape")
         await ui.shown("NAVIGATE")

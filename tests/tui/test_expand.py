@@ -152,7 +152,7 @@ async def test_s_stops_the_selected_answer_only(screen):
         states = [ui.session.view(one).status for one in strip(ui).node_ids]
         assert states.count(NodeStatus.STOPPED) == 1
         assert states[2] is NodeStatus.STOPPED
-        assert len(ui.session.running) == 3
+        assert len(ui.session.answers.running) == 3
 
 
 async def test_esc_closes_the_strip_and_the_answers_go_on(screen):
@@ -162,10 +162,10 @@ async def test_esc_closes_the_strip_and_the_answers_go_on(screen):
         await ui.press("escape")
         await ui.gone("4 answers")
         assert ui.app.focused.id == "messages"
-        assert len(ui.session.running) == 4
+        assert len(ui.session.answers.running) == 4
         assert ui.client.cancelled == []
         await ui.answered()
-        await ui.until(lambda: not ui.session.running, "the end of all answers")
+        await ui.until(lambda: not ui.session.answers.running, "the end of all answers")
         texts = [ui.session.view(one).text for one in ui.session.tree.siblings(ui.session.head)]
         assert texts[1:] == ANSWERS
 

@@ -6,7 +6,7 @@ from app.tui.fork_prices import ForkPrices
 from engine.api.errors import EngineUnavailable
 from engine.api.fork_price import ForkPrice
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from tests.fakes.fake_client import FakeClient
 from tests.tui.harness import converse
 

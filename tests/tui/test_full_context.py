@@ -39,7 +39,7 @@ async def test_leaving_out_earlier_messages_sends_the_message(screen):
         await ui.ask(MESSAGE)
         await ui.shown("Context full", "Leave out earlier messages", "Summarise earlier messages")
         await ui.press("space", "d")
-        await ui.until(lambda: ui.session.generating)
+        await ui.until(lambda: ui.session.answers.generating)
         await ui.answered()
         await ui.shown("the answer")
         assert [node.kind for node in ui.session.path()][-3:] == [
@@ -64,10 +64,10 @@ async def test_a_summary_is_written_first(screen):
         await ui.ask(MESSAGE)
         await ui.shown("Context full")
         await ui.press("s")
-        await ui.until(lambda: ui.session.queued == (MESSAGE,))
+        await ui.until(lambda: ui.session.messages.queued == (MESSAGE,))
         ui.client.finish()
         await ui.shown("the gist")
-        await ui.until(lambda: ui.session.queued == ())
+        await ui.until(lambda: ui.session.messages.queued == ())
         await ui.answered()
         await ui.shown("the gist", "the answer")
 

@@ -11,14 +11,14 @@ async def test_a_full_disk_is_told_once_and_quitting_asks_first(screen, tmp_path
     async with screen("first", "second", "third") as ui:
         await ui.ask("one")
         await ui.answered()
-        assert not ui.session.saving
+        assert not ui.session.writes.saving
         with full_disk(tmp_path / "conversations.db"):
             for question in ("two", "three"):
                 await ui.ask(question)
-                await ui.until(lambda: ui.session.generating, "an answer")
+                await ui.until(lambda: ui.session.answers.generating, "an answer")
                 ui.client.finish()
                 await ui.shown("not saved")
-                await ui.until(lambda: not ui.session.generating, "the end of the answer")
+                await ui.until(lambda: not ui.session.answers.generating, "the end of the answer")
             assert len([toast for toast in ui.toasts if "cannot be saved" in toast]) == 1
             await ui.press("ctrl+q")
             await ui.until(lambda: isinstance(ui.app.screen, ConfirmScreen), "the question")
@@ -60,11 +60,11 @@ async def test_a_conversation_that_another_process_continued_is_shown(
         await ui.ask("one")
         await ui.answered()
         # The screen follows other processes by itself; this is a message sent before it has.
-        monkeypatch.setattr(ui.session._news, "of_path", lambda: False)
+        monkeypatch.setattr(ui.session.following._news, "of_path", lambda: False)
         client = ToyClient()
         beside, store = make_session(client, tmp_path, Clock())
-        beside._answering._new_id = iter(("x1", "x2")).__next__
-        beside.send("from beside")
+        beside.messages._new_nodes._new_id = iter(("x1", "x2")).__next__
+        beside.messages.send("from beside")
         client.write("its answer", eos=True)
         beside.pump()
         store.close()
@@ -78,17 +78,17 @@ async def test_a_conversation_that_another_process_continued_is_shown(
 
 def long_ago(session, client):
     converse(session, client, ("Who was here?", "Somebody, long ago."))
-    session.new_tree()
+    session.conversations.open_new()
 
 
 async def test_a_slow_disk_delays_the_list_and_no_key(screen):
     async with screen("first", "second", prepare=long_ago) as ui:
-        (earlier,) = ui.session.trees()
+        (earlier,) = ui.session.conversations.find()
         with slow_disk(ui.session._store) as waited_too_long:
             for question, answer in (("one", "first"), ("two", "second")):
                 await ui.ask(question)
                 ui.client.finish()
-                await ui.until(lambda: not ui.session.generating, "the end of the answer")
+                await ui.until(lambda: not ui.session.answers.generating, "the end of the answer")
                 await ui.shown(answer)
             await ui.app.open_chat(earlier.id)
             await ui.shown("Somebody, long ago.", "▸ Who was here?")

@@ -71,7 +71,7 @@ async def test_an_answer_that_ends_later_is_tinted_too(screen):
 
 
 def drafted(session, client):
-    session.send("How?")
+    session.messages.send("How?")
     client.write("abcd", drafted=(1, 2), finish=FinishReason.STOP, cached=4)
     session.pump()
 
@@ -156,7 +156,7 @@ async def test_messages_of_the_conversation_before_are_not_tinted(screen):
         await ui.shown("perplexity 8.0")
         before = [one.node for one in ui.transcript.messages]
         ui.app.tokens._answers.clear()  # as for an answer that has not been read yet
-        ui.app.session.new_tree()
+        ui.app.session.conversations.open_new()
         assert [one.node for one in ui.transcript.messages] == before
         ui.app.tokens._sync()  # raises if it reads them from the new conversation
         await ui.gone("perplexity")

@@ -16,13 +16,13 @@ async def test_letters_after_the_key_that_opens_the_prompt_are_typed(screen):
         await ui.press("shift+tab")
         post_keys(ui, *"iremember")
         await ui.until(lambda: ui.prompt.text == "remember", "the text")
-        assert (ui.toasts, ui.session.generating) == ([], False)
+        assert (ui.toasts, ui.session.answers.generating) == ([], False)
 
 
 async def test_letters_after_the_key_that_leaves_the_prompt_are_commands(screen):
     async with screen("again", prepare=earlier) as ui:
         post_keys(ui, "a", "shift+tab", "r")
-        await ui.until(lambda: ui.session.generating, "the new answer")
+        await ui.until(lambda: ui.session.answers.generating, "the new answer")
         assert ui.prompt.text == "a"
 
 

@@ -17,10 +17,10 @@ def test_labels_have_two_letters_where_one_is_not_enough():
 
 def two_chats(session, client):
     converse(session, client, ("rivers", "A heron."))
-    session.new_tree()
+    session.conversations.open_new()
     converse(session, client, ("clouds", "All about clouds."), ("rain", "Wet."))
     client.answers.append("Dry.")
-    session.regenerate()
+    session.branches.regenerate()
     client.finish()
     session.pump()
 

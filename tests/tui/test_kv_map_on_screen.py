@@ -21,7 +21,7 @@ def open_map(screen):
     def running(session, client):
         converse(session, client, ("first", "done " * 10))
         client.answers.append(["word "] * 40)
-        session.send("second " * 20)
+        session.messages.send("second " * 20)
         client.step(10)
 
     return lambda **options: screen(prepare=running, size=(160, 45), **options)

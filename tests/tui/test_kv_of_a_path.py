@@ -33,7 +33,7 @@ async def test_a_pin_reports_what_it_covers_and_the_same_key_ends_it(screen):
         client = ui.client
         await ui.press("shift+tab", "p")
         ((pin_id, tokens),) = client.pins.items()
-        assert tokens == ui.session.branches.prompt_ids(ui.session.head)
+        assert tokens == ui.session.tokens.prompt_ids(ui.session.head)
         client.event_ring.append(PrefixPinned(client.time, pin_id, len(tokens), 3))
         said = f"Pinned 3 blocks: 48 of {len(tokens)} tokens stay in the pool."
         await ui.until(lambda: said in ui.toasts, said)
@@ -117,7 +117,7 @@ async def test_of_two_marked_answers_the_shared_blocks_are_shown_and_counted(scr
     def two(session, client):
         rivers(session, client)
         client.answers.appendleft("Nothing about rivers.")
-        session.regenerate()
+        session.branches.regenerate()
         client.finish()
         session.pump()
 

@@ -8,7 +8,7 @@ from tests.tui.harness import converse
 def two_branches(session, client):
     converse(session, client, ("the question", "first answer"))
     client.answers.appendleft("second answer")
-    session.regenerate()
+    session.branches.regenerate()
     client.finish()
     session.pump()
 
@@ -16,7 +16,7 @@ def two_branches(session, client):
 def three_branches(session, client):
     two_branches(session, client)
     client.answers.appendleft("third answer")
-    session.regenerate()
+    session.branches.regenerate()
     client.finish()
     session.pump()
 
@@ -59,7 +59,7 @@ async def test_a_conversation_that_is_opened_meanwhile_is_not_merged_into(screen
         await ui.press("escape", "M")
         await ui.shown("Merge which branch?")
         await ui.press(*keys[:-1])
-        ui.session.new_tree()
+        ui.session.conversations.open_new()
         await ui.press(keys[-1])
         assert ui.toasts == ["Another conversation was opened meanwhile."]
 

@@ -123,7 +123,7 @@ async def test_a_message_sent_while_the_model_changes_waits_for_it(screen, clien
         await ui.ask("early")
         await ui.shown("assistant")
         client.finish_change()
-        await ui.until(lambda: ui.session.request_id is not None, "the request")
+        await ui.until(lambda: ui.session.answers.request_id is not None, "the request")
         await ui.answered()
         await ui.shown("≋ qwen3-0.6b", "an answer")
 

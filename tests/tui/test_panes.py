@@ -163,8 +163,8 @@ async def test_the_palette_switches_the_scheduling_policy(screen):
 async def test_the_palette_opens_a_conversation_whatever_its_title_is(screen):
     def odd(session, client):
         rivers(session, client)
-        session.rename_tree(session.tree_id, "a [/] title [b]x")
-        session.new_tree()
+        session.conversations.rename(session.tree_id, "a [/] title [b]x")
+        session.conversations.open_new()
         converse(session, client, ("another", "one"))
 
     async with screen(prepare=odd) as ui:

@@ -3,7 +3,7 @@
 from app.runtime.stored_passages import load_passages
 from app.tui.passage_residency import PassageResidency
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from tests.fakes.chat_toys import REWRITING, ToyClient
 from tests.fakes.fake_sources import FakeSources, passage
 
@@ -14,11 +14,11 @@ def asked(folder, client):
     sources.found.append((passage(1, "Ein Bolzen"), passage(2, "Zwei Schrauben")))
     store = Store.open(folder / "c.db")
     session = TreeSession(store, client, passages=sources, resume=False)
-    session.attach_source("docs")
-    session.send("wie fest?")
+    session.sources.attach("docs")
+    session.messages.send("wie fest?")
     session.pump()
     message = session.path()[0].id
-    return message, session.passages_of(message), PassageResidency(session, client)
+    return message, session.sources.passages_of(message), PassageResidency(session, client)
 
 
 def test_a_passage_is_cached_when_the_prefix_reaches_behind_it(tmp_path):

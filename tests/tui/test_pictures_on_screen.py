@@ -136,10 +136,10 @@ async def test_it_is_queued_behind_an_answer(tmp_path, parser):
     with parser.reader() as reader:
         async with open_screen(tmp_path, "One.", "Two.", pictures=reader) as ui:
             await ui.ask("hello")
-            assert ui.session.generating
+            assert ui.session.answers.generating
             await ui.ask(ASKED)
-            await ui.until(lambda: ui.session.queued, "the queue")
-            assert ui.session.queued == (SENT,)
+            await ui.until(lambda: ui.session.messages.queued, "the queue")
+            assert ui.session.messages.queued == (SENT,)
             ui.client.finish()
             await ui.until(lambda: len(ui.session.path()) > 2, "the queued message")
             await ui.answered()
@@ -199,7 +199,7 @@ class TestAModelThatSees:
                 first = ui.session.path()[0].id
             client = FakeClient(sees_images=True)
             async with open_screen(tmp_path, client=client, pictures=reader) as ui:
-                assert [one.data for one in ui.session.images_of(first)] == [SIGN]
+                assert [one.data for one in ui.session.nodes.images_of(first)] == [SIGN]
                 await ui.shown("sign.png: the model sees the picture")
         assert parser.opened == 0
 

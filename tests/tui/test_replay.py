@@ -13,7 +13,7 @@ from app.tui.input_events import InputRecorder, from_json, to_json
 from engine.api.errors import InvalidRequest
 from engine.clients.recording_client import Recording
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from tests.fakes.fake_client import FakeClient
 from tests.tui.harness import NOW
 
@@ -47,13 +47,13 @@ async def test_a_replay_shows_what_was_recorded(tmp_path):
         for key in "hello":
             await pilot.press(key)
         await pilot.press("enter")
-        await until(lambda: session.generating, app)
+        await until(lambda: session.answers.generating, app)
         engine.finish()
-        await until(lambda: not session.generating, app)
+        await until(lambda: not session.answers.generating, app)
         await pilot.press("shift+tab", "r")
-        await until(lambda: session.generating, app)
+        await until(lambda: session.answers.generating, app)
         engine.finish()
-        await until(lambda: not session.generating, app)
+        await until(lambda: not session.answers.generating, app)
         await until(lambda: app.frame_clock.sleeping, app)
         texts = [node.text for node in session.path()]
     session.close()
@@ -69,7 +69,7 @@ async def test_a_replay_shows_what_was_recorded(tmp_path):
             replay.inputs.start(again)
             await pilot.press("x")  # the user's own keys do not reach the prompt
             await until(lambda: [node.text for node in replay.session.path()] == texts, again)
-            await until(lambda: not replay.session.generating, again)
+            await until(lambda: not replay.session.answers.generating, again)
             assert len(replay.session.tree) == 3
             assert "hello" in "\n".join(rows(again))
             assert "x" not in again.query_one("#prompt").text

@@ -70,7 +70,7 @@ async def test_a_value_out_of_range_is_explained_and_nothing_changes(screen):
         await ui.press("enter")
         await ui.shown("top_p must be a number, not 'x'.")
         await ui.press("escape")
-        assert ui.session.sampling.own == frozenset()
+        assert ui.session.sampling.current.own == frozenset()
 
 
 async def test_a_value_is_removed_by_emptying_its_field(screen):
@@ -78,21 +78,21 @@ async def test_a_value_is_removed_by_emptying_its_field(screen):
         await ui.ask("/sampling temperature=1.5 seed=7")
         await open_editor(ui)
         await ui.press("ctrl+r", "enter", "enter")
-        assert ui.session.sampling.own == frozenset()
+        assert ui.session.sampling.current.own == frozenset()
         assert "This conversation sets no sampling parameters." in ui.toasts
 
 
 async def test_the_command_sets_resets_and_explains(screen):
     async with screen("an answer") as ui:
         await ui.ask("/sampling temperature=0.7 top_p=0.9")
-        assert ui.session.sampling.own == {"temperature", "top_p"}
+        assert ui.session.sampling.current.own == {"temperature", "top_p"}
         await ui.ask("/sampling temprature=1")
         assert any("Did you mean temperature" in toast for toast in ui.toasts)
         await ui.ask("/sampling temperature=-1")
         assert any("temperature must be between 0" in toast for toast in ui.toasts)
-        assert ui.session.sampling.params.temperature == 0.7
+        assert ui.session.sampling.current.params.temperature == 0.7
         await ui.ask("/sampling reset")
-        assert ui.session.sampling.own == frozenset()
+        assert ui.session.sampling.current.own == frozenset()
 
 
 async def test_another_conversation_is_not_affected(screen):
@@ -102,9 +102,9 @@ async def test_another_conversation_is_not_affected(screen):
         await ui.answered()
         first = ui.session.tree_id
         await ui.press("ctrl+n")
-        assert ui.session.sampling.own == frozenset()
+        assert ui.session.sampling.current.own == frozenset()
         await ui.app.open_chat(first)
-        assert ui.session.sampling.params.temperature == 1.5
+        assert ui.session.sampling.current.params.temperature == 1.5
 
 
 async def test_the_palette_opens_the_editor(screen):

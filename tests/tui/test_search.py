@@ -15,10 +15,10 @@ from tests.tui.harness import converse
 def two_chats(session, client):
     converse(session, client, ("Tell me of rivers", "A heron\nstands in [/] the river."))
     client.answers.append("Another answer.")
-    session.regenerate()
+    session.branches.regenerate()
     client.finish()
     session.pump()
-    session.new_tree()
+    session.conversations.open_new()
     converse(session, client, ("Tell me of clouds", "All about clouds."), ("and rain?", "Wet."))
 
 
@@ -79,7 +79,7 @@ async def test_an_overtaken_search_is_not_shown(screen):
             asked.append((query, Future()))
             return asked[-1][1]
 
-        ui.session.start_search = start
+        ui.session.conversations.start_find_messages = start
         await ui.press("ctrl+f")
         await ui.type("cl")
         await ui.until(lambda: asked and asked[-1][0] == "cl")

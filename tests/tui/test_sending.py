@@ -12,7 +12,7 @@ async def test_a_question_is_answered_word_by_word(screen):
         await ui.type("Capital of France?")
         await ui.press("enter")
         assert ui.prompt.text == ""
-        assert ui.session.generating
+        assert ui.session.answers.generating
         ui.client.step(3)
         await ui.shown("The capital of", "answering", "ctrl+c stop")
         assert "Paris" not in ui.text
@@ -37,10 +37,10 @@ async def test_while_an_answer_runs_a_message_queues_and_esc_takes_it_back_unsen
         await ui.shown("⋯ second", "⋯ third", "esc takes the last one back")
         await ui.press("escape")
         assert ui.prompt.text == "third"
-        assert ui.session.queued == ("second",)
+        assert ui.session.messages.queued == ("second",)
         await ui.press("escape")
         assert ui.prompt.text == "second\nthird"
-        assert ui.session.generating
+        assert ui.session.answers.generating
         await ui.answered()
         assert len(ui.client.requests) == 1
         assert ui.session.path()[-1].text == "one two three"
@@ -160,4 +160,4 @@ async def test_slash_new_with_text_asks_at_once(screen):
     async with screen("b", prepare=earlier) as ui:
         await ui.ask("/new young")
         assert [node.text for node in ui.session.path()] == ["young", ""]
-        assert len(ui.session.trees()) == 2
+        assert len(ui.session.conversations.find()) == 2

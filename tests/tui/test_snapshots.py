@@ -48,9 +48,9 @@ def chats(session, client):
         ("What is the capital of France?", "The capital of France is Paris."),
         ("नमस्ते, प्रवाह!", "नमस्ते! 日本語も。"),
     ):
-        session.new_tree()
+        session.conversations.open_new()
         converse(session, client, (question, answer))
-    session.new_tree()
+    session.conversations.open_new()
     session.system_prompt = "You are a helpful assistant."
     converse(session, client, ("How does a river flow?", ANSWER))
 
@@ -217,7 +217,7 @@ def surprised(session, client):
     bits = (0.1, 0.7, 1.5, 3.0, 6.0, 9.0)
     letters = dict(zip("aeioun", bits, strict=True))
     client.logprobs = {client.tokenize(one)[0]: -0.693147 * bit for one, bit in letters.items()}
-    session.default_sampling = SamplingChoice(SamplingParams(logprobs=5))
+    session.sampling.default = SamplingChoice(SamplingParams(logprobs=5))
     converse(
         session,
         client,
@@ -334,7 +334,7 @@ def branches(session, client):
     session.branches.fork(session.path()[2].id)
     converse(session, client, ("And where does it end?", "In a sea, a lake or a desert."))
     client.answers.append("Most end in a sea.")
-    session.regenerate()
+    session.branches.regenerate()
     client.finish()
     session.pump()
     session.branches.rate(session.path()[-1].id, 1)
@@ -368,7 +368,7 @@ async def pick_model(ui):
 
 
 async def edit_sampling(ui):
-    ui.session.change_sampling({"temperature": 0.7})
+    ui.session.sampling.change({"temperature": 0.7})
     await ui.ask("/sampling")
     await ui.type("x")
     await ui.press("enter")

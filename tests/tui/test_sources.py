@@ -141,7 +141,7 @@ async def test_a_deleted_collection_is_detached_from_the_branch(screen):
         await ui.ask("/sources remove docs")
         await ui.shown("Delete the collection docs?")
         await ui.press("y")
-        await ui.until(lambda: ui.session.sources == (), "the detachment")
+        await ui.until(lambda: ui.session.sources.names == (), "the detachment")
         assert ui.toasts[-1].endswith("docs is no longer attached to this branch.")
 
 
@@ -156,7 +156,7 @@ async def test_a_name_after_an_at_sign_attaches_the_collection_and_completes(scr
         await ui.press("tab")
         assert ui.prompt.text.startswith("@docs")
         await ui.ask("@docs how tight?")
-        assert ui.session.sources == ("docs",)
+        assert ui.session.sources.names == ("docs",)
         assert sources.searched == [(("docs",), "@docs how tight?")]
         assert BOLTS.text in ui.client.detokenize(ui.client.requests[0].prompt_ids)
         await ui.shown("1 passage from docs")
@@ -180,13 +180,13 @@ async def test_conditions_on_attributes_choose_the_documents_that_are_searched(s
         await ui.press("f6")
         await ui.shown("attached to this branch: docs (year>=2025, kind=user manual)")
         await ui.ask("/sources attach docs")
-        assert ui.session.sources == ("docs",)
+        assert ui.session.sources.names == ("docs",)
         await ui.ask("/undo")
-        assert ui.session.sources == (stored,)
+        assert ui.session.sources.names == (stored,)
         await ui.ask("/sources attach docs year")
         assert ui.toasts[-1].startswith("'year' is no condition")
         await ui.ask("/sources detach docs")
-        assert ui.session.sources == ()
+        assert ui.session.sources.names == ()
 
 
 async def test_a_name_that_is_nearly_a_collection_is_named(screen):
@@ -204,13 +204,13 @@ async def test_the_palette_attaches_a_collection(screen):
         await ui.type("Attach: notes")
         await ui.shown("collection of documents")
         await ui.press("enter")
-        await ui.until(lambda: ui.session.sources == ("notes",), "the attachment")
+        await ui.until(lambda: ui.session.sources.names == ("notes",), "the attachment")
 
 
 async def test_a_name_alone_attaches_and_sends_nothing(screen):
     async with screen(sources=library()) as ui:
         await ui.ask("@docs @notes")
-        assert ui.session.sources == ("docs", "notes")
+        assert ui.session.sources.names == ("docs", "notes")
         assert ui.session.path() == []
         assert "docs, notes attached: answers of this branch are taken from it." in ui.toasts
 
@@ -220,7 +220,7 @@ async def test_a_file_of_the_same_name_stays_a_file(screen, tmp_path, monkeypatc
     (tmp_path / "docs").write_text("the text of the file")
     async with screen("ok", sources=library()) as ui:
         await ui.ask("@docs what?")
-        assert ui.session.sources == ()
+        assert ui.session.sources.names == ()
         assert "the text of the file" in ui.session.path()[0].text
 
 
@@ -344,7 +344,7 @@ async def test_the_pane_lists_collections_documents_and_the_passages_of_the_last
         await ui.press("enter")  # on docs
         await ui.shown("/docs/guide.md", "The file is encrypted.")
         await ui.press("j", "j", "j", "space")  # on notes
-        assert ui.session.sources == ("docs", "notes")
+        assert ui.session.sources.names == ("docs", "notes")
         await ui.press("j", "j", "enter")
         await ui.shown("Nuts are made of brass.")
 

@@ -97,7 +97,7 @@ async def test_two_fences_within_one_write_leave_nothing_behind(screen):
 )
 async def test_no_terminal_escape_reaches_the_screen(screen, hostile):
     async with screen(list(hostile)) as ui:
-        ui.session.rename_tree(ui.session.tree_id, hostile)
+        ui.session.conversations.rename(ui.session.tree_id, hostile)
         await ui.ask(hostile)
         await ui.answered()
         ui.app.notify_safely(hostile)

@@ -15,7 +15,7 @@ def asked(*turns):
 
 
 def asked_with_alternatives(session, client):
-    session.default_sampling = SamplingChoice(SamplingParams(logprobs=5))
+    session.sampling.default = SamplingChoice(SamplingParams(logprobs=5))
     converse(session, client, ("How?", RIVER))
 
 

@@ -32,7 +32,7 @@ def show_messages(monkeypatch, session, count):
     """Let the session's open path have so many messages."""
     nodes = [node(number) for number in range(count)]
     monkeypatch.setattr(session, "path", lambda: nodes)
-    session._current.tree = BranchTree(nodes)
+    session._loaded.current.tree = BranchTree(nodes)
 
 
 async def test_of_five_thousand_messages_at_most_sixty_are_mounted(screen, monkeypatch):

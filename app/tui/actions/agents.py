@@ -151,12 +151,12 @@ class AgentActions:
 
     def _can_add(self, asked: _Asked) -> bool:
         session = self._app.session
-        return session.tree_id == asked.tree and not session.generating
+        return session.tree_id == asked.tree and not session.answers.generating
 
     async def _add(self, asked: _Asked, result: dict[str, Any]) -> None:
         text = markdown_of(asked.name, result)
         try:
-            self._app.session.branches.add_exchange(asked.text, text, by=asked.name)
+            self._app.session.messages.add_exchange(asked.text, text, by=asked.name)
         except PravahaError as error:
             self._app.notify_safely(f"The result of {asked.name} was not added: {error}", "warning")
             return

@@ -29,7 +29,7 @@ class ArchiveActions:
         tree_id = chats.highlighted
         if not chats.archived or tree_id is None:
             raise InvalidRequest("Only an archived conversation can be brought back: A shows them.")
-        self._app.session.unarchive_tree(tree_id)
+        self._app.session.conversations.unarchive(tree_id)
         self._app.refresh_list()
 
     def ask_erase(self, tree_id: str) -> None:
@@ -42,7 +42,7 @@ class ArchiveActions:
         Raises:
             InvalidRequest: there are none.
         """
-        trees = [tree.id for tree in self._app.session.trees(archived=True)]
+        trees = [tree.id for tree in self._app.session.conversations.find(archived=True)]
         if not trees:
             raise InvalidRequest("The archive is empty.")
         self._ask(trees, f"Delete all archived conversations ({len(trees)}) for good?")
@@ -54,7 +54,7 @@ class ArchiveActions:
             if not yes:
                 return
             try:
-                count = app.session.erase_trees(tree_ids)
+                count = app.session.conversations.erase(tree_ids)
             except PravahaError as error:
                 app.notify_safely(str(error), "error")
                 return

@@ -109,7 +109,7 @@ class CompareActions:
 
     async def stop_card(self) -> None:
         """Stop the selected card's answer; its text is kept."""
-        self._app.session.stop(self._strip.selected)
+        self._app.session.answers.stop(self._strip.selected)
         self._app.frame_clock.wake()
 
     async def close_cards(self) -> None:

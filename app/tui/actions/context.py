@@ -51,9 +51,9 @@ class ContextActions:
         """Warn once when the context of a conversation is nearly full, and once when it is full."""
         model = frame.snapshot.model
         session = frame.session
-        if model is None or session.generating:
+        if model is None or session.answers.generating:
             return False
-        share = session.context_used() / model.context_length
+        share = session.context.used() / model.context_length
         level = 1.0 if share >= 1 else WARNING_SHARE if share >= WARNING_SHARE else 0.0
         if level > self._warned.get(session.tree_id, 0.0):
             used = (
@@ -84,7 +84,7 @@ class ContextActions:
         Raises:
             PravahaError: there is nothing to leave out.
         """
-        self._app.session.branches.shorten_context(summarised=is_summary(argument))
+        self._app.session.context.shorten(summarised=is_summary(argument))
         await self._app.show_chat()
 
     async def _send(self, text: str, images: Sequence[Image], *, summarised: bool) -> None:

@@ -64,7 +64,7 @@ class KvActions:
         self._follow()
         pin_id = self._pins.pop(node_id, None)
         if pin_id is None:
-            pin_id = self._app.client.pin(self._app.session.branches.prompt_ids(node_id))
+            pin_id = self._app.client.pin(self._app.session.tokens.prompt_ids(node_id))
             self._pins[node_id] = pin_id
         else:
             self._app.client.unpin(pin_id)
@@ -74,7 +74,7 @@ class KvActions:
         """Compute the KV of the path to the node."""
         node_id = target(self._app)
         self._follow()
-        request_id, submitted = self._app.session.branches.warm(node_id)
+        request_id, submitted = self._app.session.tokens.warm(node_id)
         self._warming[request_id] = _Warming(submitted)
 
     async def show_blocks(self) -> None:
@@ -86,7 +86,7 @@ class KvActions:
         marks.keep(session.tree.__contains__)
         marked = [one for one in marks.ids if session.tree[one].pruned_at is None]
         nodes = marked if len(marked) > 1 else [target(self._app)]
-        paths = [session.branches.prompt_ids(node_id) for node_id in nodes]
+        paths = [session.tokens.prompt_ids(node_id) for node_id in nodes]
         self._follow()
         if self._app.pane != "kv":
             self._app.action_pane("kv")

@@ -46,7 +46,9 @@ class ListActions:
     async def _find(self, chats: Conversations, query: str, archived: bool) -> None:
         app = self._app
         try:
-            found = await asyncio.wrap_future(app.session.start_trees(query, archived=archived))
+            found = await asyncio.wrap_future(
+                app.session.conversations.start_find(query, archived=archived)
+            )
         except asyncio.CancelledError:
             raise
         except Exception as error:

@@ -8,7 +8,7 @@ from app.tui.view.spans import Span
 from app.tui.widgets.choice import Choice, ChoiceScreen
 from app.tui.widgets.pick import PickScreen
 from engine.api.errors import InvalidRequest, PravahaError
-from engine.conversations.merging import MergeKind, merge, merge_cost, other_branches
+from engine.conversations.merging import MergeKind
 from engine.conversations.node_words import ROLES, find_branch, first_words
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class MergeActions:
         if node_id is not None and node_id not in app.session.tree.path(app.session.head):
             self.ask(node_id)
             return
-        others = other_branches(app.session)
+        others = app.session.merging.other_branches()
         if not others:
             raise InvalidRequest("There is no other branch to merge.")
         if len(others) == 1:
@@ -87,7 +87,7 @@ class MergeActions:
         kind, name = read_merge(argument)
         session = self._app.session
         if not name:
-            others = other_branches(session)
+            others = session.merging.other_branches()
             if kind is None or len(others) != 1:
                 self.open()
             else:
@@ -103,7 +103,7 @@ class MergeActions:
 
     async def _merge(self, node_id: str, kind: MergeKind) -> None:
         try:
-            self._app.notify_safely(merge(self._app.session, node_id, kind))
+            self._app.notify_safely(self._app.session.merging.merge(node_id, kind))
         except PravahaError as error:
             self._app.notify_safely(str(error), "warning")
         await self._app.show_chat()
@@ -111,7 +111,7 @@ class MergeActions:
     def _cost(self, node_id: str, kind: MergeKind) -> str:
         try:
             price = self._app.fork_prices.price(node_id)
-            cost = merge_cost(self._app.session, node_id, kind, price)
+            cost = self._app.session.merging.cost(node_id, kind, price)
         except PravahaError as error:
             return f"The cost is not known: {safe_line(str(error))}"
         recomputed, total = (f"{n:,}".replace(",", " ") for n in (cost.recomputed, cost.total))

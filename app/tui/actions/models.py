@@ -61,7 +61,7 @@ class ModelActions:
             for node in session.path()
             if node.kind is NodeKind.ASSISTANT and node.model is not None
         ]
-        if answered and answered[-1] != model.name and not session.generating:
+        if answered and answered[-1] != model.name and not session.answers.generating:
             self._work(self._hint(answered[-1]))
         return False
 

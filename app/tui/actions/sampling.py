@@ -39,14 +39,14 @@ class SamplingActions:
         defaults = GenerationDefaults() if model is None else model.generation_defaults
         limit = None if model is None else default_max_tokens(model)
         editor = SamplingEditor(
-            {name: value_of(session.sampling, name) for name in PARAMETERS},
+            {name: value_of(session.sampling.current, name) for name in PARAMETERS},
             {
-                name: applies_otherwise(session.default_sampling, defaults, name, max_tokens=limit)
+                name: applies_otherwise(session.sampling.default, defaults, name, max_tokens=limit)
                 for name in PARAMETERS
             },
-            session.change_sampling,
+            session.sampling.change,
         )
         self._app.open_dialog(editor, lambda applied: self._tell() if applied else None)
 
     def _tell(self) -> None:
-        self._app.notify_safely(build_summary(self._app.session.sampling))
+        self._app.notify_safely(build_summary(self._app.session.sampling.current))

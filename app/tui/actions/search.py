@@ -31,7 +31,11 @@ class SearchActions:
 
         if len(app.screen_stack) == 1:
             app.open_dialog(
-                SearchScreen(app.session.start_search, query=query, wall_clock=app.wall_clock),
+                SearchScreen(
+                    app.session.conversations.start_find_messages,
+                    query=query,
+                    wall_clock=app.wall_clock,
+                ),
                 chosen,
             )
 
@@ -41,7 +45,7 @@ class SearchActions:
         Raises:
             InvalidRequest: there is none.
         """
-        history = self._app.session.prompt_history()
+        history = self._app.session.messages.history()
         if not history:
             raise InvalidRequest("There are no earlier prompts.")
 

@@ -84,7 +84,7 @@ class SourceActions:
     @property
     def attached(self) -> Mapping[str, Attachment]:
         """What is attached to the open branch, by the name of the collection."""
-        return attached(self._app.session.sources)
+        return attached(self._app.session.sources.names)
 
     # Commands.
 
@@ -225,7 +225,7 @@ class SourceActions:
             count = await asyncio.wrap_future(self._required().count(attachment))
             fitting = f" Documents that fit: {count}."
         before = self.attached.get(name)
-        changed = self._app.session.attach_source(
+        changed = self._app.session.sources.attach(
             attachment.stored, instead_of=None if before is None else before.stored
         )
         self._app.notify_safely(
@@ -237,7 +237,7 @@ class SourceActions:
 
     def _detach(self, name: str) -> None:
         attachment = self.attached.get(name)
-        if attachment is None or not self._app.session.detach_source(attachment.stored):
+        if attachment is None or not self._app.session.sources.detach(attachment.stored):
             raise InvalidRequest(f"{name} is not attached to this branch.")
         self._app.notify_safely(f"{name} is no longer attached to this branch.")
         self._app.draw_all()
@@ -258,7 +258,7 @@ class SourceActions:
             documents = f"{count} document{'' if count == 1 else 's'}"
             detached = ""
             if not path and name in self.attached:
-                self._app.session.detach_source(self.attached[name].stored)
+                self._app.session.sources.detach(self.attached[name].stored)
                 detached = f" {name} is no longer attached to this branch."
             self._app.notify_safely(f"{documents} of {name} deleted from the index.{detached}")
             self._app.draw_all()
@@ -303,7 +303,7 @@ class SourceActions:
         names = mentioned(text, known)
         for name in names:
             if name not in self.attached:
-                self._app.session.attach_source(Attachment(name).stored)
+                self._app.session.sources.attach(Attachment(name).stored)
         if not names or without_mentions(text, names):
             return False
         self._app.notify_safely(
@@ -493,7 +493,7 @@ class SourceActions:
     def _found(self, node_id: str) -> FoundPassages | None:
         """The passages of a message or answer; None if none were sought, or they cannot be read now."""
         try:
-            return self._app.session.passages_of(node_id)
+            return self._app.session.sources.passages_of(node_id)
         except PravahaError:
             return None
 

@@ -247,7 +247,7 @@ class TokenActions:
             raise InvalidRequest("The answer is still being generated: stop it first.")
         found = self._answers.pop(node.id, None)
         if found is None:
-            tokens = self._app.session.branches.tokens(node.id)
+            tokens = self._app.session.tokens.of(node.id)
             found = build_token_answer(
                 tokens, self._glyphs, prompt_tokens=node.n_prompt, cached_tokens=node.n_cached
             )
@@ -319,7 +319,7 @@ class TokenActions:
         priced, price = self._price
         if key != priced and (price is None or price.done()):
             try:
-                price = self._app.session.branches.price(cursor.answer.node_id, at=cursor.token)
+                price = self._app.session.tokens.price(cursor.answer.node_id, at=cursor.token)
             except PravahaError:
                 price = None
             self._price = priced, price = key, price
@@ -373,7 +373,7 @@ class TokenActions:
         place = _place_of(cursor)
         if place not in self._computing:
             node_id, at = place
-            self._computing[place] = self._app.session.branches.next_tokens(node_id, at)
+            self._computing[place] = self._app.session.tokens.next_tokens(node_id, at)
         self._app.frame_clock.wake()
 
     def _poll(self) -> None:

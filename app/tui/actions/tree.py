@@ -57,7 +57,7 @@ class TreeActions:
         """Put the node's text into the prompt, to add a changed version beside it."""
         node_id = target(self._app)
         node = self._session.view(node_id)
-        if node_id in self._session.running:
+        if node_id in self._session.answers.running:
             raise InvalidRequest("The answer is running: stop it first.")
         if node.kind not in (NodeKind.USER, NodeKind.ASSISTANT):
             raise InvalidRequest("Only messages and answers can be edited.")
@@ -100,14 +100,14 @@ class TreeActions:
     async def regenerate_with(self) -> None:
         """Ask for a temperature and generate the selected answer again with it."""
         node_id = target(self._app)
-        if node_id in self._session.running:
+        if node_id in self._session.answers.running:
             raise InvalidRequest("The answer is running: stop it first.")
 
         async def given(text: str | None) -> None:
             if text is not None:
                 await self._app.guarded(self._regenerate(node_id, _temperature(text)))
 
-        now = self._session.sampling.params.temperature
+        now = self._session.sampling.current.params.temperature
         dialog = AskText("Regenerate with temperature", f"{now:g}", hint="0 to 2")
         self._app.open_dialog(dialog, given)
 
@@ -116,7 +116,7 @@ class TreeActions:
             raise InvalidRequest(temperature)
         sampling = None
         if temperature is not None:
-            choice = self._session.sampling
+            choice = self._session.sampling.current
             params = replace(choice.params, temperature=temperature)
             sampling = replace(choice, params=params, chosen=choice.chosen | {"temperature"})
         answer = self._session.branches.regenerate(node_id, sampling=sampling)
@@ -189,22 +189,22 @@ class TreeActions:
     async def stop(self) -> None:
         """Stop the selected answer, else the one at the end of the open path."""
         node_id = self._app.selected_node
-        if node_id not in self._session.running:
+        if node_id not in self._session.answers.running:
             node_id = None
-            if not self._session.generating:
+            if not self._session.answers.generating:
                 raise InvalidRequest("No answer is running on the open branch.")
-        self._session.stop(node_id)
+        self._session.answers.stop(node_id)
         self._app.draw_all()
 
     async def undo(self) -> None:
         """Undo the last operation."""
-        name = self._session.undo()
+        name = self._session.operations.undo()
         self._app.notify_safely(f"Undone: {name}; U redoes." if name else "Nothing to undo.")
         await self._app.show_chat()
 
     async def redo(self) -> None:
         """Redo the operation that was undone last."""
-        name = self._session.redo()
+        name = self._session.operations.redo()
         self._app.notify_safely(f"Redone: {name}." if name else "Nothing to redo.")
         await self._app.show_chat()
 

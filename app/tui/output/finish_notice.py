@@ -70,7 +70,7 @@ class FinishNotice:
     def show(self, frame: Frame) -> bool:
         """Notify if a long answer has ended since the last frame."""
         session, before = frame.session, self._running
-        if session.generating:
+        if session.answers.generating:
             if before is None or before.tree_id != session.tree_id:
                 self._running = _Running(session.tree_id, frame.now)
             return False

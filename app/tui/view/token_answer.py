@@ -9,8 +9,8 @@ from app.tui.glyphs import Glyphs
 from app.tui.view.heat import AnswerFigures, build_figures, surprisal
 from app.tui.view.token_lines import TokenUnit, build_units
 from engine.api.request import TopLogprob
-from engine.conversations.branches import AnswerTokens
 from engine.conversations.token_sources import TokenSource
+from engine.conversations.tokens import AnswerTokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ class BranchTreeView(ScrollView, can_focus=True):
             head=tree.head,
             path=frozenset(tree.path(tree.head)),
             names=names_by_node(tree.branches()),
-            running=frozenset(self._session.running),
+            running=frozenset(self._session.answers.running),
             residency=self._residency,
             marked=self._compared.ids,
         )
@@ -150,7 +150,7 @@ class BranchTreeView(ScrollView, can_focus=True):
 
     def refresh_running(self) -> None:
         """Draw the rows of the running answers again, which show the beginning of their text."""
-        if set(self._marks.running) != set(self._session.running):
+        if set(self._marks.running) != set(self._session.answers.running):
             self._set_marks()
             self.refresh()
         for node_id in self._marks.running:

@@ -187,9 +187,9 @@ class CardStrip(DrawnOnTicks, Vertical, can_focus=True):
 
     def _perplexity(self, session: TreeSession, node: NodeView) -> float | None:
         if node.status is NodeStatus.STREAMING:
-            return session.branches.perplexity(node.id)
+            return session.tokens.perplexity(node.id)
         if node.id not in self._final:
-            self._final[node.id] = session.branches.perplexity(node.id)
+            self._final[node.id] = session.tokens.perplexity(node.id)
         return self._final[node.id]
 
 

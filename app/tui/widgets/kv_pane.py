@@ -179,7 +179,7 @@ class KvPane(DrawnOnTicks, Vertical):
             flashing = self._flashes.flashing(self._blocks, frame.now, still=still)
         return self.map.show(
             blocks,
-            frame.session.request_id,
+            frame.session.answers.request_id,
             block_size=self._counts.block_size,
             now=frame.snapshot.time,
             flashing=flashing,
@@ -248,7 +248,7 @@ class KvPane(DrawnOnTicks, Vertical):
                 requests = frame.client.request_table()
             lines = build_request_table(
                 requests,
-                frame.session.request_id,
+                frame.session.answers.request_id,
                 self.map.lit,
                 self._glyphs,
                 now=frame.snapshot.time,

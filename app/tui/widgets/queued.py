@@ -34,7 +34,7 @@ class Queued(Lines):
 
     def show(self, frame: Frame) -> bool:
         """Draw what changed."""
-        queued = frame.session.queued
+        queued = frame.session.messages.queued
         cells = self.size.width or self.screen.size.width
         self.show_lines(build_queued(queued, self._glyphs, cells))
         self.display = bool(queued)

@@ -58,7 +58,7 @@ class SchedulerPane(DrawnOnTicks, VerticalScroll, can_focus=True):
         now, end = snapshot.time, "now" if frame.as_of is None else clock_time(frame.as_of)
         if steps and not is_busy(snapshot):
             now, end = steps[-1].started + steps[-1].seconds, "last step"
-        own = frame.session.request_id
+        own = frame.session.answers.request_id
         keys = (_key("scheduler.policy"), _key("scheduler.steps"))
         lines: list[Line] = [
             heading("Scheduler", f"{snapshot.running} running, {snapshot.waiting} queued", cells),

@@ -28,10 +28,10 @@ class StatusBar(DrawnOnTicks, Lines):
         session = frame.session
         facts = StatusFacts(
             mode=frame.mode,
-            context_used=session.context_used(),
-            generating=session.generating,
+            context_used=session.context.used(),
+            generating=session.answers.generating,
             hints=frame.hints,
-            unsaved=session.unsaved is not None,
+            unsaved=session.writes.unsaved is not None,
             as_of=frame.as_of,
         )
         status = build_status(frame.snapshot, facts, self._glyphs, cells)

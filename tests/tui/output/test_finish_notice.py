@@ -31,7 +31,7 @@ async def ended(screen, *, seconds, focus):
         written = []
         ui.app._notice._write = written.append
         ui.app.app_focus = focus
-        ui.app.session.send("A question")
+        ui.app.session.messages.send("A question")
         ui.app.draw_all()
         await ui.pilot.pause()
         await ui.until(lambda: ui.app._notice._running is not None, "the answer")

@@ -18,8 +18,8 @@ from app.tui.view.token_bars import (
 )
 from engine.api.fork_price import ForkPrice
 from engine.api.request import TopLogprob
-from engine.conversations.branches import AnswerTokens
 from engine.conversations.token_sources import TokenSource
+from engine.conversations.tokens import AnswerTokens
 
 NAN = math.nan
 CACHED, COMPUTED, DRAFT = TokenSource

@@ -2,8 +2,15 @@
 
 import pytest
 
-from engine.conversations.store import Store
+from engine.conversations.session import TreeSession
+from engine.conversations.storage.store import Store
 from tests.fakes.chat_toys import ToyClient
+from tests.unit.conversations.talking import Clock
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "data" / "conversations.db"
 
 
 @pytest.fixture
@@ -16,3 +23,13 @@ def store(tmp_path):
 @pytest.fixture
 def client():
     return ToyClient()
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def session(store, client, clock):
+    return TreeSession(store, client, clock=clock)

@@ -9,7 +9,7 @@ from engine.api.errors import EngineUnavailable, QueueFull, UnknownRequest
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineState
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import NodeStatus
 from tests.fakes.chat_toys import ToyClient
 from tests.server.byte_engine import wait_until
@@ -67,16 +67,16 @@ def pumped(session, ready):
 
 def test_a_message_is_shown_at_once_and_sent_on_another_thread(session, client):
     client.gate.clear()
-    session.send("hello")
+    session.messages.send("hello")
     assert [view.text for view in session.path()] == ["hello", ""]
-    assert session.generating
+    assert session.answers.generating
     assert session.pump() == []
     client.gate.set()
-    pumped(session, lambda: session.request_id is not None)
+    pumped(session, lambda: session.answers.request_id is not None)
     client.toy.write("hi", eos=True)
     assert [delta.text for delta in session.pump()] == ["hi"]
-    session.send("and more")  # the answer's ids are part of the next prompt
-    pumped(session, lambda: session.request_id is not None)
+    session.messages.send("and more")  # the answer's ids are part of the next prompt
+    pumped(session, lambda: session.answers.request_id is not None)
     client.toy.write("yes", eos=True)
     session.pump()
     assert [view.text for view in session.path()] == ["hello", "hi", "and more", "yes"]
@@ -88,9 +88,9 @@ def test_prompts_are_those_of_a_session_in_the_foreground(tmp_path, session, cli
     plain = ToyClient()
     foreground = TreeSession(store, plain)
     for number, text in enumerate(("one", "two", "three")):
-        session.send(text)
-        foreground.send(text)
-        pumped(session, lambda: session.request_id is not None)
+        session.messages.send(text)
+        foreground.messages.send(text)
+        pumped(session, lambda: session.answers.request_id is not None)
         for toy, one in ((client.toy, session), (plain, foreground)):
             toy.write(f"answer {number}", eos=True)
             one.pump()
@@ -101,12 +101,12 @@ def test_prompts_are_those_of_a_session_in_the_foreground(tmp_path, session, cli
 
 def test_a_refusal_ends_the_answer_with_its_reason(session, client):
     client.toy.refuse = QueueFull("The queue is full.")
-    session.send("hello")
-    deltas = pumped(session, lambda: not session.generating)
+    session.messages.send("hello")
+    deltas = pumped(session, lambda: not session.answers.generating)
     assert [(one.status, one.error) for one in deltas] == [(NodeStatus.ERROR, "The queue is full.")]
     client.toy.refuse = None
-    session.regenerate()
-    pumped(session, lambda: session.request_id is not None)
+    session.branches.regenerate()
+    pumped(session, lambda: session.answers.request_id is not None)
     client.toy.write("hi", eos=True)
     session.pump()
     assert [view.text for view in session.path()] == ["hello", "hi"]
@@ -114,12 +114,12 @@ def test_a_refusal_ends_the_answer_with_its_reason(session, client):
 
 def test_what_was_sent_during_a_load_that_fails_waits_for_another_model(session, client):
     client.toy.state = EngineState.LOADING
-    session.send("hello")
+    session.messages.send("hello")
     client.toy.state = EngineState.UNLOADED
     assert session.pump() == []
-    session.new_tree()
+    session.conversations.open_new()
     with pytest.raises(EngineUnavailable):
-        session.send("another")
+        session.messages.send("another")
     client.toy.state = EngineState.READY
     pumped(session, lambda: len(client.toy.requests) == 1)
 
@@ -127,14 +127,14 @@ def test_what_was_sent_during_a_load_that_fails_waits_for_another_model(session,
 def test_a_message_for_an_engine_that_is_away_is_refused_at_once(session, client):
     client.toy.state = EngineState.FAILED
     with pytest.raises(EngineUnavailable):
-        session.send("hello")
+        session.messages.send("hello")
     assert session.path() == []
 
 
 def test_an_answer_stopped_before_it_was_sent_is_cancelled_when_it_is(session, client):
     client.gate.clear()
-    session.send("hello")
-    session.stop()
+    session.messages.send("hello")
+    session.answers.stop()
     (delta,) = session.pump()
     assert (delta.status, delta.finish) == (NodeStatus.STOPPED, FinishReason.ABORT.value)
     client.gate.set()
@@ -143,18 +143,21 @@ def test_an_answer_stopped_before_it_was_sent_is_cancelled_when_it_is(session, c
 
 
 def test_several_answers_are_submitted_together(session, client):
-    session.send("hello")
-    pumped(session, lambda: session.request_id is not None)
+    session.messages.send("hello")
+    pumped(session, lambda: session.answers.request_id is not None)
     client.toy.write("hi", eos=True)
     session.pump()
     session.branches.expand(3, session.path()[0].id)
-    pumped(session, lambda: len(session.running) == 3 and session.request_id is not None)
+    pumped(
+        session,
+        lambda: len(session.answers.running) == 3 and session.answers.request_id is not None,
+    )
     assert threading.current_thread() not in client.threads
 
 
 def test_answers_beside_one_that_has_finished_already_are_submitted_anew(session, client):
-    session.send("hello")
-    pumped(session, lambda: session.request_id is not None)
+    session.messages.send("hello")
+    pumped(session, lambda: session.answers.request_id is not None)
     client.toy.write("hi", eos=True)
     session.pump()
 
@@ -162,7 +165,7 @@ def test_answers_beside_one_that_has_finished_already_are_submitted_anew(session
         raise UnknownRequest("No live request has the id.")
 
     client.toy.fork = finished
-    session.change_sampling({"seed": 7})
+    session.sampling.change({"seed": 7})
     session.branches.expand(3, session.path()[0].id)
     pumped(session, lambda: len(client.toy.requests) == 4)
     assert len({one.prompt_ids for one in client.toy.requests[1:]}) == 1

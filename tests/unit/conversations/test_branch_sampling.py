@@ -16,7 +16,7 @@ from engine.conversations.branch_sampling import (
     stored,
 )
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import Node, NodeKind, NodeStatus
 from tests.fakes.chat_toys import ToyClient
 
@@ -119,26 +119,26 @@ def test_each_conversation_has_its_own_and_keeps_it_across_a_restart(tmp_path):
     client = ToyClient()
     store = Store.open(tmp_path / "conversations.db")
     session = TreeSession(store, client)
-    session.change_sampling({"temperature": 1.25})
-    session.send("hello")
+    session.sampling.change({"temperature": 1.25})
+    session.messages.send("hello")
     client.write("hi", eos=True)
     session.pump()
     assert client.requests[-1].sampling.temperature == 1.25
     first = session.tree_id
-    session.new_tree()
-    session.send("hello")
+    session.conversations.open_new()
+    session.messages.send("hello")
     client.write("hi", eos=True)
     session.pump()
     assert client.requests[-1].sampling.temperature == 0.2
-    session.open_tree(first)
-    assert session.sampling.params.temperature == 1.25
+    session.conversations.open(first)
+    assert session.sampling.current.params.temperature == 1.25
     session.close()
     store.close()
     store = Store.open(tmp_path / "conversations.db")
     session = TreeSession(store, client)
-    assert session.sampling.params.temperature == 0.2
-    session.open_tree(first)
-    session.send("again")
+    assert session.sampling.current.params.temperature == 0.2
+    session.conversations.open(first)
+    session.messages.send("again")
     assert client.requests[-1].sampling.temperature == 1.25
     session.close()
     store.close()
@@ -148,9 +148,9 @@ def test_a_queued_message_is_answered_with_the_parameters_set_meanwhile(tmp_path
     client = ToyClient()
     store = Store.open(tmp_path / "conversations.db")
     session = TreeSession(store, client)
-    session.send("hello")
-    session.send("and then")
-    session.change_sampling({"temperature": 1.25})
+    session.messages.send("hello")
+    session.messages.send("and then")
+    session.sampling.change({"temperature": 1.25})
     client.write("hi", eos=True)
     session.pump()
     assert [one.sampling.temperature for one in client.requests] == [0.2, 1.25]
@@ -162,22 +162,22 @@ def test_each_branch_has_its_own(tmp_path):
     client = ToyClient()
     store = Store.open(tmp_path / "conversations.db")
     session = TreeSession(store, client)
-    session.send("hello")
+    session.messages.send("hello")
     client.write("hi", eos=True)
     session.pump()
     cool = session.path()[-1].id
-    session.change_sampling({"temperature": 1.25})
-    session.regenerate()
-    assert session.sampling.params.temperature == 1.25  # also while the answer runs
+    session.sampling.change({"temperature": 1.25})
+    session.branches.regenerate()
+    assert session.sampling.current.params.temperature == 1.25  # also while the answer runs
     client.write("ho", eos=True)
     session.pump()
     assert client.requests[-1].sampling.temperature == 1.25
     warm = session.path()[-1].id
     session.branches.adopt(cool)
-    session.change_sampling({"temperature": None})
-    assert session.sampling.params.temperature == 0.2
+    session.sampling.change({"temperature": None})
+    assert session.sampling.current.params.temperature == 0.2
     session.branches.adopt(warm)
-    assert session.sampling.params.temperature == 1.25
+    assert session.sampling.current.params.temperature == 1.25
     session.close()
     store.close()
 
@@ -185,9 +185,9 @@ def test_each_branch_has_its_own(tmp_path):
 def test_a_refused_change_changes_nothing(tmp_path):
     store = Store.open(tmp_path / "conversations.db")
     session = TreeSession(store, ToyClient())
-    before = session.sampling
+    before = session.sampling.current
     with pytest.raises(InvalidRequest):
-        session.change_sampling({"top_k": 5, "temperature": -1.0})
-    assert session.sampling is before
+        session.sampling.change({"top_k": 5, "temperature": -1.0})
+    assert session.sampling.current is before
     session.close()
     store.close()

@@ -1,7 +1,6 @@
-"""`TreeSession.branches` with a toy engine and a real store."""
+"""Branches with a toy engine and a real store: fork, edit, expand, prune, promote."""
 
 import itertools
-import math
 from functools import partial
 from pathlib import Path
 
@@ -9,52 +8,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
+from engine.api.errors import InvalidRequest, QueueFull
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import FinishReason, SamplingParams
 from engine.conversations.branch_tree import MAIN
-from engine.conversations.branches import CONTEXT_NOTE, KEPT_MESSAGES
-from engine.conversations.errors import ContextFull, MessageTooLong
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
-from engine.conversations.tree import NodeKind, NodeStatus
-from tests.fakes.chat_toys import EOS, ToyClient
+from engine.conversations.storage.store import Store
+from engine.conversations.tree import NodeStatus
+from tests.fakes.chat_toys import ToyClient
+from tests.unit.conversations.talking import assert_saved, chat, texts
 
 
 @pytest.fixture
 def session(store, client):
     return TreeSession(store, client, stop_repetition=False)
-
-
-def chat(session, client, text, answer):
-    """Send a message and give its answer; the two nodes' ids."""
-    session.send(text)
-    client.write(answer, eos=True)
-    session.pump()
-    return tuple(view.id for view in session.path()[-2:])
-
-
-def texts(session):
-    return [view.text for view in session.path()]
-
-
-def reopened(session, store, client):
-    """The conversation as another process would see it."""
-    store.flush()
-    other = TreeSession(store, client)
-    other.open_tree(session.tree_id)
-    return other
-
-
-def assert_saved(session, store, client):
-    other = reopened(session, store, client)
-    assert texts(other) == texts(session)
-    assert other.tree.branches() == session.tree.branches()
-    ids = [node.id for node in store.nodes(session.tree_id)]
-    for one in ids:
-        assert other.tree[one].pruned_at == session.tree[one].pruned_at
-        assert other.tree.children(one) == session.tree.children(one)
-        assert other.tree.current_child(one) == session.tree.current_child(one)
 
 
 def test_a_fork_after_an_answer_leaves_the_first_branch_as_it_was(session, client, store):
@@ -82,7 +49,7 @@ def test_a_fork_after_a_message_answers_it_on_a_branch_of_its_own(session, clien
 
 def test_a_fork_at_a_token_continues_from_the_stored_ids(session, client, store):
     _, answer = chat(session, client, "one", "abba c")
-    ids = store.node(answer).token_ids if store.flush() is None else ()
+    ids = store.nodes.get(answer).token_ids if store.writes.flush() is None else ()
     prompt = client.requests[0].prompt_ids
     new = session.branches.fork_at_token(answer, 2)
     request = client.requests[-1]
@@ -93,17 +60,17 @@ def test_a_fork_at_a_token_continues_from_the_stored_ids(session, client, store)
     session.pump()
     node = session.view(new)
     assert (node.text, node.forked_from, node.fork_token) == ("abble", answer, 2)
-    store.flush()
-    stored = store.node(new)
+    store.writes.flush()
+    stored = store.nodes.get(new)
     assert stored.token_ids[:2] == ids[:2]
     assert len(stored.logprobs) == len(stored.token_ids) == len(stored.topk)
     assert session.view(answer).text == "abba c"
 
 
 def test_a_forced_token_follows_the_kept_ones(session, client):
-    session.default_sampling = SamplingChoice(SamplingParams(logprobs=2))
+    session.sampling.default = SamplingChoice(SamplingParams(logprobs=2))
     _, answer = chat(session, client, "one", "abc")
-    tokens = session.branches.tokens(answer)
+    tokens = session.tokens.of(answer)
     other = tokens.topk[1][1]
     new = session.branches.fork_at_token(answer, 1, forced=other.token_id)
     assert client.requests[-1].prompt_ids[-2:] == (tokens.token_ids[0], other.token_id)
@@ -111,7 +78,7 @@ def test_a_forced_token_follows_the_kept_ones(session, client):
     client.write("y", eos=True)
     session.pump()
     assert session.view(new).text == "axy"
-    assert session.branches.tokens(new).logprobs[1] == pytest.approx(other.logprob, abs=1e-3)
+    assert session.tokens.of(new).logprobs[1] == pytest.approx(other.logprob, abs=1e-3)
 
 
 def test_a_fork_before_the_first_token_is_a_plain_answer(session, client):
@@ -123,7 +90,7 @@ def test_a_fork_before_the_first_token_is_a_plain_answer(session, client):
 
 def test_continuations_from_a_token_are_siblings_from_one_prefill(session, client):
     _, answer = chat(session, client, "one", "abba c")
-    kept = session.branches.tokens(answer).token_ids[:2]
+    kept = session.tokens.of(answer).token_ids[:2]
     submitted = len(client.requests)
     ids = session.branches.expand_at_token(answer, 2, 3)
     assert session.tree.siblings(answer) == [answer, *ids]
@@ -134,7 +101,7 @@ def test_continuations_from_a_token_are_siblings_from_one_prefill(session, clien
         node = session.view(one)
         assert (node.text, node.forked_from, node.fork_token) == ("abb", answer, 2)
     assert session.head == ids[0]
-    session.undo()
+    session.operations.undo()
     assert session.head == answer
 
 
@@ -150,24 +117,6 @@ def test_a_fork_beyond_the_answer_is_refused(session, client, at):
     _, answer = chat(session, client, "one", "abc")
     with pytest.raises(InvalidRequest, match="4 tokens"):
         session.branches.fork_at_token(answer, at)
-
-
-def test_the_tokens_of_an_answer_add_up_to_its_text(session, client):
-    _, answer = chat(session, client, "one", "abba c")
-    tokens = session.branches.tokens(answer)
-    assert "".join(tokens.texts) == "abba c"
-    assert len(tokens.token_ids) == len(tokens.texts) == len(tokens.logprobs) == len(tokens.topk)
-    assert tokens.token_ids[-1] == EOS
-    assert not any(map(math.isnan, tokens.logprobs))
-
-
-def test_tokens_of_a_message_or_of_another_model_are_refused(session, client):
-    question, answer = chat(session, client, "one", "abc")
-    with pytest.raises(InvalidRequest, match="generated answers"):
-        session.branches.tokens(question)
-    client.tokenizer.fingerprint = "toy-2"
-    with pytest.raises(InvalidRequest, match="from toy"):
-        session.branches.tokens(answer)
 
 
 def test_an_edited_message_is_answered_and_the_old_one_kept(session, client, store):
@@ -187,52 +136,23 @@ def test_an_edited_message_is_answered_and_the_old_one_kept(session, client, sto
 def test_an_edited_answer_is_not_answered(session, client):
     _, answer = chat(session, client, "one", "1")
     edited = session.branches.edit(answer, "eleven")
-    assert (texts(session), session.generating) == (["one", "eleven"], False)
+    assert (texts(session), session.answers.generating) == (["one", "eleven"], False)
     assert session.view(edited).status is NodeStatus.DONE
-    session.send("and two?")
+    session.messages.send("and two?")
     assert "eleven" in client.tokenizer.decode(client.requests[-1].prompt_ids)
-
-
-def test_the_perplexity_of_an_answer_is_known_while_it_runs_and_afterwards(session, client):
-    chat(session, client, "a", "one")
-    one, other = session.branches.expand(2)
-    client.write("xyz", at=-2)
-    session.pump()
-    assert session.branches.perplexity(one) == pytest.approx(math.exp(0.5))
-    assert session.branches.perplexity(other) is None
-    client.write("", eos=True, at=-2)
-    client.write("", eos=True, at=-1)
-    session.pump()
-    assert session.branches.perplexity(one) == pytest.approx(math.exp(0.5))
 
 
 def test_one_of_several_answers_is_stopped(session, client):
     chat(session, client, "a", "one")
     _, other = session.branches.expand(2)
-    session.stop(other)
+    session.answers.stop(other)
     assert client.cancelled == [client.requests[-1].request_id]
-
-
-def test_warming_computes_a_path_without_an_answer(session, client):
-    _, answer = chat(session, client, "Hello", "Hi there")
-    before = texts(session)
-    request_id, submitted = session.branches.warm(answer)
-    assert submitted.result() == request_id
-    request = client.requests[-1]
-    assert request.request_id == request_id
-    assert request.prompt_ids == session.branches.prompt_ids(answer)
-    assert request.sampling.max_tokens == 0
-    assert request.priority > client.requests[0].priority
-    client.write("", finish=FinishReason.LENGTH)
-    session.pump()
-    assert client.drain(request_id) is None
-    assert texts(session) == before
 
 
 def test_expand_streams_answers_side_by_side(session, client, store):
     _, answer = chat(session, client, "one", "1")
     ids = session.branches.expand(3)
-    assert session.running == tuple(ids)
+    assert session.answers.running == tuple(ids)
     assert session.head == ids[0]
     assert len({one.prompt_ids for one in client.requests}) == 1
     for at, piece in enumerate("abc"):
@@ -242,7 +162,7 @@ def test_expand_streams_answers_side_by_side(session, client, store):
     for at in range(3):
         client.write("!", eos=True, at=at + 1)
     session.pump()
-    assert session.running == ()
+    assert session.answers.running == ()
     assert session.tree.siblings(answer) == [answer, *ids]
     session.branches.adopt(ids[2])
     assert texts(session) == ["one", "c!"]
@@ -275,23 +195,23 @@ def test_a_refused_expansion_adds_nothing(session, client):
     client.refuse = QueueFull("full")
     with pytest.raises(QueueFull):
         session.branches.expand(2)
-    assert (len(session.tree), session.running) == (size, ())
+    assert (len(session.tree), session.answers.running) == (size, ())
     with pytest.raises(InvalidRequest, match="1 to 9"):
         session.branches.expand(10)
 
 
 def test_other_branches_can_be_read_and_continued_while_an_answer_runs(session, client, store):
     _, answer = chat(session, client, "one", "1")
-    session.send("two")
+    session.messages.send("two")
     running = session.head
     session.branches.rewind(answer)
-    assert (texts(session), session.generating) == (["one", "1"], False)
-    session.send("three")
+    assert (texts(session), session.answers.generating) == (["one", "1"], False)
+    session.messages.send("three")
     client.write("slow", at=1)
     client.write("quick", eos=True, at=2)
     session.pump()
     assert texts(session) == ["one", "1", "three", "quick"]
-    assert session.running == (running,)
+    assert session.answers.running == (running,)
     client.write(" one", eos=True, at=1)
     session.pump()
     session.branches.adopt(running)
@@ -301,11 +221,11 @@ def test_other_branches_can_be_read_and_continued_while_an_answer_runs(session, 
 
 def test_a_queued_message_follows_the_answer_that_it_was_queued_at(session, client):
     _, answer = chat(session, client, "one", "1")
-    session.send("two")
-    session.send("later")
-    assert session.queued == ("later",)
+    session.messages.send("two")
+    session.messages.send("later")
+    assert session.messages.queued == ("later",)
     session.branches.rewind(answer)
-    assert session.queued == ()
+    assert session.messages.queued == ()
     client.write("2", eos=True)
     session.pump()
     assert texts(session) == ["one", "1"]
@@ -326,22 +246,22 @@ def test_prune_hides_a_branch_and_undo_brings_it_back(session, client, store):
     assert texts(session) == ["one", "uno"]
     assert second not in session.tree.path(session.head)
     assert_saved(session, store, client)
-    assert session.undo() == "prune"
+    assert session.operations.undo() == "prune"
     assert texts(session) == ["one", "1", "two", "2"]
-    assert session.redo() == "prune"
+    assert session.operations.redo() == "prune"
     assert texts(session) == ["one", "uno"]
     assert_saved(session, store, client)
 
 
 def test_pruning_stops_answers_below(session, client):
     _, answer = chat(session, client, "one", "1")
-    session.send("two")
+    session.messages.send("two")
     question = session.path()[-2].id
     session.branches.prune(question)
     assert client.cancelled == [client.requests[-1].request_id]
     client.write("", finish=FinishReason.ABORT)
     session.pump()
-    assert (session.running, session.head) == ((), answer)
+    assert (session.answers.running, session.head) == ((), answer)
     with pytest.raises(InvalidRequest, match="whole conversation"):
         session.branches.prune(session.path()[0].id)
 
@@ -357,150 +277,18 @@ def test_promote_names_the_branch_main(session, client, store):
     session.branches.promote(leaf)
     assert session.tree.branches() == {"old-main": first, MAIN: leaf}
     assert session.tree.leaf(answer) == leaf == session.head
-    session.undo()
+    session.operations.undo()
     assert session.tree.branches() == {"fork": leaf, MAIN: first}
     assert session.head == first
     assert_saved(session, store, client)
-
-
-def test_consecutive_moves_are_undone_together(session, client):
-    question, first = chat(session, client, "one", "1")
-    for _ in range(3):
-        session.branches.regenerate(question)
-        client.write("x", eos=True)
-        session.pump()
-    last = session.head
-    for one in session.tree.siblings(first):
-        session.branches.adopt(one)
-    session.branches.adopt(first)
-    assert session.undo() == "go to"
-    assert session.head == last
-    assert session.redo() == "go to"
-    assert session.head == first
-
-
-def test_graft_copies_messages_after_head(session, client, store):
-    _, answer = chat(session, client, "one", "1")
-    chat(session, client, "two", "2")
-    other = session.head
-    session.branches.fork(answer)
-    chat(session, client, "three", "3")
-    assert session.branches.graft(other) == 2
-    assert texts(session) == ["one", "1", "three", "3", "two", "2"]
-    with pytest.raises(InvalidRequest, match="open path already"):
-        session.branches.graft(answer)
-    ids = store.node(other).token_ids
-    session.send("four")
-    prompt = client.requests[-1].prompt_ids
-    assert any(prompt[i : i + len(ids)] == ids for i in range(len(prompt)))
-    assert_saved(session, store, client)
-
-
-def test_cherry_pick_copies_an_answer_beside_the_last_one(session, client):
-    _, answer = chat(session, client, "one", "1")
-    chat(session, client, "two", "2")
-    picked = session.head
-    session.branches.fork(answer)
-    chat(session, client, "three", "3")
-    last = session.head
-    copy = session.branches.cherry_pick(picked)
-    assert texts(session) == ["one", "1", "three", "2"]
-    assert session.tree.siblings(last) == [last, copy]
-    assert session.view(copy).forked_from == picked
-
-
-def test_a_summary_of_another_branch_precedes_the_next_message(session, client, store):
-    _, answer = chat(session, client, "one", "1")
-    chat(session, client, "two", "2")
-    other = session.head
-    session.branches.fork(answer)
-    session.branches.summarise(other)
-    prompt = client.tokenizer.decode(client.requests[-1].prompt_ids)
-    assert "two" in prompt and "Summarise" in prompt  # noqa: PT018
-    client.write("they talked of two", eos=True)
-    session.pump()
-    assert session.path()[-1].kind is NodeKind.SUMMARY
-    session.send("three")
-    prompt = client.tokenizer.decode(client.requests[-1].prompt_ids)
-    assert prompt.count("they talked of two") == 1
-    assert prompt.index("they talked") < prompt.index("three")
-    assert session.path()[-2].text == "three"
-    assert_saved(session, store, client)
-
-
-@pytest.mark.parametrize("summarised", [False, True])
-def test_a_shortened_context_keeps_the_last_messages(session, client, summarised):
-    with pytest.raises(InvalidRequest, match="no earlier messages"):
-        session.branches.shorten_context(summarised=summarised)
-    session.system_prompt = "the rule"
-    for number in range(KEPT_MESSAGES + 2):
-        chat(session, client, f"question{number}", f"answer{number}")
-    session.branches.shorten_context(summarised=summarised)
-    if summarised:
-        client.write("the gist", eos=True)
-        session.pump()
-    else:
-        assert texts(session)[-1] == CONTEXT_NOTE
-    session.send("next")
-    prompt = client.tokenizer.decode(client.requests[-1].prompt_ids)
-    assert "the rule" in prompt
-    assert ("the gist" in prompt) is summarised
-    assert [f"question{n}" in prompt for n in range(4)] == [False, False, True, True]
-    assert CONTEXT_NOTE not in prompt
-
-
-@pytest.mark.parametrize("merge", ["graft", "cherry_pick", "summarise"])
-def test_a_pruned_branch_cannot_be_merged(session, client, merge):
-    _, answer = chat(session, client, "one", "abc")
-    session.regenerate()
-    client.write("def", eos=True)
-    session.pump()
-    session.branches.prune(answer)
-    with pytest.raises(InvalidRequest, match="not in this conversation any more"):
-        getattr(session.branches, merge)(answer)
-
-
-def test_a_full_context_has_an_error_of_its_own(store):
-    client = ToyClient(context_length=140)
-    session = TreeSession(store, client)
-    chat(session, client, "one", "abc")
-    with pytest.raises(ContextFull, match="--ctx"):
-        session.send("many words, " * 9)
-    with pytest.raises(MessageTooLong, match="--ctx"):
-        session.send("many words, " * 15)
-
-
-def test_search_finds_messages_of_every_branch_but_pruned_ones(session, client):
-    question, answer = chat(session, client, "the white whale", "Moby Dick")
-    edited = session.branches.edit(question, "a blue whale")
-    client.write("no book", eos=True)
-    session.pump()
-    found = session.search("whale")
-    assert {hit.node_id for hit in found} == {question, edited}
-    assert [hit.text for hit in session.search("moby")] == ["Moby Dick"]
-    assert [hit.node_id for hit in session.search("k")] == [session.head, answer]
-    session.branches.prune(question)
-    assert [hit.node_id for hit in session.search("whale")] == [edited]
-
-
-def test_the_price_of_a_fork_is_that_of_its_tokens(session, client, store):
-    question, answer = chat(session, client, "one", "abc")
-    prompt = len(client.requests[0].prompt_ids)
-    store.flush()
-    answered = len(store.node(answer).token_ids)
-
-    def price(node_id, at=None):
-        return session.branches.price(node_id, at=at).result()
-
-    assert price(question).prefill_tokens == prompt
-    assert price(answer).prefill_tokens == prompt + answered
-    assert price(answer, at=1).prefill_tokens == prompt + 1
 
 
 OPERATIONS = (
     "send", "regenerate", "expand", "fork", "fork_token", "edit", "prune", "promote", "adopt",
     "rewind", "graft", "pick", "label", "undo", "redo", "finish",
 )  # fmt: skip
+
+
 _stores = itertools.count()
 
 
@@ -512,15 +300,15 @@ def test_memory_and_store_agree_after_any_operations(tmp_path: Path, steps):
     session = TreeSession(store, client, stop_repetition=False)
     try:
         chat(session, client, "one", "abc")
-        store.flush()
+        store.writes.flush()
         for operation, number in steps:
-            nodes = [node.id for node in store.nodes(session.tree_id)]
+            nodes = [node.id for node in store.nodes.of_tree(session.tree_id)]
             node = nodes[number % len(nodes)]
             try:
                 _run(session, client, operation, node, number)
             except InvalidRequest:
                 pass
-            store.flush()
+            store.writes.flush()
         for at in range(len(client.requests)):
             client.write(".", eos=True, at=at)
         session.pump()
@@ -529,10 +317,10 @@ def test_memory_and_store_agree_after_any_operations(tmp_path: Path, steps):
         path = session.path()
         assert all(one.pruned_at is None for one in path)
         assert [one.parent_id for one in path[1:]] == [one.id for one in path[:-1]]
-        while session.undo():
+        while session.operations.undo():
             pass
         assert session.path() == []
-        while session.redo():
+        while session.operations.redo():
             pass
         assert_saved(session, store, client)
     finally:
@@ -543,7 +331,7 @@ def _run(session, client, operation, node, number):
     branches = session.branches
     match operation:
         case "send":
-            session.send(f"message {number}")
+            session.messages.send(f"message {number}")
         case "regenerate":
             branches.regenerate(node)
         case "expand":
@@ -563,15 +351,15 @@ def _run(session, client, operation, node, number):
         case "rewind":
             branches.rewind(node)
         case "graft":
-            branches.graft(node)
+            session.merging.graft(node)
         case "pick":
-            branches.cherry_pick(node)
+            session.merging.cherry_pick(node)
         case "label":
             branches.label(node, f"label {number}")
         case "undo":
-            session.undo()
+            session.operations.undo()
         case "redo":
-            session.redo()
+            session.operations.redo()
         case "finish":
             client.write("x", eos=True, at=number % len(client.requests))
             session.pump()
@@ -600,8 +388,8 @@ def test_an_answer_of_another_branch_can_be_stopped(session, client):
     _, answer = chat(session, client, "one", "1")
     running = session.branches.regenerate()
     session.branches.adopt(answer)
-    assert not session.generating
-    session.stop(running)
+    assert not session.answers.generating
+    session.answers.stop(running)
     assert client.cancelled == [client.requests[-1].request_id]
 
 
@@ -616,24 +404,30 @@ def test_a_conversation_is_branched_while_a_message_has_siblings_that_are_not_pr
     assert not session.tree.branched
 
 
-def test_the_next_tokens_are_computed_after_the_kept_ones(session, client):
-    _, answer = chat(session, client, "one", "abc")
-    tokens = session.branches.tokens(answer)
-    asked = session.branches.next_tokens(answer, 2)
-    request = client.requests[-1]
-    assert request.prompt_ids[-2:] == tokens.token_ids[:2]
-    assert (request.continued_tokens, request.sampling.max_tokens) == (2, 1)
-    assert asked.poll() is None
-    (token_id,) = client.write("x", finish=FinishReason.LENGTH)
-    found = asked.poll()
-    assert found is not None
-    assert found[0].token_id == token_id
-    assert session.pump() == []
+def test_regenerate_adds_a_sibling_with_the_next_seed(session, client, store):
+    session.sampling.change({"seed": 7})
+    session.messages.send("hello")
+    client.write("a", eos=True)
+    session.pump()
+    first = session.path()[-1].id
+    session.branches.regenerate()
+    assert client.requests[1].prompt_ids == client.requests[0].prompt_ids
+    assert client.requests[1].sampling.seed == 8
+    client.write("b", eos=True)
+    session.pump()
+    assert [view.text for view in session.path()] == ["hello", "b"]
+    store.writes.flush()
+    second = session.path()[-1].id
+    assert store.nodes.get(second).parent_id == store.nodes.get(first).parent_id
+    assert session.operations.undo() == "regenerate"
+    assert [view.text for view in session.path()] == ["hello", "a"]
+    assert session.operations.redo() == "regenerate"
+    assert [view.text for view in session.path()] == ["hello", "b"]
 
 
-def test_next_tokens_that_cannot_be_computed_raise(session, client):
-    _, answer = chat(session, client, "one", "abc")
-    asked = session.branches.next_tokens(answer, 0)
-    client.write("", finish=FinishReason.ERROR)
-    with pytest.raises(EngineUnavailable, match="the step failed"):
-        asked.poll()
+def test_regenerate_is_refused_without_an_answer_and_during_one(session, client):
+    with pytest.raises(InvalidRequest, match="Nothing to regenerate"):
+        session.branches.regenerate()
+    session.messages.send("hello")
+    with pytest.raises(InvalidRequest, match="stop it first"):
+        session.branches.regenerate()

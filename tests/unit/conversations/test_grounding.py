@@ -29,7 +29,7 @@ def session(store, client, source):
 
 def ask(session, client, source, text, answer, *passages):
     """Send a message on a branch with sources, find passages for it and answer it; the answer's id."""
-    session.send(text)
+    session.messages.send(text)
     source.searches[-1].finish(*passages)
     session.pump()
     client.write(answer, eos=True)
@@ -42,21 +42,21 @@ def prompt(client, at=-1):
 
 
 def reopened(session, store, client, source=None):
-    store.flush()
+    store.writes.flush()
     other = TreeSession(store, client, passages=source)
-    other.open_tree(session.tree_id)
+    other.conversations.open(session.tree_id)
     return other
 
 
 def test_a_message_waits_for_its_passages_and_is_answered_from_them(session, client, source):
-    session.attach_source("docs")
-    session.send("where?")
+    session.sources.attach("docs")
+    session.messages.send("where?")
     search = source.searches[0]
     assert (search.names, search.question, search.earlier) == (("docs",), "where?", ())
     assert search.room == 4096 // 2
     session.pump()
     assert client.requests == []
-    assert session.generating
+    assert session.answers.generating
     search.finish("Here.", "There.")
     deltas = session.pump()
     question, answer = session.path()
@@ -69,30 +69,34 @@ def test_a_message_waits_for_its_passages_and_is_answered_from_them(session, cli
 def test_the_first_answer_to_passages_is_greedy_and_further_ones_are_sampled(
     session, client, source
 ):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     client.generation_defaults = GenerationDefaults(temperature=0.7, repetition_penalty=1.2)
     ask(session, client, source, "where?", "there [1]", "Here.")
-    session.regenerate()
+    session.branches.regenerate()
     first, second = (request.sampling for request in client.requests)
-    assert (first.temperature, first.repetition_penalty, first.stop) == (0.0, 1.0, ("\n\n",))
+    assert (first.temperature, first.repetition_penalty, first.stop) == (
+        0.0,
+        1.0,
+        ("\n\n",),
+    )
     assert (second.temperature, second.repetition_penalty, second.stop) == (0.7, 1.2, ())
 
 
 def test_sampling_parameters_of_the_user_apply_to_answers_from_passages(session, client, source):
-    session.attach_source("docs")
-    session.change_sampling({"temperature": 0.9})
+    session.sources.attach("docs")
+    session.sampling.change({"temperature": 0.9})
     ask(session, client, source, "where?", "there [1]", "Here.")
     assert client.requests[0].sampling.temperature == 0.9
 
 
 def test_without_sources_nothing_is_searched_and_no_grammar_applies(session, client, source):
-    session.send("hello")
+    session.messages.send("hello")
     assert source.searches == []
     assert client.requests[0].sampling.grammar is None
 
 
 def test_the_next_prompt_begins_with_the_last_one_passages_included(session, client, source):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     ask(session, client, source, "one?", "1", "First.")
     ask(session, client, source, "two?", "2", "Second.")
     assert source.searches[1].earlier == ("one?",)
@@ -103,14 +107,14 @@ def test_the_next_prompt_begins_with_the_last_one_passages_included(session, cli
 
 
 def test_passages_survive_a_restart_and_are_not_sought_again(session, store, client, source):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     answer = ask(session, client, source, "where?", "there [1]", "Here.")
     before = client.requests[0].prompt_ids
     fresh = FakePassages()
     other = reopened(session, store, client, fresh)
-    assert other.sources == ("docs",)
-    assert other.passages_of(answer) == found("Here.")
-    other.regenerate()
+    assert other.sources.names == ("docs",)
+    assert other.sources.passages_of(answer) == found("Here.")
+    other.branches.regenerate()
     assert fresh.searches == []
     assert client.requests[-1].prompt_ids == before
     assert client.requests[-1].sampling.grammar.source == "cites up to 1"
@@ -119,43 +123,43 @@ def test_passages_survive_a_restart_and_are_not_sought_again(session, store, cli
 def test_a_fork_keeps_its_sources_and_detaching_there_leaves_the_other_branch(
     session, store, client, source
 ):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     first = ask(session, client, source, "one?", "1", "First.")
     ask(session, client, source, "two?", "2", "Second.")
     main = session.head
     session.branches.fork(first)
-    assert session.sources == ("docs",)
-    session.detach_source("docs")
-    session.attach_source("other")
-    assert session.sources == ("other",)
+    assert session.sources.names == ("docs",)
+    session.sources.detach("docs")
+    session.sources.attach("other")
+    assert session.sources.names == ("other",)
     session.branches.adopt(main)
-    assert session.sources == ("docs",)
+    assert session.sources.names == ("docs",)
     assert reopened(session, store, client).tree.sources_after(first) == ("other",)
 
 
 def test_attaching_can_be_undone_and_is_not_done_twice(session, client, source):
-    session.send("hello")
+    session.messages.send("hello")
     client.write("hi", eos=True)
     session.pump()
-    assert session.attach_source("docs")
-    assert not session.attach_source("docs")
-    assert session.undo() == "attach docs"
-    assert session.sources == ()
-    assert session.redo() == "attach docs"
-    assert session.sources == ("docs",)
-    assert not session.detach_source("none")
+    assert session.sources.attach("docs")
+    assert not session.sources.attach("docs")
+    assert session.operations.undo() == "attach docs"
+    assert session.sources.names == ()
+    assert session.operations.redo() == "attach docs"
+    assert session.sources.names == ("docs",)
+    assert not session.sources.detach("none")
 
 
 def test_sources_attached_to_an_empty_conversation_are_saved_with_its_first_message(
     session, store, client, source
 ):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     ask(session, client, source, "one?", "1", "First.")
-    assert reopened(session, store, client).sources == ("docs",)
+    assert reopened(session, store, client).sources.names == ("docs",)
 
 
 def test_the_answers_side_by_side_share_one_search(session, client, source):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     ask(session, client, source, "one?", "1", "First.")
     session.branches.edit(session.path()[0].id, "uno?")
     source.searches[-1].finish("Primo.")
@@ -170,30 +174,30 @@ def test_the_answers_side_by_side_share_one_search(session, client, source):
 def test_a_failed_search_ends_the_answer_with_its_sentence_and_another_one_searches_again(
     session, client, source
 ):
-    session.attach_source("docs")
-    session.send("where?")
+    session.sources.attach("docs")
+    session.messages.send("where?")
     source.searches[0].future.set_exception(ModelNotFound("It is not installed."))
     session.pump()
     answer = session.path()[-1]
     assert (answer.status, answer.error) == (NodeStatus.ERROR, "It is not installed.")
-    session.regenerate()
+    session.branches.regenerate()
     source.searches[1].finish("Here.")
     session.pump()
     assert "Here." in prompt(client)
 
 
 def test_an_unexpected_failure_of_a_search_is_a_sentence_too(session, source):
-    session.attach_source("docs")
-    session.send("where?")
+    session.sources.attach("docs")
+    session.messages.send("where?")
     source.searches[0].future.set_exception(OSError("the disk is gone"))
     session.pump()
     assert session.path()[-1].error == "The passages could not be found: the disk is gone."
 
 
 def test_an_answer_stopped_during_its_search_is_never_submitted(session, client, source):
-    session.attach_source("docs")
-    session.send("where?")
-    session.stop()
+    session.sources.attach("docs")
+    session.messages.send("where?")
+    session.answers.stop()
     source.searches[0].finish("Here.")
     session.pump()
     assert client.requests == []
@@ -201,9 +205,9 @@ def test_an_answer_stopped_during_its_search_is_never_submitted(session, client,
 
 
 def test_a_queued_message_is_searched_for_when_it_is_its_turn(session, client, source):
-    session.attach_source("docs")
-    session.send("one?")
-    session.send("two?")
+    session.sources.attach("docs")
+    session.messages.send("one?")
+    session.messages.send("two?")
     source.searches[0].finish("First.")
     session.pump()
     client.write("1", eos=True)
@@ -218,9 +222,9 @@ def test_a_queued_message_is_searched_for_when_it_is_its_turn(session, client, s
 def test_a_message_that_does_not_fit_is_refused_before_anything_is_searched(source, store):
     client = ToyClient(context_length=64)
     session = TreeSession(store, client, passages=source)
-    session.attach_source("docs")
+    session.sources.attach("docs")
     with pytest.raises(MessageTooLong):
-        session.send("x" * 100)
+        session.messages.send("x" * 100)
     assert source.searches == []
     assert session.path() == []
 
@@ -228,8 +232,8 @@ def test_a_message_that_does_not_fit_is_refused_before_anything_is_searched(sour
 def test_passages_that_leave_no_room_are_a_sentence_of_the_answer(source, store):
     client = ToyClient(context_length=200)
     session = TreeSession(store, client, passages=source)
-    session.attach_source("docs")
-    session.send("where?")
+    session.sources.attach("docs")
+    session.messages.send("where?")
     source.searches[0].finish("word " * 50)
     session.pump()
     assert session.path()[-1].status is NodeStatus.ERROR
@@ -239,8 +243,8 @@ def test_passages_that_leave_no_room_are_a_sentence_of_the_answer(source, store)
 def test_passages_are_found_while_the_model_is_loading(store, source):
     client = ToyClient(state=EngineState.LOADING)
     session = TreeSession(store, client, passages=source)
-    session.attach_source("docs")
-    session.send("where?")
+    session.sources.attach("docs")
+    session.messages.send("where?")
     assert source.searches[0].room is None
     source.searches[0].finish("Here.")
     session.pump()
@@ -256,8 +260,8 @@ def test_an_answer_shows_what_its_check_lets_pass_and_ends_when_that_has_ended(
     check = source.next_check = FakeCheck(
         lambda text: CheckedAnswer("It is there [unsupported].", '[{"n": 1}]'), held=True
     )
-    session.attach_source("docs")
-    session.send("where?")
+    session.sources.attach("docs")
+    session.messages.send("where?")
     source.searches[0].finish("Here.")
     session.pump()
     client.write("It is there [1].")
@@ -282,12 +286,12 @@ def test_an_answer_shows_what_its_check_lets_pass_and_ends_when_that_has_ended(
         view = one.view(answer)
         assert (view.text, view.citations) == ("It is there [unsupported].", '[{"n": 1}]')
     # What was generated, and what later prompts contain.
-    assert store.node(answer).text == "It is there [1]."
+    assert store.nodes.get(answer).text == "It is there [1]."
 
 
 def test_an_answer_of_which_nothing_more_is_shown_is_not_generated_further(session, client, source):
-    session.attach_source("docs")
-    session.send("where?")
+    session.sources.attach("docs")
+    session.messages.send("where?")
     source.searches[0].finish("Here.")
     session.pump()
     source.checks[0][0].ended = True
@@ -301,7 +305,7 @@ def test_an_answer_of_which_nothing_more_is_shown_is_not_generated_further(sessi
 
 
 def test_a_check_that_fails_leaves_the_answer_as_it_is(session, client, source):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     source.next_check = FakeCheck(lambda text: None)
     answer = ask(session, client, source, "where?", "there [1]", "Here.")
     view = session.view(answer)
@@ -309,20 +313,20 @@ def test_a_check_that_fails_leaves_the_answer_as_it_is(session, client, source):
 
 
 def test_answers_without_passages_are_not_checked(session, client, source):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     ask(session, client, source, "where?", "I do not know.")
     assert source.checks == []
 
 
 def test_an_empty_answer_is_not_checked(session, client, source):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     answer = ask(session, client, source, "where?", "", "Here.")
     assert not source.checks[0][0].complete
     assert session.view(answer).citations is None
 
 
 def test_a_fork_at_a_token_is_checked_from_its_beginning(session, client, source):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     answer = ask(session, client, source, "where?", "over there", "Here.")
     session.branches.fork_at_token(answer, 4)
     client.write("!", eos=True)
@@ -333,35 +337,35 @@ def test_a_fork_at_a_token_is_checked_from_its_beginning(session, client, source
 
 
 def test_closing_waits_for_a_check(session, store, client, source):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     source.next_check = FakeCheck(held=True)
     answer = ask(session, client, source, "where?", "there [1]", "Here.")
-    assert session.generating
+    assert session.answers.generating
     session.close()
-    assert store.node(answer).citations == "[]"
-    assert store.node(answer).status is NodeStatus.DONE
+    assert store.nodes.get(answer).citations == "[]"
+    assert store.nodes.get(answer).status is NodeStatus.DONE
 
 
 def test_a_passage_of_two_messages_is_in_the_prompt_once_and_again_when_the_first_is_dropped(
     session, client, source
 ):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     ask(session, client, source, "one?", "1", "Same.", "First.")
     ask(session, client, source, "two?", "2", "Same.", "Second.")
     before, after = (request.prompt_ids for request in client.requests)
     assert after[: len(before)] == before
     assert prompt(client).count("Same.") == 1
     assert "Second." in prompt(client)
-    session.branches.shorten_context(summarised=False, keep=1)
+    session.context.shorten(summarised=False, keep=1)
     ask(session, client, source, "three?", "3", "Third.")
     assert "First." not in prompt(client)
     assert prompt(client).count("Same.") == 1
 
 
 def test_stored_passages_never_change(session, store, client, source):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     ask(session, client, source, "where?", "there", "Here.")
-    store.flush()
+    store.writes.flush()
     connection = sqlite3.connect(store.file)
     with pytest.raises(sqlite3.IntegrityError, match="passages of a message never change"):
         connection.execute("UPDATE node SET context = 'x' WHERE kind = 'user'")
@@ -369,43 +373,43 @@ def test_stored_passages_never_change(session, store, client, source):
 
 
 def test_passages_are_exported_and_imported(session, store, client, source):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     ask(session, client, source, "where?", "there [1]", "Here.")
     text = export_json(session.contents())
-    session.import_conversation(text)
-    assert session.passages_of(session.head) == found("Here.")
-    assert session.sources == ()  # they are of the machine where it was exported
+    session.conversations.add(text)
+    assert session.sources.passages_of(session.head) == found("Here.")
+    assert session.sources.names == ()  # they are of the machine where it was exported
 
 
 def test_a_conversation_with_sources_can_be_deleted_for_good(session, store, client, source):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     ask(session, client, source, "where?", "there", "Here.")
     erased = session.tree_id
-    session.delete_tree(erased)
-    assert session.erase_trees([erased]) == 1
+    session.conversations.archive(erased)
+    assert session.conversations.erase([erased]) == 1
     store.check_integrity()
 
 
 def test_a_summary_is_no_question_to_the_documents(session, client, source):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     for text in ("one?", "two?"):
         ask(session, client, source, text, "yes", "Here.")
-    session.branches.shorten_context(summarised=True, keep=1)
+    session.context.shorten(summarised=True, keep=1)
     assert len(source.searches) == 2
     assert client.requests[-1].sampling.grammar is None
 
 
 def test_a_copied_answer_keeps_its_passages(session, client, source):
-    session.attach_source("docs")
+    session.sources.attach("docs")
     first = ask(session, client, source, "where?", "there [1]", "Here.")
     session.branches.rewind(session.path()[0].id)
-    session.regenerate()
+    session.branches.regenerate()
     client.write("nowhere", eos=True)
     session.pump()
-    copy = session.branches.cherry_pick(first)
+    copy = session.merging.cherry_pick(first)
     assert session.view(copy).n_passages == 1
-    assert session.passages_of(copy) == found("Here.")
+    assert session.sources.passages_of(copy) == found("Here.")
 
 
 def test_an_unknown_message_has_no_passages(session):
-    assert session.passages_of("nothing") is None
+    assert session.sources.passages_of("nothing") is None

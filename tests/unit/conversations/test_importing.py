@@ -24,10 +24,10 @@ def branched(store):
     client = ToyClient()
     session = TreeSession(store, client)
     session.system_prompt = "the rule"
-    session.send("question")
+    session.messages.send("question")
     client.write("first", eos=True)
     session.pump()
-    session.regenerate()
+    session.branches.regenerate()
     client.write("second", eos=True, drafted=(1, 2))
     session.pump()
     session.branches.label(session.head, "good")
@@ -58,14 +58,14 @@ def shape(contents):
 def test_a_tree_survives_export_and_import_with_tokens_and_pointers(store):
     session, client = branched(store)
     before = session.contents()
-    session.import_conversation(export_json(before))
+    session.conversations.add(export_json(before))
     after = session.contents()
     assert after.tree_id != before.tree_id
     assert shape(after) == shape(before)
     assert [sum(node.drafted) for node in after.nodes] == [0, 0, 0, 2]
     assert [node.text for node in session.path()] == ["the rule", "question", "second"]
     store.check_integrity()
-    session.send("more")  # and it goes on from the stored tokens
+    session.messages.send("more")  # and it goes on from the stored tokens
     text = client.tokenizer.decode(client.requests[-1].prompt_ids)
     assert "second" in text
     client.write("ok", eos=True)
@@ -74,18 +74,18 @@ def test_a_tree_survives_export_and_import_with_tokens_and_pointers(store):
 
 def test_an_import_is_not_undone(store):
     session, _ = branched(store)
-    session.import_conversation(export_json(session.contents()))
+    session.conversations.add(export_json(session.contents()))
     imported = [node.text for node in session.path()]
-    assert session.undo() is None
+    assert session.operations.undo() is None
     assert [node.text for node in session.path()] == imported
     session.branches.label(session.head, "changed")
-    assert session.undo() == "label"
-    assert session.undo() is None
+    assert session.operations.undo() == "label"
+    assert session.operations.undo() is None
 
 
 def test_a_message_list_is_read(store):
     session, _ = branched(store)
-    again = read(export_messages(session.path(), session.images_of))
+    again = read(export_messages(session.path(), session.nodes.images_of))
     assert [(node.kind, node.text) for node in again.nodes] == [
         (NodeKind.SYSTEM, "the rule"), (NodeKind.USER, "question"), (NodeKind.ASSISTANT, "second"),
     ]  # fmt: skip
@@ -164,7 +164,7 @@ POINTERS = st.lists(
 def test_any_document_is_refused_or_becomes_a_sound_conversation(store, document):
     session = TreeSession(store, ToyClient())
     try:
-        session.import_conversation(json.dumps(document))
+        session.conversations.add(json.dumps(document))
     except InvalidRequest:
         pass
     else:

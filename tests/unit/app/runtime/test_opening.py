@@ -76,7 +76,7 @@ def test_a_session_is_saved_and_its_store_closed_even_after_an_error(tmp_path):
 
     def fail_in_mid_answer():
         with open_session(settings, client, resume=True) as session:
-            session.send("hello")
+            session.messages.send("hello")
             client.write("half")
             raise RuntimeError("the screen failed")
 

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from engine.conversations import migrations
 from engine.conversations.errors import StoreError
-from engine.conversations.memory_copy import MemoryCopy
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage import migrations
+from engine.conversations.storage.memory_copy import MemoryCopy
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import NodeStatus
 from tests.fakes.chat_toys import ToyClient
 from tests.fakes.full_disk import full_disk
@@ -20,7 +20,7 @@ PATIENCE_S = 30
 def say(store, text, answer):
     client = ToyClient()
     session = TreeSession(store, client)
-    session.send(text)
+    session.messages.send(text)
     client.write(answer, eos=True)
     session.pump()
     return session
@@ -44,16 +44,20 @@ def test_what_is_there_is_read_and_what_is_said_is_saved_when_there_is_room(file
     store.close()
     with full_disk(file):
         store = Store.open(file)
-        assert store.unsaved is not None
-        wait_until(lambda: "cannot be saved" in (store.take_notice() or ""))
-        assert [hit.text for hit in store.search("heron")] == ["about herons"]
+        assert store.writes.unsaved is not None
+        wait_until(lambda: "cannot be saved" in (store.writes.take_notice() or ""))
+        assert [hit.text for hit in store.searches.messages("heron")] == ["about herons"]
         session = say(store, "and hills", "They do not.")
         texts = ["about herons", "They fly.", "and hills", "They do not."]
         assert [view.text for view in session.path()] == texts
-        assert [tree.title for tree in session.start_trees("heron").result()] == ["about herons"]
-    wait_until(lambda: store.unsaved is None)
-    assert [tree.title for tree in session.start_trees("hills").result()] == ["about herons"]
-    assert [tree.messages for tree in session.trees()] == [4]
+        assert [tree.title for tree in session.conversations.start_find("heron").result()] == [
+            "about herons"
+        ]
+    wait_until(lambda: store.writes.unsaved is None)
+    assert [tree.title for tree in session.conversations.start_find("hills").result()] == [
+        "about herons"
+    ]
+    assert [tree.messages for tree in session.conversations.find()] == [4]
     session.close()
     store.close()
     store = Store.open(file)
@@ -67,10 +71,10 @@ def test_the_first_start_ever_begins_in_memory(file):
     with full_disk(file):
         store = Store.open(file)
         session = say(store, "hello", "hi")
-        assert [tree.title for tree in session.trees()] == ["hello"]
-    wait_until(lambda: store.unsaved is None)
+        assert [tree.title for tree in session.conversations.find()] == ["hello"]
+    wait_until(lambda: store.writes.unsaved is None)
     session.close()
-    assert [tree.title for tree in store.trees()] == ["hello"]
+    assert [tree.title for tree in store.searches.trees()] == ["hello"]
     store.check_integrity()
     store.close()
 
@@ -101,10 +105,10 @@ def test_an_answer_that_was_cut_off_is_not_shown_as_running(file):
     store = Store.open(file)
     client = ToyClient()
     session = TreeSession(store, client)
-    session.send("hello")
+    session.messages.send("hello")
     session.pump()
-    store.flush()
-    store._reader.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    store.writes.flush()
+    store.reads.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection = MemoryCopy(file).connect()
     assert connection.execute("SELECT status FROM node WHERE kind = 'assistant'").fetchall() == [
         (NodeStatus.STOPPED.value,)
@@ -117,6 +121,6 @@ def test_a_folder_without_permission_is_still_an_error(file, monkeypatch):
     def refuse(path, *, check):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("engine.conversations.store._prepare", refuse)
+    monkeypatch.setattr("engine.conversations.storage.database_file.prepare", refuse)
     with pytest.raises(StoreError, match="permissions"):
         Store.open(file)

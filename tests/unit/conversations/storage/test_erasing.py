@@ -11,8 +11,8 @@ def chats(store, *topics):
     session = TreeSession(store, client)
     ids = []
     for topic in topics:
-        ids.append(session.new_tree())
-        session.send(f"about {topic}")
+        ids.append(session.conversations.open_new())
+        session.messages.send(f"about {topic}")
         client.write(f"{topic} are fine", eos=True)
         session.pump()
         session.branches.expand(2)
@@ -24,7 +24,7 @@ def chats(store, *topics):
 
 
 def rows(store, tree_id):
-    store.flush()
+    store.writes.flush()
     connection = sqlite3.connect(store.file)
     try:
         tables = [
@@ -47,45 +47,45 @@ def test_an_archived_conversation_is_deleted_with_all_its_rows(store):
     session, (rivers, hills) = chats(store, "rivers", "hills")
     before = rows(store, hills)
     assert rows(store, rivers) > 0
-    session.delete_tree(rivers)
-    assert session.erase_trees([rivers]) == 1
+    session.conversations.archive(rivers)
+    assert session.conversations.erase([rivers]) == 1
     assert rows(store, rivers) == 0
     assert rows(store, hills) == before
-    assert store.tree(rivers) is None
-    assert session.search("rivers") == []
-    assert session.search("hills")
+    assert store.trees.get(rivers) is None
+    assert session.conversations.find_messages("rivers") == []
+    assert session.conversations.find_messages("hills")
     store.check_integrity()
 
 
 def test_a_conversation_that_is_not_archived_is_kept(store):
     session, (rivers,) = chats(store, "rivers")
-    assert session.erase_trees([rivers]) == 0
-    assert [tree.id for tree in session.trees()] == [rivers]
+    assert session.conversations.erase([rivers]) == 0
+    assert [tree.id for tree in session.conversations.find()] == [rivers]
 
 
 def test_the_open_conversation_is_left_first(store):
     session, (rivers,) = chats(store, "rivers")
-    session.delete_tree(rivers)
-    session.open_tree(rivers)
-    assert session.erase_trees([rivers]) == 1
+    session.conversations.archive(rivers)
+    session.conversations.open(rivers)
+    assert session.conversations.erase([rivers]) == 1
     assert session.tree_id != rivers
     assert session.path() == []
-    session.send("goes on")
+    session.messages.send("goes on")
     store.check_integrity()
 
 
 def test_the_archive_is_listed_and_undone(store):
     session, (rivers, hills) = chats(store, "rivers", "hills")
-    session.delete_tree(rivers)
-    assert [tree.id for tree in session.trees(archived=True)] == [rivers]
-    assert [tree.id for tree in session.trees()] == [hills]
-    session.unarchive_tree(rivers)
-    assert session.trees(archived=True) == []
-    assert {tree.id for tree in session.trees()} == {rivers, hills}
+    session.conversations.archive(rivers)
+    assert [tree.id for tree in session.conversations.find(archived=True)] == [rivers]
+    assert [tree.id for tree in session.conversations.find()] == [hills]
+    session.conversations.unarchive(rivers)
+    assert session.conversations.find(archived=True) == []
+    assert {tree.id for tree in session.conversations.find()} == {rivers, hills}
 
 
 def test_a_filtered_list_has_the_matching_lines(store):
     session, _ = chats(store, "rivers", "hills")
-    assert [tree.match for tree in session.trees("RIVERS are")] == ["rivers are fine"]
-    assert [tree.match for tree in session.trees("ri")] == ["rivers are fine"]
-    assert [tree.match for tree in session.trees()] == ["", ""]
+    assert [tree.match for tree in session.conversations.find("RIVERS are")] == ["rivers are fine"]
+    assert [tree.match for tree in session.conversations.find("ri")] == ["rivers are fine"]
+    assert [tree.match for tree in session.conversations.find()] == ["", ""]

@@ -11,7 +11,7 @@ _SCRIPTS = ("schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql", "schem
 
 def _migrations() -> tuple[str, ...]:
     """Scripts in order: script i migrates from version i to i + 1."""
-    folder = files("engine.conversations")
+    folder = files("engine.conversations.storage")
     return tuple(folder.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS)
 
 

@@ -5,10 +5,10 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from engine.conversations.background_search import BackgroundSearch
 from engine.conversations.matching_line import matching_line
 from engine.conversations.session import TreeSession
-from engine.conversations.store import Store
+from engine.conversations.storage.background_search import BackgroundSearch
+from engine.conversations.storage.store import Store
 from tests.fakes.chat_toys import ToyClient
 
 
@@ -61,13 +61,13 @@ def test_it_finds_what_the_blocking_search_finds(tmp_path):
     client = ToyClient()
     session = TreeSession(store, client)
     for text in ("about Herons", "hills"):
-        session.new_tree()
-        session.send(text)
+        session.conversations.open_new()
+        session.messages.send(text)
         client.write("yes", eos=True)
         session.pump()
-    hits = session.search("heron")
+    hits = session.conversations.find_messages("heron")
     assert [hit.text for hit in hits] == ["about Herons"]
-    assert session.start_search("heron").result() == hits
+    assert session.conversations.start_find_messages("heron").result() == hits
     session.close()
     store.close()
 
@@ -78,13 +78,13 @@ def test_trees_in_the_background_are_those_of_the_blocking_call(tmp_path):
     client = ToyClient()
     session = TreeSession(store, client)
     for text in ("about Herons", "hills", "two herons"):
-        session.new_tree()
-        session.send(text)
-    found = session.start_trees("heron").result()
+        session.conversations.open_new()
+        session.messages.send(text)
+    found = session.conversations.start_find("heron").result()
     assert [tree.title for tree in found] == ["two herons", "about Herons"]
-    session.delete_tree(found[0].id)
-    assert session.start_trees("heron").result() == session.trees("heron")
-    archived = session.start_trees("heron", archived=True).result()
+    session.conversations.archive(found[0].id)
+    assert session.conversations.start_find("heron").result() == session.conversations.find("heron")
+    archived = session.conversations.start_find("heron", archived=True).result()
     assert [tree.title for tree in archived] == ["two herons"]
     session.close()
     store.close()

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from engine.conversations.store import Store
+from engine.conversations.storage.store import Store
 from engine.conversations.tree import Node, NodeKind, NodeStatus
 
 
@@ -18,16 +18,16 @@ def file(tmp_path):
 @pytest.fixture
 def store(file):
     store = Store.open(file)
-    store.create_tree("t", "A tree")
+    store.trees.create("t", "A tree")
     add(store, "a", "kept before")
-    store.flush()
+    store.writes.flush()
     yield store
     store.close()
 
 
 def add(store, name, text):
     node = Node(name, "t", None, NodeKind.USER, text, NodeStatus.DONE, 1.0)
-    store.add_nodes([node], name="send")
+    store.nodes.add([node], name="send")
 
 
 def texts(file):
@@ -45,13 +45,13 @@ def remove(file):
 
 
 def notices(store):
-    return list(iter(store.take_notice, None))
+    return list(iter(store.writes.take_notice, None))
 
 
 def test_the_next_write_puts_a_removed_file_back(store, file):
     remove(file)
     add(store, "b", "written after")
-    store.flush()
+    store.writes.flush()
     assert texts(file) == ["kept before", "written after"]
     assert file.stat().st_mode & 0o777 == 0o600
     assert [n for n in notices(store) if "was removed while it was in use" in n] != []
@@ -60,13 +60,13 @@ def test_the_next_write_puts_a_removed_file_back(store, file):
 
 
 def test_reading_follows_to_the_restored_file(store, file):
-    assert store.start_search("kept").result()[0].node_id == "a"
+    assert store.searches.start_messages("kept").result()[0].node_id == "a"
     remove(file)
-    assert store.tree("t").title == "A tree"
+    assert store.trees.get("t").title == "A tree"
     add(store, "b", "written after")
-    store.flush()
-    assert [node.id for node in store.nodes("t")] == ["a", "b"]
-    found: Future = store.start_search("written after")
+    store.writes.flush()
+    assert [node.id for node in store.nodes.of_tree("t")] == ["a", "b"]
+    found: Future = store.searches.start_messages("written after")
     assert [hit.node_id for hit in found.result()] == ["b"]
 
 
@@ -80,7 +80,7 @@ def test_the_journal_of_the_removed_file_is_not_read_as_one_of_the_new_file(stor
     file.unlink()
     assert file.with_name("conversations.db-wal").exists()
     add(store, "b", "written after")
-    store.flush()
+    store.writes.flush()
     assert texts(file) == ["kept before", "written after"]
     store.check_integrity()
 
@@ -90,11 +90,11 @@ def test_of_two_processes_one_puts_the_file_back_and_both_go_on(store, file):
     try:
         remove(file)
         add(store, "b", "from one")
-        store.flush()
+        store.writes.flush()
         add(beside, "c", "from the other")
-        beside.flush()
+        beside.writes.flush()
         assert texts(file) == ["kept before", "from one", "from the other"]
-        assert [node.id for node in store.nodes("t")] == ["a", "b", "c"]
+        assert [node.id for node in store.nodes.of_tree("t")] == ["a", "b", "c"]
     finally:
         beside.close()
 
@@ -103,11 +103,11 @@ def test_what_cannot_be_put_back_stays_in_memory_until_it_can(store, file):
     shutil.rmtree(file.parent)
     file.parent.write_text("a file in the folder's place")
     add(store, "b", "written meanwhile")
-    while store.unsaved is None:
+    while store.writes.unsaved is None:
         pass
-    assert "was removed and cannot be written again" in store.unsaved
+    assert "was removed and cannot be written again" in store.writes.unsaved
     file.parent.unlink()
     add(store, "c", "written after")
-    while store.saving:
+    while store.writes.saving:
         pass
     assert texts(file) == ["kept before", "written meanwhile", "written after"]

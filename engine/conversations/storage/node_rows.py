@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from engine.conversations.blobs import (
+from engine.conversations.storage.blobs import (
     pack_flags,
     pack_ids,
     pack_logprobs,
@@ -17,42 +17,7 @@ from engine.conversations.tree import VIEW_FIELDS, Node, NodeKind, NodeStatus, N
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-NODE_COLUMNS = (
-    "id",
-    "tree_id",
-    "parent_id",
-    "kind",
-    "text",
-    "status",
-    "created_at",
-    "token_ids",
-    "logprobs",
-    "topk",
-    "tokenizer",
-    "template",
-    "finish",
-    "error",
-    "model",
-    "sampling",
-    "seed",
-    "forked_from",
-    "fork_token",
-    "n_prompt",
-    "n_cached",
-    "n_gen",
-    "ttft_us",
-    "decode_us",
-    "label",
-    "rating",
-    "pruned_at",
-    "drafted",
-    "context",
-    "passages",
-    "n_passages",
-    "citations",
-    "checked_text",
-    "n_images",
-)
+NODE_COLUMNS = tuple(name for name in Node.__dataclass_fields__ if name != "images")
 """Columns in the order of `Node`'s fields; `images` are in a table of their own."""
 
 

@@ -7,25 +7,11 @@ never changed. All functions run inside the writer's transaction.
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-Target = Literal["head", "checkout", "sources", "title", "archived", "label", "rating", "pruned_at"]
-"""`head` is keyed by its name, `checkout` by the parent and `sources` by the node that they are attached
-after ('' for the root), `title` and `archived` by '' (the tree itself), the others by the node. The value
-of `sources` is a JSON list of names."""
+from engine.conversations.assignment import Assignment
 
 _TREE_FLAGS = {"title", "archived"}
 _NODE_FLAGS = {"label", "rating", "pruned_at"}
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """Set one pointer or flag of a tree; None removes a pointer and clears a flag."""
-
-    target: Target
-    key: str
-    value: str | int | float | None
 
 
 def apply(

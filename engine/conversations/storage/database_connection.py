@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
-from engine.conversations import lease
+from engine.conversations.storage import lease
 
 _BUSY_MS = 5000
 

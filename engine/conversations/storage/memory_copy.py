@@ -9,7 +9,7 @@ import errno
 import sqlite3
 from pathlib import Path
 
-from engine.conversations.migrations import migrate
+from engine.conversations.storage.migrations import migrate
 from engine.conversations.ulid import new_ulid
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

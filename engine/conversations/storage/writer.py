@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.conversations.database_connection import DatabaseConnection
+from engine.conversations.storage.database_connection import DatabaseConnection
 
 Job = Callable[[sqlite3.Connection], Any]
 _Outcome = tuple["Future[Any]", Any, Exception | None]

@@ -10,6 +10,7 @@ import fcntl
 import logging
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Literal
@@ -65,15 +66,20 @@ class TreeLeases:
 
     Args:
         folder: directory of the lease files.
+        committed: returns a future that is done once everything that is queued now is committed.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, committed: "Callable[[], Future[Any]]") -> None:
         self._folder = folder
+        self._committed = committed
         self._lock = threading.Lock()
         self._held: dict[str, tuple[Lease | None, object]] = {}  # with the latest claim's token
 
     def claim(self, tree_id: str) -> Claim:
-        """Take the lease of a conversation; keeps one whose release is pending."""
+        """Take the right to add to a conversation, which one process at a time has.
+
+        A lease whose release is pending is kept.
+        """
         with self._lock:
             held = self._held.get(tree_id)
             if held is not None:
@@ -89,19 +95,20 @@ class TreeLeases:
             self._held[tree_id] = (lease, object())
             return "new"
 
-    def release_after(self, tree_id: str, saved: "Future[Any]") -> None:
-        """Release the lease once `saved` has completed, unless it is claimed again before that."""
+    def release(self, tree_id: str) -> None:
+        """Release the lease once all queued writes are committed, unless it is claimed again before that."""
+        saved = self._committed()
         with self._lock:
             held = self._held.get(tree_id)
         if held is None:
             return
 
-        def release(_: object) -> None:
+        def committed(_: object) -> None:
             with self._lock:
                 if self._held.get(tree_id) is held:
                     self._release(tree_id)
 
-        saved.add_done_callback(release)
+        saved.add_done_callback(committed)
 
     def release_all(self) -> None:
         """Release all leases."""

@@ -7,7 +7,7 @@ Cost: one pass over the database for the indexes, then O(deleted nodes).
 import sqlite3
 from collections.abc import Sequence
 
-from engine.conversations.stored_images import remove_unused
+from engine.conversations.storage.stored_images import remove_unused
 
 _INDEXES = {
     "node": "parent_id",

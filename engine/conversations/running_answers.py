@@ -1,0 +1,44 @@
+"""`RunningAnswers`: the answers of the open conversation that are in generation."""
+
+from engine.conversations.answer import REPETITION
+from engine.conversations.answering import Answering
+from engine.conversations.loaded_conversations import LoadedConversations
+
+
+class RunningAnswers:
+    """The running answers of the open conversation. Used by the session's thread."""
+
+    def __init__(self, loaded: LoadedConversations, answering: Answering) -> None:
+        self._loaded = loaded
+        self._answering = answering
+
+    @property
+    def generating(self) -> bool:
+        """Whether an answer runs at the end of the open path."""
+        return self._loaded.current.answer is not None
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The ids of all nodes of the open conversation whose answer runs."""
+        return tuple(self._loaded.current.answers)
+
+    @property
+    def request_id(self) -> str | None:
+        """The request id of the answer that runs at the end of the open path, or None."""
+        answer = self._loaded.current.answer
+        return None if answer is None else answer.request_id
+
+    @property
+    def stopped_for_repetition(self) -> bool:
+        """Whether the open path ends with an answer that was stopped because it repeated itself."""
+        nodes = self._loaded.current.nodes
+        return bool(nodes) and not self.generating and nodes[-1].finish == REPETITION
+
+    def stop(self, node_id: str | None = None) -> None:
+        """Stop an answer at the next step boundary; its text is kept.
+
+        Args:
+            node_id: the answer, in any branch; None takes the one at the end of the open path.
+        """
+        current = self._loaded.current
+        self._answering.stop(current, node_id or current.head)

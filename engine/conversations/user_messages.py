@@ -1,0 +1,162 @@
+"""`UserMessages`: what the user writes in the open conversation: sent, queued after an answer, or unsent."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from engine.api.errors import InvalidRequest
+from engine.api.image import Image
+from engine.conversations.answering import Answering
+from engine.conversations.chosen_sampling import ChosenSampling
+from engine.conversations.drafts import Drafts
+from engine.conversations.loaded_conversations import LoadedConversations
+from engine.conversations.new_nodes import NewNodes
+from engine.conversations.storage.store import Store
+from engine.conversations.text_guard import TextGuard
+
+_HISTORY = 500
+"""Number of earlier messages that `history` returns."""
+
+
+class UserMessages:
+    """The user's messages of one session. Used by its thread.
+
+    Args:
+        store: where they are saved.
+        loaded: the conversations in memory.
+        answering: runs the answers.
+        new_nodes: adds nodes.
+        drafts: the unsent texts and queued messages.
+        sampling: the sampling parameters of the next answer.
+        guard: admits messages, and shows them as they were written.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        loaded: LoadedConversations,
+        answering: Answering,
+        new_nodes: NewNodes,
+        drafts: Drafts,
+        sampling: ChosenSampling,
+        guard: TextGuard,
+    ) -> None:
+        self._store = store
+        self._loaded = loaded
+        self._answering = answering
+        self._new_nodes = new_nodes
+        self._drafts = drafts
+        self._sampling = sampling
+        self._guard = guard
+        self._history: deque[str] = deque(store.nodes.prompts(_HISTORY), maxlen=_HISTORY)
+        self._closed = False
+
+    def send(self, text: str, *, images: Sequence[Image] = ()) -> None:
+        """Send a message, or queue it while an answer is running.
+
+        Args:
+            text: the message; may be empty beside images.
+            images: its images, for a model that sees images. Such a message cannot be queued.
+
+        Raises:
+            InvalidRequest: the message is empty or refused by the guard, the conversation exceeds the
+                context length, the model does not take its images, or another process is answering in
+                it; nothing was added.
+            ConversationChanged: another process has added to the conversation; nothing was added.
+            QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
+        """
+        current = self._loaded.current
+        if not text.strip() and not images:
+            raise InvalidRequest("The message is empty: type something to send.")
+        if images and (current.answer is not None or current.queued):
+            raise InvalidRequest(
+                "A message with images cannot wait for an answer: send it when none is running."
+            )
+        written, text = text, self._guard.admit(current.id, text)
+        if current.answer is not None:
+            current.queue(text)
+        else:
+            with self._loaded.writing() as conversation:
+                # Messages queued before the last start come first.
+                answered, waiting = conversation.head or "", [*conversation.queued, text]
+                self._answering.ask(
+                    conversation, conversation.nodes, waiting[0], self._sampling.current,
+                    images=images,
+                )  # fmt: skip
+                conversation.queues.pop(answered, None)
+                for later in waiting[1:]:
+                    conversation.queue(later)
+        self.keep_queued()
+        if written.strip():
+            self._history.append(written)
+
+    def add_exchange(self, question: str, answer: str, *, by: str) -> str:
+        """Add a message and an answer that no model of this engine wrote, after HEAD; the answer's id.
+
+        Args:
+            question: the user's message.
+            answer: the answer, as Markdown.
+            by: who wrote it, shown in place of a model's name.
+
+        Raises:
+            InvalidRequest: an answer is running, or another process answers in the conversation.
+            ConversationChanged: another process has added to the conversation; nothing was added.
+        """
+        current = self._loaded.current
+        if current.answers:
+            raise InvalidRequest("An answer is running: wait until it has finished.")
+        question = self._guard.admit(current.id, question)
+        answer = self._guard.admit(current.id, answer)
+        with self._loaded.writing() as conversation:
+            return self._new_nodes.add_exchange(conversation, question, answer, by=by)
+
+    @property
+    def queued(self) -> tuple[str, ...]:
+        """Messages to send after the running answer, oldest first."""
+        current = self._loaded.current
+        return tuple(self._guard.shown_text(current.id, text) for text in current.queued)
+
+    def withdraw(self) -> str | None:
+        """Remove and return the newest queued message; None if there is none."""
+        current = self._loaded.current
+        return self._guard.shown_text(current.id, current.queued.pop()) if current.queued else None
+
+    def history(self) -> list[str]:
+        """The latest messages of all conversations, oldest first, without consecutive duplicates."""
+        history = list(self._history)
+        return [text for i, text in enumerate(history) if i == 0 or text != history[i - 1]]
+
+    def restore_draft(self) -> str:
+        """The unsent text of the open conversation.
+
+        Messages that were queued when the process ended are queued again; `send` sends them first.
+        """
+        current = self._loaded.current
+        draft = self._drafts.read(current.id)
+        for node_id, queue in draft.queues.items():
+            current.queues.setdefault(node_id, deque(queue))
+        return draft.text
+
+    def keep_draft(self, text: str | None = None) -> None:
+        """Save the unsent text and the queued messages of the open conversation, if they changed.
+
+        Args:
+            text: the unsent text; None if it is as before.
+        """
+        current = self._loaded.current
+        self._drafts.keep(current.id, text=text, queues=current.queues)
+        if not current.saved and self._drafts.read(current.id).text:
+            # Until it is sent, no other process may open this draft.
+            self._store.leases.claim(current.id)
+
+    def keep_queued(self) -> None:
+        """Save the queued messages that changed, those of conversations that are not open too."""
+        if self._closed:
+            return
+        for conversation in (self._loaded.current, *self._loaded.written.values()):
+            if conversation.queues or self._drafts.knows(conversation.id):
+                self._drafts.keep(conversation.id, queues=conversation.queues)
+
+    def close(self) -> None:
+        """Save what is queued for the last time. Idempotent."""
+        self.keep_queued()
+        self._closed = True

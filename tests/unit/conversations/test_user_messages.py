@@ -1,0 +1,48 @@
+"""Messages: sent, refused, queued after an answer and taken back; their history."""
+
+import pytest
+
+from engine.api.errors import InvalidRequest, QueueFull
+from engine.conversations.session import TreeSession
+
+
+def test_a_refused_message_adds_nothing(session, client):
+    client.refuse = QueueFull("The queue is full.")
+    with pytest.raises(QueueFull):
+        session.messages.send("hello")
+    assert session.path() == []
+    assert session.conversations.find() == []
+    with pytest.raises(InvalidRequest, match="empty"):
+        session.messages.send("  \n")
+
+
+def test_messages_sent_during_an_answer_are_queued_in_order(session, client):
+    session.messages.send("one")
+    session.messages.send("two")
+    session.messages.send("three")
+    assert session.messages.queued == ("two", "three")
+    client.write("1", eos=True)
+    deltas = session.pump()
+    assert session.messages.queued == ("three",)
+    assert [view.text for view in session.path()] == ["one", "1", "two", ""]
+    announced = {delta.node_id for delta in deltas}
+    assert {view.id for view in session.path()[1:]} <= announced
+
+
+def test_withdraw_takes_the_newest_queued_message_back(session, client):
+    session.messages.send("one")
+    session.messages.send("two")
+    session.messages.send("three")
+    assert session.messages.withdraw() == "three"
+    assert session.messages.queued == ("two",)
+    assert session.messages.withdraw() == "two"
+    assert session.messages.withdraw() is None
+
+
+def test_prompt_history_is_oldest_first_over_all_conversations(session, client, store):
+    for text in ("a", "a", "b"):
+        session.conversations.open_new()
+        session.messages.send(text)
+    assert session.messages.history() == ["a", "b"]
+    session.close()
+    assert TreeSession(store, client).messages.history() == ["a", "b"]
