@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 RUST   := $(shell find rust_core -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 LOCK   := constraints.txt
 STEP   := scripts/step.sh
+# How long the first build takes; later ones compile only what has changed.
+BUILD_TIME := about four minutes on two cores
 # Where bytecode is not written, each of the hundreds of processes that the tests start compiles the program.
 unexport PYTHONDONTWRITEBYTECODE
 NETWORK := "Check the network and the free space on the disk, then run make again."
@@ -85,14 +87,15 @@ $(VENV)/.tools: $(VENV)/.cargo-checked $(LOCK)
 		$(BIN)/python -m pip install --quiet -c $(LOCK) pip maturin
 	@touch $@
 
-# The extension is rebuilt when any Rust source changes; Python sources are used in place.
+# The extension is rebuilt when any Rust source changes; Python sources are used in place. With -v pip passes on what
+# cargo says, from which $(STEP) takes the crate.
 $(VENV)/.installed: $(VENV)/.tools pyproject.toml $(RUST)
 	@HINT="If the Rust build failed, update Rust (rustup update). If a download failed, check the network. Then run make again." \
-		$(STEP) "Build Pravāha and its Rust core (two to four minutes)" \
-		$(BIN)/python -m pip install --quiet -c $(LOCK) --no-build-isolation --editable .
+		$(STEP) "Build Pravāha and its Rust core ($(BUILD_TIME))" \
+		$(BIN)/python -m pip install -v -c $(LOCK) --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@HINT=$(NETWORK) $(STEP) "Install torch and the development tools (5 GB, about two minutes)" \
-		$(BIN)/python -m pip install --quiet -c $(LOCK) --no-build-isolation --editable '.[torch,dev]'
+		$(BIN)/python -m pip install -v -c $(LOCK) --no-build-isolation --editable '.[torch,dev]'
 	@touch $@

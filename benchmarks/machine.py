@@ -1,6 +1,5 @@
 """Functions shared by the benchmarks: origin of a measurement, progress messages, result files."""
 
-import json
 import os
 import platform
 import subprocess
@@ -9,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+
+from benchmarks.compact_json import compact_json
 
 ROOT = Path(__file__).resolve().parents[1]
 VECTOR_FLAGS = ("avx", "amx", "fma", "f16c")
@@ -96,7 +97,7 @@ def say(sentence: str) -> None:
 
 def write_result(path: Path, result: Mapping[str, object]) -> None:
     """Write a result and its origin as JSON. Replaces the file atomically."""
-    text = json.dumps(with_origin(result), indent=1, ensure_ascii=False)
+    text = compact_json(with_origin(result))
     part = path.with_name(path.name + ".part")
     part.write_text(text + "\n")
     part.replace(path)

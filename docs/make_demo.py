@@ -34,9 +34,9 @@ from app.runtime.opening import open_client, open_session, wait_loaded
 from app.settings.sources import load_settings
 from app.tui.app import PravahaApp
 from app.tui.input_events import InputRecorder
-from docs.pictures.animation import Frame, build_animation, joined
-from docs.pictures.driven_screen import DrivenScreen, driven
-from docs.pictures.screen_svg import Colors, Palette
+from docs.screenshots.animation import Frame, build_animation, joined
+from docs.screenshots.driven_screen import DrivenScreen, driven
+from docs.screenshots.screen_svg import Colors, Palette
 
 IMAGE = Path(__file__).parent / "images" / "demo.svg"
 SIZE = (140, 31)

@@ -1,8 +1,8 @@
-"""Writes the pictures of the README: the real application with the demo model.
+"""Writes the screenshots of the README: the real application with the demo model.
 
     python docs/make_screenshot.py [--theme ganga] [--scene agents …]
 
-The figures in the pictures are measured on this machine: run it while nothing else does.
+The figures in the screenshots are measured on this machine: run it while nothing else does.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from app.runtime.opening import (
 from app.runtime.source_library import SourceLibrary
 from app.settings.sources import load_settings
 from app.tui.app import PravahaApp
-from docs.pictures.driven_screen import DrivenScreen, driven
+from docs.screenshots.driven_screen import DrivenScreen, driven
 from engine.conversations.session import TreeSession
 
 IMAGES = Path(__file__).parent / "images"
@@ -102,17 +102,17 @@ EARLIER = (
     ("How do rivers form valleys?", "Name three kinds of rock."),
     ("Why is the sky blue?", "How do clouds form?", "Tell me a short story about a boat."),
 )
-"""Conversations that took place before the first picture."""
+"""Conversations that took place before the first screenshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One picture.
+    """One screenshot.
 
     Attributes:
         size: columns and rows.
-        title: what the picture shows, for people who do not see it.
-        play: brings the screen into the state of the picture.
+        title: what the screenshot shows, for people who do not see it.
+        play: brings the screen into the state of the screenshot.
     """
 
     size: tuple[int, int]
@@ -271,7 +271,7 @@ async def take(
     run_service: RunService,
     library: SourceLibrary,
 ) -> None:
-    """Play the scenes one after the other, in one conversation, and write a picture of each."""
+    """Play the scenes one after the other, in one conversation, and write a screenshot of each."""
     for name in names:
         scene, began = SCENES[name], time.monotonic()
         app = PravahaApp(
@@ -285,14 +285,14 @@ async def take(
         async with driven(app, opened.client, session, scene.size) as screen:
             await scene.play(screen)
             await screen.still()
-            picture = screen.picture(f"Pravāha: {scene.title}")
+            screenshot = screen.screenshot(f"Pravāha: {scene.title}")
             await screen.answered()
-        (IMAGES / f"{name}.svg").write_text(picture, encoding="utf-8")
-        print(f"{name}.svg: {len(picture) / 1e3:.0f} kB, {time.monotonic() - began:.1f} s")
+        (IMAGES / f"{name}.svg").write_text(screenshot, encoding="utf-8")
+        print(f"{name}.svg: {len(screenshot) / 1e3:.0f} kB, {time.monotonic() - began:.1f} s")
 
 
 def main() -> None:
-    """Write the pictures."""
+    """Write the screenshots."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--theme", default="ganga")
     parser.add_argument("--scene", choices=SCENES, action="append", help="draw these only")

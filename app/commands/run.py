@@ -199,7 +199,7 @@ def _answer(
 
     client = opened.client
     guardrails, redactions = open_guardrails(settings), RedactionMap()
-    question = None if pictures else _admitted(guardrails.check_input(text, redactions), raw=raw)
+    question = None if pictures else _allowed(guardrails.check_input(text, redactions), raw=raw)
     check = guardrails.output_check(redactions)
     began = time.monotonic()
     opened.start()
@@ -210,7 +210,7 @@ def _answer(
     if pictures:
         read = read_question(text, pictures, info, attached=settings.attach is not None)
     if question is None:
-        question = _admitted(guardrails.check_input(read.text, redactions), raw=raw)
+        question = _allowed(guardrails.check_input(read.text, redactions), raw=raw)
     ids, placed = _prompt(opened, settings, question, read.images, raw=raw)
     sampling = run_sampling(
         settings,
@@ -252,7 +252,7 @@ def _answer(
     return EXIT_INTERRUPTED if answer.interrupted else 0
 
 
-def _admitted(checked: "CheckedText", *, raw: bool) -> str:
+def _allowed(checked: "CheckedText", *, raw: bool) -> str:
     """The question as the model reads it; what is flagged in it is said on standard error.
 
     Raises:

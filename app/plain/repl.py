@@ -124,7 +124,7 @@ class PlainChat:
 
     def send(self, text: str) -> None:
         """Send a message; its answer is printed when the command or line is done."""
-        if self.sources.takes(text):
+        if self.sources.attach_mentioned(text):
             return
         text = " ".join([*self._attached, text])
         if self._pictures.named(text):

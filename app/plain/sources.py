@@ -85,7 +85,7 @@ class PlainSources:
             case "stop":
                 raise InvalidRequest("Ctrl+C stops adding.")
 
-    def takes(self, text: str) -> bool:
+    def attach_mentioned(self, text: str) -> bool:
         """Attach the collections that a message names; whether it says nothing else."""
         if self._library is None or "@" not in text:
             return False

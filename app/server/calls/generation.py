@@ -1,4 +1,4 @@
-"""Admission, submission and completion of every call that generates text."""
+"""Checks, submission and completion of every call that generates text."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ async def begin(
     continued_tokens: int = 0,
     images: tuple[PlacedImage, ...] = (),
 ) -> Generation:
-    """Admit the call and submit its choices.
+    """Check the call and submit its choices.
 
     Args:
         request: the HTTP request.

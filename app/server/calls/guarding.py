@@ -50,7 +50,7 @@ class CallGuard:
 
     # Input.
 
-    def admit(self, text: str, *, param: str, expected: frozenset[Kind] = frozenset()) -> str:
+    def check_text(self, text: str, *, param: str, expected: frozenset[Kind] = frozenset()) -> str:
         """A text as the model is to read it. Not thread-safe; may run on a worker thread.
 
         Args:
@@ -73,20 +73,20 @@ class CallGuard:
             raise bad_request(refusal(checked.blocked), param=param, code="content_filter")
         return checked.text
 
-    def admit_prompt(self, text: str) -> str:
+    def check_prompt(self, text: str) -> str:
         """A raw prompt, whose writer applies the template: its control tokens are expected."""
-        return self.admit(text, param="prompt", expected=frozenset({Kind.SPECIAL_TOKEN}))
+        return self.check_text(text, param="prompt", expected=frozenset({Kind.SPECIAL_TOKEN}))
 
-    def admit_value(self, value: Any) -> Any:
+    def check_value(self, value: Any) -> Any:
         """A part of a message with its texts as the model is to read them; names of members stay."""
         if self._guardrails is None:
             return value
         if isinstance(value, str):
-            return self.admit(value, param="messages")
+            return self.check_text(value, param="messages")
         if isinstance(value, dict):
-            return {name: self.admit_value(one) for name, one in value.items()}
+            return {name: self.check_value(one) for name, one in value.items()}
         if isinstance(value, list):
-            return [self.admit_value(one) for one in value]
+            return [self.check_value(one) for one in value]
         return value
 
     @property

@@ -21,7 +21,7 @@ async def chat_ids(
     messages: list[Message],
     *,
     add_generation_prompt: bool,
-    admit: Callable[[Any], Any] = lambda content: content,
+    check: Callable[[Any], Any] = lambda content: content,
 ) -> tuple[int, ...]:
     """Token ids of a conversation.
 
@@ -29,25 +29,25 @@ async def chat_ids(
         model: the model.
         messages: the conversation.
         add_generation_prompt: whether the assistant's turn is begun.
-        admit: what the model reads in place of a content or a call's arguments.
+        check: what the model reads in place of a content or a call's arguments.
     """
     conversation = template_messages(messages)
 
     def encode() -> list[int]:
-        admitted = [_admitted(message, admit) for message in conversation]
-        return model.tokenizer.encode_chat(admitted, add_generation_prompt=add_generation_prompt)
+        checked = [_checked(message, check) for message in conversation]
+        return model.tokenizer.encode_chat(checked, add_generation_prompt=add_generation_prompt)
 
     return tuple(await off_loop(chat_size(messages), encode))
 
 
-def _admitted(message: ChatMessage, admit: Callable[[Any], Any]) -> ChatMessage:
-    """A message with its content, and the arguments of its calls, admitted."""
-    turn: ChatMessage = {**message, "content": replace_content(message["content"], admit)}
+def _checked(message: ChatMessage, check: Callable[[Any], Any]) -> ChatMessage:
+    """A message with its content, and the arguments of its calls, checked."""
+    turn: ChatMessage = {**message, "content": replace_content(message["content"], check)}
     if "tool_calls" in message:
         turn["tool_calls"] = [
             {
                 **call,
-                "function": {**call["function"], "arguments": admit(call["function"]["arguments"])},
+                "function": {**call["function"], "arguments": check(call["function"]["arguments"])},
             }
             for call in message["tool_calls"]
         ]
@@ -117,18 +117,18 @@ async def prompt_ids(
     prompt: Prompt,
     *,
     add_bos: bool,
-    admit: Callable[[str], str] = lambda text: text,
+    check: Callable[[str], str] = lambda text: text,
 ) -> tuple[int, ...]:
     """Token ids of one prompt; a prompt given as token ids is checked and returned unchanged.
 
-    `admit` returns what the model reads in place of a prompt given as text.
+    `check` returns what the model reads in place of a prompt given as text.
 
     Raises:
         ApiError: 400 for an id outside the vocabulary.
     """
     vocab_size = model.info.vocab_size
     if isinstance(prompt, str):
-        text = await off_loop(len(prompt), lambda: admit(prompt))
+        text = await off_loop(len(prompt), lambda: check(prompt))
         return tuple(await text_ids(model, text, add_bos=add_bos, special=True))
     outside = next((one for one in prompt if not 0 <= one < vocab_size), None)
     if outside is not None:

@@ -56,7 +56,7 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
         model,
         messages,
         add_generation_prompt=body.add_generation_prompt is not False,
-        admit=guard.admit_value,
+        check=guard.check_value,
     )
     request.state.guardrails = guard.header
     placed: tuple[PlacedImage, ...] = ()

@@ -44,7 +44,7 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
     add_bos = body.add_special_tokens is not False
     guard = CallGuard(context, body)
     prompts = [
-        await prompt_ids(model, prompt, add_bos=add_bos, admit=guard.admit_prompt)
+        await prompt_ids(model, prompt, add_bos=add_bos, check=guard.check_prompt)
         for prompt in body.prompts
     ]
     request.state.guardrails = guard.header

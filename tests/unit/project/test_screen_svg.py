@@ -7,8 +7,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from docs.pictures.animation import Frame, build_animation, joined
-from docs.pictures.screen_svg import Colors, Palette, build_picture, build_row
+from docs.screenshots.animation import Frame, build_animation, joined
+from docs.screenshots.screen_svg import Colors, Palette, build_row, build_screenshot
 
 SVG = "{http://www.w3.org/2000/svg}"
 COLORS = Colors("#eeeeee", "#000000")
@@ -57,8 +57,8 @@ def test_a_frame_of_box_characters_has_no_gaps_between_cells():
     assert lines == "M8 8.5L4 8.5M4 17L4 8.5M8 8.5L12 8.5M16 8.5L12 8.5"
 
 
-def test_a_picture_has_a_title_and_a_size():
-    root = ET.fromstring(build_picture([row(("a", ""))], Palette(), 10, COLORS, title="A & B"))
+def test_a_screenshot_has_a_title_and_a_size():
+    root = ET.fromstring(build_screenshot([row(("a", ""))], Palette(), 10, COLORS, title="A & B"))
     assert root.findtext(f"{SVG}title") == "A & B"
     assert root.get("viewBox") == "0 0 104 41"
 

@@ -1,4 +1,4 @@
-"""The pictures of the README are there, are well-formed, and refer to nothing outside themselves.
+"""The screenshots of the README are there, are well-formed, and refer to nothing outside themselves.
 
 A page that shows an SVG as an image runs no script of it and loads nothing for it.
 """
@@ -18,19 +18,19 @@ LIMIT, ANIMATION_LIMIT = 300_000, 1_500_000
 """Bytes."""
 
 
-def test_the_readme_shows_every_picture_of_the_docs():
+def test_the_readme_shows_every_screenshot_of_the_docs():
     drawn = {str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "images").iterdir()}
     assert set(SHOWN) == drawn
 
 
-def test_every_picture_has_words_for_those_who_do_not_see_it():
+def test_every_screenshot_has_words_for_those_who_do_not_see_it():
     alternatives = re.findall(r"!\[([^\]]*)\]|<img [^>]*alt=\"([^\"]*)\"", README)
     assert len(alternatives) == len(SHOWN)
     assert all(any(words) for words in alternatives)
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_a_picture_is_self_contained_svg(name):
+def test_a_screenshot_is_self_contained_svg(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     root = ET.fromstring(text)
     assert root.tag == f"{SVG}svg"

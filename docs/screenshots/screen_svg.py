@@ -19,7 +19,7 @@ from textual.strip import Strip
 CELL_WIDTH, CELL_HEIGHT = 8, 17
 """User units of a cell."""
 MARGIN = 12
-"""User units between the screen and the edge of the picture."""
+"""User units between the screen and the edge of the screenshot."""
 _BASELINE = 13
 _FONT = (
     "text{font:13.3px 'JetBrains Mono','Fira Code','DejaVu Sans Mono',Menlo,Consolas,monospace;"
@@ -60,7 +60,7 @@ class Colors(NamedTuple):
 
     Attributes:
         foreground: of text that has no other.
-        background: of the picture.
+        background: of the screenshot.
     """
 
     foreground: str
@@ -127,13 +127,13 @@ def build_row(strip: Strip, palette: Palette, colors: Colors, column: int = 0) -
     return "".join([*shapes, *texts])
 
 
-def build_picture(
+def build_screenshot(
     rows: Sequence[str], palette: Palette, columns: int, colors: Colors, *, title: str
 ) -> str:
-    """A whole picture from the rows of `build_row`.
+    """A whole screenshot from the rows of `build_row`.
 
     Args:
-        title: what the picture shows, for people who do not see it.
+        title: what the screenshot shows, for people who do not see it.
     """
     placed = "".join(
         f'<g transform="translate(0 {y * CELL_HEIGHT})">{row}</g>\n' for y, row in enumerate(rows)

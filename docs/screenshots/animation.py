@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from docs.pictures.screen_svg import CELL_HEIGHT, CELL_WIDTH, Colors, Palette, document
+from docs.screenshots.screen_svg import CELL_HEIGHT, CELL_WIDTH, Colors, Palette, document
 
 CAPTION_ROWS = 2
 """Rows below the screen, of which the second holds the caption."""
@@ -57,7 +57,7 @@ def build_animation(
         palette: has the styles of the rows.
         columns: width of the screen.
         still: index of the frame that is shown where nothing moves.
-        title: what the picture shows, for people who do not see it.
+        title: what the screenshot shows, for people who do not see it.
     """
     width = columns * CELL_WIDTH
     step = 2 * width  # the frames beside the window must not be seen in its margin

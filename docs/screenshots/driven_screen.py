@@ -1,4 +1,4 @@
-"""The real application without a terminal, driven by keys: what pictures and the demo are made of."""
+"""The real application without a terminal, driven by keys: what screenshots and the demo are made of."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from textual.strip import Strip
 
 from app.tui.app import PravahaApp
 from app.tui.widgets.prompt import Prompt
-from docs.pictures.screen_svg import Colors, Palette, build_picture, build_row
+from docs.screenshots.screen_svg import Colors, Palette, build_row, build_screenshot
 from engine.clients.engine_client import EngineClient
 from engine.conversations.session import TreeSession
 
@@ -136,11 +136,11 @@ class DrivenScreen:
             for strip in self._strips()
         )
 
-    def picture(self, title: str) -> str:
+    def screenshot(self, title: str) -> str:
         """The screen as SVG."""
         palette = Palette()
         rows = ["".join(parts) for parts in self.rows(palette)]
-        return build_picture(rows, palette, self.app.size.width, self.colors, title=title)
+        return build_screenshot(rows, palette, self.app.size.width, self.colors, title=title)
 
     def _strips(self) -> list[Strip]:
         visible_screen_stack.set(self.app._background_screens)  # what a dialog is over
