@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.rule_file import JAVASCRIPT
 from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.python_names import PythonModule, argument, constant
 from agents.detectors.security.tree_code import TreeCode, tree_code, tree_files
-from agents.detectors.security.tree_sinks import JAVASCRIPT
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 

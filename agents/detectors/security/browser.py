@@ -5,8 +5,10 @@ from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.rule_file import JAVASCRIPT
+from agents.detectors.security.taint.tree_values import STRINGS
+from agents.detectors.security.taint.value import Trust
 from agents.detectors.security.tree_code import TreeCall, TreeCode, tree_code, tree_files
-from agents.detectors.security.tree_sinks import JAVASCRIPT
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -61,7 +63,7 @@ def _call(code: TreeCode, call: TreeCall) -> Iterator[Finding]:
                 end_line=call.line,
             )
     elif name.endswith("postMessage") and len(texts) == 2 and texts[1].strip("'\"`") == "*":
-        if code.value(call.arguments[0]).varying:
+        if call.arguments[0].type not in STRINGS:
             yield BROADCAST.at(
                 file, call.line, "Any page that holds the window reads it: name the origin."
             )
@@ -75,7 +77,7 @@ def _call(code: TreeCode, call: TreeCall) -> Iterator[Finding]:
         "jQuery.extend",
     ):
         if any(
-            _CLIENT.search(text) or code.value(node).user
+            _CLIENT.search(text) or code.value(node).trust is Trust.USER
             for text, node in zip(texts, call.arguments, strict=True)
         ):
             yield POLLUTION.at(

@@ -9,8 +9,6 @@ from agents.detectors.detector import DetectorContext, Rule
 from agents.detectors.security.tree_code import tree_code, tree_files
 from agents.workspace.workspace import Workspace
 
-JAVASCRIPT = ("javascript", "typescript", "tsx")
-
 
 @dataclass(frozen=True, slots=True)
 class CallRule:

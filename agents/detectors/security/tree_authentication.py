@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import DetectorContext, Rule
+from agents.detectors.rule_file import JAVASCRIPT
 from agents.detectors.security.secret_names import compares_secrets
 from agents.detectors.security.tree_code import TreeCall, TreeCode, tree_code, tree_files
-from agents.detectors.security.tree_sinks import JAVASCRIPT
 from agents.workspace.workspace import Workspace
 
 _MEDIUM, _HIGH = Severity.MEDIUM, Severity.HIGH

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.call_rules import JAVASCRIPT, CallRule, matching_calls
+from agents.detectors.rule_file import JAVASCRIPT
+from agents.detectors.security.call_rules import CallRule, matching_calls
 from agents.detectors.security.predictable_random import RANDOM, predictable_secrets
 from agents.detectors.security.python_files import python_modules
 from agents.detectors.security.python_names import PythonModule, argument, constant, is_false

@@ -12,45 +12,8 @@ from agents.detectors.security.xml_entities import XML_ENTITIES
 from tests.unit.agents.detectors.seeded import rules_at
 
 
-def rules(detector, path, text):
-    return [rule for rule, _ in rules_at(detector, path, text)]
-
-
-@pytest.mark.parametrize(
-    ("path", "text", "rule"),
-    [
-        ("a.ts", "@Get()\nfind(@Query('q') q: string) { return this.db.query(`SELECT * FROM t WHERE a = '${q}'`); }\n", "sql-injection"),
-        ("a.js", 'const find = (id) => ({ $where: `this.id == ${id}` });\n', "nosql-injection"),
-        ("a.js", "app.get('/x', (req, res) => { const { url } = req.query; needle.get(url); });\n", "ssrf"),
-        ("a.js", "router.get('/x', async (ctx) => { const f = ctx.query.f; fs.readFileSync('/srv/' + f); });\n", "path-traversal"),
-        ("a.go", 'func f(c *gin.Context) { c.File("/srv/" + c.Param("f")) }\n', "path-traversal"),
-        ("a.rs", 'async fn f(q: web::Query<Q>) -> String { reqwest::get(&q.url).await.unwrap().text() }\n', "ssrf"),
-        ("a.rs", 'fn q(name: &str) -> String { format!("SELECT id FROM t WHERE name = \'{}\'", name) }\n', "sql-injection"),
-        ("A.java", 'class A { void f(@RequestParam String name) { new File("/srv/" + name); } }\n', "path-traversal"),
-        ("A.java", "class A { Object f(InputStream s) { return new ObjectInputStream(s).readObject(); } }\n", "unsafe-deserialization"),
-    ],
-)  # fmt: skip
-def test_data_is_followed_to_dangerous_calls(path, text, rule):
-    assert rule in rules(TREE_INJECTION, path, text)
-
-
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        ("a.js", 'const m = ids.map(() => "?").join(",");\ndb.query(`SELECT * FROM t WHERE id IN (${m})`, ids);\n'),
-        ("a.js", "app.get('/x', (req, res) => { res.redirect('/user/' + req.params.id); });\n"),
-        ("a.js", "app.get('/x', (req, res) => { fetch(`https://api.example.com/items/${req.params.id}`); });\n"),
-        ("a.js", "app.get('/x', (req, res) => { const f = path.join(R, req.params.f);\n if (!f.startsWith(R)) return;\n res.sendFile(f); });\n"),
-        ("a.js", "const m = /x(.)/.exec(`a${b}`);\n"),
-        ("a.min.js", "eval(x);\n"),
-        ("a.js", "x = 1; " * 1_000 + "eval(x);\n"),
-        ("test/a.js", "app.get('/x', (req, res) => { res.send(req.query.q); });\n"),
-        ("a.rs", "fn f(id: u32) -> String { format!(\"SELECT id FROM t WHERE id = {}\", LIMIT) }\n"),
-        ("a.go", 'func f(db *sql.DB, id string) { db.Query("SELECT * FROM t WHERE id = $1", id) }\n'),
-    ],
-)  # fmt: skip
-def test_checked_and_constant_values_are_not_reported(path, text):
-    assert rules(TREE_INJECTION, path, text) == []
+def test_packed_code_is_not_reported():
+    assert rules_at(TREE_INJECTION, "a.js", "x = 1; " * 1_000 + "eval(x);\n") == []
 
 
 @pytest.mark.parametrize(
