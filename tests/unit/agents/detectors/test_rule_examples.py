@@ -28,13 +28,31 @@ class Case(NamedTuple):
     good: str
 
 
+SECTIONS = ("calls", "lines")
+"""Lists of patterns that have an example each."""
+PLACES = {
+    "javascript": ("a.js", "{}\n"),
+    "go": ("a.go", "func f() {{\n\t{}\n}}\n"),
+    "rust": ("a.rs", "fn f() {{\n    {}\n}}\n"),
+    "java": ("A.java", "class A {{ void f() {{\n  {}\n}} }}\n"),
+    "nginx": ("nginx/site.conf", "{}\n"),
+}
+"""By language: a file, and the text around a line of it."""
+
+
 def read_examples(path: Path) -> list[Case]:
+    """The examples of rules, and those of their patterns, which are single lines."""
     data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return [
-        Case(one.get("rule") or rule["id"], one["file"], one.get("bad", ""), one.get("good", ""))
-        for rule in (data if isinstance(data, list) else [data])
-        for one in rule["examples"]
-    ]
+    cases = []
+    for rule in data if isinstance(data, list) else [data]:
+        for one in rule.get("examples", ()):
+            name = one.get("rule") or rule["id"]
+            cases.append(Case(name, one["file"], one.get("bad", ""), one.get("good", "")))
+        for pattern in (one for section in SECTIONS for one in rule.get(section, ())):
+            file, around = PLACES[pattern["languages"][0]]
+            texts = (around.format(pattern[key]) for key in ("bad", "good"))
+            cases.append(Case(rule["id"], file, *texts))
+    return cases
 
 
 FILES = sorted(path for path in DETECTORS.rglob("*.yaml"))

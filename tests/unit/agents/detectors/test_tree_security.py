@@ -3,11 +3,9 @@
 import pytest
 
 from agents.detectors.security.archives import ARCHIVES
-from agents.detectors.security.authentication import AUTHENTICATION
 from agents.detectors.security.browser import BROWSER
 from agents.detectors.security.tree_injection import TREE_INJECTION
 from agents.detectors.security.unsafe_memory import UNSAFE_MEMORY
-from agents.detectors.security.weak_crypto import WEAK_CRYPTO
 from agents.detectors.security.xml_entities import XML_ENTITIES
 from tests.unit.agents.detectors.seeded import rules_at
 
@@ -70,38 +68,6 @@ def test_members_of_archives_stay_in_their_folder(path, text, lines):
 )  # fmt: skip
 def test_pages_and_their_scripts(path, text, expected):
     assert rules_at(BROWSER, path, text) == expected
-
-
-@pytest.mark.parametrize(
-    ("path", "text", "expected"),
-    [
-        ("a.go", 'import mrand "math/rand"\nfunc Pin() int {\n\treturn mrand.Intn(10000)\n}\n', [3]),
-        ("a.go", 'import "math/rand"\nfunc f() {\n\ttoken := rand.Int63()\n\tuse(token)\n}\n', [3]),
-        ("a.go", 'import "math/rand"\nfunc Shuffle(n int) int {\n\treturn rand.Intn(n)\n}\n', []),
-        ("A.java", "class A { String accessCode() {\n  return \"\" + new Random().nextInt(9);\n} }\n", [2]),
-        ("A.java", "class A { String accessCode(SecureRandom r) {\n  return \"\" + r.nextInt(9);\n} }\n", []),
-        ("a.js", "const sessionToken = Math.random().toString(16);\nconst x = Math.random() * width;\n", [1]),
-        ("a.rs", "fn token() -> u64 {\n    StdRng::seed_from_u64(7).gen()\n}\n", [2]),
-    ],
-)  # fmt: skip
-def test_secrets_from_predictable_generators(path, text, expected):
-    found = rules_at(WEAK_CRYPTO, path, text)
-    assert [line for rule, line in found if rule == "predictable-random"] == expected
-
-
-@pytest.mark.parametrize(
-    ("path", "text", "expected"),
-    [
-        ("a.js", "const KEY = 'not-in-the-source-1';\njwt.sign(x, KEY, { expiresIn: 9 });\n", [("hardcoded-signing-key", 1)]),
-        ("a.js", "jwt.sign(x, process.env.KEY, { expiresIn: 9 });\n", []),
-        ("a.go", "func f(a, b string) bool {\n\treturn Sign(a) == signature\n}\n", [("timing-comparison", 2)]),
-        ("a.go", "func f(token string) bool {\n\treturn token == expected // a lexer\n}\n", []),
-        ("a.ts", "if (signatureType === otherType) {}\nif (apiKey === undefined) {}\n", []),
-        ("a.py", "def f(digest, file):\n    return digest == file.sha256\n", []),
-    ],
-)  # fmt: skip
-def test_tokens_and_comparisons(path, text, expected):
-    assert rules_at(AUTHENTICATION, path, text) == expected
 
 
 def test_java_resolves_entities_unless_told_not_to():
