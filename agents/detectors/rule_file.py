@@ -10,8 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from pydantic import Field
-
 from agents.api.data_file import Entry, InvalidData, read_entries
 from agents.api.finding import Severity
 from agents.detectors.detector import Rule
@@ -39,7 +37,7 @@ class RuleEntry(Entry):
 
     Attributes:
         id: see `Rule`, as are `title`, `severity`, `cwe`, `reference` and `message`.
-        examples: texts that are the rule's tests.
+        examples: texts that are the rule's tests, besides those of its patterns.
     """
 
     id: str
@@ -48,7 +46,7 @@ class RuleEntry(Entry):
     cwe: int | None = None
     reference: str | None = None
     message: str = ""
-    examples: tuple[Example, ...] = Field(min_length=1)
+    examples: tuple[Example, ...] = ()
 
     @cached_property
     def rule(self) -> Rule:

@@ -28,16 +28,23 @@ class Case(NamedTuple):
     good: str
 
 
-SECTIONS = ("calls", "lines")
+SECTIONS = ("calls", "lines", "settings")
 """Lists of patterns that have an example each."""
 PLACES = {
     "javascript": ("a.js", "{}\n"),
     "go": ("a.go", "func f() {{\n\t{}\n}}\n"),
     "rust": ("a.rs", "fn f() {{\n    {}\n}}\n"),
     "java": ("A.java", "class A {{ void f() {{\n  {}\n}} }}\n"),
+    "settings": ("app.yaml", "{}\n"),
+    "terraform": ("a.tf", "{}\n"),
     "nginx": ("nginx/site.conf", "{}\n"),
+    "apache": ("apache2.conf", "{}\n"),
+    "sshd": ("etc/ssh/sshd_config", "{}\n"),
+    "redis": ("redis.conf", "{}\n"),
+    "postgres": ("postgresql.conf", "{}\n"),
+    "mysql": ("etc/my.cnf", "[mysqld]\n{}\n"),
 }
-"""By language: a file, and the text around a line of it."""
+"""By language or program: a file, and the text around a line of it."""
 
 
 def read_examples(path: Path) -> list[Case]:
@@ -49,7 +56,7 @@ def read_examples(path: Path) -> list[Case]:
             name = one.get("rule") or rule["id"]
             cases.append(Case(name, one["file"], one.get("bad", ""), one.get("good", "")))
         for pattern in (one for section in SECTIONS for one in rule.get(section, ())):
-            file, around = PLACES[pattern["languages"][0]]
+            file, around = PLACES[pattern.get("languages", ["settings"])[0]]
             texts = (around.format(pattern[key]) for key in ("bad", "good"))
             cases.append(Case(rule["id"], file, *texts))
     return cases
@@ -89,7 +96,9 @@ def test_bad_examples_are_found_and_good_ones_are_not(case: Case) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_rule_has_a_bad_and_a_good_example(path: Path) -> None:
     cases = read_examples(path)
-    for rule in {case.rule for case in cases}:
+    data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    rules = {one["id"] for one in (data if isinstance(data, list) else [data]) if "id" in one}
+    for rule in rules:
         own = [case for case in cases if case.rule == rule]
         assert any(case.bad for case in own), rule
         assert any(case.good for case in own), rule
@@ -100,7 +109,7 @@ def test_every_rule_has_a_bad_and_a_good_example(path: Path) -> None:
     [
         ("- id: x\n  title: [", "x.yaml is no YAML"),
         ("- id: x\n  title: x\n  severity: high\n  examples: [{file: a}]\n  cew: 1\n", "x.yaml, entry x: "),
-        ("- id: x\n  title: x\n  severity: high\n  examples: []\n", "x.yaml, entry x: "),
+        ("- id: x\n  title: x\n  severity: highest\n", "x.yaml, entry x: "),
         ("- &x {id: x, title: x, severity: high, examples: [{file: a}]}\n- *x\n", "x.yaml, entry x: the id is taken"),
     ],
 )  # fmt: skip
