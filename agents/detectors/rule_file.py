@@ -32,6 +32,18 @@ class Example(Entry):
     good: str = ""
 
 
+class RuledExample(Example):
+    """An example in a file of data that several rules use.
+
+    Attributes:
+        rule: id of the rule.
+        detector: name of the detector that finds it, if that is a program whose rules are its own.
+    """
+
+    rule: str
+    detector: str = ""
+
+
 class RuleEntry(Entry):
     """What every rule of a file has; detectors that read patterns from it extend this.
 

@@ -2,11 +2,15 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 
+from agents.api.data_file import Entry, read_entries
 from agents.api.finding import Finding, Severity
 from agents.detectors.design.page import DYNAMIC, Element, all_elements
 from agents.detectors.design.style_sheet import rules_of_file
 from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.rule_file import RuledExample
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -42,150 +46,21 @@ RULES = (
     BAD_ROLE, BAD_ARIA, ZOOM, AUTOPLAY, TABLE_HEADERS, CAPTIONS, REFRESH, MOTION, LIST_STRUCTURE,
 )  # fmt: skip
 
-_ROLES = frozenset(
-    [
-        "alert",
-        "alertdialog",
-        "application",
-        "article",
-        "banner",
-        "blockquote",
-        "button",
-        "caption",
-        "cell",
-        "checkbox",
-        "code",
-        "columnheader",
-        "combobox",
-        "complementary",
-        "contentinfo",
-        "definition",
-        "deletion",
-        "dialog",
-        "directory",
-        "document",
-        "emphasis",
-        "feed",
-        "figure",
-        "form",
-        "generic",
-        "grid",
-        "gridcell",
-        "group",
-        "heading",
-        "img",
-        "image",
-        "insertion",
-        "link",
-        "list",
-        "listbox",
-        "listitem",
-        "log",
-        "main",
-        "marquee",
-        "math",
-        "menu",
-        "menubar",
-        "menuitem",
-        "menuitemcheckbox",
-        "menuitemradio",
-        "meter",
-        "navigation",
-        "none",
-        "note",
-        "option",
-        "paragraph",
-        "presentation",
-        "progressbar",
-        "radio",
-        "radiogroup",
-        "region",
-        "row",
-        "rowgroup",
-        "rowheader",
-        "scrollbar",
-        "search",
-        "searchbox",
-        "separator",
-        "slider",
-        "spinbutton",
-        "status",
-        "strong",
-        "subscript",
-        "superscript",
-        "switch",
-        "tab",
-        "table",
-        "tablist",
-        "tabpanel",
-        "term",
-        "textbox",
-        "time",
-        "timer",
-        "toolbar",
-        "tooltip",
-        "tree",
-        "treegrid",
-        "treeitem",
-    ]
-)
-_ARIA = frozenset(
-    [
-        "activedescendant",
-        "atomic",
-        "autocomplete",
-        "braillelabel",
-        "brailleroledescription",
-        "busy",
-        "checked",
-        "colcount",
-        "colindex",
-        "colindextext",
-        "colspan",
-        "controls",
-        "current",
-        "describedby",
-        "description",
-        "details",
-        "disabled",
-        "dropeffect",
-        "errormessage",
-        "expanded",
-        "flowto",
-        "grabbed",
-        "haspopup",
-        "hidden",
-        "invalid",
-        "keyshortcuts",
-        "label",
-        "labelledby",
-        "level",
-        "live",
-        "modal",
-        "multiline",
-        "multiselectable",
-        "orientation",
-        "owns",
-        "placeholder",
-        "posinset",
-        "pressed",
-        "readonly",
-        "relevant",
-        "required",
-        "roledescription",
-        "rowcount",
-        "rowindex",
-        "rowindextext",
-        "rowspan",
-        "selected",
-        "setsize",
-        "sort",
-        "valuemax",
-        "valuemin",
-        "valuenow",
-        "valuetext",
-    ]
-)
+
+class Aria(Entry):
+    """The roles and attributes of `aria.yaml`, without the prefix `aria-`."""
+
+    roles: frozenset[str]
+    attributes: frozenset[str]
+    examples: tuple[RuledExample, ...]
+
+
+@cache
+def _known_aria() -> Aria:
+    (found,) = read_entries(Path(__file__).with_name("aria.yaml"), Aria)
+    return found
+
+
 _EMPTY_LINK_TEXTS = frozenset(
     ["click here", "here", "more", "read more", "link", "this", "learn more", "details"]
 )
@@ -370,11 +245,16 @@ def _aria(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
     any_dynamic = DYNAMIC in ids or any(_is_component(one) for one in elements)
     for one in elements:
         roles = (one.get("role") or "").split()
-        if roles and DYNAMIC not in roles and not _ROLES & set(roles) and "{" not in roles[0]:
+        if (
+            roles
+            and DYNAMIC not in roles
+            and not _known_aria().roles & set(roles)
+            and "{" not in roles[0]
+        ):
             if not roles[0].startswith(("doc-", "graphics-")):
                 yield BAD_ROLE.at(file, one.line, f"There is no role {roles[0]:.40}.")
         for name, value in one.attributes.items():
-            if name.startswith("aria-") and name[5:] not in _ARIA:
+            if name.startswith("aria-") and name[5:] not in _known_aria().attributes:
                 yield BAD_ARIA.at(file, one.line, f"There is no attribute {name:.40}.")
             refers = name in ("aria-labelledby", "aria-describedby", "aria-controls")
             if refers and value not in ("", DYNAMIC) and "{" not in value and not any_dynamic:

@@ -323,19 +323,9 @@ def _open_models(module: PythonModule) -> Iterator[Finding]:
 
 
 _WEB = (
-    "flask",
-    "fastapi",
-    "starlette",
-    "django",
-    "aiohttp",
-    "sanic",
-    "bottle",
-    "falcon",
-    "tornado",
-    "quart",
-    "rest_framework",
-    "litestar",
-)
+    "flask", "fastapi", "starlette", "django", "aiohttp", "sanic", "bottle", "falcon", "tornado", "quart",
+    "rest_framework", "litestar",
+)  # fmt: skip
 _EXCEPTION_TEXT = re.compile(r"\b(str|repr)\((e|err|error|ex|exc|exception)\)")
 
 

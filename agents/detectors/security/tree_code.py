@@ -27,38 +27,17 @@ _ASSIGNMENTS = {
     "let_declaration": ("pattern", "value"),
     "compound_assignment_expr": ("left", "right"),
 }
-_FUNCTIONS = frozenset(
-    [
-        "function_declaration",
-        "function_expression",
-        "arrow_function",
-        "method_definition",
-        "func_literal",
-        "method_declaration",
-        "function_item",
-        "closure_expression",
-        "constructor_declaration",
-        "lambda_expression",
-        "function",
-        "generator_function",
-    ]
-)
+_FUNCTIONS = frozenset([
+    "function_declaration", "function_expression", "arrow_function", "method_definition", "func_literal",
+    "method_declaration", "function_item", "closure_expression", "constructor_declaration", "lambda_expression",
+    "function", "generator_function",
+])  # fmt: skip
 _SPACE = re.compile(r"\s+")
 _COMMENTS = frozenset(["comment", "line_comment", "block_comment"])
-_OTHERS = frozenset(
-    [
-        "binary_expression",
-        "import_spec",
-        "jsx_attribute",
-        "keyed_element",
-        "pair",
-        "regex",
-        "template_string",
-        "token_tree",
-        "unary_expression",
-        "unsafe_block",
-    ]
-)
+_OTHERS = frozenset([
+    "binary_expression", "import_spec", "jsx_attribute", "keyed_element", "pair", "regex", "template_string",
+    "token_tree", "unary_expression", "unsafe_block",
+])  # fmt: skip
 """Types of nodes that detectors ask for besides calls, assignments and functions."""
 _INDEXED = _OTHERS | frozenset(CALLS) | frozenset(_ASSIGNMENTS) | _FUNCTIONS
 

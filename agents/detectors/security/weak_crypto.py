@@ -22,18 +22,8 @@ _SECRET = re.compile(
 )
 _PASSWORD = re.compile(r"(?i)passw|pwd|passphrase|credential|\bpin\b")
 _WEAK_CIPHERS = (
-    "DES",
-    "DES3",
-    "TripleDES",
-    "ARC4",
-    "ARC2",
-    "Blowfish",
-    "IDEA",
-    "CAST5",
-    "SEED",
-    "RC4",
-    "XOR",
-)
+    "DES", "DES3", "TripleDES", "ARC4", "ARC2", "Blowfish", "IDEA", "CAST5", "SEED", "RC4", "XOR",
+)  # fmt: skip
 _MIN_PBKDF2 = 100_000
 _MIN_BCRYPT = 10
 

@@ -40,29 +40,14 @@ RULES = (
 _MATCHES = frozenset(["re.match", "re.search", "re.fullmatch"])
 _MAYBE_NONE_METHODS = frozenset(["fetchone", "one_or_none", "scalar_one_or_none", "find_one"])
 _MAYBE_NONE_CALLS = frozenset(["os.environ.get", "os.getenv", "shutil.which", "inspect.getmodule"])
-_OUTSIDE_CALLS = frozenset(
-    [
-        "input",
-        "json.loads",
-        "json.load",
-        "yaml.safe_load",
-        "tomllib.load",
-        "os.environ.get",
-        "os.getenv",
-    ]
-)
+_OUTSIDE_CALLS = frozenset([
+    "input", "json.loads", "json.load", "yaml.safe_load", "tomllib.load", "os.environ.get", "os.getenv",
+])  # fmt: skip
 _OUTSIDE_METHODS = frozenset(["json", "get_json"])
 _REQUEST = (
-    "request.args",
-    "request.form",
-    "request.query_params",
-    "request.GET",
-    "request.POST",
-    "request.headers",
-    "request.cookies",
-    "sys.argv",
-    "os.environ",
-)
+    "request.args", "request.form", "request.query_params", "request.GET", "request.POST", "request.headers",
+    "request.cookies", "sys.argv", "os.environ",
+)  # fmt: skip
 
 
 _ONE_ROW = re.compile(

@@ -58,21 +58,9 @@ RULES = (
     SHADOWED_BUILTIN, INTEGER_DIVISION, IGNORED_RESULT, RETURN_IN_FINALLY,
 )  # fmt: skip
 
-_CHANGES = frozenset(
-    [
-        "append",
-        "extend",
-        "insert",
-        "remove",
-        "pop",
-        "popitem",
-        "clear",
-        "add",
-        "discard",
-        "update",
-        "setdefault",
-    ]
-)
+_CHANGES = frozenset([
+    "append", "extend", "insert", "remove", "pop", "popitem", "clear", "add", "discard", "update", "setdefault",
+])  # fmt: skip
 _RESIZES = frozenset(
     ["append", "extend", "insert", "remove", "pop", "popitem", "clear", "add", "discard"]
 )
@@ -351,25 +339,10 @@ def _assignment(module: PythonModule, node: ast.Assign) -> Iterator[Finding]:
             )
 
 
-_PURE_METHODS = frozenset(
-    [
-        "strip",
-        "lstrip",
-        "rstrip",
-        "lower",
-        "upper",
-        "title",
-        "replace",
-        "encode",
-        "decode",
-        "capitalize",
-        "casefold",
-        "swapcase",
-        "zfill",
-        "removeprefix",
-        "removesuffix",
-    ]
-)
+_PURE_METHODS = frozenset([
+    "strip", "lstrip", "rstrip", "lower", "upper", "title", "replace", "encode", "decode", "capitalize",
+    "casefold", "swapcase", "zfill", "removeprefix", "removesuffix",
+])  # fmt: skip
 
 
 def _ignored(module: PythonModule, node: ast.Expr) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from agents.api.data_file import Entry, read_entries
-from agents.detectors.rule_file import Example
+from agents.detectors.rule_file import RuledExample
 
 
 class PythonFlow(Entry):
@@ -73,18 +73,12 @@ class OtherFlow(Entry):
     listed: re.Pattern[str]
 
 
-class FlowExample(Example):
-    """An example of data that reaches a sink, or does not: `rule` is the sink's."""
-
-    rule: str
-
-
 class DataFlow(Entry):
     """Sources, passing and cleaning by language."""
 
     python: PythonFlow
     others: OtherFlow
-    examples: tuple[FlowExample, ...]
+    examples: tuple[RuledExample, ...]
 
 
 @cache

@@ -4,7 +4,6 @@ import pytest
 
 from agents.detectors.security.compliance import COMPLIANCE
 from agents.detectors.security.configuration import SETTINGS, WORKFLOWS
-from agents.detectors.security.dependencies import DEPENDENCIES
 from agents.detectors.security.leaked_secrets import SECRETS
 from agents.detectors.security.privileges import PRIVILEGES
 from agents.workspace.workspace import Workspace
@@ -115,11 +114,3 @@ def test_authors_are_no_table_of_people():
     people = "a@one.org\nb@two.org\nc@three.org\n"
     assert rules_at(COMPLIANCE, "AUTHORS", people) == []
     assert [rule for rule, _ in rules_at(COMPLIANCE, "people.csv", people)] == ["personal-data"]
-
-
-def test_go_modules_are_read():
-    text = "module a\n\nrequire (\n\tgithub.com/dgrijalva/jwt-go v3.2.0+incompatible\n\tgolang.org/x/net v0.1.0\n\tgolang.org/x/net v0.40.0\n)\n"
-    assert rules_at(DEPENDENCIES, "go.mod", text) == [
-        ("abandoned-package", 4),
-        ("known-vulnerable", 5),
-    ]

@@ -26,6 +26,7 @@ class Case(NamedTuple):
     file: str
     bad: str
     good: str
+    detector: str = ""
 
 
 SECTIONS = ("calls", "lines", "settings")
@@ -54,11 +55,12 @@ def read_examples(path: Path) -> list[Case]:
     for rule in data if isinstance(data, list) else [data]:
         for one in rule.get("examples", ()):
             name = one.get("rule") or rule["id"]
-            cases.append(Case(name, one["file"], one.get("bad", ""), one.get("good", "")))
+            texts = one.get("bad", ""), one.get("good", "")
+            cases.append(Case(name, one["file"], *texts, one.get("detector", "")))
         for pattern in (one for section in SECTIONS for one in rule.get(section, ())):
             file, around = PLACES[pattern.get("languages", ["settings"])[0]]
-            texts = (around.format(pattern[key]) for key in ("bad", "good"))
-            cases.append(Case(rule["id"], file, *texts))
+            bad, good = (around.format(pattern[key]) for key in ("bad", "good"))
+            cases.append(Case(rule["id"], file, bad, good))
     return cases
 
 
@@ -82,7 +84,10 @@ def detectors_of(rule: str) -> list[Detector]:
 
 def rules_found(case: Case, text: str) -> set[str]:
     workspace = Workspace.of_texts({case.file: text.replace("¦", "")})
-    return {one.rule for one in findings(detectors_of(case.rule), workspace)}
+    detectors = detectors_of(case.rule)
+    if case.detector:
+        detectors = [load_registry().detector(case.detector)]
+    return {one.rule for one in findings(detectors, workspace)}
 
 
 @pytest.mark.parametrize("case", CASES)
