@@ -8,8 +8,8 @@ agent reports a finding in its file at its lines, one line more or less. A findi
 that is at no seeded defect of its file is a false alarm, also if the corpus' author overlooked a real defect
 there. The same counts are given for bandit, ruff (its security rules) and detect-secrets alone, over the
 defects of security agents; with `--semgrep RULES` also for semgrep, if it is installed, with the rules of
-that folder (such as `python` of its public repository). The column `only` counts the defects that a tool finds
-and no agent does.
+that folder (such as `python` of its public repository). The column `only` counts the defects that a tool
+finds and no agent does.
 
 `--model` repeats all runs with a model (without a value the demo model) and counts the findings that differ
 in anything: place, rule, severity, confidence or message.

@@ -48,6 +48,8 @@ class SecretFormat(Entry):
 
     def find(self, text: str) -> str:
         """The first credential of this format in a text, or empty; texts of documentation do not count."""
+        if not any(hint in text for hint in self.hints):
+            return ""
         for match in self.compiled.finditer(text):
             value = match["value"] if "value" in self.compiled.groupindex else match[0]
             if len(set(value[4:])) > 5:

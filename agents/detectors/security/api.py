@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import yaml
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.python_module import PythonModule
 from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.python_names import argument, constant, is_true
 from agents.detectors.security.python_files import is_test_path, python_modules
-from agents.detectors.security.python_names import PythonModule, argument, constant, is_true
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.python_module import PythonModule
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.security.python_files import is_test_path, python_modules
-from agents.detectors.security.python_names import PythonModule
 from agents.guardrails.checksums import luhn, mod97
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace

@@ -88,17 +88,18 @@ def _plain(text: str) -> str:
     return re.sub(r"[\W_]", "", text.lower())
 
 
-@cache
-def _hint() -> re.Pattern[str]:
-    """What every line with a secret has somewhere; most lines have none of it and are not looked at further."""
-    known = [re.escape(hint) for one in formats() for hint in one.hints if len(hint) > 1]
-    return re.compile("|".join([_NAME_HINT, r"\.[\w-]{6}\.", *known]), re.IGNORECASE)
-
-
-_NAME_HINT = (
+_NAME_HINT = re.compile(
     r"passw|pwd|passphrase|secret|key|token|credential|bearer|pepper|auth|sign|-u\s|-p\S|-a\s|PGPASS"
-    r"|://[^\s/@]*:[^\s@]*@"
+    r"|://[^\s/@]*:[^\s@]*@",
+    re.IGNORECASE,
 )
+
+
+@cache
+def _format_hint() -> re.Pattern[str]:
+    """What every line with a credential of a known format has somewhere."""
+    known = [re.escape(hint) for one in formats() for hint in one.hints if len(hint) > 1]
+    return re.compile("|".join([r"\.[\w-]{6}\.", *known]))
 
 
 def redacted(value: str) -> str:
@@ -110,14 +111,15 @@ def secrets_in_line(line: str, language: str | None) -> Iterator[tuple[Rule, str
     """The secrets of one line: rule, what it is, and the value."""
     if len(line) > _MAX_LINE:
         line = line[:_MAX_LINE]
-    if not _hint().search(line):
+    has_format = _format_hint().search(line)
+    if not has_format and not _NAME_HINT.search(line):
         return
     if _KEY_HEADER.search(line) and not re.search(
         r"(startswith|in |contains|match|compile|\\n-----|includes)\W", line
     ):
         yield PRIVATE_KEY, "private key", "-----BEGIN"
         return
-    for one in formats():
+    for one in formats() if has_format else ():
         found_value = one.find(line)
         if found_value and not _PLACEHOLDER.search(found_value):
             yield TOKEN, one.title, found_value

@@ -5,17 +5,12 @@ import re
 from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.python_module import PythonModule
 from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.python_names import argument, constant, is_false, is_true
 from agents.detectors.rule_file import RuleFile
 from agents.detectors.security.pattern_rules import PatternRule, matching_calls
 from agents.detectors.security.python_files import is_test_path, python_modules
-from agents.detectors.security.python_names import (
-    PythonModule,
-    argument,
-    constant,
-    is_false,
-    is_true,
-)
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -120,7 +115,7 @@ def _python(module: PythonModule) -> Iterator[Finding]:
                 yield RULES["no-timeout"].at(file, call.lineno)
     for attribute in module.of(ast.Attribute):
         if attribute.attr.startswith(("PROTOCOL_", "SSLv", "TLSv")):
-            if isinstance(module.parents.get(attribute), ast.Dict | ast.Compare | ast.Subscript):
+            if isinstance(module.parent.get(attribute), ast.Dict | ast.Compare | ast.Subscript):
                 continue  # an entry of a table, not a choice
             if found := _OLD_TLS.search(ast.unparse(attribute)):
                 text = f"{found[1]} is broken: use TLS 1.2 or newer."
@@ -172,11 +167,11 @@ def _is_asked_for(module: PythonModule, node: ast.AST) -> bool:
     name = "" if function is None else function.name
     if function is not None and re.search(r"(?i)insecure|unverified|no_?verify", name):
         return True
-    parent = module.parents.get(node)
+    parent = module.parent.get(node)
     while parent is not None and parent is not function:
         if isinstance(parent, ast.If) and _OPTION.search(ast.unparse(parent.test)):
             return True
-        parent = module.parents.get(parent)
+        parent = module.parent.get(parent)
     return False
 
 

@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from agents.api.finding import Finding
-from agents.detectors.security.python_names import PythonModule, constant
+from agents.detectors.audit.python_module import PythonModule
+from agents.detectors.python_names import constant
 from agents.detectors.security.taint.rules import RULES, advice
 from agents.detectors.security.taint.value import SinkKind
 

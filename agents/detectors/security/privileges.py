@@ -8,9 +8,10 @@ from typing import Any
 import yaml
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.python_module import PythonModule
 from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.python_names import argument, constant
 from agents.detectors.security.python_files import python_modules
-from agents.detectors.security.python_names import PythonModule, argument, constant
 from agents.detectors.security.tree_code import tree_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from agents.detectors.audit.python_module import PythonModule, module_of
 from agents.detectors.detector import DetectorContext
-from agents.detectors.security.python_names import PythonModule
-from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
 _TEST_PATH = re.compile(r"(^|/)(tests?|testing|__tests__|spec|specs|fixtures|testdata)/|(^|/)(test_[^/]*|conftest)\.py$"
@@ -25,10 +24,6 @@ def python_modules(workspace: Workspace, context: DetectorContext) -> Iterator[P
     """
     for file in workspace.of("python"):
         context.check_cancelled()
-        module = file.derived(_module_of)
+        module = module_of(file)
         if module is not None:
             yield module
-
-
-def _module_of(file: SourceFile) -> PythonModule | None:
-    return None if file.python is None else PythonModule(file, file.python)

@@ -14,8 +14,8 @@ from typing import Any
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.python_names import constant
 from agents.detectors.security.python_files import is_test_path, python_modules
-from agents.detectors.security.python_names import constant
 from agents.detectors.security.tree_code import tree_code, tree_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace

@@ -5,12 +5,13 @@ import re
 from collections.abc import Callable, Iterator
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.python_module import PythonModule
 from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.python_names import argument, constant, is_false
 from agents.detectors.rule_file import RuleFile
 from agents.detectors.security.pattern_rules import PatternRule, matching_calls, matching_lines
 from agents.detectors.security.predictable_random import predictable_secrets
 from agents.detectors.security.python_files import python_modules
-from agents.detectors.security.python_names import PythonModule, argument, constant, is_false
 from agents.detectors.security.tree_code import tree_code, tree_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -227,7 +228,7 @@ class _Contexts:
     def assigned(self, call: ast.Call) -> str:
         """Text of the targets and keywords that the call's result becomes part of."""
         texts: list[str] = []
-        node = self._module.parents.get(call)
+        node = self._module.parent.get(call)
         while node is not None and not isinstance(
             node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
         ):
@@ -239,7 +240,7 @@ class _Contexts:
                 texts.append(node.arg or "")
             if isinstance(node, ast.stmt):
                 break
-            node = self._module.parents.get(node)
+            node = self._module.parent.get(node)
         return " ".join(texts)
 
     def names(self, call: ast.Call) -> str:

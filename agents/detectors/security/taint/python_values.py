@@ -3,7 +3,7 @@
 import ast
 from typing import Protocol
 
-from agents.detectors.security.python_names import ImportedNames
+from agents.detectors.python_names import ImportedNames
 from agents.detectors.security.taint.data_flow import data_flow
 from agents.detectors.security.taint.evaluate import Evaluator, environment_key
 from agents.detectors.security.taint.rules import python_sinks

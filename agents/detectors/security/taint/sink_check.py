@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from agents.detectors.security.python_names import argument, is_false, is_true
+from agents.detectors.python_names import argument, is_false, is_true
 from agents.detectors.security.taint.rules import Sink, python_sinks
 from agents.detectors.security.taint.value import SinkKind, Trust, Value, join
 

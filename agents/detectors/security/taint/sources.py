@@ -3,7 +3,7 @@
 import ast
 from dataclasses import dataclass
 
-from agents.detectors.security.python_names import ImportedNames
+from agents.detectors.python_names import ImportedNames
 from agents.detectors.security.taint.data_flow import data_flow
 from agents.detectors.security.taint.value import CONSTANT, Origin, SinkKind, Trust, Value
 

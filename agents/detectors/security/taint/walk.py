@@ -3,7 +3,7 @@
 import ast
 from typing import Protocol
 
-from agents.detectors.security.python_names import PythonModule
+from agents.detectors.audit.python_module import PythonModule
 from agents.detectors.security.taint.evaluate import Environment
 from agents.detectors.security.taint.guards import always_leaves, checked_by_call, guard_of
 from agents.detectors.security.taint.python_values import PythonEvaluator

@@ -82,7 +82,7 @@ def test_java_resolves_entities_unless_told_not_to():
 def test_a_long_chain_of_calls_is_named_in_linear_time():
     import ast
 
-    from agents.detectors.security.python_names import ImportedNames
+    from agents.detectors.python_names import ImportedNames
 
     chain = "text" + ".replace('a', 'b')" * 35
     tree = ast.parse(chain)
