@@ -1,8 +1,8 @@
 """`html_text`: the readable text of an HTML page, for a model.
 
 Kept are text, headings, list items, table cells and the targets of links. Scripts, styles and what the page
-hides by `hidden` or an inline `display: none` are left out: text that a reader of the page would not see has no
-business in a prompt.
+hides by `hidden` or an inline `display: none` are left out: text that a reader of the page would not see has
+no business in a prompt.
 """
 
 import html
