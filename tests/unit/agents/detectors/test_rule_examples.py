@@ -34,7 +34,7 @@ SECTIONS = ("calls", "lines", "settings")
 PLACES = {
     "javascript": ("a.js", "{}\n"),
     "go": ("a.go", "func f() {{\n\t{}\n}}\n"),
-    "rust": ("a.rs", "fn f() {{\n    {}\n}}\n"),
+    "rust": ("a.rs", "unsafe fn f() {{\n    {}\n}}\n"),
     "java": ("A.java", "class A {{ void f() {{\n  {}\n}} }}\n"),
     "settings": ("app.yaml", "{}\n"),
     "terraform": ("a.tf", "{}\n"),
