@@ -86,7 +86,11 @@ class PythonModule:
     def constants(self) -> dict[str, ast.expr]:
         """What a name is assigned anywhere in the module; names with different values are left out."""
         found: dict[str, ast.expr | None] = {}
-        for node in (*self.of(ast.Assign), *self.of(ast.AnnAssign)):
+        assignments: list[ast.Assign | ast.AnnAssign] = [
+            *self.of(ast.Assign),
+            *self.of(ast.AnnAssign),
+        ]
+        for node in assignments:
             if node.value is None:
                 continue
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:

@@ -37,12 +37,15 @@ class SinkEntry(Entry):
     ] = ""  # fmt: skip
 
 
-class ReceiverEntry(Entry):
-    """Methods that are sinks on some receivers only, which are known by their names or types."""
+class ReceiverEntry(SinkEntry):
+    """Methods that are sinks on some receivers only.
 
-    methods: frozenset[str]
-    arguments: tuple[int | str, ...]
-    names: re.Pattern[str]
+    Attributes:
+        receiver: pattern of such a receiver's dotted name.
+        types: dotted names of such a receiver's class.
+    """
+
+    receiver: re.Pattern[str]
     types: frozenset[str] = frozenset()
 
 
@@ -158,7 +161,7 @@ def python_sinks() -> PythonSinks:
                 sink = _sink(kind, entry)
                 for name in entry.names:
                     table[name] = (*table.get(name, ()), sink)
-        receivers += [(one, Sink(kind, *_places(one.arguments))) for one in rule.python.receivers]
+        receivers += [(one, _sink(kind, one)) for one in rule.python.receivers]
         for known, names in (
             (cleaning, rule.sanitizers),
             (cleaning_methods, rule.sanitizer_methods),

@@ -68,8 +68,8 @@ def _sinks(call: ast.Call, name: str, receiver: Value | None, receiver_name: str
     method = call.func.attr
     yield from sinks.methods.get(method, ())
     for entry, sink in sinks.receivers:
-        if method in entry.methods and (
-            entry.names.search(receiver_name) or receiver.type.removesuffix("()") in entry.types
+        if method in entry.names and (
+            entry.receiver.search(receiver_name) or receiver.type.removesuffix("()") in entry.types
         ):
             yield sink
 
