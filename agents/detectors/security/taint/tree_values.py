@@ -119,7 +119,9 @@ class TreeEvaluator(Evaluator):
             return parts[-1]
         if kind in _CONTAINERS:
             return ast.List(parts, ast.Load())
-        inner = [one for one in parts[:12] if one.node.type != "type_identifier"]  # type: ignore[attr-defined]
+        inner: list[ast.expr] = [
+            TreeExpression(one) for one in children[:12] if one.type != "type_identifier"
+        ]
         return ast.BoolOp(ast.Or(), inner) if inner else ast.expr()
 
     def _template(self, node: "Node") -> ast.expr:
