@@ -300,8 +300,5 @@ _CHECKS: tuple[Check, ...] = (
 )
 
 ACCESSIBILITY = Detector(
-    "accessibility",
-    "Checks pages and JSX against rules of WCAG 2.2.",
-    detect_accessibility,
-    RULES,
+    "accessibility", "Checks pages and JSX against rules of WCAG 2.2.", detect_accessibility, RULES
 )

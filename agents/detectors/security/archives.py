@@ -137,11 +137,7 @@ def _rust_joins(code: TreeCode) -> Iterator[Finding]:
             and not _CHECKED.search(function)
             and not re.search(r"(?i)const|fixed|static", parameter)
         ):
-            yield RULES["unchecked-join"].at(
-                code.file,
-                call.line,
-                confidence=0.6,
-            )
+            yield RULES["unchecked-join"].at(code.file, call.line, confidence=0.6)
 
 
 ARCHIVES = Detector(

@@ -44,11 +44,7 @@ def _call(code: TreeCode, call: TreeCall) -> Iterator[Finding]:
             body = re.search(rf"function\s+{re.escape(handler)}\b[\s\S]{{0,1500}}", file.text)
             handler = body.group() if body else "origin"
         if window and not re.search(r"\b(origin|source|ports)\b", handler):
-            yield RULES["message-origin"].at(
-                file,
-                call.line,
-                end_line=call.line,
-            )
+            yield RULES["message-origin"].at(file, call.line, end_line=call.line)
     elif name.endswith("postMessage") and len(texts) == 2 and texts[1].strip("'\"`") == "*":
         if call.arguments[0].type not in STRINGS:
             yield RULES["message-target"].at(file, call.line)

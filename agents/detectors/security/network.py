@@ -63,10 +63,7 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
     for file in workspace.of("go"):
         at = next((n for n, line in enumerate(file.lines, 1) if _PPROF.match(line)), 0)
         if at and not is_test_path(file.path):
-            yield RULES["profiler"].at(
-                file,
-                at,
-            )
+            yield RULES["profiler"].at(file, at)
     for file in workspace:
         context.check_cancelled()
         if file.language not in ("python", "markdown", "rst") and not is_test_path(file.path):

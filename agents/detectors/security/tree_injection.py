@@ -12,12 +12,7 @@ from agents.detectors.rule_file import JAVASCRIPT
 from agents.detectors.security.taint.rules import RULES, TreeSinkEntry, advice, check_of, tree_sinks
 from agents.detectors.security.taint.sink_check import FIXED_HOST
 from agents.detectors.security.taint.value import SinkKind, Trust, Value, opaque
-from agents.detectors.security.tree_code import (
-    TreeCall,
-    TreeCode,
-    tree_code,
-    tree_files,
-)
+from agents.detectors.security.tree_code import TreeCall, TreeCode, tree_code, tree_files
 from agents.detectors.security.tree_shells import shell_calls
 from agents.workspace.workspace import Workspace
 

@@ -43,10 +43,7 @@ def _rust(file: SourceFile, root: "Node") -> Iterator[Finding]:
         text = node_text(block)
         if block.type == "static_item":
             if "static mut " in text[:40]:
-                yield RULES["unsafe-shared-state"].at(
-                    file,
-                    line_of(block),
-                )
+                yield RULES["unsafe-shared-state"].at(file, line_of(block))
             continue
         if block.type == "function_item" and not re.match(
             r"(pub(\([^)]*\))?\s+)?(const\s+)?unsafe\s", text
@@ -122,8 +119,5 @@ def _c(file: SourceFile, root: "Node") -> Iterator[Finding]:
 
 
 UNSAFE_MEMORY = Detector(
-    "unsafe_memory",
-    "Finds unchecked memory access in Rust's unsafe code and in C.",
-    _detect,
-    RULES,
+    "unsafe_memory", "Finds unchecked memory access in Rust's unsafe code and in C.", _detect, RULES
 )

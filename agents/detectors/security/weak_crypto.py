@@ -39,10 +39,7 @@ def rule_for_hash(file: SourceFile, call: ast.Call, around: str) -> Finding:
     """A broken hash function; a note only where its names say that it protects nothing."""
     harmless = _NO_SECURITY.search(around)
     return RULES["weak-hash"].at(
-        file,
-        call.lineno,
-        end_line=call.end_lineno,
-        severity=Severity.LOW if harmless else None,
+        file, call.lineno, end_line=call.end_lineno, severity=Severity.LOW if harmless else None
     )
 
 

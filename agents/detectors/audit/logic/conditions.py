@@ -54,9 +54,7 @@ def _comparison(module: PythonModule, node: ast.Compare, test_file: bool) -> Ite
                 )
         if isinstance(operator, ast.Is | ast.IsNot) and _is_literal(left, right):
             yield IS_LITERAL.at(
-                file,
-                node.lineno,
-                "`is` compares identity: compare with a literal by `==` or `!=`.",
+                file, node.lineno, "`is` compares identity: compare with a literal by `==` or `!=`."
             )
         if isinstance(operator, ast.Eq | ast.NotEq) and not test_file:
             if _is_inexact(left, right) or _is_inexact(right, left):

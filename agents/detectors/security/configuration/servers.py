@@ -82,8 +82,5 @@ def _aliases(file: SourceFile) -> Iterator[Finding]:
 
 
 SERVERS = Detector(
-    "servers",
-    "Reads settings of web servers, databases and sshd for open doors.",
-    _detect,
-    RULES,
+    "servers", "Reads settings of web servers, databases and sshd for open doors.", _detect, RULES
 )

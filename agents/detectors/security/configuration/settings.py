@@ -122,8 +122,5 @@ def _pairs(file: SourceFile) -> Iterator[tuple[tuple[str, ...], str, int]]:
 
 
 SETTINGS = Detector(
-    "settings",
-    "Reads application settings for protections that are switched off.",
-    _detect,
-    RULES,
+    "settings", "Reads application settings for protections that are switched off.", _detect, RULES
 )

@@ -169,10 +169,7 @@ def concat(parts: Iterable[Value], *, text: str | None = None) -> Value:
     if text is None:
         text = "".join(HOLE if one.text is None else one.text for one in several)
     return Value(
-        origins=_origins(varying),
-        clean=_clean(varying),
-        built=bool(varying),
-        text=text[:_MAX_TEXT],
+        origins=_origins(varying), clean=_clean(varying), built=bool(varying), text=text[:_MAX_TEXT]
     )
 
 
