@@ -4,6 +4,7 @@ Built once per file in O(nodes); nothing here is recursive, so deep trees do no 
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TypeVar, cast
@@ -259,11 +260,15 @@ def decorator_names(module: PythonModule, node: FunctionNode | ast.ClassDef) -> 
     return found
 
 
+_TEST_FOLDERS = frozenset("test tests testing __tests__ spec specs fixtures testdata".split())  # noqa: SIM905
+_TEST_NAME = re.compile(r"(_test|\.test|\.spec)\.(py|go|rs|java|rb|[cm]?[jt]sx?)$")
+
+
 def is_test_path(path: str) -> bool:
-    """Whether a file is a test by the usual conventions of its path."""
+    """Whether a file belongs to a test suite, by the usual conventions of its path beneath the root."""
     *folders, name = path.split("/")
     return (
         name.startswith(("test_", "conftest"))
-        or name.rsplit(".", 1)[0].endswith(("_test", ".test", ".spec"))
-        or any(folder in ("tests", "test", "__tests__") for folder in folders)
+        or _TEST_NAME.search(name) is not None
+        or not _TEST_FOLDERS.isdisjoint(folders)
     )

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.per_file import python_files
 from agents.detectors.audit.python_module import PythonModule
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.python_names import argument, constant
 from agents.detectors.rule_file import JAVASCRIPT
-from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.tree_code import TreeCode, tree_code, tree_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -74,9 +74,7 @@ class _Route:
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
     routes: list[_Route] = []
-    for module in python_modules(workspace, context):
-        if is_test_path(module.file.path):
-            continue
+    for module in python_files(workspace, context, tests=False):
         routes += _python_routes(module)
         yield from _python_roles(module)
         yield from _foreign_records(module)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import yaml
 
 from agents.api.finding import Finding, Severity
-from agents.detectors.audit.python_module import PythonModule
+from agents.detectors.audit.per_file import python_files
+from agents.detectors.audit.python_module import PythonModule, is_test_path
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.python_names import argument, constant, is_true
-from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -40,9 +40,8 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
         context.check_cancelled()
         if re.search(r"[\"']?(openapi|swagger)[\"']?\s*:", file.text[:4_000]):
             yield from _openapi(file)
-    for module in python_modules(workspace, context):
-        if not is_test_path(module.file.path):
-            yield from _python(module)
+    for module in python_files(workspace, context, tests=False):
+        yield from _python(module)
     for file in workspace.of("javascript", "typescript"):
         context.check_cancelled()
         if not is_test_path(file.path):

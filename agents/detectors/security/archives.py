@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator
 
 from agents.api.finding import Finding
-from agents.detectors.audit.python_module import PythonModule
+from agents.detectors.audit.per_file import python_files
+from agents.detectors.audit.python_module import PythonModule, is_test_path
 from agents.detectors.detector import Detector, DetectorContext
 from agents.detectors.python_names import argument, constant
 from agents.detectors.rule_file import RuleEntry, RuleFile
-from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.tree_code import TreeCode, tree_code, tree_files
 from agents.workspace.workspace import Workspace
 
@@ -33,7 +33,7 @@ _ENTRY_NAME = re.compile(
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    for module in python_modules(workspace, context):
+    for module in python_files(workspace, context):
         if not is_test_path(module.file.path) and re.search(
             r"tarfile|zipfile|unpack_archive", module.file.text
         ):

@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterator
 
 from agents.api.finding import Finding
+from agents.detectors.audit.per_file import python_files
 from agents.detectors.audit.python_module import PythonModule
 from agents.detectors.detector import Detector, DetectorContext
 from agents.detectors.python_names import argument, constant, is_false, is_true
 from agents.detectors.rule_file import RuleFile
 from agents.detectors.security.pattern_rules import PatternRule, matching_calls
-from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.secret_names import compares_secrets
 from agents.detectors.security.tree_authentication import tree_findings
 from agents.workspace.workspace import Workspace
@@ -21,9 +21,7 @@ _PASSWORD = re.compile(r"passw(or)?d|passphrase|\bpwd\b", re.I)
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    for module in python_modules(workspace, context):
-        if is_test_path(module.file.path):
-            continue
+    for module in python_files(workspace, context, tests=False):
         yield from _calls(module)
         yield from _comparisons(module)
         yield from _settings(module)

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
-from agents.detectors.audit.python_module import PythonModule
+from agents.detectors.audit.per_file import python_files
+from agents.detectors.audit.python_module import PythonModule, is_test_path
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.guardrails.checksums import luhn, mod97
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -71,9 +71,8 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
             yield from _numbers(file)
             yield from _addresses(file)
             yield from _script_logs(file)
-    for module in python_modules(workspace, context):
-        if not is_test_path(module.file.path):
-            yield from _logs(module)
+    for module in python_files(workspace, context, tests=False):
+        yield from _logs(module)
 
 
 def _licenses(workspace: Workspace) -> Iterator[Finding]:

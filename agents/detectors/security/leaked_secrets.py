@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.python_module import is_test_path
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.python_files import is_test_path
 from agents.guardrails.secret_formats import entropy, formats
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace

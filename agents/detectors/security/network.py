@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
-from agents.detectors.audit.python_module import PythonModule
+from agents.detectors.audit.per_file import python_files
+from agents.detectors.audit.python_module import PythonModule, is_test_path
 from agents.detectors.detector import Detector, DetectorContext
 from agents.detectors.python_names import argument, constant, is_false, is_true
 from agents.detectors.rule_file import RuleFile
 from agents.detectors.security.pattern_rules import PatternRule, matching_calls
-from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -57,9 +57,8 @@ _NGINX_TLS = re.compile(r"ssl_protocols\b[^;]*\b(SSLv2|SSLv3|TLSv1|TLSv1\.0|TLSv
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    for module in python_modules(workspace, context):
-        if not is_test_path(module.file.path):
-            yield from _python(module)
+    for module in python_files(workspace, context, tests=False):
+        yield from _python(module)
     for file in workspace.of("go"):
         at = next((n for n, line in enumerate(file.lines, 1) if _PPROF.match(line)), 0)
         if at and not is_test_path(file.path):

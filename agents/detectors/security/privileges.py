@@ -8,10 +8,10 @@ from typing import Any
 import yaml
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.per_file import python_files
 from agents.detectors.audit.python_module import PythonModule
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.python_names import argument, constant
-from agents.detectors.security.python_files import python_modules
 from agents.detectors.security.tree_code import tree_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -62,7 +62,7 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
             yield from _sudoers(file)
         elif file.path.rsplit("/", 1)[-1] == "package.json":
             yield from _package_scripts(file)
-    for module in python_modules(workspace, context):
+    for module in python_files(workspace, context):
         yield from _python(module)
     for file in tree_files(workspace, context):
         yield from _modes(file)

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.per_file import python_files
+from agents.detectors.audit.python_module import is_test_path
 from agents.detectors.detector import Detector, DetectorContext
 from agents.detectors.security.nosql import code_in_queries
-from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.taint.program import Program
 from agents.detectors.security.taint.rules import RULES, advice
 from agents.detectors.security.taint.summary import Hit
@@ -31,7 +32,7 @@ _LOCAL_KINDS = frozenset(
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    modules = list(python_modules(workspace, context))
+    modules = list(python_files(workspace, context))
     for module in modules:
         yield from code_in_queries(module)
         yield from entities_switched_on(module)

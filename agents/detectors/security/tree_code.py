@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from agents.detectors.audit.python_module import is_test_path
 from agents.detectors.detector import DetectorContext
-from agents.detectors.security.python_files import is_test_path
 from agents.detectors.security.taint.tree_values import CALLS, STRINGS, TreeEvaluator
 from agents.detectors.security.taint.value import Value
 from agents.workspace.source_file import SourceFile

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.python_module import is_test_path
 from agents.detectors.audit.syntax_nodes import line_of, node_text, walk
 from agents.detectors.detector import Detector, DetectorContext
 from agents.detectors.rule_file import RuleFile
 from agents.detectors.security.pattern_rules import PatternRule
-from agents.detectors.security.python_files import is_test_path
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 

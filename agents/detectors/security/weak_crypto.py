@@ -5,13 +5,13 @@ import re
 from collections.abc import Callable, Iterator
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.per_file import python_files
 from agents.detectors.audit.python_module import PythonModule
 from agents.detectors.detector import Detector, DetectorContext
 from agents.detectors.python_names import argument, constant, is_false
 from agents.detectors.rule_file import RuleFile
 from agents.detectors.security.pattern_rules import PatternRule, matching_calls, matching_lines
 from agents.detectors.security.predictable_random import predictable_secrets
-from agents.detectors.security.python_files import python_modules
 from agents.detectors.security.tree_code import tree_code, tree_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -265,7 +265,7 @@ class _Contexts:
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    for module in python_modules(workspace, context):
+    for module in python_files(workspace, context):
         yield from _python(module)
     yield from matching_calls(RULES, workspace, context)
     for file in tree_files(workspace, context):

@@ -10,10 +10,10 @@ from pathlib import PurePosixPath
 
 from agents.api.data_file import Entry
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.python_module import is_test_path
 from agents.detectors.detector import Detector, DetectorContext
 from agents.detectors.rule_file import RuleEntry, RuleFile
 from agents.detectors.security.configuration.yaml_paths import entries
-from agents.detectors.security.python_files import is_test_path
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
