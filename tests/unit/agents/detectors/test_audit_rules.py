@@ -7,7 +7,6 @@ from agents.detectors.audit.documents import DOCUMENTS
 from agents.detectors.audit.edge_cases import EDGE_CASES
 from agents.detectors.audit.hallucination import HALLUCINATION
 from agents.detectors.audit.logic import LOGIC
-from agents.detectors.audit.performance import PERFORMANCE
 from agents.detectors.audit.syntax import SYNTAX
 from agents.workspace.workspace import Workspace
 from tests.unit.agents.detectors.seeded import findings, rules_at
@@ -59,19 +58,6 @@ def test_java_texts_are_compared_by_equals():
 )  # fmt: skip
 def test_values_that_may_not_be_there(path, text, expected):
     assert rules_at(EDGE_CASES, path, text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("def f(seen: list[str], known: list[str]):\n    return [s for s in seen if s not in known]\n", ["list-membership"]),
-        ("def f(seen: list[str], known: set[str]):\n    return [s for s in seen if s not in known]\n", []),
-        ("def f(xs):\n    for x in xs:\n        Path('/etc/a').read_text()\n", ["repeated-io"]),
-        ("def f(xs):\n    for x in xs:\n        x.read_text()\n", []),
-    ],
-)  # fmt: skip
-def test_repeated_work(text, expected):
-    assert [rule for rule, _ in rules_at(PERFORMANCE, "a.py", text)] == expected
 
 
 @pytest.mark.parametrize(
