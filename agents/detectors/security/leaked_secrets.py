@@ -21,7 +21,6 @@ HISTORY = Rule("secret-in-history", Severity.HIGH, "credential in the history of
 
 _HISTORY_COMMITS = 200
 _HISTORY_BYTES = 20 << 20
-_HISTORY_TIMEOUT_S = 20.0
 _MAX_LINE = 4_000
 
 _KEY_HEADER = re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----")

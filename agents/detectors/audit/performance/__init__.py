@@ -12,7 +12,7 @@ from agents.detectors.rule_file import RuleEntry, RuleFile
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
-_LOW, _MEDIUM = Severity.LOW, Severity.MEDIUM
+_MEDIUM = Severity.MEDIUM
 RULES = RuleFile(__file__, "performance", entry=RuleEntry)
 _Loop = ast.For | ast.AsyncFor | ast.While
 _QUERIES = re.compile(r"\.(execute|executemany|fetchone|fetchall|objects\.(get|filter)|query|get_or_create)$|"
