@@ -3,7 +3,7 @@
 import pytest
 
 from agents.detectors.security.compliance import COMPLIANCE
-from agents.detectors.security.configuration import SETTINGS, WORKFLOWS
+from agents.detectors.security.configuration import SETTINGS
 from agents.detectors.security.leaked_secrets import SECRETS
 from agents.detectors.security.privileges import PRIVILEGES
 from agents.workspace.workspace import Workspace
@@ -25,23 +25,6 @@ def test_a_development_file_is_a_note():
 def test_yaml_aliases_are_followed_once():
     text = f"a: &a [{', '.join(['*a'] * 9)}]\nb: {{debug: true}}\n"
     assert rules_at(SETTINGS, "a.yaml", text) == [("debug-mode", 2)]
-
-
-WORKFLOW = ".github/workflows/a.yml"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("jobs:\n  a:\n    steps:\n      - run: |\n          echo ${{ github.head_ref }}\n", [("workflow-injection", 5)]),
-        ("jobs:\n  a:\n    steps:\n      - env: {T: '${{ github.head_ref }}'}\n        run: echo $T\n", []),
-        ("on: pull_request_target\njobs:\n  a:\n    steps:\n      - run: make label\n", []),
-        ("jobs:\n  a:\n    steps:\n      - uses: a/b@v1\n      - uses: a/b@main\n", [("unpinned-action", 4), ("unpinned-action", 5)]),
-        (f"jobs:\n  a:\n    steps:\n      - uses: a/b@{'0' * 40}\n", []),
-    ],
-)  # fmt: skip
-def test_workflows(text, expected):
-    assert rules_at(WORKFLOWS, WORKFLOW, text) == expected
 
 
 @pytest.mark.parametrize(
@@ -75,20 +58,6 @@ def test_secrets_in_several_spellings(line):
     if "SecretStr" in line:
         line = 'api_key = SecretStr("9f8e7d6c5b4a39281706")'
     assert [rule for rule, _ in rules_at(SECRETS, "a.py", f"{line}\n")] == ["hardcoded-password"]
-
-
-@pytest.mark.parametrize(
-    ("path", "text", "rules"),
-    [
-        ("a.sh", 'eval "$1"\n', ["command-injection"]),
-        ("a.sh", 'eval "$(ssh-agent -s)"\n', []),
-        ("Dockerfile", "FROM a:1\nUSER app\nRUN x\nUSER root\nCMD x\n", ["root-user"]),
-        ("a.go", 'os.WriteFile(p, d, 0o666)\nos.WriteFile(p, d, 0o640)\n', ["file-mode"]),
-        ("a.js", "fs.chmodSync(p, 0o777);\nfs.mkdirSync(p, { mode: 0o750 });\n", ["file-mode"]),
-    ],
-)  # fmt: skip
-def test_rights_and_shells(path, text, rules):
-    assert [rule for rule, _ in rules_at(PRIVILEGES, path, text)] == rules
 
 
 def test_an_explicit_root_user_is_reported_at_its_line():
