@@ -1,13 +1,15 @@
 """Precision and recall of the agents on the seeded-defect corpus, with the model off and on.
 
-    python benchmarks/agent_defects.py [--half tuning] [--model [FILE_OR_DIR]] [--json FILE]
+    python benchmarks/agent_defects.py [--half tuning] [--model [FILE_OR_DIR]] [--semgrep RULES] [--json FILE]
 
 Every agent that the manifest names runs over each project in which it should find something, and on the cases
 of the manifest, which give it an output to check and its source. A defect counts as found by an agent if the
 agent reports a finding in its file at its lines, one line more or less. A finding of at least medium severity
 that is at no seeded defect of its file is a false alarm, also if the corpus' author overlooked a real defect
 there. The same counts are given for bandit, ruff (its security rules) and detect-secrets alone, over the
-defects of security agents.
+defects of security agents; with `--semgrep RULES` also for semgrep, if it is installed, with the rules of
+that folder (such as `python` of its public repository). The column `only` counts the defects that a tool
+finds and no agent does.
 
 `--model` repeats all runs with a model (without a value the demo model) and counts the findings that differ
 in anything: place, rule, severity, confidence or message.
@@ -16,8 +18,10 @@ in anything: place, rule, severity, confidence or message.
 import argparse
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,7 +41,7 @@ from engine.models.store import ModelStore
 from engine.runtime.engine import AsyncPravahaEngine
 
 CORPUS = Path(__file__).resolve().parents[1] / "tests" / "corpus"
-TOOLS = ("bandit", "ruff S", "detect-secrets")
+TOOLS = ("bandit", "ruff S", "detect-secrets", "semgrep")
 
 
 class Place(NamedTuple):
@@ -153,6 +157,26 @@ def tool_reports(half: str) -> dict[str, list[Place]]:
     return found
 
 
+def semgrep_reports(half: str, rules: Path) -> list[Place]:
+    """What semgrep reports with the rules of a folder.
+
+    It looks at a copy outside of this repository: it leaves out files beneath folders called `tests`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(shutil.copytree(CORPUS / half, Path(folder) / "corpus"))
+        words = ["semgrep", "scan", "--config", str(rules.resolve()), "--json", "--quiet"]
+        words += ["--metrics=off", "--disable-version-check", "--no-git-ignore", "."]
+        done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
+    results = json.loads(done.stdout)["results"]
+    return [
+        Place(
+            *one["path"].removeprefix("./").split("/", 1), one["start"]["line"], one["end"]["line"]
+        )
+        for one in results
+        if "/" in one["path"].removeprefix("./")
+    ]
+
+
 def row_of(
     wanted: list[dict[str, Any]],
     every: list[dict[str, Any]],
@@ -187,9 +211,12 @@ def figures(
     security = [
         one for one in defects if any(agents[key].category == "security" for key in one["agents"])
     ]
+    everything = [place for places in found.places.values() for place in places]
+    missed = [one for one in security if not any(at(place, one) for place in everything)]
     for name, places in tools.items():
         rows[name] = row_of(security, defects, places, places)
-    everything = [place for places in found.places.values() for place in places]
+        only = [one["id"] for one in missed if any(at(place, one) for place in places)]
+        rows[name]["only"] = only
     rows["all agents, security"] = row_of(security, defects, everything, None)
     rows["all agents, all defects"] = row_of(defects, defects, everything, None)
     return rows
@@ -222,14 +249,22 @@ def percent(value: float | None) -> str:
 
 
 def print_table(rows: dict[str, Any], model_rows: dict[str, Any] | None) -> None:
-    names = ["agent or tool", "defects", "found", "recall", "findings ≥ medium", "at a defect"]
+    names = [
+        "agent or tool",
+        "defects",
+        "found",
+        "recall",
+        "findings ≥ medium",
+        "at a defect",
+        "only",
+    ]
     names += ["recall, model on", "at a defect, model on"] if model_rows else []
     print(f"| {' | '.join(names)} |")
     print("|---" * len(names) + "|")
     for name, row in rows.items():
         count = "" if row["findings"] is None else row["findings"]
         cells = [name, row["defects"], row["found"], percent(row["recall"]), count]
-        cells.append(percent(row["precision"]))
+        cells += [percent(row["precision"]), len(row["only"]) if "only" in row else ""]
         if model_rows:
             other = model_rows[name] if name not in TOOLS else {"recall": None, "precision": None}
             cells += [percent(other["recall"]), percent(other["precision"])]
@@ -248,11 +283,14 @@ def main() -> None:
         help="also with this model; without a value the demo model",
     )
     parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--semgrep", type=Path, help="a folder of rules for semgrep")
     arguments = parser.parse_args()
     manifest = read_manifest(arguments.half)
     defects = manifest["defects"]
     found = asyncio.run(agents_reports(arguments.half, manifest))
     tools = tool_reports(arguments.half)
+    if arguments.semgrep is not None:
+        tools["semgrep"] = semgrep_reports(arguments.half, arguments.semgrep)
     result: dict[str, Any] = {"half": arguments.half, "rows": figures(defects, found, tools)}
     if arguments.model is not None:
         name, on = with_model(arguments.half, manifest, arguments.model)

@@ -1,7 +1,8 @@
 """`Detector`: a named function from a workspace to findings, with the rules that it can report."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ class Rule:
         title: what is wrong, as a short noun phrase.
         cwe: number in the Common Weakness Enumeration, or None.
         reference: id in another catalogue, or None.
+        message: what its findings say unless a detector says something else.
     """
 
     id: str
@@ -28,12 +30,13 @@ class Rule:
     title: str
     cwe: int | None = None
     reference: str | None = None
+    message: str = ""
 
     def at(
         self,
         file: SourceFile,
         line: int,
-        message: str,
+        message: str = "",
         *,
         end_line: int | None = None,
         severity: Severity | None = None,
@@ -49,7 +52,7 @@ class Rule:
             end_line=end_line,
             rule=self.id,
             severity=severity or self.severity,
-            message=message,
+            message=message or self.message,
             evidence=file.quote(line, min(end_line, line + 4)) if evidence is None else evidence,
             confidence=confidence,
             cwe=self.cwe,
@@ -95,6 +98,27 @@ class DetectorContext:
             raise Cancelled("The run was cancelled.")
 
 
+class LazyRules(Collection[Rule]):
+    """Rules that are computed at the first use: those of files are not read when a module is imported."""
+
+    def __init__(self, make: Callable[[], Iterable[Rule]]) -> None:
+        """Note how to compute them; of several with one id the last counts."""
+        self._make = make
+
+    @cached_property
+    def _rules(self) -> dict[str, Rule]:
+        return {rule.id: rule for rule in self._make()}
+
+    def __contains__(self, rule: object) -> bool:
+        return rule in self._rules.values()
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self._rules.values())
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+
 DetectFunction = Callable[[Workspace, DetectorContext], Iterable[Finding]]
 
 
@@ -114,7 +138,7 @@ class Detector:
     name: str
     description: str
     detect: DetectFunction
-    rules: tuple[Rule, ...] = ()
+    rules: Collection[Rule] = ()
     parts: tuple["Detector", ...] = ()
 
 
@@ -133,5 +157,5 @@ def selected(name: str, description: str, wanted: Iterable[str], *parts: Detecto
         for part in parts:
             yield from (one for one in part.detect(workspace, context) if one.rule in ids)
 
-    rules = {rule.id: rule for part in parts for rule in part.rules if rule.id in ids}
-    return Detector(name, description, detect, tuple(rules.values()), parts)
+    rules = LazyRules(lambda: (rule for part in parts for rule in part.rules if rule.id in ids))
+    return Detector(name, description, detect, rules, parts)

@@ -45,9 +45,7 @@ def national_ids() -> tuple[Recognizer, ...]:
         _number("es_nie", r"[XYZ]-?\d{7}-?[A-Z]", _nie, words=r"nie\b|nif|extranjer|spanish id"),
         _number("fr_nir", r"[12] ?\d{2} ?\d{2} ?\d{2} ?\d{3} ?\d{3} ?\d{2}", _nir),
         _number(
-            "it_codice_fiscale",
-            r"[A-Z]{6}\d{2}[A-EHLMPR-T]\d{2}[A-Z]\d{3}[A-Z]",
-            _codice_fiscale,
+            "it_codice_fiscale", r"[A-Z]{6}\d{2}[A-EHLMPR-T]\d{2}[A-Z]\d{3}[A-Z]", _codice_fiscale
         ),
         _number("br_cpf", r"\d{3}\.\d{3}\.\d{3}-\d{2}", _cpf),
         _number("pl_pesel", r"\d{11}", _pesel, words=r"pesel"),

@@ -7,52 +7,62 @@ ordinary words are left alone.
 import math
 import re
 from collections import Counter
+from functools import cache, cached_property
+from pathlib import Path
 
+from agents.api.data_file import Entry, read_entries
 from agents.guardrails.detection import Kind
 from agents.guardrails.recognizer import Recognizer, context, recognizer
 
-_FORMATS: dict[str, tuple[str, tuple[str, ...]]] = {  # pattern and hints by name
-    "aws_access_key": (r"(?:AKIA|ASIA)[A-Z2-7]{16}", ("AKIA", "ASIA")),
-    "github_token": (
-        r"(?:gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{70,255})",
-        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-    ),
-    "gitlab_token": (
-        r"gl(?:pat|ptt|rt|dt|cbt)-[A-Za-z0-9_\-]{20,64}",
-        ("glpat-", "glptt-", "glrt-", "gldt-", "glcbt-"),
-    ),
-    "slack_token": (r"xox[abeoprs]-[A-Za-z0-9\-]{10,200}", ("xox",)),
-    "slack_webhook": (
-        r"hooks\.slack\.com/services/T[A-Z0-9]{6,12}/B[A-Z0-9]{6,12}/[A-Za-z0-9]{20,30}",
-        ("hooks.slack.com",),
-    ),
-    "stripe_key": (r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,247}", ("k_live_", "k_test_")),
-    "anthropic_key": (r"sk-ant-[a-z0-9]{2,10}-[A-Za-z0-9_\-]{40,200}", ("sk-ant-",)),
-    "openai_key": (
-        r"sk-(?:proj-|svcacct-|admin-)[A-Za-z0-9_\-]{40,200}|sk-[A-Za-z0-9]{40,64}",
-        ("sk-",),
-    ),
-    "google_api_key": (r"AIza[A-Za-z0-9_\-]{35}", ("AIza",)),
-    "google_oauth": (
-        r"(?:ya29\.[A-Za-z0-9_\-]{30,300}|GOCSPX-[A-Za-z0-9_\-]{28})",
-        ("ya29.", "GOCSPX-"),
-    ),
-    "npm_token": (r"npm_[A-Za-z0-9]{36}", ("npm_",)),
-    "pypi_token": (r"pypi-AgE[A-Za-z0-9_\-]{40,300}", ("pypi-AgE",)),
-    "hugging_face_token": (r"hf_[A-Za-z0-9]{34}", ("hf_",)),
-    "sendgrid_key": (r"SG\.[A-Za-z0-9_\-]{22}\.[A-Za-z0-9_\-]{43}", ("SG.",)),
-    "digitalocean_token": (r"do[opr]_v1_[a-f0-9]{64}", ("_v1_",)),
-    "shopify_token": (r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}", ("shp",)),
-    "telegram_token": (r"\d{8,10}:AA[A-Za-z0-9_\-]{33}", (":AA",)),
-    "mailchimp_key": (r"[0-9a-f]{32}-us\d{1,2}", ("-us",)),
-    "discord_token": (r"[MNO][A-Za-z\d_\-]{23,25}\.[A-Za-z\d_\-]{6}\.[A-Za-z\d_\-]{27,38}", (".",)),
-    "json_web_token": (
-        r"eyJ[A-Za-z0-9_\-]{10,2000}\.eyJ[A-Za-z0-9_\-]{10,4000}\.[A-Za-z0-9_\-]{20,1000}",
-        ("eyJ",),
-    ),
-    "azure_storage_key": (r"AccountKey=[A-Za-z0-9+/]{86}==", ("AccountKey=",)),
-}
-_LONGEST = 7100
+
+class SecretFormat(Entry):
+    """The format of one kind of credentials (`secret_formats.yaml`).
+
+    Attributes:
+        id: unique, such as `github_token`.
+        title: what it is, for people.
+        pattern: bounded; its group `value`, if it has one, is the secret alone.
+        hints: texts of which every match contains one.
+        longest: characters of the longest match.
+        bad: a credential of this format.
+        good: a text that looks like one, but stands for it in documentation.
+    """
+
+    id: str
+    title: str
+    pattern: str
+    hints: tuple[str, ...]
+    longest: int = 400
+    bad: str
+    good: str
+
+    @cached_property
+    def expression(self) -> str:
+        """The pattern of whole words."""
+        return rf"(?<![A-Za-z0-9_])(?:{self.pattern})(?![A-Za-z0-9_])"
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        """`expression`, compiled."""
+        return re.compile(self.expression)
+
+    def find(self, text: str) -> str:
+        """The first credential of this format in a text, or empty; texts of documentation do not count."""
+        if not any(hint in text for hint in self.hints):
+            return ""
+        for match in self.compiled.finditer(text):
+            value = match["value"] if "value" in self.compiled.groupindex else match[0]
+            if len(set(value[4:])) > 5:
+                return str(value)
+        return ""
+
+
+@cache
+def formats() -> tuple[SecretFormat, ...]:
+    """All formats; read at the first call."""
+    return tuple(read_entries(Path(__file__).with_suffix(".yaml"), SecretFormat))
+
+
 _NAMED_VALUE = re.compile(
     r"(?i)(?:passwo?r?d|passphrase|passwd|pwd|secret|token(?!s)|api[_-]?key|access[_-]?key|auth[_-]?key|"
     r"private[_-]?key|credential|client[_-]?key)[a-z0-9_\-]{0,24}[\"'\]]{0,2}\s{0,3}(?:=>|:=|[:=])\s{0,3}[bru]?"
@@ -70,15 +80,15 @@ def secret_formats() -> tuple[Recognizer, ...]:
         *(
             recognizer(
                 Kind.SECRET,
-                name,
-                rf"(?<![A-Za-z0-9_])(?:{pattern})(?![A-Za-z0-9_])",
+                one.id,
+                one.expression,
                 alphabet=r"[A-Za-z0-9_.:/+=-]",
-                max_chars=_LONGEST if name == "json_web_token" else 400,
-                prefix=_prefix(pattern, hints),
-                hints=hints,
+                max_chars=one.longest,
+                prefix=_prefix(one.pattern, one.hints),
+                hints=one.hints,
                 validate=_varied,
             )
-            for name, (pattern, hints) in _FORMATS.items()
+            for one in formats()
         ),
         recognizer(
             Kind.SECRET,

@@ -1,30 +1,20 @@
 """`html_text`: the readable text of an HTML page, for a model.
 
-A scanner of its own, linear in the length of the page: on pages made for it, the standard library's parser
-and tree-sitter's grammar take time quadratic in it (minutes for 200 kB of unclosed tags). It keeps text,
-headings, list items, table cells and the targets of links. Scripts, styles and what the page hides by
-`hidden` or an inline `display: none` are left out: text that a reader of the page would not see has no
-business in a prompt.
+Kept are text, headings, list items, table cells and the targets of links. Scripts, styles and what the page
+hides by `hidden` or an inline `display: none` are left out: text that a reader of the page would not see has
+no business in a prompt.
 """
 
 import html
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 from urllib.parse import urljoin
 
 from agents.text.plain import plain
+from engine.retrieval.parsing.html_parts import VOID, Tag, html_parts
 
-_RAW = frozenset(
-    "script style textarea title xmp iframe noembed noframes plaintext".split()  # noqa: SIM905
-)
-"""Elements whose content is text up to their end tag, whatever it looks like."""
 _DROPPED = frozenset(
     "script style iframe noembed noframes template noscript svg object".split()  # noqa: SIM905
-)
-_VOID = frozenset(
-    "area base br col embed hr img input link meta param source track wbr".split()  # noqa: SIM905
 )
 _BLOCKS = frozenset(
     """address article aside blockquote br dd details div dl dt fieldset figcaption figure footer form h1 h2
@@ -37,10 +27,6 @@ _HIDING = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d])", re.IGNORECASE
 )
 _BLANK_LINES = re.compile(r"\n{3,}")
-_NAME = re.compile(r"[A-Za-z][^\s/>]{0,60}+")
-_ATTRIBUTE = re.compile(r"[\s/]*+([^\s/>=]++)(\s*+=\s*+)?+")
-_UNQUOTED = re.compile(r"[^\s>]*+")
-_SPACE = re.compile(r"[\s/]*+")
 MAX_LINK_CHARS = 500
 
 
@@ -57,88 +43,14 @@ class HtmlText:
     text: str
 
 
-class _Tag(NamedTuple):
-    name: str
-    attributes: dict[str, str]
-    closing: bool
-
-
 def html_text(source: str, base: str = "") -> HtmlText:
     """Reduce a page to its text; `base` is its URL, for relative links."""
     writer = _Writer(base)
-    for part in _parts(source):
+    for part in html_parts(source):
         writer.add(part)
     lines = (" ".join(line.split()) for line in plain("".join(writer.pieces)).split("\n"))
     text = _BLANK_LINES.sub("\n\n", "\n".join(lines))
     return HtmlText(" ".join(plain(writer.title).split()), text.strip())
-
-
-def _parts(source: str) -> Iterator[str | _Tag]:
-    """Texts and tags in their order. Whatever is not closed extends to the end, as in a browser."""
-    at = 0
-    while at < len(source):
-        start = source.find("<", at)
-        if start < 0:
-            yield source[at:]
-            return
-        if start > at:
-            yield source[at:start]
-        if source.startswith("<!--", start):
-            at = _after(source, "-->", start + 4)
-        elif source.startswith(("<!", "<?"), start):
-            at = _after(source, ">", start + 2)
-        else:
-            tag, at = _tag(source, start)
-            if tag is None:
-                yield "<"
-                continue
-            yield tag
-            if tag.name in _RAW and not tag.closing:
-                end = _raw_end(source, tag.name, at)
-                yield source[at:end]
-                at = end
-
-
-def _after(source: str, closing: str, start: int) -> int:
-    found = source.find(closing, start)
-    return len(source) if found < 0 else found + len(closing)
-
-
-def _tag(source: str, start: int) -> tuple[_Tag | None, int]:
-    """The tag at `<` and the position behind it; None if the `<` is text."""
-    closing = source.startswith("</", start)
-    name = _NAME.match(source, start + 1 + closing)
-    if name is None:
-        return None, start + 1
-    attributes: dict[str, str] = {}
-    at = name.end()
-    while True:
-        at = _SPACE.match(source, at).end()  # type: ignore[union-attr]  # it matches the empty string
-        if at >= len(source) or source[at] == ">":
-            return _Tag(name[0].lower(), attributes, closing), at + 1
-        found = _ATTRIBUTE.match(source, at)
-        if found is None:  # a lone `=`
-            at += 1
-            continue
-        at = found.end()
-        value = ""
-        if found[2]:
-            if at < len(source) and source[at] in "\"'":
-                end = source.find(source[at], at + 1)
-                end = len(source) if end < 0 else end
-                value, at = source[at + 1 : end], end + 1
-            else:
-                plain_value = _UNQUOTED.match(source, at)
-                value, at = plain_value[0], plain_value.end()  # type: ignore[index, union-attr]
-        attributes.setdefault(found[1].lower(), html.unescape(value))
-
-
-def _raw_end(source: str, name: str, start: int) -> int:
-    """Where the end tag of a raw element begins."""
-    if name == "plaintext":
-        return len(source)
-    found = re.compile(rf"</{name}[\s/>]", re.IGNORECASE).search(source, start)
-    return found.start() if found else len(source)
 
 
 class _Writer:
@@ -153,7 +65,7 @@ class _Writer:
         self._depth = 0  # how many elements of that name are open
         self._links: list[str] = []
 
-    def add(self, part: str | _Tag) -> None:
+    def add(self, part: str | Tag) -> None:
         if isinstance(part, str):
             self._text(part)
         elif self._hidden:
@@ -171,7 +83,7 @@ class _Writer:
         else:
             self.pieces.append(html.unescape(text).replace("\n", " "))
 
-    def _skip(self, tag: _Tag) -> None:
+    def _skip(self, tag: Tag) -> None:
         """Count elements of the hidden one's name, until the first of them has ended.
 
         One whose end tag is optional also ends where the next begins.
@@ -187,12 +99,12 @@ class _Writer:
             if self._depth == 0:
                 self._hidden = ""
 
-    def _open(self, tag: _Tag) -> None:
+    def _open(self, tag: Tag) -> None:
         name, attributes = tag.name, tag.attributes
         hidden = "hidden" in attributes or _HIDING.search(attributes.get("style", "")[:2_000])
         if name in _DROPPED or hidden:
             self.pieces.append(" ")
-            if name not in _VOID:
+            if name not in VOID:
                 self._hidden, self._depth = name, 1
             return
         self._inside = name

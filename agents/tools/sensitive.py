@@ -13,6 +13,7 @@ from agents.guardrails.builtin import RECOGNIZERS
 from agents.guardrails.detection import Kind
 from agents.guardrails.policy import Policy
 from agents.guardrails.recognizer import Recognizer
+from agents.guardrails.secret_formats import formats
 from agents.tools.tool import Taint
 
 FILE_TAINT = frozenset({Taint.UNTRUSTED, Taint.LOCAL})
@@ -29,19 +30,7 @@ _NAMES = re.compile(
 )
 _FOLDERS = frozenset([".ssh", ".aws", ".gnupg", ".kube", ".docker"])
 _EXAMPLES = (".example", ".sample", ".template")
-_CREDENTIALS = re.compile(
-    r"-----BEGIN (?:[A-Z ]+ )?PRIVATE KEY-----"
-    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
-    r"|\bgh[pousr]_[A-Za-z0-9]{36,}"
-    r"|\bgithub_pat_[A-Za-z0-9_]{60,}"
-    r"|\bglpat-[A-Za-z0-9_-]{20,}"
-    r"|\bxox[abprs]-[A-Za-z0-9-]{10,}"
-    r"|\bsk-[A-Za-z0-9_-]{32,}"
-    r"|\b[rs]k_live_[A-Za-z0-9]{20,}"
-    r"|\bAIza[0-9A-Za-z_-]{35}\b"
-    r"|\bnpm_[A-Za-z0-9]{36}\b"
-    r"|\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
-)
+_KEY_HEADER = re.compile(r"-----BEGIN (?:[A-Z ]+ )?PRIVATE KEY-----")
 
 
 def is_private_path(path: str) -> bool:
@@ -66,7 +55,9 @@ def file_taint(text: str, path: str = "") -> frozenset[Taint]:
 
 def holds_private_data(text: str) -> bool:
     """Whether the text holds a secret or a checked personal number, or is too long to tell."""
-    if len(text) > MAX_CHECKED_CHARS or _CREDENTIALS.search(text):
+    if len(text) > MAX_CHECKED_CHARS or _KEY_HEADER.search(text):
+        return True
+    if any(one.compiled.search(text) for one in formats() if any(h in text for h in one.hints)):
         return True
     return any(next(one.find(text), None) is not None for one in _recognizers())
 

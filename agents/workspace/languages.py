@@ -1,12 +1,6 @@
-"""The language of a file, by its name, and the tree-sitter grammar of a language."""
+"""The language of a file, by its name."""
 
 from collections.abc import Mapping
-from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tree_sitter import Parser
 
 _BY_SUFFIX: Mapping[str, str] = {
     ".py": "python", ".pyi": "python",
@@ -35,27 +29,6 @@ _BY_NAME: Mapping[str, str] = {
     ".env": "dotenv",
 }
 
-_GRAMMARS: Mapping[str, tuple[str, str]] = {
-    language: (f"tree_sitter_{language}", "language")
-    for language in [
-        "bash",
-        "c",
-        "css",
-        "go",
-        "html",
-        "java",
-        "javascript",
-        "json",
-        "python",
-        "rust",
-        "toml",
-        "yaml",
-    ]
-} | {
-    "typescript": ("tree_sitter_typescript", "language_typescript"),
-    "tsx": ("tree_sitter_typescript", "language_tsx"),
-}
-
 
 def language_of(path: str, first_line: str = "") -> str | None:
     """The language's name, or None if it is unknown.
@@ -79,21 +52,3 @@ def language_of(path: str, first_line: str = "") -> str | None:
             if word in first_line:
                 return language
     return None
-
-
-def has_grammar(language: str) -> bool:
-    """Whether `parser_of` knows the language."""
-    return language in _GRAMMARS
-
-
-@cache
-def parser_of(language: str) -> "Parser":
-    """A tree-sitter parser. Parsers are not thread-safe while they parse: see `SourceFile.tree`.
-
-    Raises:
-        KeyError: there is no grammar for the language.
-    """
-    from tree_sitter import Language, Parser
-
-    module, function = _GRAMMARS[language]
-    return Parser(Language(getattr(import_module(module), function)()))

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from agents.workspace.languages import has_grammar, language_of, parser_of
+from agents.workspace.languages import language_of
+from engine.retrieval.parsing.grammars import has_grammar, parser_of
 
 if TYPE_CHECKING:
     from tree_sitter import Tree

@@ -19,22 +19,10 @@ MAX_FILE_BYTES = 1_000_000
 MAX_FILES = 20_000
 MAX_TOTAL_BYTES = 256 << 20
 _GIT_TIMEOUT_S = 20.0
-_SKIPPED_FOLDERS = frozenset(
-    [
-        ".git",
-        ".hg",
-        ".svn",
-        ".venv",
-        "venv",
-        "node_modules",
-        "__pycache__",
-        ".mypy_cache",
-        ".ruff_cache",
-        ".pytest_cache",
-        ".tox",
-        ".hypothesis",
-    ]
-)
+_SKIPPED_FOLDERS = frozenset([
+    ".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache",
+    ".pytest_cache", ".tox", ".hypothesis",
+])  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

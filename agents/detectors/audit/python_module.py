@@ -4,10 +4,12 @@ Built once per file in O(nodes); nothing here is recursive, so deep trees do no 
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, cast
 
+from agents.detectors.python_names import ImportedNames
 from agents.workspace.source_file import SourceFile
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -36,15 +38,19 @@ class PythonModule:
         self.file = file
         self.tree = tree
         self.nodes: list[ast.AST] = []
+        self._by_class: dict[type[ast.AST], list[ast.AST]] = {}
         self.parent: dict[ast.AST, ast.AST] = {}
         self.definitions: dict[ast.AST, dict[str, ast.expr | None]] = {}
         for node in ast.walk(tree):
             self.nodes.append(node)
+            self._by_class.setdefault(type(node), []).append(node)
             for child in ast.iter_child_nodes(node):
                 self.parent[child] = node
 
     def of(self, *kinds: type[_Node]) -> Iterator[_Node]:
         """All nodes of these classes, outer before inner."""
+        if len(kinds) == 1 and kinds[0] in self._by_class:
+            return iter(cast("list[_Node]", self._by_class[kinds[0]]))
         return (node for node in self.nodes if isinstance(node, kinds))
 
     @cached_property
@@ -66,6 +72,35 @@ class PythonModule:
                 for alias in node.names:
                     names[alias.asname or alias.name] = f"{source}.{alias.name}"
         return names
+
+    @cached_property
+    def names(self) -> ImportedNames:
+        """What names stand for, relative imports and aliases of functions resolved."""
+        return ImportedNames(self.tree, self.file.path, self.of(ast.Import, ast.ImportFrom))
+
+    @cached_property
+    def calls(self) -> tuple[tuple[ast.Call, str], ...]:
+        """All calls with the dotted name of what is called."""
+        return tuple((call, self.names.resolve(call.func)) for call in self.of(ast.Call))
+
+    @cached_property
+    def constants(self) -> dict[str, ast.expr]:
+        """What a name is assigned anywhere in the module; names with different values are left out."""
+        found: dict[str, ast.expr | None] = {}
+        assignments: list[ast.Assign | ast.AnnAssign] = [
+            *self.of(ast.Assign),
+            *self.of(ast.AnnAssign),
+        ]
+        for node in assignments:
+            if node.value is None:
+                continue
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    known = found.setdefault(target.id, node.value)
+                    if known is not None and known is not node.value:
+                        same = ast.dump(known) == ast.dump(node.value)
+                        found[target.id] = known if same else None
+        return {name: value for name, value in found.items() if value is not None}
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """From the parent to the module."""
@@ -225,11 +260,15 @@ def decorator_names(module: PythonModule, node: FunctionNode | ast.ClassDef) -> 
     return found
 
 
+_TEST_FOLDERS = frozenset("test tests testing __tests__ spec specs fixtures testdata".split())  # noqa: SIM905
+_TEST_NAME = re.compile(r"(_test|\.test|\.spec)\.(py|go|rs|java|rb|[cm]?[jt]sx?)$")
+
+
 def is_test_path(path: str) -> bool:
-    """Whether a file is a test by the usual conventions of its path."""
+    """Whether a file belongs to a test suite, by the usual conventions of its path beneath the root."""
     *folders, name = path.split("/")
     return (
         name.startswith(("test_", "conftest"))
-        or name.rsplit(".", 1)[0].endswith(("_test", ".test", ".spec"))
-        or any(folder in ("tests", "test", "__tests__") for folder in folders)
+        or _TEST_NAME.search(name) is not None
+        or not _TEST_FOLDERS.isdisjoint(folders)
     )

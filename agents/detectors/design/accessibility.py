@@ -2,190 +2,34 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 
-from agents.api.finding import Finding, Severity
+from agents.api.data_file import Entry, read_entries
+from agents.api.finding import Finding
 from agents.detectors.design.page import DYNAMIC, Element, all_elements
 from agents.detectors.design.style_sheet import rules_of_file
-from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.rule_file import RuleEntry, RuleFile
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
-_MEDIUM, _HIGH, _LOW = Severity.MEDIUM, Severity.HIGH, Severity.LOW
-IMAGE_ALT = Rule("image-alt", _HIGH, "Image without alternative text", reference="WCAG 1.1.1")
-INPUT_LABEL = Rule("input-label", _HIGH, "Form field without a label", reference="WCAG 4.1.2")
-BUTTON_NAME = Rule("button-name", _HIGH, "Button without a name", reference="WCAG 4.1.2")
-LINK_NAME = Rule("link-name", _HIGH, "Link without a name", reference="WCAG 2.4.4")
-LINK_TEXT = Rule("link-text", _LOW, "Link text without meaning", reference="WCAG 2.4.4")
-FRAME_TITLE = Rule("frame-title", _MEDIUM, "Frame without a title", reference="WCAG 4.1.2")
-PAGE_LANGUAGE = Rule("page-language", _MEDIUM, "Page without a language", reference="WCAG 3.1.1")
-PAGE_TITLE = Rule("page-title", _MEDIUM, "Page without a title", reference="WCAG 2.4.2")
-HEADING_ORDER = Rule("heading-order", _LOW, "Heading level skipped", reference="WCAG 1.3.1")
-DUPLICATE_ID = Rule("duplicate-id", _MEDIUM, "Id used twice", reference="WCAG 4.1.2")
-POSITIVE_TABINDEX = Rule("tabindex", _MEDIUM, "Tab order forced", reference="WCAG 2.4.3")
-CLICK_WITHOUT_KEY = Rule(
-    "click-without-key", _HIGH, "Not reachable by keyboard", reference="WCAG 2.1.1"
-)
-FOCUS_INVISIBLE = Rule("focus-visible", _MEDIUM, "Focus made invisible", reference="WCAG 2.4.7")
-HIDDEN_FOCUS = Rule("hidden-focus", _HIGH, "Hidden element can be focused", reference="WCAG 4.1.2")
-BAD_ROLE = Rule("role", _MEDIUM, "Unknown role", reference="WCAG 4.1.2")
-BAD_ARIA = Rule("aria", _MEDIUM, "ARIA attribute without effect", reference="WCAG 4.1.2")
-ZOOM = Rule("zoom", _MEDIUM, "Zoom switched off", reference="WCAG 1.4.4")
-AUTOPLAY = Rule("autoplay", _MEDIUM, "Sound plays by itself", reference="WCAG 1.4.2")
-TABLE_HEADERS = Rule("table-headers", _MEDIUM, "Table without headers", reference="WCAG 1.3.1")
-CAPTIONS = Rule("captions", _MEDIUM, "Video without captions", reference="WCAG 1.2.2")
-REFRESH = Rule("refresh", _MEDIUM, "Page reloads by itself", reference="WCAG 2.2.1")
-MOTION = Rule("motion", _LOW, "Moving text", reference="WCAG 2.2.2")
-LIST_STRUCTURE = Rule("list-structure", _LOW, "List item outside of a list", reference="WCAG 1.3.1")
-RULES = (
-    IMAGE_ALT, INPUT_LABEL, BUTTON_NAME, LINK_NAME, LINK_TEXT, FRAME_TITLE, PAGE_LANGUAGE, PAGE_TITLE,
-    HEADING_ORDER, DUPLICATE_ID, POSITIVE_TABINDEX, CLICK_WITHOUT_KEY, FOCUS_INVISIBLE, HIDDEN_FOCUS,
-    BAD_ROLE, BAD_ARIA, ZOOM, AUTOPLAY, TABLE_HEADERS, CAPTIONS, REFRESH, MOTION, LIST_STRUCTURE,
-)  # fmt: skip
+RULES = RuleFile(__file__, "accessibility", entry=RuleEntry)
 
-_ROLES = frozenset(
-    [
-        "alert",
-        "alertdialog",
-        "application",
-        "article",
-        "banner",
-        "blockquote",
-        "button",
-        "caption",
-        "cell",
-        "checkbox",
-        "code",
-        "columnheader",
-        "combobox",
-        "complementary",
-        "contentinfo",
-        "definition",
-        "deletion",
-        "dialog",
-        "directory",
-        "document",
-        "emphasis",
-        "feed",
-        "figure",
-        "form",
-        "generic",
-        "grid",
-        "gridcell",
-        "group",
-        "heading",
-        "img",
-        "image",
-        "insertion",
-        "link",
-        "list",
-        "listbox",
-        "listitem",
-        "log",
-        "main",
-        "marquee",
-        "math",
-        "menu",
-        "menubar",
-        "menuitem",
-        "menuitemcheckbox",
-        "menuitemradio",
-        "meter",
-        "navigation",
-        "none",
-        "note",
-        "option",
-        "paragraph",
-        "presentation",
-        "progressbar",
-        "radio",
-        "radiogroup",
-        "region",
-        "row",
-        "rowgroup",
-        "rowheader",
-        "scrollbar",
-        "search",
-        "searchbox",
-        "separator",
-        "slider",
-        "spinbutton",
-        "status",
-        "strong",
-        "subscript",
-        "superscript",
-        "switch",
-        "tab",
-        "table",
-        "tablist",
-        "tabpanel",
-        "term",
-        "textbox",
-        "time",
-        "timer",
-        "toolbar",
-        "tooltip",
-        "tree",
-        "treegrid",
-        "treeitem",
-    ]
-)
-_ARIA = frozenset(
-    [
-        "activedescendant",
-        "atomic",
-        "autocomplete",
-        "braillelabel",
-        "brailleroledescription",
-        "busy",
-        "checked",
-        "colcount",
-        "colindex",
-        "colindextext",
-        "colspan",
-        "controls",
-        "current",
-        "describedby",
-        "description",
-        "details",
-        "disabled",
-        "dropeffect",
-        "errormessage",
-        "expanded",
-        "flowto",
-        "grabbed",
-        "haspopup",
-        "hidden",
-        "invalid",
-        "keyshortcuts",
-        "label",
-        "labelledby",
-        "level",
-        "live",
-        "modal",
-        "multiline",
-        "multiselectable",
-        "orientation",
-        "owns",
-        "placeholder",
-        "posinset",
-        "pressed",
-        "readonly",
-        "relevant",
-        "required",
-        "roledescription",
-        "rowcount",
-        "rowindex",
-        "rowindextext",
-        "rowspan",
-        "selected",
-        "setsize",
-        "sort",
-        "valuemax",
-        "valuemin",
-        "valuenow",
-        "valuetext",
-    ]
-)
+
+class Aria(Entry):
+    """The roles and attributes of `aria.yaml`, without the prefix `aria-`."""
+
+    roles: frozenset[str]
+    attributes: frozenset[str]
+
+
+@cache
+def _known_aria() -> Aria:
+    (found,) = read_entries(Path(__file__).with_name("aria.yaml"), Aria)
+    return found
+
+
 _EMPTY_LINK_TEXTS = frozenset(
     ["click here", "here", "more", "read more", "link", "this", "learn more", "details"]
 )
@@ -225,10 +69,10 @@ def _images(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
         if image and one.get("alt") is None and not _named(one) and not _hidden(one):
             if "{...}" not in one.attributes:
                 text = 'Add alt text that says what it shows, or alt="" if it is decoration.'
-                yield IMAGE_ALT.at(file, one.line, f"<{one.tag}> has no alt text. {text}")
+                yield RULES["image-alt"].at(file, one.line, f"<{one.tag}> has no alt text. {text}")
         svg = one.tag == "svg" and one.get("role") == "img"
         if svg and not _named(one) and not any(child.tag == "title" for child in one.children):
-            yield IMAGE_ALT.at(file, one.line, "This picture has no name: add a <title>.")
+            yield RULES["image-alt"].at(file, one.line)
 
 
 def _hidden(element: Element) -> bool:
@@ -254,7 +98,7 @@ def _fields(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
         if inside or known or _named(one) or (dynamic and one.get("id") == DYNAMIC):
             continue
         also = " A placeholder is no label." if one.get("placeholder") else ""
-        yield INPUT_LABEL.at(file, one.line, f"<{one.tag}> has no label.{also}")
+        yield RULES["input-label"].at(file, one.line, f"<{one.tag}> has no label.{also}")
 
 
 def _names(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
@@ -270,26 +114,28 @@ def _names(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
             inner.tag == "title" or _named(inner) for inner in one.walk() if inner is not one
         )
         if not text and not titles:
-            rule = LINK_NAME if link else BUTTON_NAME
+            rule = RULES["link-name"] if link else RULES["button-name"]
             yield rule.at(file, one.line, f"<{one.tag}> has no text and no aria-label.")
         elif link and text.strip(" .:>»→").casefold() in _EMPTY_LINK_TEXTS:
-            yield LINK_TEXT.at(file, one.line, f"“{text}” does not say where the link goes.")
+            yield RULES["link-text"].at(
+                file, one.line, f"“{text}” does not say where the link goes."
+            )
 
 
 def _frames_and_media(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
     for one in elements:
         if one.tag == "iframe" and not _named(one) and not _hidden(one):
-            yield FRAME_TITLE.at(file, one.line, "<iframe> has no title.")
+            yield RULES["frame-title"].at(file, one.line)
         if one.tag in ("video", "audio") and one.get("autoplay") is not None:
             if one.get("muted") is None:
-                yield AUTOPLAY.at(file, one.line, f"<{one.tag}> plays sound by itself.")
+                yield RULES["autoplay"].at(file, one.line, f"<{one.tag}> plays sound by itself.")
         if one.tag == "video" and one.get("muted") is None:
             tracks = [inner for inner in one.walk() if inner.tag == "track"]
             kinds = {inner.get("kind") or "subtitles" for inner in tracks}
             if not kinds & {"captions", "subtitles"}:
-                yield CAPTIONS.at(file, one.line, "<video> has no captions track.")
+                yield RULES["captions"].at(file, one.line)
         if one.tag in ("marquee", "blink"):
-            yield MOTION.at(file, one.line, f"<{one.tag}> moves and cannot be stopped.")
+            yield RULES["motion"].at(file, one.line, f"<{one.tag}> moves and cannot be stopped.")
 
 
 def _page(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
@@ -297,20 +143,20 @@ def _page(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
     if html is None:
         return
     if not (html.get("lang") or html.get("xml:lang") or "").strip():
-        yield PAGE_LANGUAGE.at(file, html.line, "<html> has no lang attribute.")
+        yield RULES["page-language"].at(file, html.line)
     title = next((one for one in elements if one.tag == "title"), None)
     if title is None or not (title.text.strip() or title.dynamic):
-        yield PAGE_TITLE.at(file, html.line, "The page has no <title>.")
+        yield RULES["page-title"].at(file, html.line)
     for one in elements:
         content = (one.get("content") or "").replace(" ", "").lower()
         if one.tag == "meta" and (one.get("name") or "").lower() == "viewport":
             scale = re.search(r"maximum-scale=([\d.]+)", content)
             small = scale is not None and scale[1].strip(".") and float(scale[1][:4].strip(".")) < 2
             if re.search(r"user-scalable=(no|0)", content) or small:
-                yield ZOOM.at(file, one.line, "The page cannot be zoomed.")
+                yield RULES["zoom"].at(file, one.line)
         if one.tag == "meta" and (one.get("http-equiv") or "").lower() == "refresh":
             if not content.startswith("0;"):
-                yield REFRESH.at(file, one.line, "The page reloads by itself.")
+                yield RULES["refresh"].at(file, one.line)
 
 
 def _structure(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
@@ -320,23 +166,23 @@ def _structure(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
         if re.fullmatch(r"h[1-6]", one.tag):
             new = int(one.tag[1])
             if level and new > level + 1:
-                yield HEADING_ORDER.at(file, one.line, f"<h{new}> follows <h{level}>.")
+                yield RULES["heading-order"].at(file, one.line, f"<h{new}> follows <h{level}>.")
             level = new
         name = one.get("id")
         if name and name != DYNAMIC and file.language == "html" and "{" not in name:
             if name in seen:
                 text = f"The id {name:.60} is also in line {seen[name]}."
-                yield DUPLICATE_ID.at(file, one.line, text)
+                yield RULES["duplicate-id"].at(file, one.line, text)
             seen.setdefault(name, one.line)
         if one.tag == "li" and one.parent is not None:
             outer = one.parent
             if outer.tag not in ("ul", "ol", "menu") and not _is_component(outer) and outer.tag:
                 if outer.get("role") != "list" and outer.tag != "template":
-                    yield LIST_STRUCTURE.at(file, one.line, "<li> is outside of a list.")
+                    yield RULES["list-structure"].at(file, one.line)
         if one.tag == "table" and one.get("role") not in ("presentation", "none"):
             cells = [inner.tag for inner in one.walk()]
             if cells.count("tr") > 1 and "td" in cells and "th" not in cells:
-                yield TABLE_HEADERS.at(file, one.line, "<table> has no <th>.")
+                yield RULES["table-headers"].at(file, one.line)
 
 
 def _keyboard(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
@@ -348,21 +194,21 @@ def _keyboard(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
         )
         keys = any("key" in name for name in one.attributes)
         if clickable and one.tag not in _NATIVE and not (keys and one.get("tabindex") is not None):
-            yield CLICK_WITHOUT_KEY.at(
+            yield RULES["click-without-key"].at(
                 file, one.line, f"<{one.tag}> reacts to clicks but not to keys: use <button>."
             )
         elif clickable and one.tag == "a" and one.get("href") is None and not keys:
-            yield CLICK_WITHOUT_KEY.at(file, one.line, "<a> without href cannot be focused.")
+            yield RULES["click-without-key"].at(file, one.line)
         index = (one.get("tabindex") or "").strip()
         if index.isdecimal() and int(index[:6]) > 0:
-            yield POSITIVE_TABINDEX.at(
+            yield RULES["tabindex"].at(
                 file, one.line, f"tabindex={index:.6} changes the tab order."
             )
         focusable = one.tag in _NATIVE or index == "0"
         if one.get("aria-hidden") == "true" and focusable and index != "-1":
             if one.tag not in ("label", "option") and one.get("disabled") is None:
                 text = f"<{one.tag}> is hidden from screen readers but can be focused."
-                yield HIDDEN_FOCUS.at(file, one.line, text)
+                yield RULES["hidden-focus"].at(file, one.line, text)
 
 
 def _aria(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
@@ -370,18 +216,23 @@ def _aria(file: SourceFile, elements: list[Element]) -> Iterator[Finding]:
     any_dynamic = DYNAMIC in ids or any(_is_component(one) for one in elements)
     for one in elements:
         roles = (one.get("role") or "").split()
-        if roles and DYNAMIC not in roles and not _ROLES & set(roles) and "{" not in roles[0]:
+        if (
+            roles
+            and DYNAMIC not in roles
+            and not _known_aria().roles & set(roles)
+            and "{" not in roles[0]
+        ):
             if not roles[0].startswith(("doc-", "graphics-")):
-                yield BAD_ROLE.at(file, one.line, f"There is no role {roles[0]:.40}.")
+                yield RULES["role"].at(file, one.line, f"There is no role {roles[0]:.40}.")
         for name, value in one.attributes.items():
-            if name.startswith("aria-") and name[5:] not in _ARIA:
-                yield BAD_ARIA.at(file, one.line, f"There is no attribute {name:.40}.")
+            if name.startswith("aria-") and name[5:] not in _known_aria().attributes:
+                yield RULES["aria"].at(file, one.line, f"There is no attribute {name:.40}.")
             refers = name in ("aria-labelledby", "aria-describedby", "aria-controls")
             if refers and value not in ("", DYNAMIC) and "{" not in value and not any_dynamic:
                 missing = [target for target in value.split() if target not in ids]
                 if missing and name != "aria-controls":
                     text = f"{name} refers to {missing[0]:.40}, which is no id."
-                    yield BAD_ARIA.at(file, one.line, text)
+                    yield RULES["aria"].at(file, one.line, text)
 
 
 def _invisible_focus(file: SourceFile) -> Iterator[Finding]:
@@ -403,7 +254,7 @@ def _invisible_focus(file: SourceFile) -> Iterator[Finding]:
             for other in rules
         )
         if replaced is None and not elsewhere:
-            yield FOCUS_INVISIBLE.at(
+            yield RULES["focus-visible"].at(
                 file, outline.line, f"{rule.selector:.80} hides the focus and shows nothing else."
             )
 
@@ -420,8 +271,5 @@ _CHECKS: tuple[Check, ...] = (
 )
 
 ACCESSIBILITY = Detector(
-    "accessibility",
-    "Checks pages and JSX against rules of WCAG 2.2.",
-    detect_accessibility,
-    RULES,
+    "accessibility", "Checks pages and JSX against rules of WCAG 2.2.", detect_accessibility, RULES
 )

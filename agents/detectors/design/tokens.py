@@ -24,26 +24,10 @@ JUST_NOTICEABLE = 2.3
 RELATED = 15.0
 _FIRST_COLOR = re.compile(r"#[0-9a-fA-F]{3,8}\b|\b(?:rgba?|hsla?)\([^()]*\)")
 _COLOR_PROPERTIES = re.compile(r"color|background|border|outline|fill|stroke|shadow")
-_TEXTUAL = frozenset(
-    [
-        "primary",
-        "secondary",
-        "foreground",
-        "background",
-        "surface",
-        "panel",
-        "boost",
-        "warning",
-        "error",
-        "success",
-        "accent",
-        "text",
-        "text-muted",
-        "text-disabled",
-        "block-cursor-background",
-        "border",
-    ]
-)
+_TEXTUAL = frozenset([
+    "primary", "secondary", "foreground", "background", "surface", "panel", "boost", "warning", "error",
+    "success", "accent", "text", "text-muted", "text-disabled", "block-cursor-background", "border",
+])  # fmt: skip
 
 
 class Token(NamedTuple):

@@ -11,19 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agents.api.finding import Finding, Severity
-from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.python_files import is_test_path, python_modules
-from agents.detectors.security.python_names import PythonModule, argument, constant
+from agents.detectors.audit.per_file import python_files
+from agents.detectors.audit.python_module import PythonModule
+from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.python_names import argument, constant
+from agents.detectors.rule_file import JAVASCRIPT, RuleEntry, RuleFile
 from agents.detectors.security.tree_code import TreeCode, tree_code, tree_files
-from agents.detectors.security.tree_sinks import JAVASCRIPT
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
 _HIGH, _MEDIUM, _LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
-MISSING_CHECK = Rule("missing-authentication", _HIGH, "Route without a check", cwe=306)
-CLIENT_ROLE = Rule("client-supplied-role", _HIGH, "Right taken from the request", cwe=639)
-FOREIGN_RECORD = Rule("foreign-record", _MEDIUM, "Record not compared with its owner", cwe=639)
-RULES = (MISSING_CHECK, CLIENT_ROLE, FOREIGN_RECORD)
+RULES = RuleFile(__file__, "access", entry=RuleEntry)
 
 _CHECKS = re.compile(
     r"login_?(required|check)|logged_?in|signed_?in|is_?auth|auth|permission|require[sd]?_?(login|user|admin|role|token|scope)|"
@@ -73,9 +71,7 @@ class _Route:
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
     routes: list[_Route] = []
-    for module in python_modules(workspace, context):
-        if is_test_path(module.file.path):
-            continue
+    for module in python_files(workspace, context, tests=False):
         routes += _python_routes(module)
         yield from _python_roles(module)
         yield from _foreign_records(module)
@@ -110,7 +106,7 @@ def _missing(route: _Route, mostly_checked: bool) -> Finding:
     else:
         severity = _LOW
     what = ", ".join(sorted(writes)).upper() or "GET"
-    return MISSING_CHECK.at(
+    return RULES["missing-authentication"].at(
         route.file,
         route.line,
         f"{what} {route.path} is open to everybody: check who asks.",
@@ -198,7 +194,7 @@ def _python_roles(module: PythonModule) -> Iterator[Finding]:
             key = _requested_key(one)
             if key and _ROLE_KEY.match(key):
                 text = f"The client sends {key} itself: take it from the session or the database."
-                yield CLIENT_ROLE.at(module.file, one.lineno, text)
+                yield RULES["client-supplied-role"].at(module.file, one.lineno, text)
 
 
 def _requested_key(node: ast.expr) -> str:
@@ -251,7 +247,7 @@ def _foreign_records(module: PythonModule) -> Iterator[Finding]:
                 and not re.search(r"cache|redis|config|headers|environ", name)
             ):
                 text = "Whoever is signed in reads any record by its number: compare its owner."
-                yield FOREIGN_RECORD.at(
+                yield RULES["foreign-record"].at(
                     module.file, call.lineno, text, end_line=call.end_lineno, confidence=0.5
                 )
                 break
@@ -300,10 +296,9 @@ def _script_roles(code: TreeCode) -> Iterator[Finding]:
             continue
         if _CLIENT_ROLE_TEXT.search(text) and re.search(r"[=!]==?", text):
             seen.add(code.line(node))
-            yield CLIENT_ROLE.at(
+            yield RULES["client-supplied-role"].at(
                 code.file,
                 code.line(node),
-                "The client sends this right itself: take it from the session or the database.",
             )
     for number, line in enumerate(code.file.lines, 1):
         if (
@@ -312,10 +307,9 @@ def _script_roles(code: TreeCode) -> Iterator[Finding]:
             and re.search(r"\bif\s*\(", line)
             and _CLIENT_ROLE_TEXT.search(line)
         ):
-            yield CLIENT_ROLE.at(
+            yield RULES["client-supplied-role"].at(
                 code.file,
                 number,
-                "The client sends this right itself: take it from the session or the database.",
             )
 
 

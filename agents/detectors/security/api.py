@@ -7,28 +7,16 @@ from collections.abc import Iterator
 import yaml
 
 from agents.api.finding import Finding, Severity
-from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.python_files import is_test_path, python_modules
-from agents.detectors.security.python_names import PythonModule, argument, constant, is_true
+from agents.detectors.audit.per_file import python_files
+from agents.detectors.audit.python_module import PythonModule, is_test_path
+from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.python_names import argument, constant, is_true
+from agents.detectors.rule_file import RuleEntry, RuleFile
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
 _HIGH, _MEDIUM, _LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
-NO_SECURITY = Rule("operation-without-security", _HIGH, "Operation without authentication", cwe=306)
-NO_BOUND = Rule("unbounded-input", _LOW, "Input without a bound", cwe=770)
-EXTRA_PROPERTIES = Rule("extra-properties", _LOW, "Unknown properties accepted", cwe=915)
-PLAIN_SERVER = Rule("plain-server", _MEDIUM, "Interface without TLS", cwe=319)
-MASS_ASSIGNMENT = Rule("mass-assignment", _HIGH, "Client sets any attribute", cwe=915)
-STACK_TRACE = Rule("error-details", _MEDIUM, "Internals shown to clients", cwe=209)
-UNBOUNDED_PAGE = Rule("unbounded-page", _MEDIUM, "Page size chosen by the client", cwe=770)
-KEY_IN_QUERY = Rule("key-in-query", _MEDIUM, "Key in the address", cwe=598)
-EXCESSIVE_DATA = Rule("excessive-data", _HIGH, "Secret part of an answer", cwe=213)
-NO_SCOPE = Rule("operation-without-scope", _MEDIUM, "Operation without a scope", cwe=862)
-INTROSPECTION = Rule("introspection", _LOW, "Schema shown to everybody", cwe=200)
-RULES = (
-    NO_SECURITY, NO_BOUND, EXTRA_PROPERTIES, PLAIN_SERVER, MASS_ASSIGNMENT, STACK_TRACE, UNBOUNDED_PAGE,
-    INTROSPECTION, KEY_IN_QUERY, EXCESSIVE_DATA, NO_SCOPE,
-)  # fmt: skip
+RULES = RuleFile(__file__, "api", entry=RuleEntry)
 _METHODS = frozenset(["get", "post", "put", "patch", "delete"])
 _BODY = r"(request\.(json|form|args|values|get_json\(\)|data|POST|GET)|(?:payload|body|data)\.(model_)?dict\(|" \
         r"(?:payload|body|data)\.model_dump\()"  # fmt: skip
@@ -39,9 +27,8 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
         context.check_cancelled()
         if re.search(r"[\"']?(openapi|swagger)[\"']?\s*:", file.text[:4_000]):
             yield from _openapi(file)
-    for module in python_modules(workspace, context):
-        if not is_test_path(module.file.path):
-            yield from _python(module)
+    for module in python_files(workspace, context, tests=False):
+        yield from _python(module)
     for file in workspace.of("javascript", "typescript"):
         context.check_cancelled()
         if not is_test_path(file.path):
@@ -60,7 +47,9 @@ def _openapi(file: SourceFile) -> Iterator[Finding]:
         for server in _items(members["servers"][1]):
             url = _members(server).get("url")
             if url and re.match(r"http://(?!localhost|127\.)", str(url[1].value)):
-                yield PLAIN_SERVER.at(file, url[0], f"{url[1].value!s:.80} is served without TLS.")
+                yield RULES["plain-server"].at(
+                    file, url[0], f"{url[1].value!s:.80} is served without TLS."
+                )
     yield from openapi_security(file, root)
     paths = members.get("paths")
     for path, (_, item) in _members(paths[1]).items() if paths else ():
@@ -75,7 +64,7 @@ def _openapi(file: SourceFile) -> Iterator[Finding]:
             ):
                 severity = _HIGH if method != "get" else _MEDIUM
                 text = f"{method.upper()} {path} needs no authentication."
-                yield NO_SECURITY.at(file, line, text, severity=severity)
+                yield RULES["operation-without-security"].at(file, line, text, severity=severity)
             parameters = inner.get("parameters")
             for parameter in _items(parameters[1]) if parameters else ():
                 schema = _members(parameter).get("schema")
@@ -106,9 +95,7 @@ def openapi_security(file: SourceFile, root: yaml.Node | None) -> Iterator[Findi
         kind = _text(inner, "type")
         if kind == "apiKey" and _text(inner, "in") == "query":
             line = inner["in"][0]
-            yield KEY_IN_QUERY.at(
-                file, line, "Addresses end up in logs and histories: send the key in a header."
-            )
+            yield RULES["key-in-query"].at(file, line)
         if kind in ("oauth2", "openIdConnect"):
             scoped.add(name)
     schemas = _members(components["schemas"][1] if "schemas" in components else None)
@@ -129,7 +116,7 @@ def openapi_security(file: SourceFile, root: yaml.Node | None) -> Iterator[Findi
                         text = (
                             f"Any token may {method.upper()} {path}: name the scope that it needs."
                         )
-                        yield NO_SCOPE.at(file, line, text)
+                        yield RULES["operation-without-scope"].at(file, line, text)
 
 
 _INPUT_SCHEMA = re.compile(
@@ -146,7 +133,7 @@ def _secret_members(file: SourceFile, schema: yaml.Node) -> Iterator[Finding]:
     for name, (line, value) in _members(properties[1]).items() if properties else ():
         if _SECRET_MEMBER.match(name) and _text(_members(value), "writeOnly").lower() != "true":
             text = f"Answers contain {name}: leave it out, or mark it writeOnly."
-            yield EXCESSIVE_DATA.at(file, line, text, confidence=0.7)
+            yield RULES["excessive-data"].at(file, line, text, confidence=0.7)
 
 
 def _text(members: dict[str, tuple[int, yaml.Node]], key: str) -> str:
@@ -182,12 +169,14 @@ def _schema(file: SourceFile, node: yaml.Node, seen: set[int]) -> Iterator[Findi
         "array": ("maxItems",),
     }.get(name)
     if bounds and kind and not any(bound in members for bound in bounds):
-        yield NO_BOUND.at(
+        yield RULES["unbounded-input"].at(
             file, kind[0], f"A {name} without {bounds[0]} may be as large as a client likes."
         )
     extra = members.get("additionalProperties")
     if extra and str(extra[1].value).lower() == "true" and "properties" in members:
-        yield EXTRA_PROPERTIES.at(file, extra[0], "Properties that nobody checks are accepted.")
+        yield RULES["extra-properties"].at(
+            file, extra[0], "Properties that nobody checks are accepted."
+        )
     for _, value in members.values():
         yield from _schema(file, value, seen)
     for value in _items(node):
@@ -207,12 +196,12 @@ def _python(module: PythonModule) -> Iterator[Finding]:
                 last[:1].isupper() or last in ("create", "update", "values")
             ):
                 text = f"{last} takes every attribute that the client sends: name the allowed ones."
-                yield MASS_ASSIGNMENT.at(file, call.lineno, text)
+                yield RULES["mass-assignment"].at(file, call.lineno, text)
         if name.endswith(("__dict__.update", ".populate_obj")) and call.args:
             if re.search(_BODY, ast.unparse(call.args[0])):
-                yield MASS_ASSIGNMENT.at(file, call.lineno, "The client sets any attribute.")
+                yield RULES["mass-assignment"].at(file, call.lineno)
         if name.endswith("GraphQLView.as_view") and is_true(argument(call, None, "graphiql")):
-            yield INTROSPECTION.at(file, call.lineno, "The explorer is open to everybody.")
+            yield RULES["introspection"].at(file, call.lineno)
         if (
             name.endswith(".limit")
             and call.args
@@ -220,9 +209,7 @@ def _python(module: PythonModule) -> Iterator[Finding]:
         ):
             text = ast.unparse(call.args[0])
             if "min(" not in text and re.search(r"request\.", text):
-                yield UNBOUNDED_PAGE.at(
-                    file, call.lineno, "The client chooses how many rows are read."
-                )
+                yield RULES["unbounded-page"].at(file, call.lineno)
     for node in module.of(ast.For, ast.Return):
         if isinstance(node, ast.For) and re.search(_BODY, ast.unparse(node.iter)):
             listed = {
@@ -243,7 +230,7 @@ def _python(module: PythonModule) -> Iterator[Finding]:
                 if id(inner) in listed:
                     continue
                 if isinstance(inner, ast.Call) and ast.unparse(inner.func) == "setattr":
-                    yield MASS_ASSIGNMENT.at(file, inner.lineno, "The client sets any attribute.")
+                    yield RULES["mass-assignment"].at(file, inner.lineno)
         if isinstance(node, ast.Return) and node.value is not None:
             yield from _returned(module, node)
 
@@ -293,7 +280,7 @@ def _unbounded_parameters(module: PythonModule) -> Iterator[Finding]:
                 text = (
                     f"The client chooses {parameter.arg} without an upper bound: add Query(le=…)."
                 )
-                yield UNBOUNDED_PAGE.at(module.file, parameter.lineno, text)
+                yield RULES["unbounded-page"].at(module.file, parameter.lineno, text)
 
 
 def _open_models(module: PythonModule) -> Iterator[Finding]:
@@ -317,25 +304,15 @@ def _open_models(module: PythonModule) -> Iterator[Finding]:
                 text,
             ):
                 message = 'Fields that nobody declared are kept: use extra="forbid".'
-                yield MASS_ASSIGNMENT.at(
+                yield RULES["mass-assignment"].at(
                     module.file, statement.lineno, message, severity=_MEDIUM, confidence=0.7
                 )
 
 
 _WEB = (
-    "flask",
-    "fastapi",
-    "starlette",
-    "django",
-    "aiohttp",
-    "sanic",
-    "bottle",
-    "falcon",
-    "tornado",
-    "quart",
-    "rest_framework",
-    "litestar",
-)
+    "flask", "fastapi", "starlette", "django", "aiohttp", "sanic", "bottle", "falcon", "tornado", "quart",
+    "rest_framework", "litestar",
+)  # fmt: skip
 _EXCEPTION_TEXT = re.compile(r"\b(str|repr)\((e|err|error|ex|exc|exception)\)")
 
 
@@ -346,10 +323,10 @@ def _returned(module: PythonModule, node: ast.Return) -> Iterator[Finding]:
         return
     written = ast.unparse(node.value)
     if re.search(r"traceback\.format_exc\(|traceback\.format_exception|sys\.exc_info\(\)", written):
-        yield STACK_TRACE.at(module.file, node.lineno, "Clients see the stack trace.")
+        yield RULES["error-details"].at(module.file, node.lineno)
     elif _EXCEPTION_TEXT.search(written) and _is_answer(module, node.value):
         text = "Clients see the text of the exception: log it and send a number."
-        yield STACK_TRACE.at(module.file, node.lineno, text, confidence=0.7)
+        yield RULES["error-details"].at(module.file, node.lineno, text, confidence=0.7)
 
 
 def _is_answer(module: PythonModule, node: ast.expr) -> bool:
@@ -363,13 +340,13 @@ def _is_answer(module: PythonModule, node: ast.expr) -> bool:
 
 
 _SCRIPT = (
-    (MASS_ASSIGNMENT, r"Object\.assign\(\s*[\w.\[\]]+\s*,\s*(req|request|ctx\.request)\.body\b|\.(create|update\w*|findByIdAndUpdate)\([^)]*\breq\.body\s*[,)]|new \w+\(\s*req\.body\s*\)|\{\s*\.\.\.\s*req\.body",
+    (RULES["mass-assignment"], r"Object\.assign\(\s*[\w.\[\]]+\s*,\s*(req|request|ctx\.request)\.body\b|\.(create|update\w*|findByIdAndUpdate)\([^)]*\breq\.body\s*[,)]|new \w+\(\s*req\.body\s*\)|\{\s*\.\.\.\s*req\.body",
      "The client sets any attribute: name the allowed ones."),
-    (STACK_TRACE, r"res(\.status\(\d+\))?\.(send|json|end)\([^)]*\b(err|error|e)\.(stack|message)\b|\.(send|json)\(\s*(err|error)\s*\)",
+    (RULES["error-details"], r"res(\.status\(\d+\))?\.(send|json|end)\([^)]*\b(err|error|e)\.(stack|message)\b|\.(send|json)\(\s*(err|error)\s*\)",
      "Clients see the internals of the error."),
-    (UNBOUNDED_PAGE, r"\.limit\(\s*(Number\(|parseInt\(|\+)?\s*req\.query",
+    (RULES["unbounded-page"], r"\.limit\(\s*(Number\(|parseInt\(|\+)?\s*req\.query",
      "The client chooses how many rows are read."),
-    (INTROSPECTION, r"introspection\s*:\s*true", "The schema is shown to everybody."),
+    (RULES["introspection"], r"introspection\s*:\s*true", "The schema is shown to everybody."),
 )  # fmt: skip
 
 
@@ -383,10 +360,9 @@ def _script(file: SourceFile) -> Iterator[Finding]:
     if "express()" in file.text and re.search(r"express\.json\(\s*\)", file.text):
         if not re.search(r"rateLimit|rate-limit|limiter", file.text, re.I):
             at = file.text.count("\n", 0, file.text.find("express.json(")) + 1
-            yield NO_BOUND.at(
+            yield RULES["unbounded-input"].at(
                 file,
                 at,
-                "Bodies have the default bound and there is no rate limit.",
                 severity=Severity.INFO,
             )
 

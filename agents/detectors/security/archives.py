@@ -4,15 +4,16 @@ import ast
 import re
 from collections.abc import Iterator
 
-from agents.api.finding import Finding, Severity
-from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.python_files import is_test_path, python_modules
-from agents.detectors.security.python_names import PythonModule, argument, constant
+from agents.api.finding import Finding
+from agents.detectors.audit.per_file import python_files
+from agents.detectors.audit.python_module import PythonModule, is_test_path
+from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.python_names import argument, constant
+from agents.detectors.rule_file import RuleEntry, RuleFile
 from agents.detectors.security.tree_code import TreeCode, tree_code, tree_files
 from agents.workspace.workspace import Workspace
 
-ZIP_SLIP = Rule("zip-slip", Severity.HIGH, "Archive member written outside the target", cwe=22)
-JOINED_NAME = Rule("unchecked-join", Severity.MEDIUM, "Name joined to a root unchecked", cwe=22)
+RULES = RuleFile(__file__, "archives", entry=RuleEntry)
 _UNPACK = "A member named ../x is written outside the target"
 
 _CHECKED = re.compile(
@@ -32,7 +33,7 @@ _ENTRY_NAME = re.compile(
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    for module in python_modules(workspace, context):
+    for module in python_files(workspace, context):
         if not is_test_path(module.file.path) and re.search(
             r"tarfile|zipfile|unpack_archive", module.file.text
         ):
@@ -62,7 +63,7 @@ def _python(module: PythonModule) -> Iterator[Finding]:
             if (argument(call, 1, "members") is None and trusted is None) or constant(
                 trusted
             ) == "fully_trusted":
-                yield ZIP_SLIP.at(
+                yield RULES["zip-slip"].at(
                     file, call.lineno, f'{_UNPACK}: pass filter="data".', end_line=call.end_lineno
                 )
     for function in module.functions:
@@ -87,7 +88,7 @@ def _joined_members(module: PythonModule, loop: ast.For, member: str) -> Iterato
         join = isinstance(node, ast.Call) and module.names.resolve(node.func).endswith("path.join")
         division = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
         if (join or division) and isinstance(node, ast.expr) and pattern.search(ast.unparse(node)):
-            yield ZIP_SLIP.at(
+            yield RULES["zip-slip"].at(
                 module.file,
                 node.lineno,
                 f"{_UNPACK}: resolve the path and compare it with the target.",
@@ -108,7 +109,7 @@ def _tree(code: TreeCode) -> Iterator[Finding]:
         function = code.text_of_function(call.node)
         if _ENTRIES.search(function) and not _CHECKED.search(function):
             seen.add(call.line)
-            yield ZIP_SLIP.at(
+            yield RULES["zip-slip"].at(
                 code.file,
                 call.line,
                 f"{_UNPACK}: clean the path and compare its start with the target.",
@@ -136,17 +137,12 @@ def _rust_joins(code: TreeCode) -> Iterator[Finding]:
             and not _CHECKED.search(function)
             and not re.search(r"(?i)const|fixed|static", parameter)
         ):
-            yield JOINED_NAME.at(
-                code.file,
-                call.line,
-                "An absolute name, or one with .., leaves the folder: check its components.",
-                confidence=0.6,
-            )
+            yield RULES["unchecked-join"].at(code.file, call.line, confidence=0.6)
 
 
 ARCHIVES = Detector(
     "archives",
     "Finds archive members and names that are written outside the folder meant.",
     _detect,
-    (ZIP_SLIP, JOINED_NAME),
+    RULES,
 )

@@ -4,65 +4,29 @@ import ast
 import re
 from collections.abc import Iterator
 
-from agents.api.finding import Finding, Severity
-from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.call_rules import JAVASCRIPT, CallRule, matching_calls
-from agents.detectors.security.python_files import is_test_path, python_modules
-from agents.detectors.security.python_names import (
-    PythonModule,
-    argument,
-    constant,
-    is_false,
-    is_true,
-)
+from agents.api.finding import Finding
+from agents.detectors.audit.per_file import python_files
+from agents.detectors.audit.python_module import PythonModule
+from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.python_names import argument, constant, is_false, is_true
+from agents.detectors.rule_file import RuleFile
+from agents.detectors.security.pattern_rules import PatternRule, matching_calls
 from agents.detectors.security.secret_names import compares_secrets
-from agents.detectors.security.tree_authentication import (
-    COOKIE_FLAGS,
-    SIGNING_KEY,
-    TIMING,
-    tree_findings,
-)
+from agents.detectors.security.tree_authentication import tree_findings
 from agents.workspace.workspace import Workspace
 
-_HIGH, _MEDIUM = Severity.HIGH, Severity.MEDIUM
-UNVERIFIED_TOKEN = Rule("unverified-token", Severity.CRITICAL, "Token not verified", cwe=347)
-NO_ALGORITHMS = Rule("token-algorithms", _HIGH, "Token algorithm not fixed", cwe=347)
-NO_EXPIRY = Rule("token-expiry", _MEDIUM, "Token without an expiry", cwe=613)
-PLAIN_PASSWORD = Rule("plain-password", _HIGH, "Password compared in plain text", cwe=256)
-DEFAULT_CREDENTIALS = Rule("default-credentials", _HIGH, "Credentials in the code", cwe=798)
-CSRF_OFF = Rule("csrf-off", _HIGH, "Protection against forged requests off", cwe=352)
-DEBUG = Rule("debug-mode", _HIGH, "Debug mode on", cwe=489)
-WEAK_HASHER = Rule("fast-password-hash", _HIGH, "Passwords hashed with a fast function", cwe=916)
-NO_ESCAPING = Rule("no-autoescape", _MEDIUM, "Templates without escaping", cwe=79)
-ANY_HOST = Rule("any-host", _MEDIUM, "Any Host header accepted", cwe=644)
-RULES = (
-    UNVERIFIED_TOKEN, NO_ALGORITHMS, NO_EXPIRY, TIMING, PLAIN_PASSWORD, DEFAULT_CREDENTIALS, COOKIE_FLAGS,
-    CSRF_OFF, DEBUG, SIGNING_KEY, WEAK_HASHER, ANY_HOST, NO_ESCAPING,
-)  # fmt: skip
+RULES = RuleFile(__file__, "authentication", entry=PatternRule)
 
 _PASSWORD = re.compile(r"passw(or)?d|passphrase|\bpwd\b", re.I)
-_JS = (
-    CallRule(JAVASCRIPT, r"\bjwt\.decode$|\bdecode$(?<=jwtDecode)", UNVERIFIED_TOKEN,
-             "jwt.decode does not check the signature: use jwt.verify."),
-    CallRule(("go",), r"\.ParseUnverified$", UNVERIFIED_TOKEN, "ParseUnverified does not check the signature: use Parse."),
-    CallRule(("rust",), r"insecure_disable_signature_validation$|dangerous_(unsafe_|insecure_)?decode(_with_validation)?$", UNVERIFIED_TOKEN,
-             "The token's signature is not checked."),
-    CallRule(JAVASCRIPT, r"\bjwt\.verify$|\bjsonwebtoken\.verify$", UNVERIFIED_TOKEN,
-             "The algorithm none accepts any token.", arguments=r"['\"]none['\"]"),
-    CallRule(JAVASCRIPT, r"\bjwt\.sign$|\bjsonwebtoken\.sign$", NO_EXPIRY,
-             "The token never expires: set expiresIn.", unless=r"expiresIn|\bexp\b|,\s*\w*([oO]ptions|[oO]pts)\w*$"),
-)  # fmt: skip
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    for module in python_modules(workspace, context):
-        if is_test_path(module.file.path):
-            continue
+    for module in python_files(workspace, context, tests=False):
         yield from _calls(module)
         yield from _comparisons(module)
         yield from _settings(module)
-    yield from matching_calls(_JS, workspace, context)
-    yield from tree_findings(workspace, context)
+    yield from matching_calls(RULES, workspace, context)
+    yield from tree_findings(RULES, workspace, context)
 
 
 def _calls(module: PythonModule) -> Iterator[Finding]:
@@ -74,7 +38,7 @@ def _calls(module: PythonModule) -> Iterator[Finding]:
             if isinstance(payload, ast.Dict):
                 keys = {constant(key) for key in payload.keys if key is not None}
                 if "exp" not in keys and None not in payload.keys:
-                    yield NO_EXPIRY.at(module.file, call.lineno, "The token has no exp claim.")
+                    yield RULES["token-expiry"].at(module.file, call.lineno)
             yield from _token_made(module, call)
         elif name.endswith(".set_cookie"):
             flags = {one.arg: one.value for one in call.keywords}
@@ -86,18 +50,18 @@ def _calls(module: PythonModule) -> Iterator[Finding]:
             )
             if weak or missing:
                 text = f"The cookie {first or ''} lacks {' and '.join(weak or missing)}."
-                yield COOKIE_FLAGS.at(module.file, call.lineno, text)
+                yield RULES["cookie-flags"].at(module.file, call.lineno, text)
         elif name.endswith("csrf_exempt"):
-            yield CSRF_OFF.at(module.file, call.lineno, "The view accepts forged requests.")
+            yield RULES["csrf-off"].at(module.file, call.lineno)
         elif name.endswith(".run") and is_true(argument(call, None, "debug")):
             text = "The debugger lets visitors run code: read debug from the environment."
-            yield DEBUG.at(module.file, call.lineno, text)
+            yield RULES["debug-mode"].at(module.file, call.lineno, text)
     for function in module.functions:
         for one in function.decorator_list:
             if isinstance(one, ast.Name | ast.Attribute) and module.names.resolve(one).endswith(
                 "csrf_exempt"
             ):
-                yield CSRF_OFF.at(module.file, one.lineno, "The view accepts forged requests.")
+                yield RULES["csrf-off"].at(module.file, one.lineno)
 
 
 def _token_made(module: PythonModule, call: ast.Call) -> Iterator[Finding]:
@@ -107,10 +71,12 @@ def _token_made(module: PythonModule, call: ast.Call) -> Iterator[Finding]:
     algorithm = constant(argument(call, 2, "algorithm"))
     if isinstance(algorithm, str) and algorithm.lower() == "none":
         text = "The algorithm none makes tokens that anybody can write."
-        yield UNVERIFIED_TOKEN.at(module.file, call.lineno, text)
+        yield RULES["unverified-token"].at(module.file, call.lineno, text)
     elif isinstance(key, ast.Constant) and isinstance(key.value, str | bytes) and key.value:
         text = "Whoever reads the source signs tokens: load the key from the environment."
-        yield SIGNING_KEY.at(module.file, call.lineno, text, evidence='jwt.encode(… "…")')
+        yield RULES["hardcoded-signing-key"].at(
+            module.file, call.lineno, text, evidence='jwt.encode(… "…")'
+        )
 
 
 def _token_read(module: PythonModule, call: ast.Call) -> Iterator[Finding]:
@@ -118,18 +84,20 @@ def _token_read(module: PythonModule, call: ast.Call) -> Iterator[Finding]:
     written = "" if options is None else ast.unparse(options)
     off = re.search(r"['\"]verify_(signature|aud|exp)['\"]: False", written)
     if is_false(argument(call, None, "verify")) or (off and off[1] == "signature"):
-        yield UNVERIFIED_TOKEN.at(module.file, call.lineno, "The token's signature is not checked.")
+        yield RULES["unverified-token"].at(
+            module.file, call.lineno, "The token's signature is not checked."
+        )
         return
     if off:
-        yield NO_EXPIRY.at(module.file, call.lineno, f"The claim {off[1]} is not checked.")
+        yield RULES["token-expiry"].at(
+            module.file, call.lineno, f"The claim {off[1]} is not checked."
+        )
     algorithms = argument(call, 2, "algorithms")
     if algorithms is None:
-        yield NO_ALGORITHMS.at(
-            module.file, call.lineno, "Name the algorithms that a token may have."
-        )
+        yield RULES["token-algorithms"].at(module.file, call.lineno)
     elif re.search(r"['\"]none['\"]", ast.unparse(algorithms), re.I):
         text = "The algorithm none accepts any token."
-        yield UNVERIFIED_TOKEN.at(module.file, call.lineno, text)
+        yield RULES["unverified-token"].at(module.file, call.lineno, text)
 
 
 def _name_of(node: ast.expr) -> str:
@@ -169,7 +137,7 @@ def _comparisons(module: PythonModule) -> Iterator[Finding]:
                 continue
             if literals:
                 text = "The password is part of the code."
-                yield DEFAULT_CREDENTIALS.at(module.file, node.lineno, text, evidence="…")
+                yield RULES["default-credentials"].at(module.file, node.lineno, text, evidence="…")
             elif any(
                 isinstance(side, ast.Call)
                 and re.search(
@@ -178,23 +146,23 @@ def _comparisons(module: PythonModule) -> Iterator[Finding]:
                 for side in sides
             ):
                 text = "Use hmac.compare_digest: == tells by its time how much was right."
-                yield TIMING.at(module.file, node.lineno, text, confidence=0.6)
+                yield RULES["timing-comparison"].at(module.file, node.lineno, text, confidence=0.6)
             else:
                 text = "Passwords are compared as they are: store and check a slow hash."
-                yield PLAIN_PASSWORD.at(module.file, node.lineno, text, confidence=0.7)
+                yield RULES["plain-password"].at(module.file, node.lineno, text, confidence=0.7)
         elif compares_secrets(names[0], names[1], module.file.text):
             if literals:
                 continue  # a keyword, or a secret that the secrets detector reports
             text = "Use hmac.compare_digest: == tells by its time how much was right."
-            yield TIMING.at(module.file, node.lineno, text, confidence=0.6)
+            yield RULES["timing-comparison"].at(module.file, node.lineno, text, confidence=0.6)
 
 
 _SETTINGS = {
-    "SESSION_COOKIE_SECURE": COOKIE_FLAGS,
-    "SESSION_COOKIE_HTTPONLY": COOKIE_FLAGS,
-    "CSRF_COOKIE_SECURE": COOKIE_FLAGS,
-    "WTF_CSRF_ENABLED": CSRF_OFF,
-    "REMEMBER_COOKIE_SECURE": COOKIE_FLAGS,
+    "SESSION_COOKIE_SECURE": "cookie-flags",
+    "SESSION_COOKIE_HTTPONLY": "cookie-flags",
+    "CSRF_COOKIE_SECURE": "cookie-flags",
+    "WTF_CSRF_ENABLED": "csrf-off",
+    "REMEMBER_COOKIE_SECURE": "cookie-flags",
 }
 
 
@@ -211,19 +179,21 @@ def _settings(module: PythonModule) -> Iterator[Finding]:
     for name, target, value in _assigned_settings(module):
         line = value.lineno
         if name in _SETTINGS and is_false(value):
-            yield _SETTINGS[name].at(module.file, line, f"{name} is off.")
+            yield RULES[_SETTINGS[name]].at(module.file, line, f"{name} is off.")
         elif name == "DEBUG" and is_true(value) and (django or not isinstance(target, ast.Name)):
-            yield DEBUG.at(module.file, line, "DEBUG shows visitors how the program works.")
+            yield RULES["debug-mode"].at(
+                module.file, line, "DEBUG shows visitors how the program works."
+            )
         elif isinstance(target, ast.Attribute) and name == "debug" and is_true(value):
-            yield DEBUG.at(module.file, line, "The debugger lets visitors run code.")
+            yield RULES["debug-mode"].at(module.file, line, "The debugger lets visitors run code.")
         elif name == "ALLOWED_HOSTS" and any(
             constant(one) == "*" for one in ast.walk(value) if isinstance(one, ast.Constant)
         ):
-            yield ANY_HOST.at(module.file, line, "Any Host header is accepted: name the hosts.")
+            yield RULES["any-host"].at(module.file, line)
         elif name in ("PASSWORD_HASHERS", "SECURITY_PASSWORD_HASH", "PASSWORD_SCHEMES"):
             texts = [constant(one) for one in ast.walk(value) if isinstance(one, ast.Constant)]
             if texts and isinstance(texts[0], str) and _FAST_HASHERS.search(texts[0]):
-                yield WEAK_HASHER.at(
+                yield RULES["fast-password-hash"].at(
                     module.file, line, f"{texts[0]} is guessed quickly: use argon2 or PBKDF2."
                 )
     for call, name in module.calls:
@@ -233,9 +203,9 @@ def _settings(module: PythonModule) -> Iterator[Finding]:
                 one.arg is None for one in call.keywords
             ):
                 text = "Templates of pages are not escaped: set autoescape=True, or select_autoescape()."
-                yield NO_ESCAPING.at(module.file, call.lineno, text, confidence=0.6)
+                yield RULES["no-autoescape"].at(module.file, call.lineno, text, confidence=0.6)
         if _APPLICATIONS.search(name) and is_true(argument(call, None, "debug")):
-            yield DEBUG.at(
+            yield RULES["debug-mode"].at(
                 module.file, call.lineno, "Debug mode shows visitors how the program works."
             )
 

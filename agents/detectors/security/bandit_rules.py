@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.python_module import is_test_path
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.detectors.security.leaked_secrets import redacted
-from agents.detectors.security.python_files import is_test_path
 from agents.workspace.workspace import Workspace
 
 BANDIT_S = 120.0

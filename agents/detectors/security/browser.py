@@ -3,26 +3,16 @@
 import re
 from collections.abc import Iterator
 
-from agents.api.finding import Finding, Severity
-from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.api.finding import Finding
+from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.rule_file import JAVASCRIPT, RuleEntry, RuleFile
+from agents.detectors.security.taint.tree_values import STRINGS
+from agents.detectors.security.taint.value import Trust
 from agents.detectors.security.tree_code import TreeCall, TreeCode, tree_code, tree_files
-from agents.detectors.security.tree_sinks import JAVASCRIPT
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
-_HIGH, _MEDIUM, _LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
-ORIGIN = Rule("message-origin", _MEDIUM, "Messages of any window accepted", cwe=346)
-BROADCAST = Rule("message-target", _MEDIUM, "Message to any window", cwe=359)
-STORED_TOKEN = Rule("token-in-storage", _MEDIUM, "Token where every script reads it", cwe=922)
-POLLUTION = Rule("prototype-pollution", _HIGH, "Keys reach the prototype", cwe=1321)
-SENSITIVE_GET = Rule("sensitive-get", _MEDIUM, "Secret in the address", cwe=598)
-PLAIN_SCRIPT = Rule("plain-script", _MEDIUM, "Script loaded without TLS", cwe=319)
-NO_INTEGRITY = Rule("no-integrity", _LOW, "Foreign script without a hash", cwe=353)
-PLAIN_FORM = Rule("plain-form", _MEDIUM, "Form sent without TLS", cwe=319)
-OPENER = Rule("opener", _LOW, "Opened page controls this one", cwe=1022)
-RULES = (
-    ORIGIN, BROADCAST, STORED_TOKEN, POLLUTION, SENSITIVE_GET, PLAIN_SCRIPT, NO_INTEGRITY, PLAIN_FORM, OPENER,
-)  # fmt: skip
+RULES = RuleFile(__file__, "browser", entry=RuleEntry)
 
 _SECRET = re.compile(r"(?i)token|jwt|secret|passw|session|credential|api_?key|bearer")
 _MERGES = re.compile(r"(^|\.)(merge|mergeWith|defaultsDeep|set|setWith|zipObjectDeep)$")
@@ -54,38 +44,29 @@ def _call(code: TreeCode, call: TreeCall) -> Iterator[Finding]:
             body = re.search(rf"function\s+{re.escape(handler)}\b[\s\S]{{0,1500}}", file.text)
             handler = body.group() if body else "origin"
         if window and not re.search(r"\b(origin|source|ports)\b", handler):
-            yield ORIGIN.at(
-                file,
-                call.line,
-                "Any page may send this message: compare event.origin.",
-                end_line=call.line,
-            )
+            yield RULES["message-origin"].at(file, call.line, end_line=call.line)
     elif name.endswith("postMessage") and len(texts) == 2 and texts[1].strip("'\"`") == "*":
-        if code.value(call.arguments[0]).varying:
-            yield BROADCAST.at(
-                file, call.line, "Any page that holds the window reads it: name the origin."
-            )
+        if call.arguments[0].type not in STRINGS:
+            yield RULES["message-target"].at(file, call.line)
     elif re.search(r"\b(localStorage|sessionStorage)\.setItem$", name) and texts:
         if _SECRET.search(texts[0]) and not re.search(r"(?i)csrf_?seen|timeout", texts[0]):
-            yield STORED_TOKEN.at(
-                file, call.line, "Every script of the page reads it: keep it in an HttpOnly cookie."
-            )
+            yield RULES["token-in-storage"].at(file, call.line)
     elif (_MERGES.search(name) and _MERGE_OWNERS.search(name)) or name in (
         "$.extend",
         "jQuery.extend",
     ):
         if any(
-            _CLIENT.search(text) or code.value(node).user
+            _CLIENT.search(text) or code.value(node).trust is Trust.USER
             for text, node in zip(texts, call.arguments, strict=True)
         ):
-            yield POLLUTION.at(
+            yield RULES["prototype-pollution"].at(
                 file,
                 call.line,
                 "A key __proto__ of a client changes all objects: take named fields.",
             )
     elif name.endswith("window.open") and len(texts) > 1 and "_blank" in texts[1]:
         if "noopener" not in " ".join(texts):
-            yield OPENER.at(file, call.line, "The opened page can replace this one: add noopener.")
+            yield RULES["opener"].at(file, call.line)
 
 
 def _assignments(code: TreeCode) -> Iterator[Finding]:
@@ -112,7 +93,7 @@ def _assignments(code: TreeCode) -> Iterator[Finding]:
             and re.search(rf"\[\s*{re.escape(key)}\s*\]", right)
         )
         if recursive and re.search(r"\bfor\s*\(|forEach|Object\.(keys|entries)", function):
-            yield POLLUTION.at(
+            yield RULES["prototype-pollution"].at(
                 code.file,
                 code.line(node),
                 "A key __proto__ reaches the prototype of all objects: skip it.",
@@ -120,7 +101,7 @@ def _assignments(code: TreeCode) -> Iterator[Finding]:
         elif re.search(r"\.split\(\s*['\"`][./]['\"`]\s*\)", function) and re.search(
             rf"=\s*\w+\[\s*{re.escape(key)}|\w+\s*=\s*\w+\[", function
         ):
-            yield POLLUTION.at(
+            yield RULES["prototype-pollution"].at(
                 code.file,
                 code.line(node),
                 "A path with __proto__ reaches the prototype of all objects.",
@@ -149,27 +130,21 @@ def _page(file: SourceFile) -> Iterator[Finding]:
         )
         plain = address.startswith("http://") and not re.match(r"http://(localhost|127\.)", address)
         if tag == "script" and plain:
-            yield PLAIN_SCRIPT.at(
-                file, line, "Anybody on the way may change the script: load it with TLS."
-            )
+            yield RULES["plain-script"].at(file, line)
         elif (
             tag in ("script", "link")
             and re.match(r"(https:)?//", address)
             and not _attribute(inner, "integrity")
         ):
             if tag == "script" or "stylesheet" in inner:
-                yield NO_INTEGRITY.at(
-                    file, line, "A changed file runs here: add integrity and crossorigin."
-                )
+                yield RULES["no-integrity"].at(file, line)
         elif tag == "form":
             if plain:
-                yield PLAIN_FORM.at(file, line, "What is filled in travels unencrypted.")
+                yield RULES["plain-form"].at(file, line)
             end = text.find("</form", match.end())
             body = text[match.end() : end if end >= 0 else match.end() + 5_000]
             if _attribute(inner, "method").lower() in ("", "get") and _SECRET_FIELD.search(body):
-                yield SENSITIVE_GET.at(
-                    file, line, "The secret becomes part of the address and of logs: use POST."
-                )
+                yield RULES["sensitive-get"].at(file, line)
 
 
 BROWSER = Detector(

@@ -3,12 +3,15 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.per_file import python_files
+from agents.detectors.audit.python_module import PythonModule, is_test_path
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.python_files import is_test_path, python_modules
-from agents.detectors.security.python_names import PythonModule
-from agents.guardrails.checksums import luhn, mod97
+from agents.guardrails.detection import Kind
+from agents.guardrails.personal_data import personal_data
+from agents.guardrails.recognizer import Recognizer
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -35,13 +38,9 @@ _DECLARED = re.compile(
     r"""["']?license["']?\s*[:=]\s*(?:\{\s*text\s*=\s*)?["']([A-Za-z0-9 .+-]+)["']"""
 )
 _GPL_TEXT = re.compile(r"GNU (AFFERO )?GENERAL PUBLIC LICENSE", re.I)
-_CARD = re.compile(
-    r"(?<![\w.-])(?:4\d{3}|5[1-5]\d{2}|2[2-7]\d{2}|3[47]\d{2}|6(?:011|5\d{2}))[ -]?\d{4}[ -]?\d{4}[ -]?\d{2,4}(?![\w.-])"
-)
 _TEST_CARDS = re.compile(
     r"^(4242|4111111111111111|4000|5555555555554444|5105105105105100|378282246310005|6011111111111117|4012888888881881)"
 )
-_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b")
 _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]*[A-Za-z]{2,}\b")
 _DATA_LANGUAGES = frozenset(["csv", "json", "sql", "yaml", "text", None, "xml"])
 _LOGS = re.compile(
@@ -71,9 +70,8 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
             yield from _numbers(file)
             yield from _addresses(file)
             yield from _script_logs(file)
-    for module in python_modules(workspace, context):
-        if not is_test_path(module.file.path):
-            yield from _logs(module)
+    for module in python_files(workspace, context, tests=False):
+        yield from _logs(module)
 
 
 def _licenses(workspace: Workspace) -> Iterator[Finding]:
@@ -170,36 +168,32 @@ def _declared_otherwise(workspace: Workspace) -> Iterator[Finding]:
                 yield LICENSE_CONFLICT.at(file, line, text)
 
 
+@cache
+def _recognizers() -> tuple[Recognizer, Recognizer]:
+    """Those of the guardrails for card numbers and for account numbers."""
+    known = {one.kind: one for one in personal_data(())}
+    return known[Kind.CARD], known[Kind.IBAN]
+
+
 def _numbers(file: SourceFile) -> Iterator[Finding]:
     if file.path.endswith((".pem", ".crt", ".cer", ".lock", ".sum")):
         return
+    cards, accounts = _recognizers()
     for number, line in enumerate(file.lines, 1):
         if len(line) > 5_000:
             continue
-        for match in _CARD.finditer(line):
-            digits = re.sub(r"\D", "", match.group())
-            if luhn(digits) and not _TEST_CARDS.match(digits) and len(set(digits)) > 3:
+        for one in cards.find(line):
+            digits = re.sub(r"\D", "", one.text)
+            if not _TEST_CARDS.match(digits) and len(set(digits)) > 3:
                 text = f"A valid card number ({digits[:4]}…{digits[-2:]}) is in the file."
-                yield CARD.at(
-                    file,
-                    number,
-                    text,
-                    evidence=line.replace(match.group(), f"{digits[:4]}…").strip(),
-                )
-        for match in _IBAN.finditer(line):
-            plain = match.group().replace(" ", "")
-            if (
-                15 <= len(plain) <= 34
-                and mod97(plain)
-                and not plain.startswith(("GB82WEST", "DE89370400440532013000"))
-            ):
+                shown = line.replace(one.text, f"{digits[:4]}…").strip()
+                yield CARD.at(file, number, text, evidence=shown)
+        for one in accounts.find(line):
+            plain = one.text.replace(" ", "")
+            if not plain.startswith(("GB82WEST", "DE89370400440532013000")):
                 text = f"A valid account number ({plain[:4]}…) is in the file."
-                yield IBAN.at(
-                    file,
-                    number,
-                    text,
-                    evidence=line.replace(match.group(), f"{plain[:4]}…").strip(),
-                )
+                shown = line.replace(one.text, f"{plain[:4]}…").strip()
+                yield IBAN.at(file, number, text, evidence=shown)
 
 
 _CREDITS = re.compile(

@@ -5,10 +5,13 @@ import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from agents.api.data_file import Entry, read_entries
 from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.rule_file import RuledExample
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -29,80 +32,32 @@ RULES = (
     MISSING_HASH, VULNERABLE,
 )  # fmt: skip
 
-_POPULAR = {
-    "python": """requests urllib3 numpy pandas flask django fastapi sqlalchemy pytest setuptools boto3 botocore
-    certifi cryptography pyyaml click jinja2 pillow scipy matplotlib scikit-learn tensorflow torch transformers
-    beautifulsoup4 lxml selenium aiohttp httpx pydantic celery redis psycopg2 pymongo paramiko rich typer tqdm
-    python-dateutil pytz six attrs packaging wheel colorama virtualenv black mypy ruff pylint coverage tox gunicorn
-    uvicorn starlette werkzeug markupsafe itsdangerous idna charset-normalizer protobuf grpcio websockets tornado
-    openpyxl xlrd docutils sphinx jsonschema marshmallow alembic psutil networkx sympy nltk spacy gensim opencv-python
-    pyjwt passlib bcrypt python-jose oauthlib google-auth azure-core openai anthropic langchain streamlit gradio dash
-    plotly bokeh seaborn statsmodels xgboost lightgbm keras faker factory-boy hypothesis responses freezegun""",
-    "javascript": """react react-dom lodash express axios chalk commander debug async moment webpack babel-loader
-    typescript eslint jest mocha vue angular next jquery underscore request body-parser dotenv cors mongoose passport
-    jsonwebtoken bcrypt uuid yargs glob rimraf mkdirp semver minimist colors cross-env nodemon prettier socket.io redux
-    rxjs tslib zone.js core-js classnames prop-types styled-components node-fetch ws ejs pug handlebars marked dayjs
-    date-fns sequelize knex pg mysql mysql2 redis aws-sdk firebase graphql apollo-server helmet morgan multer nodemailer
-    puppeteer cheerio vite rollup esbuild tailwindcss postcss autoprefixer sass electron three d3 chart.js""",
-    "rust": """serde serde_json tokio rand clap anyhow thiserror log env_logger regex reqwest hyper actix-web axum
-    chrono futures lazy_static once_cell itertools rayon tracing bytes url uuid base64 sha2 syn quote libc bitflags""",
-}
-_SIMILAR = frozenset(
-    [
-        "grequests",
-        "preact",
-        "asyncpg",
-        "aiomysql",
-        "mongo",
-        "ruamel",
-        "pyaml",
-        "httpx2",
-        "reacts",
-        "koa",
-        "redux",
-        "pgx",
-        "clip",
-        "tinytext",
-        "sequel",
-        "knox",
-    ]
-)
-"""Well-known packages whose names are close to those of others."""
-_ABANDONED = {
-    "pycrypto": "pycryptodome", "python-jose": "pyjwt", "sklearn": "scikit-learn", "nose": "pytest",
-    "mysql-python": "mysqlclient", "dgram": "", "request": "axios or fetch", "node-uuid": "uuid", "left-pad": "",
-    "event-stream": "", "flatmap-stream": "", "pil": "pillow", "pysha3": "hashlib", "gulp-util": "",
-    "github.com/dgrijalva/jwt-go": "github.com/golang-jwt/jwt", "github.com/satori/go.uuid": "github.com/google/uuid",
-    "github.com/pkg/errors": "errors", "structopt": "clap", "failure": "anyhow", "term": "", "tempdir": "tempfile",
-    "vm2": "isolated-vm", "node-serialize": "JSON", "bower": "npm", "tslint": "eslint", "pycrypto-fork": "pycryptodome", "distribute": "setuptools",
-}  # fmt: skip
-_NEVER_FIXED = (99,)
-_VULNERABLE: dict[tuple[str, str], tuple[int, ...]] = {
-    ("python", "pyyaml"): (5, 4), ("python", "jinja2"): (2, 11, 3), ("python", "requests"): (2, 31),
-    ("python", "urllib3"): (1, 26, 5), ("python", "django"): (3, 2), ("python", "flask"): (1, 0),
-    ("python", "pillow"): (10, 0, 1), ("python", "cryptography"): (41, 0), ("python", "paramiko"): (2, 4, 1),
-    ("python", "werkzeug"): (2, 2, 3), ("python", "lxml"): (4, 6, 5), ("python", "certifi"): (2022, 12, 7),
-    ("javascript", "lodash"): (4, 17, 21), ("javascript", "minimist"): (1, 2, 6), ("javascript", "axios"): (0, 21, 2),
-    ("javascript", "express"): (4, 17, 3), ("javascript", "jsonwebtoken"): (9, 0), ("javascript", "moment"): (2, 29, 4),
-    ("javascript", "node-fetch"): (2, 6, 7), ("javascript", "handlebars"): (4, 7, 7), ("javascript", "marked"): (4, 0, 10),
-    ("go", "github.com/gin-gonic/gin"): (1, 9, 1), ("go", "golang.org/x/crypto"): (0, 17), ("go", "golang.org/x/net"): (0, 17),
-    ("go", "github.com/gorilla/websocket"): (1, 4, 1), ("go", "gopkg.in/yaml.v2"): (2, 2, 8), ("go", "gopkg.in/yaml.v3"): (3, 0, 1),
-    ("go", "golang.org/x/text"): (0, 3, 8), ("go", "github.com/gogo/protobuf"): (1, 3, 2), ("go", "github.com/golang-jwt/jwt"): (4, 5, 1),
-    ("go", "github.com/docker/docker"): (24, 0, 7), ("go", "google.golang.org/grpc"): (1, 56, 3), ("go", "github.com/labstack/echo/v4"): (4, 9),
-    ("rust", "time"): (0, 2, 23), ("rust", "chrono"): (0, 4, 20), ("rust", "regex"): (1, 5, 5), ("rust", "tokio"): (1, 18, 5),
-    ("rust", "hyper"): (0, 14, 12), ("rust", "smallvec"): (1, 6, 1), ("rust", "openssl"): (0, 10, 55), ("rust", "rustls"): (0, 20, 9),
-    ("rust", "h2"): (0, 3, 24), ("rust", "mio"): (0, 8, 11), ("rust", "crossbeam-deque"): (0, 8, 1), ("rust", "thread_local"): (1, 1, 4),
-    ("rust", "actix-http"): (2, 2, 1), ("rust", "rocket"): (0, 4, 7), ("rust", "libsqlite3-sys"): (0, 25, 1), ("rust", "owning_ref"): _NEVER_FIXED,
-    ("python", "aiohttp"): (3, 9, 2), ("python", "starlette"): (0, 36, 2), ("python", "fastapi"): (0, 109, 1), ("python", "gunicorn"): (22, 0),
-    ("python", "tornado"): (6, 3, 3), ("python", "pyjwt"): (2, 4), ("python", "sqlalchemy"): (1, 3, 0), ("python", "idna"): (3, 7),
-    ("python", "mako"): (1, 2, 2), ("python", "ujson"): (5, 4), ("python", "numpy"): (1, 22), ("python", "protobuf"): (3, 18, 3),
-    ("javascript", "semver"): (5, 7, 2), ("javascript", "ws"): (7, 4, 6), ("javascript", "qs"): (6, 5, 3), ("javascript", "ua-parser-js"): (0, 7, 33),
-    ("javascript", "vm2"): _NEVER_FIXED, ("javascript", "node-serialize"): _NEVER_FIXED, ("javascript", "tar"): (4, 4, 18), ("javascript", "undici"): (5, 26, 2),
-    ("javascript", "follow-redirects"): (1, 15, 4), ("javascript", "json5"): (1, 0, 2), ("javascript", "loader-utils"): (1, 4, 2),
-    ("javascript", "serialize-javascript"): (3, 1), ("javascript", "ejs"): (3, 1, 7), ("javascript", "jquery"): (3, 5),
-}  # fmt: skip
-"""First versions without widely known defects, from published advisories up to early 2024; `pip-audit` knows more."""
 _DATE = "early 2024"
+"""Until when `packages.yaml` knows advisories."""
+
+
+class Packages(Entry):
+    """What `packages.yaml` knows.
+
+    Attributes:
+        popular: names that others imitate, by ecosystem.
+        similar: well-known packages whose names are close to those of others.
+        abandoned: packages that were given up, with what to use instead; empty if there is nothing.
+        fixed_in: by ecosystem and name the first version without widely known defects, or `never`.
+        examples: tests.
+    """
+
+    popular: dict[str, tuple[str, ...]]
+    similar: frozenset[str]
+    abandoned: dict[str, str]
+    fixed_in: dict[str, dict[str, str]]
+    examples: tuple[RuledExample, ...]
+
+
+@cache
+def _packages() -> Packages:
+    (found,) = read_entries(Path(__file__).with_name("packages.yaml"), Packages)
+    return found
 
 
 class Dependency(NamedTuple):
@@ -221,11 +176,6 @@ def _package_json(file: SourceFile) -> Iterator[Dependency]:
                 yield Dependency("javascript", name, version, _line_of(file, json.dumps(name)))
 
 
-@cache
-def _popular(ecosystem: str) -> tuple[str, ...]:
-    return tuple(_POPULAR.get(ecosystem, "").split())
-
-
 def _check(file: SourceFile, one: Dependency) -> Iterator[Finding]:
     version = one.version
     label = f"{one.name} {version}".strip()
@@ -242,23 +192,32 @@ def _check(file: SourceFile, one: Dependency) -> Iterator[Finding]:
         and file.path.endswith((".txt", ".in"))
     ):
         yield UNPINNED.at(file, one.line, f"{label}: fix the version, or an upper bound.")
-    known = _popular(one.ecosystem)
-    if one.name not in known and one.name not in _SIMILAR and (near := _imitated(one.name, known)):
+    packages = _packages()
+    known = packages.popular.get(one.ecosystem, ())
+    if (
+        one.name not in known
+        and one.name not in packages.similar
+        and (near := _imitated(one.name, known))
+    ):
         yield TYPOSQUAT.at(
             file, one.line, f"{one.name} looks like {near}: is it meant?", confidence=0.7
         )
-    if one.name in _ABANDONED:
-        better = _ABANDONED[one.name]
+    if one.name in packages.abandoned:
+        better = packages.abandoned[one.name]
         text = f"{one.name} is no longer maintained" + (f": use {better}." if better else ".")
         yield ABANDONED.at(file, one.line, text)
-    fixed = _VULNERABLE.get((one.ecosystem, one.name))
+    fixed = packages.fixed_in.get(one.ecosystem, {}).get(one.name)
     exact = re.fullmatch(r"(?:===?|[\^~=]|~=)?\s*v?(\d+(?:\.\d+)*)", version)
-    if fixed and exact and tuple(int(part[:6]) for part in exact[1].split(".")) < fixed:
-        wanted = ".".join(str(part) for part in fixed)
-        text = f"{label} has known defects; {wanted} is the first without those ({_DATE})."
-        if fixed == _NEVER_FIXED:
-            text = f"{label} has known defects that no version fixes ({_DATE})."
+    if fixed == "never" and exact:
+        text = f"{label} has known defects that no version fixes ({_DATE})."
         yield VULNERABLE.at(file, one.line, text)
+    elif fixed and exact and _numbers(exact[1]) < _numbers(fixed):
+        text = f"{label} has known defects; {fixed} is the first without those ({_DATE})."
+        yield VULNERABLE.at(file, one.line, text)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part[:6]) for part in version.split("."))
 
 
 def _imitated(name: str, known: tuple[str, ...]) -> str:
@@ -318,12 +277,8 @@ def _file_rules(file: SourceFile, name: str, workspace: Workspace) -> Iterator[F
         folder = file.path.rpartition("/")[0]
         prefix = f"{folder}/" if folder else ""
         locks = (
-            "package-lock.json",
-            "yarn.lock",
-            "pnpm-lock.yaml",
-            "bun.lockb",
-            "npm-shrinkwrap.json",
-        )
+            "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "bun.lockb", "npm-shrinkwrap.json",
+        )  # fmt: skip
         if '"dependencies"' in file.text and not any(workspace.get(prefix + one) for one in locks):
             yield NO_LOCK.at(file, 1, "Installations differ: commit a lock file.", confidence=0.6)
     if name == "package-lock.json":

@@ -1,15 +1,15 @@
 """The detector `secrets`: credentials in files and in the recent history of git. Values are redacted."""
 
-import math
 import re
 import subprocess
-from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.python_module import is_test_path
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.python_files import is_test_path
+from agents.guardrails.secret_formats import entropy, formats
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -21,32 +21,8 @@ HISTORY = Rule("secret-in-history", Severity.HIGH, "credential in the history of
 
 _HISTORY_COMMITS = 200
 _HISTORY_BYTES = 20 << 20
-_HISTORY_TIMEOUT_S = 20.0
 _MAX_LINE = 4_000
 
-_FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (name, re.compile(pattern))
-    for name, pattern in (
-        ("AWS access key id", r"\b((?:AKIA|ASIA|AGPA|AIDA|AROA|ANPA)[A-Z0-9]{16})\b"),
-        ("GitHub token", r"\b(gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{60,255})\b"),
-        ("GitLab token", r"\b(gl(?:pat|dt|rt|ptt|soat)-[A-Za-z0-9_-]{20,})"),
-        ("Slack token", r"\b(xox[abeoprs]-[A-Za-z0-9-]{10,})"),
-        ("Slack webhook", r"(https://hooks\.slack\.com/services/T\w+/B\w+/\w+)"),
-        ("Stripe key", r"\b([rs]k_live_[A-Za-z0-9]{16,})\b"),
-        ("Google API key", r"\b(AIza[A-Za-z0-9_-]{35})\b"),
-        ("OpenAI or Anthropic key", r"\b(sk-(?:proj-|ant-|svcacct-)?[A-Za-z0-9_-]{32,})\b"),
-        ("SendGrid key", r"\b(SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{32,})\b"),
-        ("Twilio key", r"\b(SK[0-9a-f]{32})\b"),
-        ("npm token", r"\b(npm_[A-Za-z0-9]{36})\b"),
-        ("PyPI token", r"\b(pypi-[A-Za-z0-9_-]{50,})\b"),
-        ("Hugging Face token", r"\b(hf_[A-Za-z0-9]{30,})\b"),
-        ("DigitalOcean token", r"\b(dop_v1_[0-9a-f]{64})\b"),
-        ("Telegram bot token", r"\b(\d{8,10}:AA[A-Za-z0-9_-]{33})\b"),
-        ("Azure storage key", r"AccountKey=([A-Za-z0-9+/]{80,}={0,2})"),
-        ("JSON Web Token", r"\b(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,})"),
-        ("Discord webhook", r"(https://discord(?:app)?\.com/api/webhooks/\d+/[\w-]{30,})"),
-    )
-)
 _KEY_HEADER = re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----")
 _URL = re.compile(
     r"\b([a-z][a-z0-9+.-]{1,20})://[^\s:/@'\"<>{}$%]*:([^\s:/@'\"<>]{3,})@[^\s'\"<>/]+",
@@ -111,13 +87,18 @@ def _plain(text: str) -> str:
     return re.sub(r"[\W_]", "", text.lower())
 
 
-_HINT = re.compile(
-    r"passw|pwd|passphrase|secret|key|token|credential|bearer|pepper|auth|-u\s|-p\S|-a\s|PGPASS|://[^\s/@]*:[^\s@]*@|(?:AKIA|ASIA|AGPA|AIDA|AROA|ANPA)[A-Z0-9]"
-    r"|gh[pousr]_|github_pat|gl(?:pat|dt|rt|ptt|soat)-|xox[abeoprs]-|hooks\.slack|webhooks|[rs]k_live|AIza|sk-|SG\.|SK[0-9a-f]{8}|npm_|pypi-|hf_"
-    r"|dop_v1|:AA|eyJ|sign",
+_NAME_HINT = re.compile(
+    r"passw|pwd|passphrase|secret|key|token|credential|bearer|pepper|auth|sign|-u\s|-p\S|-a\s|PGPASS"
+    r"|://[^\s/@]*:[^\s@]*@",
     re.IGNORECASE,
 )
-"""What every line with a secret has somewhere; most lines have none of it and are not looked at further."""
+
+
+@cache
+def _format_hint() -> re.Pattern[str]:
+    """What every line with a credential of a known format has somewhere."""
+    known = [re.escape(hint) for one in formats() for hint in one.hints if len(hint) > 1]
+    return re.compile("|".join([r"\.[\w-]{6}\.", *known]))
 
 
 def redacted(value: str) -> str:
@@ -125,27 +106,22 @@ def redacted(value: str) -> str:
     return f"{value[:4]}…"
 
 
-def entropy(text: str) -> float:
-    """Shannon entropy in bits a character; 0 for an empty text."""
-    counts = Counter(text)
-    return -sum(n / len(text) * math.log2(n / len(text)) for n in counts.values()) if text else 0.0
-
-
 def secrets_in_line(line: str, language: str | None) -> Iterator[tuple[Rule, str, str]]:
     """The secrets of one line: rule, what it is, and the value."""
     if len(line) > _MAX_LINE:
         line = line[:_MAX_LINE]
-    if not _HINT.search(line):
+    has_format = _format_hint().search(line)
+    if not has_format and not _NAME_HINT.search(line):
         return
     if _KEY_HEADER.search(line) and not re.search(
         r"(startswith|in |contains|match|compile|\\n-----|includes)\W", line
     ):
         yield PRIVATE_KEY, "private key", "-----BEGIN"
         return
-    for name, pattern in _FORMATS:
-        match = pattern.search(line)
-        if match and not _PLACEHOLDER.search(match[1]) and len(set(match[1][4:])) > 5:
-            yield TOKEN, name, match[1]
+    for one in formats() if has_format else ():
+        found_value = one.find(line)
+        if found_value and not _PLACEHOLDER.search(found_value):
+            yield TOKEN, one.title, found_value
             return
     match = _URL.search(line)
     if (

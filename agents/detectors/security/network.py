@@ -5,41 +5,17 @@ import re
 from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
-from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.call_rules import JAVASCRIPT, CallRule, matching_calls
-from agents.detectors.security.python_files import is_test_path, python_modules
-from agents.detectors.security.python_names import (
-    PythonModule,
-    argument,
-    constant,
-    is_false,
-    is_true,
-)
+from agents.detectors.audit.per_file import python_files
+from agents.detectors.audit.python_module import PythonModule, is_test_path
+from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.python_names import argument, constant, is_false, is_true
+from agents.detectors.rule_file import RuleFile
+from agents.detectors.security.pattern_rules import PatternRule, matching_calls
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
 _HIGH, _MEDIUM, _LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
-NO_TLS_CHECK = Rule("tls-verification", _HIGH, "Certificate not checked", cwe=295)
-WEAK_TLS = Rule("weak-tls", _MEDIUM, "Old TLS version", cwe=327)
-WIDE_BIND = Rule("wide-bind", _MEDIUM, "Listens on every interface", cwe=668)
-BIND_NOTE = Rule("wide-bind", _LOW, "Listens on every interface", cwe=668)
-CORS = Rule("cors", _MEDIUM, "Every site may read answers", cwe=942)
-PLAIN_PROTOCOL = Rule("plain-protocol", _MEDIUM, "Unencrypted protocol", cwe=319)
-HOST_KEY = Rule("host-key", _HIGH, "Unknown hosts are trusted", cwe=322)
-NO_TIMEOUT = Rule("no-timeout", _LOW, "Request without a time limit", cwe=400)
-PROFILER = Rule("profiler", _MEDIUM, "Profiler served to everybody", cwe=489)
-LISTING = Rule("directory-listing", _MEDIUM, "Directories are listed", cwe=548)
-RULES = (
-    NO_TLS_CHECK,
-    WEAK_TLS,
-    WIDE_BIND,
-    CORS,
-    PLAIN_PROTOCOL,
-    HOST_KEY,
-    NO_TIMEOUT,
-    LISTING,
-    PROFILER,
-)
+RULES = RuleFile(__file__, "network", entry=PatternRule)
 
 _REQUESTS = re.compile(r"^(requests|httpx)\.(get|post|put|patch|delete|head|options|request|Session|Client|AsyncClient)$"
                        r"|\.(get|post|put|patch|delete|request)$")  # fmt: skip
@@ -69,30 +45,6 @@ _SENSITIVE_URL = re.compile(
     re.I,
 )
 
-_CALLS = (
-    CallRule(JAVASCRIPT, r"\bcors$", CORS, "cors() with any origin and credentials.",
-             arguments=r"origin\s*:\s*(true|['\"]\*['\"])"),
-    CallRule(JAVASCRIPT, r"\b(setHeader|header|set)$", CORS, "Every site may read the answers.",
-             arguments=r"['\"]Access-Control-Allow-Origin['\"]\s*,\s*(['\"]\*['\"]|req\.(headers|get)\b)"),
-    CallRule(JAVASCRIPT, r"\bAgent\)?$|\b(get|post|request|fetch|create|connect|createConnection|createTransport|Client|Pool)$", NO_TLS_CHECK,
-             "The certificate is not checked.", arguments=r"rejectUnauthorized\s*:\s*false"),
-    CallRule(JAVASCRIPT, r"\.(connect|request|get|Agent|createConnection)\)?$|Agent$", NO_TLS_CHECK,
-             "The host's name is not checked.", arguments=r"checkServerIdentity\s*:\s*(\(\s*\)|\w+|\([^)]*\))\s*=>\s*(undefined|null|\{\s*\}|true|void 0)"),
-    CallRule(("go",), r"\bInsecureIgnoreHostKey$", HOST_KEY, "Any server is taken for the right one."),
-    CallRule(("go",), r"Header\(\)\.(Set|Add)$", CORS, "Every site may read the answers.",
-             arguments=r"(?i)\"Access-Control-Allow-Origin\"\s*,\s*\w+\.Header\.Get\(\"Origin\"\)"),
-    CallRule(JAVASCRIPT, r"\.listen$", WIDE_BIND, "The server listens on every interface.",
-             arguments=r"['\"]0\.0\.0\.0['\"]"),
-    CallRule(("go",), r"\b(http\.ListenAndServe|net\.Listen|\w+\.(Run|Start|Listen))$", WIDE_BIND,
-             "The server listens on every interface.", arguments=r"\"0\.0\.0\.0:\d+\""),
-    # ":8080" is how every Go program listens: a note, not an alarm.
-    CallRule(("go",), r"\b(http\.ListenAndServe|net\.Listen|\w+\.Run)$", BIND_NOTE,
-             "The server listens on every interface.", arguments=r"\":\d+\""),
-    CallRule(("rust",), r"(\.bind|::bind|::from_str|\.parse)$", WIDE_BIND,
-             "The server listens on every interface.", arguments=r"\"(0\.0\.0\.0|\[::\]):\d+\"|^\(?\s*\"0\.0\.0\.0\""),
-    CallRule(("rust",), r"dangerous\(\)$|set_verify$|danger_accept_invalid_(certs|hostnames)$", NO_TLS_CHECK,
-             "The certificate is not checked.", arguments=r"NONE|true"),
-)  # fmt: skip
 _PPROF = re.compile(r"^\s*(import\s+)?_\s+\"net/http/pprof\"")
 _GO_TLS = re.compile(r"InsecureSkipVerify\s*[:=]\s*true")
 _NODE_TLS = re.compile(r"NODE_TLS_REJECT_UNAUTHORIZED['\"\]]*\s*=\s*['\"]?0")
@@ -105,24 +57,19 @@ _NGINX_TLS = re.compile(r"ssl_protocols\b[^;]*\b(SSLv2|SSLv3|TLSv1|TLSv1\.0|TLSv
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    for module in python_modules(workspace, context):
-        if not is_test_path(module.file.path):
-            yield from _python(module)
+    for module in python_files(workspace, context, tests=False):
+        yield from _python(module)
     for file in workspace.of("go"):
         at = next((n for n, line in enumerate(file.lines, 1) if _PPROF.match(line)), 0)
         if at and not is_test_path(file.path):
-            yield PROFILER.at(
-                file,
-                at,
-                "Everybody who reaches the server may profile it: serve it on an inner address.",
-            )
+            yield RULES["profiler"].at(file, at)
     for file in workspace:
         context.check_cancelled()
         if file.language not in ("python", "markdown", "rst") and not is_test_path(file.path):
             yield from _lines(file)
         if file.language == "yaml":
             yield from _published_ports(file)
-    yield from matching_calls(_CALLS, workspace, context)
+    yield from matching_calls(RULES, workspace, context)
 
 
 def _python(module: PythonModule) -> Iterator[Finding]:
@@ -132,21 +79,25 @@ def _python(module: PythonModule) -> Iterator[Finding]:
         if is_false(argument(call, None, "verify", "verify_ssl", "ssl_verify")) and requests:
             flag = argument(call, None, "verify", "verify_ssl", "ssl_verify")
             line = call.lineno if flag is None else flag.lineno
-            yield NO_TLS_CHECK.at(file, line, "verify=False accepts any certificate.")
+            yield RULES["tls-verification"].at(file, line, "verify=False accepts any certificate.")
         if is_false(argument(call, None, "ssl")) and name.endswith(
             ("TCPConnector", ".get", ".post")
         ):
-            yield NO_TLS_CHECK.at(file, call.lineno, "ssl=False accepts any certificate.")
+            yield RULES["tls-verification"].at(
+                file, call.lineno, "ssl=False accepts any certificate."
+            )
         if name in ("ssl._create_unverified_context", "ssl._create_stdlib_context"):
-            yield NO_TLS_CHECK.at(file, call.lineno, "The context does not check certificates.")
+            yield RULES["tls-verification"].at(
+                file, call.lineno, "The context does not check certificates."
+            )
         if _PLAIN_CALLS.get(name):
-            yield PLAIN_PROTOCOL.at(
+            yield RULES["plain-protocol"].at(
                 file, call.lineno, f"{_PLAIN_CALLS[name]} is readable on the way."
             )
         if name.endswith("set_missing_host_key_policy"):
             policy = ast.unparse(call.args[0]) if call.args else ""
             if "AutoAddPolicy" in policy or "WarningPolicy" in policy:
-                yield HOST_KEY.at(file, call.lineno, "Any server is taken for the right one.")
+                yield RULES["host-key"].at(file, call.lineno)
         if _BINDS.search(name):
             yield from _bind(file, call)
         if name.endswith(("CORSMiddleware", "add_middleware", "CORS")):
@@ -157,21 +108,21 @@ def _python(module: PythonModule) -> Iterator[Finding]:
             if argument(call, None, "timeout") is None and not any(
                 k.arg is None for k in call.keywords
             ):
-                yield NO_TIMEOUT.at(file, call.lineno, "The request may wait forever: set timeout.")
+                yield RULES["no-timeout"].at(file, call.lineno)
     for attribute in module.of(ast.Attribute):
         if attribute.attr.startswith(("PROTOCOL_", "SSLv", "TLSv")):
-            if isinstance(module.parents.get(attribute), ast.Dict | ast.Compare | ast.Subscript):
+            if isinstance(module.parent.get(attribute), ast.Dict | ast.Compare | ast.Subscript):
                 continue  # an entry of a table, not a choice
             if found := _OLD_TLS.search(ast.unparse(attribute)):
                 text = f"{found[1]} is broken: use TLS 1.2 or newer."
-                yield WEAK_TLS.at(file, attribute.lineno, text)
+                yield RULES["weak-tls"].at(file, attribute.lineno, text)
     for assignment in module.of(ast.Assign):
         yield from _assignment(module, assignment)
     for node in module.of(ast.Constant) if "http://" in file.text else ():
         if isinstance(node.value, str) and "http://" in node.value:
             match = _PLAIN_URL.search(node.value)
             if match and _SENSITIVE_URL.search(node.value) and "\n" not in node.value:
-                yield PLAIN_PROTOCOL.at(
+                yield RULES["plain-protocol"].at(
                     file, node.lineno, f"{match.group()[:80]} is sent without TLS.", severity=_LOW
                 )
 
@@ -184,19 +135,23 @@ def _assignment(module: PythonModule, node: ast.Assign) -> Iterator[Finding]:
     severity = _LOW if _is_asked_for(module, node) else None
     if target.endswith(".verify_mode") and value.endswith("CERT_NONE"):
         text = "The context accepts any certificate."
-        yield NO_TLS_CHECK.at(module.file, node.lineno, text, severity=severity)
+        yield RULES["tls-verification"].at(module.file, node.lineno, text, severity=severity)
     elif target.endswith((".check_hostname", ".verify")) and is_false(node.value):
-        yield NO_TLS_CHECK.at(module.file, node.lineno, f"{target} is off.", severity=severity)
+        yield RULES["tls-verification"].at(
+            module.file, node.lineno, f"{target} is off.", severity=severity
+        )
     elif target.endswith("_create_default_https_context") and "unverified" in value:
-        yield NO_TLS_CHECK.at(module.file, node.lineno, "All HTTPS requests go unchecked.")
+        yield RULES["tls-verification"].at(
+            module.file, node.lineno, "All HTTPS requests go unchecked."
+        )
     elif ("Access-Control-Allow-Origin" in target and constant(node.value) == "*") or (
         target in ("CORS_ALLOW_ALL_ORIGINS", "CORS_ORIGIN_ALLOW_ALL") and is_true(node.value)
     ):
         text = "Every site may read the answers."
-        yield CORS.at(module.file, node.lineno, text, severity=severity)
+        yield RULES["cors"].at(module.file, node.lineno, text, severity=severity)
     elif re.fullmatch(r"(\w+\.)*(HOST|host|BIND|bind|BIND_ADDRESS|LISTEN)", target):
         if constant(node.value) == _WIDE[0]:
-            yield WIDE_BIND.at(module.file, node.lineno, "The server listens on every interface.")
+            yield RULES["wide-bind"].at(module.file, node.lineno)
 
 
 _OPTION = re.compile(r"(?i)verify|insecure|ssl|tls|cert|allow|check|origin")
@@ -208,11 +163,11 @@ def _is_asked_for(module: PythonModule, node: ast.AST) -> bool:
     name = "" if function is None else function.name
     if function is not None and re.search(r"(?i)insecure|unverified|no_?verify", name):
         return True
-    parent = module.parents.get(node)
+    parent = module.parent.get(node)
     while parent is not None and parent is not function:
         if isinstance(parent, ast.If) and _OPTION.search(ast.unparse(parent.test)):
             return True
-        parent = module.parents.get(parent)
+        parent = module.parent.get(parent)
     return False
 
 
@@ -225,7 +180,7 @@ def _bind(file: SourceFile, call: ast.Call) -> Iterator[Finding]:
         else:
             empty = False
         if constant(one) in _WIDE[:2] or empty:
-            yield WIDE_BIND.at(file, call.lineno, "The server listens on every interface.")
+            yield RULES["wide-bind"].at(file, call.lineno)
             return
 
 
@@ -240,7 +195,9 @@ def _cors(file: SourceFile, call: ast.Call, name: str) -> Iterator[Finding]:
     if wide or resources or (bare and credentials):
         more = " with their credentials" if credentials else ""
         severity = _HIGH if credentials else _MEDIUM
-        yield CORS.at(file, call.lineno, f"Every site may read answers{more}.", severity=severity)
+        yield RULES["cors"].at(
+            file, call.lineno, f"Every site may read answers{more}.", severity=severity
+        )
 
 
 def _lines(file: SourceFile) -> Iterator[Finding]:
@@ -258,43 +215,33 @@ def _lines(file: SourceFile) -> Iterator[Finding]:
         if len(line) > 2_000 or line.lstrip().startswith(("#", "//", "*", "<!--")):
             continue
         if _GO_TLS.search(line) or _NODE_TLS.search(line) or _RUST_TLS.search(line):
-            yield NO_TLS_CHECK.at(file, number, "Certificates are not checked.")
+            yield RULES["tls-verification"].at(file, number, "Certificates are not checked.")
         elif file.language in ("bash", "dockerfile", "yaml", "make") and _SHELL_TLS.search(line):
-            rule = HOST_KEY if "StrictHostKeyChecking" in line else NO_TLS_CHECK
+            rule = (
+                RULES["host-key"] if "StrictHostKeyChecking" in line else RULES["tls-verification"]
+            )
             yield rule.at(file, number, "The other side is not checked.")
         elif match := _NGINX_TLS.search(line):
-            yield WEAK_TLS.at(file, number, f"{match[1]} is allowed: use TLSv1.2 and newer.")
+            yield RULES["weak-tls"].at(
+                file, number, f"{match[1]} is allowed: use TLSv1.2 and newer."
+            )
         elif re.search(r"\bautoindex\s+on\b|Options\s+(\+)?.*\bIndexes\b", line) and config:
-            yield LISTING.at(file, number, "Visitors may list the directory.")
+            yield RULES["directory-listing"].at(file, number)
         elif re.search(r"Access-Control-Allow-Origin['\"]?[\s,:=]+['\"]?\*", line):
             if file.language not in ("javascript", "typescript", "tsx"):
-                yield CORS.at(file, number, "Every site may read the answers.")
+                yield RULES["cors"].at(file, number)
         elif config and re.search(
             r"^\s*['\"]?(host|bind|listen|address|bind_address)['\"]?\s*[:=]\s*['\"]?0\.0\.0\.0",
             line,
             re.I,
         ):
-            yield WIDE_BIND.at(file, number, "The service listens on every interface.")
+            yield RULES["wide-bind"].at(file, number, "The service listens on every interface.")
 
 
 _PORT = re.compile(r"^\s*-\s*['\"]?(?:0\.0\.0\.0:)?(\d{2,5}):(\d{2,5})(?:/\w+)?['\"]?\s*(?:#.*)?$")
-_INTERNAL = frozenset(
-    [
-        "5432",
-        "3306",
-        "6379",
-        "27017",
-        "9200",
-        "11211",
-        "5672",
-        "15672",
-        "2375",
-        "1433",
-        "8500",
-        "9090",
-        "2379",
-    ]
-)
+_INTERNAL = frozenset([
+    "5432", "3306", "6379", "27017", "9200", "11211", "5672", "15672", "2375", "1433", "8500", "9090", "2379",
+])  # fmt: skip
 
 
 def _published_ports(file: SourceFile) -> Iterator[Finding]:
@@ -304,9 +251,11 @@ def _published_ports(file: SourceFile) -> Iterator[Finding]:
         match = _PORT.match(line)
         if match and match[2] in _INTERNAL:
             text = f"Port {match[2]} is published on every interface: bind it to 127.0.0.1."
-            yield WIDE_BIND.at(file, number, text)
+            yield RULES["wide-bind"].at(file, number, text)
         elif re.search(r"^\s*network_mode:\s*['\"]?host", line):
-            yield WIDE_BIND.at(file, number, "The container shares the network of the host.")
+            yield RULES["wide-bind"].at(
+                file, number, "The container shares the network of the host."
+            )
 
 
 NETWORK = Detector(

@@ -4,8 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from agents.api.finding import Finding
-from agents.detectors.security.python_names import PythonModule, constant
-from agents.detectors.security.taint.rules import ADVICE, RULES
+from agents.detectors.audit.python_module import PythonModule
+from agents.detectors.python_names import constant
+from agents.detectors.security.taint.rules import RULES, advice
 from agents.detectors.security.taint.value import SinkKind
 
 _CODE_KEYS = frozenset(["$where", "$accumulator", "$function"])
@@ -24,5 +25,5 @@ def code_in_queries(module: PythonModule) -> Iterator[Finding]:
                 yield RULES[SinkKind.NOSQL].at(
                     module.file,
                     value.lineno,
-                    f"{constant(key)} runs code made of data. {ADVICE[SinkKind.NOSQL]}",
+                    f"{constant(key)} runs code made of data. {advice(SinkKind.NOSQL)}",
                 )

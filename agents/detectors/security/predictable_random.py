@@ -11,8 +11,6 @@ from agents.api.finding import Finding, Severity
 from agents.detectors.detector import Rule
 from agents.detectors.security.tree_code import TreeCall, TreeCode
 
-RANDOM = Rule("predictable-random", Severity.HIGH, "secret from a predictable generator", 338)
-
 _SECRET = re.compile(
     r"(^|_)(token|secret|passw(or)?d|passcode|otp|pin|nonce|salt|key|session|csrf|reset|invite|voucher|coupon|verif\w*|credential|auth|"
     r"activation|recovery|ticket|signing|captcha|iv|code|access|password|challenge|state|cookie)s?(_|$)"
@@ -31,7 +29,7 @@ _RUST = re.compile(
 _GO = re.compile(r"\.(Intn?|Int63n?|Int31n?|Read|Uint64|Uint32|Float64|Perm|IntN|Int64N|N)$")
 
 
-def predictable_secrets(code: TreeCode) -> Iterator[Finding]:
+def predictable_secrets(code: TreeCode, rule: Rule) -> Iterator[Finding]:
     """The secrets of one file that are drawn this way."""
     language = code.file.language or ""
     family = "javascript" if language in ("javascript", "typescript", "tsx") else language
@@ -44,12 +42,10 @@ def predictable_secrets(code: TreeCode) -> Iterator[Finding]:
             continue
         if family == "java" and not _is_weak_java(code, call):
             continue
-        severity = _severity(code, call)
+        severity = _severity(code, call, rule)
         if severity is not None:
             lines.add(call.line)
-            yield RANDOM.at(
-                code.file, call.line, _ADVICE[family], severity=severity, confidence=0.7
-            )
+            yield rule.at(code.file, call.line, _ADVICE[family], severity=severity, confidence=0.7)
 
 
 def _generators(code: TreeCode, family: str) -> re.Pattern[str] | None:
@@ -77,10 +73,10 @@ def _is_weak_java(code: TreeCode, call: TreeCall) -> bool:
     return bool(declared and declared[1] == "Random")
 
 
-def _severity(code: TreeCode, call: TreeCall) -> Severity | None:
+def _severity(code: TreeCode, call: TreeCall, rule: Rule) -> Severity | None:
     names = _names_around(code, call)
     if any(_SECRET.search(name) for name in names):
-        return RANDOM.severity
+        return rule.severity
     statement = _statement(code, call)
     if re.search(r"\.toString\(\s*(36|16|32)\s*\)", statement):
         return Severity.MEDIUM if any(_IDENTIFIER.search(name) for name in names) else Severity.LOW

@@ -8,30 +8,17 @@ from typing import Any
 import yaml
 
 from agents.api.finding import Finding, Severity
-from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.python_files import python_modules
-from agents.detectors.security.python_names import PythonModule, argument, constant
+from agents.detectors.audit.per_file import python_files
+from agents.detectors.audit.python_module import PythonModule
+from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.python_names import argument, constant
+from agents.detectors.rule_file import RuleEntry, RuleFile
 from agents.detectors.security.tree_code import tree_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
 _HIGH, _MEDIUM, _LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
-ROOT_USER = Rule("root-user", _MEDIUM, "Runs as root", cwe=250)
-PRIVILEGED = Rule("excess-privilege", _HIGH, "More rights than needed", cwe=250)
-DOCKER_SOCKET = Rule("docker-socket", _HIGH, "Control over the host", cwe=250)
-UNPINNED_IMAGE = Rule("unpinned-image", _LOW, "Image version not fixed", cwe=1357)
-DOWNLOAD = Rule("unverified-download", _HIGH, "Download runs unchecked", cwe=494)
-SECRET_IN_IMAGE = Rule("secret-in-image", _HIGH, "Secret in an image layer", cwe=538)
-FILE_MODE = Rule("file-mode", _HIGH, "File mode too wide", cwe=732)
-SUDO = Rule("passwordless-sudo", _HIGH, "Root without a password", cwe=250)
-UNQUOTED = Rule("unquoted-variable", _MEDIUM, "Unquoted variable in a command", cwe=78)
-EVALUATED = Rule("command-injection", _HIGH, "Value evaluated as a command", cwe=78)
-TEMP_FILE = Rule("temp-file", _MEDIUM, "Predictable temporary file", cwe=377)
-HARDENING = Rule("no-hardening", _LOW, "Service without hardening", cwe=250)
-RULES = (
-    ROOT_USER, PRIVILEGED, DOCKER_SOCKET, UNPINNED_IMAGE, DOWNLOAD, SECRET_IN_IMAGE, FILE_MODE, SUDO, UNQUOTED,
-    TEMP_FILE, HARDENING, EVALUATED,
-)  # fmt: skip
+RULES = RuleFile(__file__, "privileges", entry=RuleEntry)
 _PIPE = re.compile(r"\b(curl|wget)\b[^|;&]*\|\s*(sudo\s+(-\w+\s+)?)?(ba|z|da)?sh\b|\b(ba)?sh\s+<\(\s*(curl|wget)|"
                    r"(ba)?sh\s+-c\s+[\"']?\$\(\s*(curl|wget)")  # fmt: skip
 _WIDE_MODE = re.compile(
@@ -61,7 +48,7 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
             yield from _sudoers(file)
         elif file.path.rsplit("/", 1)[-1] == "package.json":
             yield from _package_scripts(file)
-    for module in python_modules(workspace, context):
+    for module in python_files(workspace, context):
         yield from _python(module)
     for file in tree_files(workspace, context):
         yield from _modes(file)
@@ -90,14 +77,16 @@ def _modes(file: SourceFile) -> Iterator[Finding]:
     for number, line in enumerate(file.lines, 1):
         if len(line) < 1_000 and _SHARED_FILE.search(line) and not line.lstrip().startswith("//"):
             text = "Another user may have put a link there: let the library choose the name."
-            yield TEMP_FILE.at(file, number, text, confidence=0.6)
+            yield RULES["temp-file"].at(file, number, text, confidence=0.6)
         if (
             len(line) < 1_000
             and (match := _MODE_CALLS.search(line))
             and not line.lstrip().startswith("//")
         ):
             mode = next(one for one in (match[4], match[6], match[8]) if one)
-            yield FILE_MODE.at(file, number, f"Mode {mode} lets everybody write.", severity=_MEDIUM)
+            yield RULES["file-mode"].at(
+                file, number, f"Mode {mode} lets everybody write.", severity=_MEDIUM
+            )
 
 
 def _dockerfile(file: SourceFile) -> Iterator[Finding]:
@@ -118,13 +107,13 @@ def _dockerfile(file: SourceFile) -> Iterator[Finding]:
                 fixed = "@sha256:" in image or image in stages or image == "scratch" or "$" in image
                 if not fixed and tag in ("", "latest"):
                     text = f"{image} changes without notice: name a version or a digest."
-                    yield UNPINNED_IMAGE.at(file, number, text, severity=_MEDIUM)
+                    yield RULES["unpinned-image"].at(file, number, text, severity=_MEDIUM)
             case "USER":
                 user, last = rest.partition(":")[0], number
             case "CMD" | "ENTRYPOINT":
                 start = number
             case "ADD" if re.search(r"\bhttps?://", rest) and "--checksum" not in rest:
-                yield DOWNLOAD.at(
+                yield RULES["unverified-download"].at(
                     file, number, "ADD fetches a file without a checksum.", severity=_MEDIUM
                 )
             case "ENV" | "ARG":
@@ -133,13 +122,15 @@ def _dockerfile(file: SourceFile) -> Iterator[Finding]:
                 if name and _SECRET_NAME.search(name[1]) and value and "$" not in value:
                     if not re.search(r"FILE|PATH|_URL$|_NAME$", name[1]):
                         text = f"{name[1]} stays in the image's history: pass it at run time."
-                        yield SECRET_IN_IMAGE.at(file, number, text, evidence=f"{word} {name[1]}=…")
+                        yield RULES["secret-in-image"].at(
+                            file, number, text, evidence=f"{word} {name[1]}=…"
+                        )
             case "RUN":
                 yield from _shell(file, [rest], number)
     if begun and user in ("root", "0", ""):
         explicit = re.match(r"(?i)\s*USER\b", file.lines[last - 1])
         where = last if explicit else start or last
-        yield ROOT_USER.at(file, where, "The container runs as root: add USER.", severity=_MEDIUM)
+        yield RULES["root-user"].at(file, where, severity=_MEDIUM)
 
 
 def _instructions(file: SourceFile) -> Iterator[tuple[int, str]]:
@@ -165,34 +156,32 @@ def _shell(file: SourceFile, lines: Any, first: int) -> Iterator[Finding]:
         if text.startswith("#") or len(text) > 4_000:
             continue
         if _PIPE.search(text):
-            yield DOWNLOAD.at(file, number, "A script from the network runs unseen.")
+            yield RULES["unverified-download"].at(file, number)
         if match := _WIDE_MODE.search(text):
             what = (
                 "set-user-id" if re.search(r"[46]\d{3}|\+s", match[1]) else "writable for everybody"
             )
-            yield FILE_MODE.at(file, number, f"chmod {match[1]} makes the file {what}.")
+            yield RULES["file-mode"].at(file, number, f"chmod {match[1]} makes the file {what}.")
         if re.search(r"NOPASSWD\s*:\s*ALL", text):
-            yield SUDO.at(file, number, "The account may run everything without a password.")
+            yield RULES["passwordless-sudo"].at(file, number)
         if re.search(r"\brm\s+(-\w+\s+)*(-\w*[rf]\w*\s+)+[\"']?\$\{?\w+\}?/", text) or re.search(
             r"\brm\s+(-\w+\s+)*-\w*[rf]\w*\s+\$(\{\w+\}|\w+)(\s|$|/)", text
         ):
             if not re.search(r":\?", text):
-                yield UNQUOTED.at(file, number, "An empty or spaced value removes other files.")
+                yield RULES["unquoted-variable"].at(file, number)
         if _EVALUATED.search(text) and not re.match(r"(echo|printf)\b", text):
-            yield EVALUATED.at(
-                file, number, "The shell runs whatever the value holds: use an array or a case."
-            )
+            yield RULES["command-injection"].at(file, number)
         if re.search(r"\bumask\s+0?0?0\b", text):
-            yield FILE_MODE.at(file, number, "New files may be written by everybody.")
+            yield RULES["file-mode"].at(file, number)
         if re.search(r"\bdocker\s+run\b.*--privileged", text):
-            yield PRIVILEGED.at(file, number, "The container has all rights of the host.")
+            yield RULES["excess-privilege"].at(file, number)
         if re.search(r"docker\.sock", text) and re.search(r"-v|--volume|mount", text):
-            yield DOCKER_SOCKET.at(file, number, "The socket gives control over the host.")
+            yield RULES["docker-socket"].at(file, number)
         if (
             re.search(r"=\s*[\"']?/tmp/[\w.-]+(\.\$\$|\$\$)?[\"']?\s*$", text)
             and "mktemp" not in text
         ):
-            yield TEMP_FILE.at(file, number, "The name can be guessed: use mktemp.", confidence=0.5)
+            yield RULES["temp-file"].at(file, number, confidence=0.5)
 
 
 def _yaml(file: SourceFile) -> Iterator[Finding]:
@@ -232,35 +221,43 @@ def _entry(
     yes = text.lower() in ("true", "yes", "on")
     match name:
         case "privileged" if yes:
-            yield PRIVILEGED.at(file, line, "The container has all rights of the host.")
+            yield RULES["excess-privilege"].at(file, line)
         case "hostPID" | "hostIPC" | "hostNetwork" if yes:
-            yield PRIVILEGED.at(file, line, f"{name} shares the host with the pod.")
+            yield RULES["excess-privilege"].at(file, line, f"{name} shares the host with the pod.")
         case "network_mode" | "pid" | "ipc" | "userns_mode" if text == "host":
-            yield PRIVILEGED.at(
+            yield RULES["excess-privilege"].at(
                 file, line, f"{name}: host shares the host with the container.", severity=_MEDIUM
             )
         case "allowPrivilegeEscalation" if yes:
-            yield PRIVILEGED.at(file, line, "A process may gain more rights than its parent.")
+            yield RULES["excess-privilege"].at(
+                file, line, "A process may gain more rights than its parent."
+            )
         case "runAsUser" if text == "0":
-            yield ROOT_USER.at(file, line, "The container runs as root.", severity=_HIGH)
+            yield RULES["root-user"].at(file, line, "The container runs as root.", severity=_HIGH)
         case "runAsNonRoot" if text.lower() in ("false", "no"):
-            yield ROOT_USER.at(file, line, "The container may run as root.", severity=_HIGH)
+            yield RULES["root-user"].at(
+                file, line, "The container may run as root.", severity=_HIGH
+            )
         case "user" if text in ("root", "0", "0:0") and "services" in path:
-            yield ROOT_USER.at(file, line, "The container runs as root.")
+            yield RULES["root-user"].at(file, line, "The container runs as root.")
         case "path" if text in ("/", "/etc", "/root", "/proc", "/sys", "/var/run/docker.sock"):
             if "hostPath" in path:
-                rule = DOCKER_SOCKET if text.endswith(".sock") else PRIVILEGED
+                rule = (
+                    RULES["docker-socket"] if text.endswith(".sock") else RULES["excess-privilege"]
+                )
                 yield rule.at(file, line, f"The pod sees {text} of the host.")
         case "image" if "services" in path or "containers" in path:
             tag = text.rpartition("/")[2].partition(":")[2]
             if tag in ("", "latest") and "@" not in text and "$" not in text and text:
-                yield UNPINNED_IMAGE.at(
+                yield RULES["unpinned-image"].at(
                     file, line, f"{text} changes without notice.", severity=_MEDIUM
                 )
         case "permissions" if text == "write-all":
-            yield PRIVILEGED.at(file, line, "Every job may write everything.", severity=_MEDIUM)
+            yield RULES["excess-privilege"].at(
+                file, line, "Every job may write everything.", severity=_MEDIUM
+            )
         case "mode" if re.fullmatch(r"0?o?[0-7]?(777|666)", text):
-            yield FILE_MODE.at(file, line, f"Mode {text} lets everybody write.")
+            yield RULES["file-mode"].at(file, line, f"Mode {text} lets everybody write.")
         case "run" | "command" | "shell" | "script":
             yield from _shell(file, text.split("\n"), line + (1 if "\n" in text else 0))
 
@@ -268,14 +265,16 @@ def _entry(
 def _item(file: SourceFile, text: str, path: tuple[str, ...], line: int) -> Iterator[Finding]:
     where = path[-1] if path else ""
     if where in ("cap_add", "add") and _CAPABILITIES.search(text.upper()):
-        yield PRIVILEGED.at(file, line, f"{text} is close to root.")
+        yield RULES["excess-privilege"].at(file, line, f"{text} is close to root.")
     elif where == "volumes" and "docker.sock" in text:
-        yield DOCKER_SOCKET.at(file, line, "The socket gives control over the host.")
+        yield RULES["docker-socket"].at(file, line)
     elif where == "volumes" and re.match(r"(/|/etc|/root|/proc|/sys)(/[^:]*)?:", text):
         if re.match(r"(/|/etc|/root|/proc|/sys):", text) and not text.endswith(":ro"):
-            yield PRIVILEGED.at(file, line, f"{text.partition(':')[0]} of the host may be written.")
+            yield RULES["excess-privilege"].at(
+                file, line, f"{text.partition(':')[0]} of the host may be written."
+            )
     elif where == "security_opt" and re.search(r"unconfined|disable", text):
-        yield PRIVILEGED.at(file, line, f"{text} switches a protection off.")
+        yield RULES["excess-privilege"].at(file, line, f"{text} switches a protection off.")
     elif where in ("script", "commands", "run"):
         yield from _shell(file, [text], line)
 
@@ -296,19 +295,19 @@ def _unit(file: SourceFile) -> Iterator[Finding]:
     if user in ("root", "0") or ("User" not in settings and "DynamicUser" not in settings):
         word = "runs as root" if user else "runs as root, because it names no User"
         severity = _HIGH if user else _MEDIUM
-        yield ROOT_USER.at(file, at, f"The service {word}.", severity=severity)
+        yield RULES["root-user"].at(file, at, f"The service {word}.", severity=severity)
     mask = settings.get("UMask")
     if mask is not None and mask[0] in ("0000", "000", "0"):
-        yield FILE_MODE.at(file, mask[1], "New files may be written by everybody.")
+        yield RULES["file-mode"].at(file, mask[1], "New files may be written by everybody.")
     for name in ("AmbientCapabilities", "CapabilityBoundingSet"):
         value, at = settings.get(name, ("", 0))
         if _CAPABILITIES.search(value.upper()) and not value.startswith("~"):
-            yield PRIVILEGED.at(file, at, f"{name} {value} is close to root.")
+            yield RULES["excess-privilege"].at(file, at, f"{name} {value} is close to root.")
     wanted = ("NoNewPrivileges", "ProtectSystem", "PrivateTmp", "DynamicUser")
     if not any(name in settings for name in wanted):
-        yield HARDENING.at(file, service, "Set NoNewPrivileges, ProtectSystem and PrivateTmp.")
+        yield RULES["no-hardening"].at(file, service)
     if settings.get("NoNewPrivileges", ("", 0))[0].lower() in ("no", "false"):
-        yield HARDENING.at(
+        yield RULES["no-hardening"].at(
             file, settings["NoNewPrivileges"][1], "NoNewPrivileges is off.", severity=_MEDIUM
         )
     start, at = settings.get("ExecStart", ("", 0))
@@ -325,7 +324,7 @@ def _package_scripts(file: SourceFile) -> Iterator[Finding]:
 def _sudoers(file: SourceFile) -> Iterator[Finding]:
     for number, line in enumerate(file.lines, 1):
         if re.search(r"NOPASSWD\s*:\s*ALL", line) and not line.lstrip().startswith("#"):
-            yield SUDO.at(file, number, "The account may run everything without a password.")
+            yield RULES["passwordless-sudo"].at(file, number)
 
 
 _SHARED_FOLDER = re.compile(r"/(tmp|var/tmp|dev/shm)/\w")
@@ -349,26 +348,30 @@ def _python(module: PythonModule) -> Iterator[Finding]:
                 mode = argument(call, 2, "mode")
             value = constant(mode)
             if isinstance(value, int) and not isinstance(value, bool) and value & 0o002:
-                yield FILE_MODE.at(file, call.lineno, f"Mode {value:o} lets everybody write.")
+                yield RULES["file-mode"].at(
+                    file, call.lineno, f"Mode {value:o} lets everybody write."
+                )
             elif isinstance(value, int) and value & 0o6000:
-                yield FILE_MODE.at(
+                yield RULES["file-mode"].at(
                     file, call.lineno, f"Mode {value:o} runs with the owner's rights."
                 )
             elif mode is not None and "S_IWOTH" in ast.unparse(mode):
-                yield FILE_MODE.at(file, call.lineno, "The mode lets everybody write.")
+                yield RULES["file-mode"].at(file, call.lineno, "The mode lets everybody write.")
         elif name == "os.umask" and constant(argument(call, 0)) == 0:
-            yield FILE_MODE.at(file, call.lineno, "New files may be written by everybody.")
+            yield RULES["file-mode"].at(file, call.lineno)
         elif name in ("tempfile.mktemp", "os.tempnam", "os.tmpnam"):
-            yield TEMP_FILE.at(file, call.lineno, f"{name} can be raced: use NamedTemporaryFile.")
+            yield RULES["temp-file"].at(
+                file, call.lineno, f"{name} can be raced: use NamedTemporaryFile."
+            )
         elif (
             name in ("open", "io.open")
             and _is_written(call)
             and _SHARED_FOLDER.match(str(constant(argument(call, 0, "file")) or ""))
         ):
             text = "Another user may have put a link there: use tempfile."
-            yield TEMP_FILE.at(file, call.lineno, text, confidence=0.6)
+            yield RULES["temp-file"].at(file, call.lineno, text, confidence=0.6)
         elif name == "os.setuid" and constant(argument(call, 0)) == 0:
-            yield PRIVILEGED.at(file, call.lineno, "The process becomes root.")
+            yield RULES["excess-privilege"].at(file, call.lineno, "The process becomes root.")
         elif name in ("os.system", "subprocess.run", "subprocess.call", "subprocess.check_call"):
             command = constant(argument(call, 0))
             if isinstance(command, str) and command:

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.per_file import python_files
 from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.python_files import is_test_path, python_modules
-from agents.detectors.security.python_names import constant
+from agents.detectors.python_names import constant
 from agents.detectors.security.tree_code import tree_code, tree_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -35,9 +35,7 @@ _NESTED = re.compile(r"[+*}][^)]*\)+\s*(\?:)?[+*{]|\)[+*{]")
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    for module in python_modules(workspace, context):
-        if is_test_path(module.file.path):
-            continue
+    for module in python_files(workspace, context, tests=False):
         for call, name in module.calls:
             base, _, method = name.rpartition(".")
             if base in ("re", "regex") and method in _FUNCTIONS and call.args:

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.per_file import python_files
+from agents.detectors.audit.python_module import is_test_path
 from agents.detectors.detector import Detector, DetectorContext
 from agents.detectors.security.nosql import code_in_queries
-from agents.detectors.security.python_files import is_test_path, python_modules
 from agents.detectors.security.taint.program import Program
-from agents.detectors.security.taint.rules import ADVICE, RULES
+from agents.detectors.security.taint.rules import RULES, advice
 from agents.detectors.security.taint.summary import Hit
 from agents.detectors.security.taint.value import SinkKind, Trust
 from agents.detectors.security.xml_features import entities_switched_on
@@ -31,7 +32,7 @@ _LOCAL_KINDS = frozenset(
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    modules = list(python_modules(workspace, context))
+    modules = list(python_files(workspace, context))
     for module in modules:
         yield from code_in_queries(module)
         yield from entities_switched_on(module)
@@ -84,7 +85,7 @@ def _finding(workspace: Workspace, program: Program, hit: Hit) -> Finding | None
     return RULES[hit.kind].at(
         file,
         hit.line,
-        f"{_SOURCE[trust].format(origin.text)} reaches {hit.call}. {ADVICE[hit.kind]}",
+        f"{_SOURCE[trust].format(origin.text)} reaches {hit.call}. {advice(hit.kind)}",
         end_line=hit.end_line,
         severity=severity,
         confidence=_CONFIDENCE[trust],
@@ -107,5 +108,5 @@ SOURCE_TO_SINK = Detector(
     name="source_to_sink",
     description="Follows data of clients, callers and parameters to SQL, shell, code, template, XML, path and URL calls.",
     detect=_detect,
-    rules=tuple(RULES.values()),
+    rules=RULES,
 )

@@ -3,18 +3,13 @@
 import re
 from collections.abc import Iterator
 
-from agents.api.finding import Finding, Severity
-from agents.detectors.detector import DetectorContext, Rule
+from agents.api.finding import Finding
+from agents.detectors.detector import DetectorContext
+from agents.detectors.rule_file import JAVASCRIPT, RuleFile
+from agents.detectors.security.pattern_rules import PatternRule
 from agents.detectors.security.secret_names import compares_secrets
 from agents.detectors.security.tree_code import TreeCall, TreeCode, tree_code, tree_files
-from agents.detectors.security.tree_sinks import JAVASCRIPT
 from agents.workspace.workspace import Workspace
-
-_MEDIUM, _HIGH = Severity.MEDIUM, Severity.HIGH
-TIMING = Rule("timing-comparison", _MEDIUM, "Secret compared in variable time", cwe=208)
-COOKIE_FLAGS = Rule("cookie-flags", _MEDIUM, "Session cookie without protection", cwe=614)
-SIGNING_KEY = Rule("hardcoded-signing-key", _HIGH, "Key of tokens in the source", cwe=321)
-RULES = (TIMING, COOKIE_FLAGS, SIGNING_KEY)
 
 _LITERAL = re.compile(
     r"^(['\"`\d]|-\d|nil$|null$|undefined$|true$|false$|None\b|Some\(|\[\]byte\(\"|&?\"|typeof\b|this$)"
@@ -23,17 +18,19 @@ _SESSION = re.compile(r"(?i)sess|auth|token|sid\b|jwt")
 _OFF = r"\b{}\s*[:=]\s*false\b"
 
 
-def tree_findings(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
+def tree_findings(
+    rules: RuleFile[PatternRule], workspace: Workspace, context: DetectorContext
+) -> Iterator[Finding]:
     """The findings in all files outside of tests."""
     for file in tree_files(workspace, context):
         code = tree_code(file)
-        yield from _comparisons(code)
+        yield from _comparisons(code, rules)
         for call in code.calls:
-            yield from _signing_key(code, call)
-        yield from _cookies(code)
+            yield from _signing_key(code, call, rules)
+        yield from _cookies(code, rules)
 
 
-def _comparisons(code: TreeCode) -> Iterator[Finding]:
+def _comparisons(code: TreeCode, rules: RuleFile[PatternRule]) -> Iterator[Finding]:
     for node in code.of_type("binary_expression"):
         operator = node.child_by_field_name("operator")
         if operator is None or code.text(operator) not in ("==", "!=", "===", "!=="):
@@ -47,7 +44,7 @@ def _comparisons(code: TreeCode) -> Iterator[Finding]:
         if "len(" in left + right or ".length" in left + right or right.isupper() or left.isupper():
             continue
         if compares_secrets(left, right, code.file.text):
-            yield TIMING.at(
+            yield rules["timing-comparison"].at(
                 code.file,
                 code.line(node),
                 "The time of the comparison tells how much was right: use a constant-time comparison.",
@@ -64,12 +61,12 @@ def _comparisons(code: TreeCode) -> Iterator[Finding]:
                 if not _LITERAL.search(other) and compares_secrets(
                     call.name.removesuffix(".equals"), other, code.file.text
                 ):
-                    yield TIMING.at(
+                    yield rules["timing-comparison"].at(
                         code.file, call.line, "Use MessageDigest.isEqual.", confidence=0.5
                     )
 
 
-def _signing_key(code: TreeCode, call: TreeCall) -> Iterator[Finding]:
+def _signing_key(code: TreeCode, call: TreeCall, rules: RuleFile[PatternRule]) -> Iterator[Finding]:
     """`jwt.sign(claims, "text")`, `session({secret: "text"})`, `token.SignedString([]byte("text"))`."""
     file = code.file
     text = ""
@@ -105,13 +102,13 @@ def _signing_key(code: TreeCode, call: TreeCall) -> Iterator[Finding]:
     if re.fullmatch(r"[A-Za-z_]\w*", text) and (assigned := code.literal(text)) is not None:
         text, line = assigned
     if len(text) > 4 and text[0] in "'\"`" and "${" not in text and "-----BEGIN PUBLIC" not in text:
-        yield SIGNING_KEY.at(
-            file, line, "Whoever reads the source signs tokens: load the key from the environment.",
+        yield rules["hardcoded-signing-key"].at(
+            file, line,
             evidence=f"{call.name}(… {text[:3]}…)",
         )  # fmt: skip
 
 
-def _cookies(code: TreeCode) -> Iterator[Finding]:
+def _cookies(code: TreeCode, rules: RuleFile[PatternRule]) -> Iterator[Finding]:
     file = code.file
     if file.language in JAVASCRIPT:
         for call in code.calls:
@@ -133,7 +130,7 @@ def _cookies(code: TreeCode) -> Iterator[Finding]:
                     and len(call.arguments) <= 3
                     and not re.search(r",\s*\w+$", text.split("\n")[-1])
                 ):
-                    yield COOKIE_FLAGS.at(
+                    yield rules["cookie-flags"].at(
                         file,
                         call.line,
                         "The cookie is readable by scripts or sent without TLS.",
@@ -153,7 +150,7 @@ def _cookies(code: TreeCode) -> Iterator[Finding]:
                 at = match.start() + (
                     inner.find(weak.group()) + match.group().find("{") + 1 if weak else 0
                 )
-                yield COOKIE_FLAGS.at(
+                yield rules["cookie-flags"].at(
                     file,
                     file.text.count("\n", 0, at) + 1,
                     "The cookie is readable by scripts or sent without TLS.",
@@ -161,7 +158,7 @@ def _cookies(code: TreeCode) -> Iterator[Finding]:
     elif file.language == "java":
         for number, line in enumerate(file.lines, 1):
             if re.search(r"\.set(HttpOnly|Secure)\(\s*false\s*\)", line):
-                yield COOKIE_FLAGS.at(
+                yield rules["cookie-flags"].at(
                     file, number, "The cookie is readable by scripts or sent without TLS."
                 )
     elif file.language == "rust":
@@ -169,6 +166,6 @@ def _cookies(code: TreeCode) -> Iterator[Finding]:
             if re.search(
                 r"\.(http_only|secure|cookie_secure|cookie_http_only)\(\s*false\s*\)", line
             ):
-                yield COOKIE_FLAGS.at(
+                yield rules["cookie-flags"].at(
                     file, number, "The cookie is readable by scripts or sent without TLS."
                 )

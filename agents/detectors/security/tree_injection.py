@@ -7,22 +7,16 @@ import re
 from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
-from agents.detectors.detector import Detector, DetectorContext
-from agents.detectors.security.taint.rules import ADVICE, RULES
-from agents.detectors.security.taint.value import SinkKind
-from agents.detectors.security.tree_code import (
-    TreeCall,
-    TreeCode,
-    TreeValue,
-    tree_code,
-    tree_files,
-)
-from agents.detectors.security.tree_guards import is_guarded
+from agents.detectors.detector import Detector, DetectorContext, LazyRules
+from agents.detectors.rule_file import JAVASCRIPT
+from agents.detectors.security.taint.rules import RULES, TreeSinkEntry, advice, check_of, tree_sinks
+from agents.detectors.security.taint.sink_check import FIXED_HOST
+from agents.detectors.security.taint.value import SinkKind, Trust, Value, opaque
+from agents.detectors.security.tree_code import TreeCall, TreeCode, tree_code, tree_files
 from agents.detectors.security.tree_shells import shell_calls
-from agents.detectors.security.tree_sinks import JAVASCRIPT, SINKS, TreeSink, sinks_of
 from agents.workspace.workspace import Workspace
 
-_Hit = tuple[SinkKind, int, int, TreeValue, str]
+_Hit = tuple[SinkKind, int, int, Value, str]
 _STATEMENT = re.compile(
     r"(?is)\bselect\s.{1,400}\sfrom\s|\binsert\s+into\s|\bupdate\s+\S+\s+set\s|\bdelete\s+from\s"
 )
@@ -43,22 +37,22 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
 
 
 def _finding(
-    code: TreeCode, kind: SinkKind, line: int, end_line: int, value: TreeValue, call: str
+    code: TreeCode, kind: SinkKind, line: int, end_line: int, value: Value, call: str
 ) -> Finding:
     rule = RULES[kind]
-    source = "Data of a client" if value.user else "A string that is not constant"
+    source = "Data of a client" if value.trust is Trust.USER else "A string that is not constant"
     severity = rule.severity
-    if not value.user and severity is Severity.CRITICAL:
+    if value.trust is not Trust.USER and severity is Severity.CRITICAL:
         severity = Severity.HIGH
-    elif not value.user and severity.rank > 2:
+    elif value.trust is not Trust.USER and severity.rank > 2:
         severity = Severity.MEDIUM
     return rule.at(
         code.file,
         line,
-        f"{source} reaches {call[:80]}. {ADVICE[kind]}",
+        f"{source} reaches {call[:80]}. {advice(kind)}",
         end_line=end_line,
         severity=severity,
-        confidence=0.9 if value.user else 0.6,
+        confidence=0.9 if value.trust is Trust.USER else 0.6,
     )
 
 
@@ -66,27 +60,29 @@ def _hits(code: TreeCode) -> Iterator[_Hit]:
     language = code.file.language or ""
     starts_processes = "child_process" in code.file.text
     for call in code.calls:
-        for sink in sinks_of(language, call.name):
+        for kind, sink in tree_sinks(language):
+            if not sink.call.search(call.name):
+                continue
             if (
-                sink.kind is SinkKind.COMMAND
+                kind is SinkKind.COMMAND
                 and language in JAVASCRIPT
                 and (not starts_processes or re.search(r"(?i)(re|regex|pattern)\.exec$", call.name))
             ):
                 continue
             for value in _arguments(code, call, sink):
-                if _reported(sink, value, code, call) and not is_guarded(sink.kind, code, call):
-                    yield sink.kind, call.line, call.end_line, value, call.name
+                if _reported(kind, sink, value, code, call) and not _is_checked(kind, code, call):
+                    yield kind, call.line, call.end_line, value, call.name
         yield from shell_calls(code, call)
     if language in JAVASCRIPT:
         yield from _assigned_sinks(code)
 
 
-def _arguments(code: TreeCode, call: TreeCall, sink: TreeSink) -> list[TreeValue]:
+def _arguments(code: TreeCode, call: TreeCall, sink: TreeSinkEntry) -> list[Value]:
     if sink.report == "always":
-        return [TreeValue(varying=True)]
+        return [opaque("")]
     chosen = (
         call.arguments
-        if sink.arguments is None
+        if sink.arguments == "all"
         else [
             call.arguments[position]
             for position in sink.arguments
@@ -96,26 +92,35 @@ def _arguments(code: TreeCode, call: TreeCall, sink: TreeSink) -> list[TreeValue
     return [code.value(one) for one in chosen]
 
 
-def _reported(sink: TreeSink, value: TreeValue, code: TreeCode, call: TreeCall) -> bool:
-    if sink.looks and not re.search(sink.looks, value.text):
+def _is_checked(kind: SinkKind, code: TreeCode, call: TreeCall) -> bool:
+    """Whether a check of the right kind stands between the start of the function and the end of the call.
+
+    Only whether there is one, not whether it is the right one.
+    """
+    pattern = check_of(kind)
+    if pattern is None:
+        return False
+    return bool(pattern.search(code.text_of_function(call.node, until=call.node.end_byte)))
+
+
+def _reported(
+    kind: SinkKind, sink: TreeSinkEntry, value: Value, code: TreeCode, call: TreeCall
+) -> bool:
+    if sink.looks and not re.search(sink.looks, value.text or ""):
         return False
     if sink.needs and not re.search(sink.needs, code.text(call.node)):
         return False
     if sink.in_file and not re.search(sink.in_file, code.file.text):
         return False
-    if sink.kind in (SinkKind.REDIRECT, SinkKind.URL) and _FIXED_HOST.match(value.text):
+    if kind in (SinkKind.REDIRECT, SinkKind.URL) and FIXED_HOST.match(value.text or ""):
         return False
     if sink.report == "user":
-        return value.user
+        return value.trust is Trust.USER
     if sink.report == "built":
         return value.built
     if sink.report == "always":
         return True
-    return value.varying
-
-
-_FIXED_HOST = re.compile(r"^\s*[\"'`](/(?![/\"'`$])|https?://[\w.-]+(:\d+)?[/?#])")
-"""An address whose beginning is constant: a path of this host, or another host by name."""
+    return not value.is_constant
 
 
 def _assigned_sinks(code: TreeCode) -> Iterator[_Hit]:
@@ -123,18 +128,20 @@ def _assigned_sinks(code: TreeCode) -> Iterator[_Hit]:
         left = code.text(node.child_by_field_name("left"))
         if left.endswith((".innerHTML", ".outerHTML", ".srcdoc")):
             value = code.value(node.child_by_field_name("right"))
-            if value.varying and not _is_cleaned(code.text(node.child_by_field_name("right"))):
+            if not value.is_constant and not _is_cleaned(
+                code.text(node.child_by_field_name("right"))
+            ):
                 yield SinkKind.HTML, code.line(node), node.end_point[0] + 1, value, left
     for node in code.of_type("pair"):
         key = code.text(node.child_by_field_name("key")).strip("'\"")
         if key in ("$where", "$function", "$accumulator"):
             value = code.value(node.child_by_field_name("value"))
-            if value.built or value.user:
+            if value.built or value.trust is Trust.USER:
                 yield SinkKind.NOSQL, code.line(node), node.end_point[0] + 1, value, key
     for node in code.of_type("jsx_attribute"):
         text = code.text(node)
         if text.startswith("dangerouslySetInnerHTML") and not _is_cleaned(text):
-            value = TreeValue(varying=True)
+            value = opaque("")
             yield (
                 SinkKind.HTML,
                 code.line(node),
@@ -174,7 +181,5 @@ TREE_INJECTION = Detector(
     name="tree_injection",
     description="Finds injections in JavaScript, TypeScript, Go, Rust and Java, following data within a function.",
     detect=_detect,
-    rules=tuple(
-        RULES[kind] for kind in dict.fromkeys([*(sink.kind for sink in SINKS), SinkKind.HTML])
-    ),
+    rules=LazyRules(lambda: (entry.rule for entry in RULES.entries.values() if entry.others)),
 )

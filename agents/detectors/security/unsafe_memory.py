@@ -9,42 +9,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from agents.api.finding import Finding, Severity
+from agents.detectors.audit.python_module import is_test_path
 from agents.detectors.audit.syntax_nodes import line_of, node_text, walk
-from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.python_files import is_test_path
+from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.rule_file import RuleFile
+from agents.detectors.security.pattern_rules import PatternRule
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_HIGH, _MEDIUM = Severity.HIGH, Severity.MEDIUM
-REINTERPRETED = Rule("memory-reinterpreted", _HIGH, "memory read as another type", 704)
-TRANSMUTE = Rule("unsafe-transmute", _MEDIUM, "reinterpretation of memory", 843)
-RAW_POINTER = Rule("raw-pointer", _HIGH, "pointer made of a number", 822)
-UNCHECKED = Rule("unchecked-access", _MEDIUM, "check switched off", 119)
-UNINITIALIZED = Rule("uninitialized-memory", _HIGH, "memory read before it is written", 908)
-UNBOUNDED_COPY = Rule("unbounded-copy", _HIGH, "copy without a bound", 120)
-FORMAT_STRING = Rule("format-string", _HIGH, "format that is not constant", 134)
-C_COMMAND = Rule("command-injection", _HIGH, "shell command that is not constant", 78)
-SHARED_STATE = Rule("unsafe-shared-state", _MEDIUM, "mutable global without a lock", 362)
-RULES = (
-    REINTERPRETED, TRANSMUTE, RAW_POINTER, UNCHECKED, UNINITIALIZED, UNBOUNDED_COPY, FORMAT_STRING, C_COMMAND,
-    SHARED_STATE,
-)  # fmt: skip
+RULES = RuleFile(__file__, "unsafe_memory", entry=PatternRule)
 
-_RUST: tuple[tuple[re.Pattern[str], Rule, str], ...] = (
-    (re.compile(r"from_raw_parts(_mut)?\([^;]*\bas\s+\*(const|mut)\s+(?!u8\b|i8\b|c_char\b|c_void\b)\w"), REINTERPRETED,
-     "The bytes may not be aligned or valid for the type: convert them with from_le_bytes or bytemuck."),
-    (re.compile(r"\btransmute(_copy)?(::<.*>)?\("), TRANSMUTE,
-     "transmute reinterprets memory without a check; prefer a conversion that the compiler checks."),
-    (re.compile(r"\*\s*\(\s*[\w.]+\s+as\s+(usize\s+as\s+)?\*(const|mut)\s"), RAW_POINTER,
-     "A number becomes an address that is read or written without a check."),
-    (re.compile(r"\bMaybeUninit\b.*assume_init\(\)|\bmem::(uninitialized|zeroed)\b|\.set_len\("), UNINITIALIZED,
-     "The memory may be read before anything is written to it."),
-    (re.compile(r"\b(get_unchecked(_mut)?|from_utf8_unchecked|unwrap_unchecked|from_raw_parts(_mut)?|slice_unchecked|from_raw|offset_from)\("),
-     UNCHECKED, "A check of bounds or validity is skipped: check the input here, or use the checked function."),
-)  # fmt: skip
 _SAFETY = re.compile(r"(?i)\bsafety\b")
 _C_COPIES = frozenset(["gets", "strcpy", "strcat", "sprintf", "vsprintf", "stpcpy", "wcscpy"])
 _FORMATS = {"printf": 0, "fprintf": 1, "syslog": 1, "sprintf": 1, "snprintf": 2, "vprintf": 0}
@@ -66,11 +43,7 @@ def _rust(file: SourceFile, root: "Node") -> Iterator[Finding]:
         text = node_text(block)
         if block.type == "static_item":
             if "static mut " in text[:40]:
-                yield SHARED_STATE.at(
-                    file,
-                    line_of(block),
-                    "Threads race on it: use an atomic, a Mutex or a OnceLock.",
-                )
+                yield RULES["unsafe-shared-state"].at(file, line_of(block))
             continue
         if block.type == "function_item" and not re.match(
             r"(pub(\([^)]*\))?\s+)?(const\s+)?unsafe\s", text
@@ -83,11 +56,11 @@ def _rust(file: SourceFile, root: "Node") -> Iterator[Finding]:
             number = first + offset
             if number in reported or line.lstrip().startswith("//"):
                 continue
-            for pattern, rule, message in _RUST:
-                if pattern.search(line):
+            for entry in RULES.entries.values():
+                if any(one.pattern.search(line) for one in entry.lines):
                     reported.add(number)
-                    severity = Severity.INFO if stated else rule.severity
-                    yield rule.at(file, number, message, severity=severity, confidence=0.7)
+                    severity = Severity.INFO if stated else None
+                    yield entry.rule.at(file, number, severity=severity, confidence=0.7)
                     break
 
 
@@ -110,11 +83,11 @@ def _c(file: SourceFile, root: "Node") -> Iterator[Finding]:
                 and not re.search(r"%s|%\[", node_text(arguments[1]))
             ):
                 continue
-            yield UNBOUNDED_COPY.at(
+            yield RULES["unbounded-copy"].at(
                 file, line, f"{name} writes past the end of a short buffer: use a bounded function."
             )
         elif name in ("scanf", "sscanf", "fscanf") and re.search(r"\"[^\"]*%s", node_text(listed)):
-            yield UNBOUNDED_COPY.at(
+            yield RULES["unbounded-copy"].at(
                 file, line, "%s without a width writes past the end of the buffer."
             )
         elif (
@@ -122,7 +95,7 @@ def _c(file: SourceFile, root: "Node") -> Iterator[Finding]:
             and arguments
             and arguments[0].type not in ("string_literal", "concatenated_string")
         ):
-            yield C_COMMAND.at(
+            yield RULES["command-injection"].at(
                 file,
                 line,
                 f"{name} runs a shell: use execve with an argument list.",
@@ -137,7 +110,7 @@ def _c(file: SourceFile, root: "Node") -> Iterator[Finding]:
                 "pointer_expression",
             ):
                 if not node_text(last).isupper():
-                    yield FORMAT_STRING.at(
+                    yield RULES["format-string"].at(
                         file,
                         line,
                         f'The format comes from data: use {name}("%s", …).',
@@ -146,8 +119,5 @@ def _c(file: SourceFile, root: "Node") -> Iterator[Finding]:
 
 
 UNSAFE_MEMORY = Detector(
-    "unsafe_memory",
-    "Finds unchecked memory access in Rust's unsafe code and in C.",
-    _detect,
-    RULES,
+    "unsafe_memory", "Finds unchecked memory access in Rust's unsafe code and in C.", _detect, RULES
 )

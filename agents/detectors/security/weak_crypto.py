@@ -5,65 +5,30 @@ import re
 from collections.abc import Callable, Iterator
 
 from agents.api.finding import Finding, Severity
-from agents.detectors.detector import Detector, DetectorContext, Rule
-from agents.detectors.security.call_rules import JAVASCRIPT, CallRule, matching_calls
-from agents.detectors.security.predictable_random import RANDOM, predictable_secrets
-from agents.detectors.security.python_files import python_modules
-from agents.detectors.security.python_names import PythonModule, argument, constant, is_false
+from agents.detectors.audit.per_file import python_files
+from agents.detectors.audit.python_module import PythonModule
+from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.python_names import argument, constant, is_false
+from agents.detectors.rule_file import RuleFile
+from agents.detectors.security.pattern_rules import PatternRule, matching_calls, matching_lines
+from agents.detectors.security.predictable_random import predictable_secrets
 from agents.detectors.security.tree_code import tree_code, tree_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
-HASH = Rule("weak-hash", Severity.MEDIUM, "broken hash function", 328)
-PASSWORD_HASH = Rule(
-    "fast-password-hash", Severity.HIGH, "password hashed with a fast function", 916
-)
-CIPHER = Rule("weak-cipher", Severity.HIGH, "broken or outdated cipher", 327)
-MODE = Rule("ecb-mode", Severity.HIGH, "block cipher in ECB mode", 327)
-IV = Rule("fixed-iv", Severity.HIGH, "fixed initialisation vector or nonce", 329)
-SALT = Rule("fixed-salt", Severity.MEDIUM, "fixed salt", 760)
-KEY = Rule("hardcoded-key", Severity.HIGH, "encryption key in the source", 321)
-SIZE = Rule("short-key", Severity.HIGH, "key too short", 326)
-ITERATIONS = Rule("few-iterations", Severity.MEDIUM, "too few iterations of key derivation", 916)
-TLS = Rule("weak-tls", Severity.HIGH, "outdated protocol version", 327)
-_RULES = (HASH, PASSWORD_HASH, CIPHER, MODE, IV, SALT, KEY, SIZE, ITERATIONS, RANDOM, TLS)
-
+RULES = RuleFile(__file__, "weak_crypto", entry=PatternRule)
 _SECRET = re.compile(
     r"(?i)(token|secret|passw(or)?d|passcode|otp|\bpin\b|_pin|nonce|salt|api_?key|session|csrf|reset|invite|voucher"
     r"|coupon|verif|credential|auth|activation|recovery|ticket|\bkey\b|_key\b|signing|one_?time|captcha|\biv\b)"
 )
 _PASSWORD = re.compile(r"(?i)passw|pwd|passphrase|credential|\bpin\b")
 _WEAK_CIPHERS = (
-    "DES",
-    "DES3",
-    "TripleDES",
-    "ARC4",
-    "ARC2",
-    "Blowfish",
-    "IDEA",
-    "CAST5",
-    "SEED",
-    "RC4",
-    "XOR",
-)
+    "DES", "DES3", "TripleDES", "ARC4", "ARC2", "Blowfish", "IDEA", "CAST5", "SEED", "RC4", "XOR",
+)  # fmt: skip
 _MIN_PBKDF2 = 100_000
 _MIN_BCRYPT = 10
 
-_M_HASH = "This hash function is broken: use SHA-256 or better."
-_M_PASSWORD = (
-    "A fast hash of a password is guessed quickly: use argon2id, scrypt, bcrypt or PBKDF2."  # noqa: S105
-)
-_M_CIPHER = "This cipher is broken or outdated: use AES-GCM or ChaCha20-Poly1305."
-_M_MODE = "ECB shows equal blocks: use an authenticated mode such as GCM."
-_M_IV = "A fixed IV or nonce makes messages comparable: draw a fresh one for every message."
-_M_RANDOM = "The generator is predictable: use the secrets module."
-_M_KEY = "The key can be read in the source: load it from a secret store."
-_M_TLS = "This protocol version is outdated: require TLS 1.2 or newer."
-_M_COST = "A low cost is guessed quickly: use at least 10."
-_M_SIZE = "The key is too short: RSA and DSA need 2,048 bits, elliptic curves 256."
-
-
-At = Callable[[Rule, str], Finding]
+At = Callable[..., Finding]
 _NO_SECURITY = re.compile(
     r"(?i)cache|etag|checksum|fingerprint|bucket|dedup|file_?hash|content_?hash|short_?id|colou?r|shard|ws_?key|websocket|template|\bname\b"
 )
@@ -73,12 +38,8 @@ _NO_SECURITY = re.compile(
 def rule_for_hash(file: SourceFile, call: ast.Call, around: str) -> Finding:
     """A broken hash function; a note only where its names say that it protects nothing."""
     harmless = _NO_SECURITY.search(around)
-    return HASH.at(
-        file,
-        call.lineno,
-        _M_HASH,
-        end_line=call.end_lineno,
-        severity=Severity.LOW if harmless else None,
+    return RULES["weak-hash"].at(
+        file, call.lineno, end_line=call.end_lineno, severity=Severity.LOW if harmless else None
     )
 
 
@@ -95,8 +56,8 @@ def _python(module: PythonModule) -> Iterator[Finding]:
         last = name.rpartition(".")[2]
         line, end = call.lineno, call.end_lineno
 
-        def at(rule: Rule, message: str, *, line: int = line, end: int | None = end) -> Finding:
-            return rule.at(file, line, message, end_line=end)
+        def at(rule: str, message: str = "", *, line: int = line, end: int | None = end) -> Finding:
+            return RULES[rule].at(file, line, message, end_line=end)
 
         digest = last.lower() if name.startswith("hashlib.") else ""
         if name in ("hashlib.new", "hashlib.file_digest", "hmac.new", "hmac.digest"):
@@ -120,31 +81,31 @@ def _python(module: PythonModule) -> Iterator[Finding]:
             if _PASSWORD.search(around) and not name.startswith("hmac.") and digest in (
                 "md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha3_256", "sha3_512", "blake2b", "blake2s",
             ) and _PASSWORD.search(ast.unparse(call) + context.assigned(call) + context.function(call)):  # fmt: skip
-                yield at(PASSWORD_HASH, _M_PASSWORD)
+                yield at("fast-password-hash")
             elif digest in ("md2", "md4", "md5", "sha1", "sha"):
                 yield rule_for_hash(file, call, around)
         yield from _ciphers(module, context, call, name, at)
         if name.startswith("random.") and last in (
             "random", "randint", "choice", "choices", "randrange", "getrandbits", "sample", "uniform", "randbytes", "shuffle",
         ) and _SECRET.search(context.assigned(call) + " " + context.function(call)):  # fmt: skip
-            yield at(RANDOM, _M_RANDOM)
+            yield at("predictable-random")
         if name == "bcrypt.gensalt":
             cost = constant(argument(call, 0, "rounds"))
             if isinstance(cost, int) and cost < _MIN_BCRYPT:
-                yield at(ITERATIONS, _M_COST)
+                yield at("few-iterations")
         if name == "uuid.uuid1" and _SECRET.search(
             f"{context.assigned(call)} {context.function(call)}"
         ):
-            yield at(RANDOM, _M_RANDOM)
+            yield at("predictable-random")
         if name == "ssl.SSLContext" or name == "ssl.wrap_socket":
             version = ast.unparse(call)
             if re.search(r"PROTOCOL_(SSLv2|SSLv3|SSLv23_METHOD|TLSv1|TLSv1_1)\b", version):
-                yield at(TLS, _M_TLS)
+                yield at("weak-tls")
     for node in module.of(ast.Assign):
         target = node.targets[0]
         if isinstance(target, ast.Attribute) and target.attr == "minimum_version":
             if re.search(r"\.(SSLv3|TLSv1|TLSv1_1|MINIMUM_SUPPORTED)$", ast.unparse(node.value)):
-                yield TLS.at(file, node.lineno, _M_TLS)
+                yield RULES["weak-tls"].at(file, node.lineno)
 
 
 def _ciphers(
@@ -177,39 +138,39 @@ def _ciphers(
         return isinstance(constant(node), str | bytes)
 
     if re.fullmatch(r"Crypto(dome)?\.Cipher\.(DES|DES3|ARC4|ARC2|Blowfish|CAST|XOR)\.new", name):
-        yield at(CIPHER, _M_CIPHER)
+        yield at("weak-cipher")
     if (".ciphers.algorithms." in name and last in _WEAK_CIPHERS) or name.endswith(
         ".decrepit.ciphers.algorithms." + last
     ):
-        yield at(CIPHER, _M_CIPHER)
+        yield at("weak-cipher")
     if name.endswith(".modes.ECB") or (
         name.endswith(".new") and re.search(r"\.MODE_ECB\b", ast.unparse(call))
     ):
-        yield at(MODE, _M_MODE)
+        yield at("ecb-mode")
     if re.search(r"\.modes\.(CBC|CTR|GCM|OFB|CFB|CFB8|XTS)$", name) and fixed(
         argument(call, 0, "initialization_vector", "nonce", "tweak")
     ):
-        yield at(IV, _M_IV)
+        yield at("fixed-iv")
     if re.search(r"\.Cipher\.\w+\.new$", name):
         iv = argument(call, 2, "iv", "IV", "nonce", "initial_value")
         if fixed(iv):
-            yield at(IV, _M_IV)
+            yield at("fixed-iv")
         if fixed(argument(call, 0, "key")):
-            yield at(KEY, _M_KEY)
+            yield at("hardcoded-key")
     if name.endswith((".algorithms.AES", ".algorithms.ChaCha20")) or last in (
         "Fernet",
         "AESGCM",
         "ChaCha20Poly1305",
     ):
         if fixed(argument(call, 0, "key")):
-            yield at(KEY, _M_KEY)
+            yield at("hardcoded-key")
     if (
         last in ("encrypt", "decrypt")
         and len(call.args) == 3
         and fixed(call.args[0])
         and "GCM" in module.file.text
     ):
-        yield at(IV, _M_IV)
+        yield at("fixed-iv")
     if last in ("generate", "generate_private_key", "newkeys"):
         bits = constant(
             argument(call, 1 if last == "generate_private_key" else 0, "bits", "key_size", "nbits")
@@ -220,11 +181,11 @@ def _ciphers(
             and bits < 2048
             and re.search(r"(?i)rsa|dsa|dh\b", name)
         ):
-            yield at(SIZE, _M_SIZE)
+            yield at("short-key")
         if last == "generate_private_key" and re.search(
             r"SECP192R1|SECT163|SECP160|BrainpoolP160", ast.unparse(call)
         ):
-            yield at(SIZE, _M_SIZE)
+            yield at("short-key")
     if last in ("pbkdf2_hmac", "PBKDF2", "PBKDF2HMAC"):
         count = argument(call, {"pbkdf2_hmac": 3, "PBKDF2": 3}.get(last, 3), "iterations", "count")
         if isinstance(count, ast.Name):
@@ -232,7 +193,8 @@ def _ciphers(
         number = constant(count)
         if isinstance(number, int) and number < _MIN_PBKDF2:
             yield at(
-                ITERATIONS, f"{number:,} iterations are guessed quickly: use 600,000 for SHA-256."
+                "few-iterations",
+                f"{number:,} iterations are guessed quickly: use 600,000 for SHA-256.",
             )
     if last in (
         "pbkdf2_hmac",
@@ -245,9 +207,7 @@ def _ciphers(
     ):
         salt = argument(call, {"pbkdf2_hmac": 2, "PBKDF2HMAC": 2}.get(last, 1), "salt")
         if fixed(salt):
-            yield at(
-                SALT, "A fixed salt lets one table serve all passwords: draw a random one for each."
-            )
+            yield at("fixed-salt")
 
 
 class _Contexts:
@@ -265,7 +225,7 @@ class _Contexts:
     def assigned(self, call: ast.Call) -> str:
         """Text of the targets and keywords that the call's result becomes part of."""
         texts: list[str] = []
-        node = self._module.parents.get(call)
+        node = self._module.parent.get(call)
         while node is not None and not isinstance(
             node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
         ):
@@ -277,7 +237,7 @@ class _Contexts:
                 texts.append(node.arg or "")
             if isinstance(node, ast.stmt):
                 break
-            node = self._module.parents.get(node)
+            node = self._module.parent.get(node)
         return " ".join(texts)
 
     def names(self, call: ast.Call) -> str:
@@ -304,69 +264,18 @@ class _Contexts:
         return found | {name: values[0] for name, values in own.items() if len(values) == 1}
 
 
-_JAVA_RANDOM = r"(^|\.)(nextInt|nextLong|nextBytes|nextDouble)$"
-_CALLS = (
-    CallRule(JAVASCRIPT, r"(^|\.)(createHash|createHmac)$", HASH, _M_HASH, r"^['\"](md5|sha1|md4|ripemd160)['\"]"),
-    CallRule(JAVASCRIPT, r"(^|\.)(createCipheriv|createDecipheriv)$", CIPHER, _M_CIPHER, r"(?i)^['\"`](des|rc4|bf|rc2|des-ede)"),
-    CallRule(JAVASCRIPT, r"(^|\.)(createCipheriv|createDecipheriv)$", MODE, _M_MODE, r"(?i)^['\"`][\w-]+-ecb"),
-    CallRule(JAVASCRIPT, r"(^|\.)(createCipher|createDecipher)$", CIPHER, "createCipher derives the key with MD5 and no salt: use createCipheriv.", r"."),
-    CallRule(JAVASCRIPT, r"(^|\.)createCipheriv$", IV, _M_IV, r"Buffer\.alloc\(\s*(12|16)\s*(,\s*0\s*)?\)|Buffer\.from\(\s*['\"][^'\"]+['\"][^)]*\)\s*$"),
-    CallRule(JAVASCRIPT, r"CryptoJS\.(MD5|SHA1)$", HASH, _M_HASH),
-    CallRule(JAVASCRIPT, r"CryptoJS\.(DES|TripleDES|RC4|Rabbit)\.encrypt$", CIPHER, _M_CIPHER),
-    CallRule(JAVASCRIPT, r"(^|\.)pbkdf2(Sync)?$", ITERATIONS, "Too few iterations: use 600,000 for SHA-256.", r"^[^,]+,[^,]+,\s*\d{1,5}\s*,"),
-    CallRule(JAVASCRIPT, r"(^|\.)generateKeyPair(Sync)?$", SIZE, _M_SIZE, r"modulusLength\s*:\s*(512|768|1024|1536)\b"),
-    CallRule(JAVASCRIPT, r"(^|\.)bcrypt(js)?\.(hash|hashSync|genSalt|genSaltSync)$|(^|\.)genSalt(Sync)?$", ITERATIONS, _M_COST, r"(^|,)\s*[1-9]\s*(,|$)"),
-    CallRule(("go",), r"bcrypt\.GenerateFromPassword$", ITERATIONS, _M_COST, r",\s*([1-9]|bcrypt\.MinCost)$"),
-    CallRule(("rust",), r"bcrypt::hash(_with_result)?$", ITERATIONS, _M_COST, r",\s*[1-9]$"),
-    CallRule(("go",), r"^(md5|sha1)\.(New|Sum)$", HASH, _M_HASH),
-    CallRule(("go",), r"^(des\.New(TripleDES)?Cipher|rc4\.NewCipher|blowfish\.NewCipher)$", CIPHER, _M_CIPHER),
-    CallRule(("go",), r"^cipher\.New(CBCEncrypter|CTR|OFB|CFBEncrypter)$", IV, _M_IV, r"\[\]byte\(\s*\"|make\(\[\]byte"),
-    CallRule(("go",), r"^rsa\.GenerateKey$", SIZE, _M_SIZE, r",\s*(512|768|1024|1536)$"),
-    CallRule(("go",), r"^pbkdf2\.Key$", ITERATIONS, "Too few iterations: use 600,000 for SHA-256.", r"^[^,]+,[^,]+,\s*\d{1,5}\s*,"),
-    CallRule(("rust",), r"(^|::)(md5::compute|Md5::(new|digest)|Sha1::(new|digest)|sha1::Sha1::\w+)$", HASH, _M_HASH),
-    CallRule(("rust",), r"(^|::)(Des|TdesEde3|Rc4|Blowfish)::new(_from_slice)?$", CIPHER, _M_CIPHER),
-    CallRule(("rust",), r"Rsa::generate$|RsaPrivateKey::new$", SIZE, _M_SIZE, r"\b(512|768|1024|1536)$"),
-    CallRule(("java",), r"MessageDigest\.getInstance$", HASH, _M_HASH, r"(?i)\"(md2|md5|sha-?1)\""),
-    CallRule(("java",), r"Cipher\.getInstance$", CIPHER, _M_CIPHER, r"(?i)\"(des|desede|rc4|arcfour|blowfish|rc2)\b"),
-    CallRule(("java",), r"Cipher\.getInstance$", MODE, _M_MODE, r"(?i)\"aes(/ecb/[^\"]*)?\""),
-    CallRule(("java",), r"^IvParameterSpec$", IV, _M_IV, r"\".*\"\.getBytes|new byte\[\s*\d+\s*\]"),
-    CallRule(("java",), r"^SecretKeySpec$", KEY, _M_KEY, r"\"[^\"]+\"\.getBytes"),
-    CallRule(("java",), r"\.initialize$", SIZE, _M_SIZE, r"^(512|768|1024|1536)$"),
-    CallRule(("java",), r"SSLContext\.getInstance$", TLS, _M_TLS, r"\"(SSL|SSLv3|TLSv1|TLSv1\.1)\""),
-)  # fmt: skip
-_LINES = (
-    (("go",), re.compile(r"(MinVersion|MaxVersion)\s*[:=]+\s*tls\.(VersionSSL30|VersionTLS10|VersionTLS11)"), TLS, _M_TLS),
-    (JAVASCRIPT, re.compile(r"(minVersion|maxVersion|secureProtocol)\s*:\s*['\"](TLSv1(\.1)?|SSLv3_method|TLSv1_method|TLSv1_1_method)['\"]"), TLS, _M_TLS),
-    (("nginx",), re.compile(r"^\s*ssl_protocols\b.*\b(SSLv[23]|TLSv1|TLSv1\.1)(\s|;)"), TLS, _M_TLS),
-    (("nginx",), re.compile(r"^\s*ssl_ciphers\b.*(?<![!:-])\b(RC4|DES|MD5|NULL|EXPORT)\b"), CIPHER, _M_CIPHER),
-)  # fmt: skip
-
-
-def _lines(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    for file in workspace:
-        context.check_cancelled()
-        language = "nginx" if file.path.endswith(".conf") else file.language
-        for languages, pattern, rule, message in _LINES:
-            if language not in languages:
-                continue
-            for number, line in enumerate(file.lines, 1):
-                if len(line) > 1_000 or not pattern.search(line):
-                    continue
-                yield rule.at(file, number, message)
-
-
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
-    for module in python_modules(workspace, context):
+    for module in python_files(workspace, context):
         yield from _python(module)
-    yield from matching_calls(_CALLS, workspace, context)
+    yield from matching_calls(RULES, workspace, context)
     for file in tree_files(workspace, context):
-        yield from predictable_secrets(tree_code(file))
-    yield from _lines(workspace, context)
+        yield from predictable_secrets(tree_code(file), RULES["predictable-random"])
+    yield from matching_lines(RULES, workspace, context)
 
 
 WEAK_CRYPTO = Detector(
     name="weak_crypto",
     description="Finds broken algorithms and modes, short keys, fixed IVs and salts, and predictable secrets.",
     detect=_detect,
-    rules=_RULES,
+    rules=RULES,
 )

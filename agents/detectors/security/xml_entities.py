@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from agents.api.finding import Finding
-from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.detector import Detector, DetectorContext, LazyRules
 from agents.detectors.security.taint.rules import RULES
 from agents.detectors.security.taint.value import SinkKind
 from agents.detectors.security.tree_code import tree_code, tree_files
@@ -52,5 +52,5 @@ XML_ENTITIES = Detector(
     "xml_entities",
     "Finds XML parsers of Java that resolve external entities.",
     _detect,
-    (RULES[SinkKind.XML],),
+    LazyRules(lambda: [RULES[SinkKind.XML]]),
 )

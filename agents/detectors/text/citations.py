@@ -82,10 +82,7 @@ def check_citations(
 
 
 def _check(
-    file: SourceFile,
-    sentence: Sentence,
-    sources: Mapping[str, SourceFile],
-    workspace: Workspace,
+    file: SourceFile, sentence: Sentence, sources: Mapping[str, SourceFile], workspace: Workspace
 ) -> Finding | None:
     cited: list[SourceFile] = []
     for match in _LINK.finditer(sentence.text):

@@ -18,72 +18,22 @@ Pair = tuple[list[SourceFile], list[SourceFile]]
 
 _PROSE = ("markdown", "text", "rst")
 _DATA = ("json", "yaml", "toml")
-_SOURCES = frozenset(
-    [
-        "source",
-        "original",
-        "originals",
-        "input",
-        "document",
-        "transcript",
-        "minutes",
-        "facts",
-        "fact",
-        "reference",
-        "letter",
-        "contract",
-        "invoice",
-        "notes",
-        "protocol",
-        "interview",
-        "article",
-        "paper",
-        "text",
-        "raw",
-        "background",
-        "brief",
-        "briefing",
-    ]
-)
-_TEXTS = frozenset(
-    [
-        "summary",
-        "summaries",
-        "abstract",
-        "tldr",
-        "digest",
-        "synopsis",
-        "narration",
-        "narrative",
-        "story",
-        "output",
-        "result",
-        "press",
-        "release",
-        "rewrite",
-        "retelling",
-        "recap",
-        "excerpt",
-    ]
-)
+_SOURCES = frozenset([
+    "source", "original", "originals", "input", "document", "transcript", "minutes", "facts", "fact",
+    "reference", "letter", "contract", "invoice", "notes", "protocol", "interview", "article", "paper", "text",
+    "raw", "background", "brief", "briefing",
+])  # fmt: skip
+_TEXTS = frozenset([
+    "summary", "summaries", "abstract", "tldr", "digest", "synopsis", "narration", "narrative", "story",
+    "output", "result", "press", "release", "rewrite", "retelling", "recap", "excerpt",
+])  # fmt: skip
 _VALUES = frozenset(
     ["extracted", "extraction", "fields", "values", "output", "result", "parsed", "entities"]
 )
 _ANSWERS = frozenset(["answer", "answers", "response", "research", "findings", "report", "essay"])
-_DRAFTS = frozenset(
-    [
-        "draft",
-        "text",
-        "document",
-        "output",
-        "article",
-        "post",
-        "announcement",
-        "notes",
-        "release",
-        "report",
-    ]
-)
+_DRAFTS = frozenset([
+    "draft", "text", "document", "output", "article", "post", "announcement", "notes", "release", "report",
+])  # fmt: skip
 _LANGUAGE = re.compile(r"^[a-z]{2}(?:[-_][A-Za-z]{2,4})?$")
 _MAX_PAIRS = 200
 

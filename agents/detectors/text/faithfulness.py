@@ -32,42 +32,15 @@ _SUPPORTED = 0.4
 """Share of a sentence's terms that the source must have."""
 
 _MIN_TERMS = 3
-_NEGATIONS = frozenset(
-    [
-        "not",
-        "no",
-        "never",
-        "without",
-        "cannot",
-        "none",
-        "neither",
-        "nor",
-        "refuse",
-        "fail",
-        "nicht",
-        "kein",
-    ]
-)
+_NEGATIONS = frozenset([
+    "not", "no", "never", "without", "cannot", "none", "neither", "nor", "refuse", "fail", "nicht", "kein",
+])  # fmt: skip
 _SCOPE = 2
 """Words with meaning after a negation that it applies to."""
 
-_PREPOSITIONS = frozenset(
-    [
-        "at",
-        "in",
-        "on",
-        "of",
-        "for",
-        "by",
-        "with",
-        "until",
-        "from",
-        "during",
-        "before",
-        "after",
-        "because",
-    ]
-)
+_PREPOSITIONS = frozenset([
+    "at", "in", "on", "of", "for", "by", "with", "until", "from", "during", "before", "after", "because",
+])  # fmt: skip
 
 _OPPOSITES = [
     ("increas", "decreas"), ("rise", "fall"), ("grow", "shrink"), ("before", "after"), ("more", "less"),

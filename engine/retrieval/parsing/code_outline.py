@@ -4,25 +4,15 @@ Each named class, function and type begins a section; what stands directly befor
 (comments, decorators, attributes) does, too.
 """
 
-from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from engine.retrieval.parsing.byte_offsets import ByteOffsets
+from engine.retrieval.parsing.grammars import has_grammar, parser_of
 from engine.retrieval.parsing.outline import MAX_TITLE, Outline, TextHeading
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Node
 
-_GRAMMARS = {
-    language: (f"tree_sitter_{language}", "language")
-    for language in ("bash", "c", "css", "go", "java", "javascript", "json", "python", "rust")
-} | {
-    "toml": ("tree_sitter_toml", "language"),
-    "yaml": ("tree_sitter_yaml", "language"),
-    "typescript": ("tree_sitter_typescript", "language_typescript"),
-    "tsx": ("tree_sitter_typescript", "language_tsx"),
-}
 _DEFINITIONS = frozenset([
     "function_definition", "class_definition", "decorated_definition", "function_declaration",
     "class_declaration", "generator_function_declaration", "abstract_class_declaration",
@@ -50,16 +40,8 @@ _MAX_LEVEL = 6
 
 
 def has_outline(language: str | None) -> bool:
-    """Whether there is a grammar for the language."""
-    return language in _GRAMMARS
-
-
-@cache
-def _parser(language: str) -> "Parser":
-    from tree_sitter import Language, Parser
-
-    module, function = _GRAMMARS[language]
-    return Parser(Language(getattr(import_module(module), function)()))
+    """Whether the language has definitions or entries and a grammar."""
+    return language != "html" and has_grammar(language)
 
 
 def code_outline(text: str, language: str) -> Outline:
@@ -70,7 +52,7 @@ def code_outline(text: str, language: str) -> Outline:
     """
     data = text.encode()
     finder = _Finder(data)
-    finder.look_through(_parser(language).parse(data).root_node)
+    finder.look_through(parser_of(language).parse(data).root_node)
     offsets = ByteOffsets(text)
     headings = tuple(
         TextHeading(level, name, offsets.character(start))

@@ -4,20 +4,17 @@ Scripts, styles, navigation and hidden parts are left out. If the document marks
 `role="main"`), only that is kept.
 """
 
+import html
 import re
-from html.parser import HTMLParser
 
 from engine.retrieval.parsing.extracted import Extracted
+from engine.retrieval.parsing.html_parts import VOID, html_parts
 from engine.retrieval.parsing.outline import TextHeading
 from engine.retrieval.parsing.text_builder import TextBuilder
 
 _SKIPPED = frozenset([
     "script", "style", "noscript", "template", "svg", "math", "canvas", "iframe", "object", "audio",
     "video", "select", "button", "nav", "dialog",
-])  # fmt: skip
-_VOID = frozenset([
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track",
-    "wbr",
 ])  # fmt: skip
 _PARAGRAPHS = frozenset([
     "p", "div", "section", "article", "main", "header", "footer", "aside", "ul", "ol", "dl",
@@ -30,11 +27,10 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 
 
-class _Collector(HTMLParser):
+class _Collector:
     """Adds the text to a builder while it is fed. Markup that does not fit together is tolerated."""
 
     def __init__(self, builder: TextBuilder) -> None:
-        super().__init__(convert_charrefs=True)
         self._builder = builder
         self._skipping, self._skip_depth = "", 0
         self._pre = 0
@@ -45,25 +41,37 @@ class _Collector(HTMLParser):
         self._main, self._main_depth = "", 0
         self.main_start = self.main_end = -1
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def feed(self, markup: str) -> None:
+        """Add a document."""
+        for part in html_parts(markup, xhtml=True):
+            if isinstance(part, str):
+                self._data(html.unescape(part))
+            elif part.closing:
+                self._end(part.name)
+            else:
+                self._start(part.name, part.attributes)
+                if part.empty:
+                    self._end(part.name)
+
+    def _start(self, tag: str, attrs: dict[str, str]) -> None:
         if self._skip_depth:
             self._skip_depth += tag == self._skipping
             return
         if tag == "title":
             self._document_title = []
             return
-        if tag not in _VOID and (tag in _SKIPPED or (attrs and _is_apart(dict(attrs)))):
+        if tag not in VOID and (tag in _SKIPPED or (attrs and _is_apart(attrs))):
             self._skipping, self._skip_depth = tag, 1
             return
         if self._main:
             self._main_depth += tag == self._main
-        elif self.main_start < 0 and (tag == "main" or ("role", "main") in attrs):
+        elif self.main_start < 0 and (tag == "main" or attrs.get("role") == "main"):
             self._main, self._main_depth = tag, 1
             self._builder.paragraph()
             self.main_start = len(self._builder)
         self._open(tag, attrs)
 
-    def _open(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def _open(self, tag: str, attrs: dict[str, str]) -> None:
         builder = self._builder
         if tag in _HEADINGS:
             self._paragraph()
@@ -73,7 +81,7 @@ class _Collector(HTMLParser):
             self._pre += tag == "pre"
         elif tag in _LINES:
             self._line()
-            if tag == "dt" and any(name == "id" for name, _ in attrs):
+            if tag == "dt" and "id" in attrs:
                 builder.mark_break()
             elif tag == "li":
                 builder.add("- ")
@@ -83,9 +91,9 @@ class _Collector(HTMLParser):
                 builder.add(" | ")
             self._space = False
         elif tag == "img":
-            self.handle_data(dict(attrs).get("alt") or "")
+            self._data(attrs.get("alt", ""))
 
-    def handle_endtag(self, tag: str) -> None:
+    def _end(self, tag: str) -> None:
         if self._skip_depth:
             self._skip_depth -= tag == self._skipping
             return
@@ -105,7 +113,7 @@ class _Collector(HTMLParser):
             if not self._main_depth:
                 self._main, self.main_end = "", len(self._builder)
 
-    def handle_data(self, data: str) -> None:
+    def _data(self, data: str) -> None:
         if self._document_title is not None:
             self._document_title.append(data)
             return
@@ -129,8 +137,7 @@ class _Collector(HTMLParser):
             self._heading[2].append(text)
 
     def finish(self) -> None:
-        """Add what unfinished markup holds back."""
-        self.close()
+        """End what the markup leaves open."""
         self._end_heading()
 
     def _end_heading(self) -> None:
@@ -152,7 +159,7 @@ class _Collector(HTMLParser):
         self._space = False
 
 
-def _is_apart(attributes: dict[str, str | None]) -> bool:
+def _is_apart(attributes: dict[str, str]) -> bool:
     """Whether an element is hidden, navigation, or the sign that links to a heading."""
     return (
         "hidden" in attributes

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.api.errors import InvalidTask
-from agents.workspace.languages import has_grammar, language_of
+from agents.workspace.languages import language_of
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import open_workspace
+from engine.retrieval.parsing.grammars import has_grammar
 
 
 def test_files_are_found_and_caches_left_out(tmp_path):

@@ -9,12 +9,7 @@ from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
 from agents.detectors.audit.per_file import python_files
-from agents.detectors.audit.python_module import (
-    FunctionNode,
-    PythonModule,
-    is_test_path,
-    own_nodes,
-)
+from agents.detectors.audit.python_module import FunctionNode, PythonModule, is_test_path, own_nodes
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace

@@ -8,7 +8,7 @@ from agents.detectors.audit.edge_cases import (
     unchecked_access,
 )
 from agents.detectors.audit.per_file import checked_files, checked_modules, joined
-from agents.detectors.detector import Detector
+from agents.detectors.detector import Detector, LazyRules
 
 EDGE_CASES = Detector(
     "edge_cases",
@@ -23,12 +23,19 @@ EDGE_CASES = Detector(
         checked_files(casts.LANGUAGES, casts.check_casts),
         checked_files(unchecked_access.LANGUAGES, unchecked_access.check_access),
     ),
-    tuple({
-        rule.id: rule
-        for rules in (empty_values.RULES, outside_data.RULES, casts.RULES, optional_values.RULES,
-                      unchecked_access.RULES)
-        for rule in rules
-    }.values()),
-)  # fmt: skip
+    LazyRules(
+        lambda: (
+            rule
+            for rules in (
+                empty_values.RULES,
+                outside_data.RULES,
+                casts.RULES,
+                optional_values.RULES,
+                unchecked_access.RULES,
+            )
+            for rule in rules
+        )
+    ),
+)
 
 __all__ = ["EDGE_CASES"]

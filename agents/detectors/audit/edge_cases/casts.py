@@ -17,17 +17,10 @@ RULES = (NARROWING, EMPTY_INDEX, DIVISION, UNCHECKED_PARSE)
 LANGUAGES = ("javascript", "typescript", "tsx", "go", "rust")
 
 _NARROW = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "byte")
-_FUNCTIONS = frozenset(
-    [
-        "function_declaration",
-        "method_declaration",
-        "function_item",
-        "method_definition",
-        "arrow_function",
-        "function_expression",
-        "func_literal",
-    ]
-)
+_FUNCTIONS = frozenset([
+    "function_declaration", "method_declaration", "function_item", "method_definition", "arrow_function",
+    "function_expression", "func_literal",
+])  # fmt: skip
 _DIVISOR = re.compile(
     r"^(?:float64\(|f64::from\(|int\()?(?:len\((\w+)\)\)?|(\w+)\.(?:length|len\(\)|size)(?: as \w+)?\)?)$"
 )

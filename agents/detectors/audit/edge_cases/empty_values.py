@@ -13,14 +13,10 @@ from agents.detectors.audit.python_module import (
     parameters,
     shape,
 )
-from agents.detectors.detector import Rule
+from agents.detectors.rule_file import RuleEntry, RuleFile
 
-DIVISION = Rule("unguarded-division", Severity.MEDIUM, "division by what may be zero", 369)
-EMPTY_INDEX = Rule("empty-index", Severity.MEDIUM, "element of what may be empty", 129)
-EMPTY_REDUCTION = Rule("empty-reduction", Severity.MEDIUM, "reduction of what may be empty", 754)
-UNGUARDED_NEXT = Rule("unguarded-next", Severity.MEDIUM, "next without a default", 754)
+RULES = RuleFile(__file__, "empty_values", entry=RuleEntry)
 
-RULES = (DIVISION, EMPTY_INDEX, EMPTY_REDUCTION, UNGUARDED_NEXT)
 
 _PATHLIKE = re.compile(
     r"path|dir|root|folder|base|home|parent|prefix|tmp|cwd|here|file|url", re.IGNORECASE
@@ -72,7 +68,7 @@ def _division(
     reason = _zero_reason(module, node, left, right)
     if reason is None or guarded(module, node, right, "ZeroDivisionError", "ArithmeticError"):
         return
-    yield DIVISION.at(
+    yield RULES["unguarded-division"].at(
         module.file, node.lineno, f"{reason}: the division raises ZeroDivisionError. Check before it.",
         confidence=0.8, end_line=node.end_lineno, severity=_severity(module, node),
     )  # fmt: skip
@@ -181,7 +177,7 @@ def _index(module: PythonModule, node: ast.Subscript) -> Iterator[Finding]:
         return
     if guarded(module, node, node.value, "IndexError", "LookupError", "StopIteration"):
         return
-    yield EMPTY_INDEX.at(
+    yield RULES["empty-index"].at(
         module.file, node.lineno, f"{reason}: the index raises IndexError. Check before it.",
         confidence=0.75, severity=_severity(module, node),
     )  # fmt: skip
@@ -258,7 +254,7 @@ def _call(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
         module, node, argument, "ValueError", "StatisticsError", "IndexError"
     ):
         return
-    yield EMPTY_REDUCTION.at(
+    yield RULES["empty-reduction"].at(
         module.file, node.lineno, f"{reason}: {name} raises. Check before it, or give a default.",
         confidence=0.75,
     )  # fmt: skip
@@ -276,7 +272,7 @@ def _next(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
         return
     if guarded(module, node, argument, "StopIteration"):
         return
-    yield UNGUARDED_NEXT.at(
-        module.file, node.lineno, "Nothing may match: next raises StopIteration. Give it a default.",
+    yield RULES["unguarded-next"].at(
+        module.file, node.lineno,
         confidence=0.7, severity=_severity(module, node),
     )  # fmt: skip

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from agents.api.finding import Finding, Severity
+from agents.api.finding import Finding
 from agents.detectors.audit.edge_cases.guards import guarded
 from agents.detectors.audit.python_module import (
     FunctionNode,
@@ -13,11 +13,9 @@ from agents.detectors.audit.python_module import (
     parameters,
     shape,
 )
-from agents.detectors.detector import Rule
+from agents.detectors.rule_file import RuleEntry, RuleFile
 
-OPTIONAL_USED = Rule("none-used", Severity.MEDIUM, "attribute of what may be None", 476)
-SPLIT_INDEX = Rule("split-index", Severity.MEDIUM, "part of a text that may not be there", 129)
-RULES = (OPTIONAL_USED, SPLIT_INDEX)
+RULES = RuleFile(__file__, "optional_values", entry=RuleEntry)
 
 _OPTIONAL = re.compile(r"^(?:typing\.)?Optional\[|\|\s*None$|^None\s*\|")
 
@@ -56,7 +54,7 @@ def _optional_parameters(module: PythonModule, function: FunctionNode) -> Iterat
         ):
             continue
         reported.add(name)
-        yield OPTIONAL_USED.at(
+        yield RULES["none-used"].at(
             module.file,
             node.lineno,
             f"{name} may be None, as its annotation says: test it before.",
@@ -94,7 +92,7 @@ def _split(module: PythonModule, node: ast.Subscript) -> Iterator[Finding]:
         r"__version__|version|platform\.|sys\.|__name__|__qualname__|__module__|os\.sep", text
     ):
         return
-    yield SPLIT_INDEX.at(
+    yield RULES["split-index"].at(
         module.file,
         node.lineno,
         f"A text with fewer parts has no part {index.value + 1 if first == 1 else index.value}: check their number.",

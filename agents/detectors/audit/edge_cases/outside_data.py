@@ -13,56 +13,22 @@ from agents.detectors.audit.python_module import (
     shape,
     terminates,
 )
-from agents.detectors.detector import Rule
+from agents.detectors.rule_file import RuleEntry, RuleFile
 
-NONE_USED = Rule("none-used", Severity.MEDIUM, "attribute of what may be None", 476)
-UNCHECKED_INPUT = Rule(
-    "unchecked-conversion", Severity.MEDIUM, "conversion of outside text without a handler", 20
-)
-MISSING_KEY = Rule("missing-key", Severity.MEDIUM, "key of outside data taken for granted", 754)
-OPEN_NOT_CLOSED = Rule("file-not-closed", Severity.MEDIUM, "file opened without `with`", 772)
-OPEN_ENCODING = Rule("open-without-encoding", Severity.LOW, "text file without an encoding", 838)
-FILE_MISSING = Rule(
-    "unguarded-open", Severity.LOW, "file from outside opened without a handler", 755
-)
-RECURSION = Rule("unbounded-recursion", Severity.HIGH, "recursion without an end", 674)
-NAIVE_TIME = Rule("naive-datetime", Severity.LOW, "time without a time zone", 1339)
-NAIVE_MIX = Rule("naive-datetime-mix", Severity.MEDIUM, "aware and naive times mixed", 1339)
-ARGV = Rule("unchecked-argv", Severity.MEDIUM, "command-line argument taken for granted", 129)
-UNPACK_SPLIT = Rule("unpacked-split", Severity.MEDIUM, "split text unpacked without a check", 20)
-ENVIRON_KEY = Rule("environ-key", Severity.LOW, "environment variable taken for granted", 754)
+RULES = RuleFile(__file__, "outside_data", entry=RuleEntry)
 
-RULES = (
-    NONE_USED, UNCHECKED_INPUT, MISSING_KEY, OPEN_NOT_CLOSED, OPEN_ENCODING, FILE_MISSING, RECURSION,
-    NAIVE_TIME, NAIVE_MIX, ARGV, UNPACK_SPLIT, ENVIRON_KEY,
-)  # fmt: skip
 
 _MATCHES = frozenset(["re.match", "re.search", "re.fullmatch"])
 _MAYBE_NONE_METHODS = frozenset(["fetchone", "one_or_none", "scalar_one_or_none", "find_one"])
 _MAYBE_NONE_CALLS = frozenset(["os.environ.get", "os.getenv", "shutil.which", "inspect.getmodule"])
-_OUTSIDE_CALLS = frozenset(
-    [
-        "input",
-        "json.loads",
-        "json.load",
-        "yaml.safe_load",
-        "tomllib.load",
-        "os.environ.get",
-        "os.getenv",
-    ]
-)
+_OUTSIDE_CALLS = frozenset([
+    "input", "json.loads", "json.load", "yaml.safe_load", "tomllib.load", "os.environ.get", "os.getenv",
+])  # fmt: skip
 _OUTSIDE_METHODS = frozenset(["json", "get_json"])
 _REQUEST = (
-    "request.args",
-    "request.form",
-    "request.query_params",
-    "request.GET",
-    "request.POST",
-    "request.headers",
-    "request.cookies",
-    "sys.argv",
-    "os.environ",
-)
+    "request.args", "request.form", "request.query_params", "request.GET", "request.POST", "request.headers",
+    "request.cookies", "sys.argv", "os.environ",
+)  # fmt: skip
 
 
 _ONE_ROW = re.compile(
@@ -155,7 +121,7 @@ def _none(
             "api",
         ):
             return
-    yield NONE_USED.at(
+    yield RULES["none-used"].at(
         module.file,
         node.lineno,
         f"{origin} gives None where nothing is found; {shape(node):.60} then raises. Check before it.",
@@ -241,7 +207,7 @@ def _conversion(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
         for word in ("isdigit", "isdecimal", "isnumeric", "fullmatch")
     ):
         return
-    yield UNCHECKED_INPUT.at(
+    yield RULES["unchecked-conversion"].at(
         module.file, node.lineno, f"{name} raises ValueError if the text from {origin:.60} is malformed.",
         confidence=0.75,
     )  # fmt: skip
@@ -255,14 +221,14 @@ def _key(module: PythonModule, node: ast.Subscript) -> Iterator[Finding]:
                 "len(sys.argv)" in line or "len(argv)" in line for line in module.file.lines
             )
             if not checked and not catches(module, node, "IndexError"):
-                yield ARGV.at(module.file, node.lineno, "The argument may be missing: IndexError.")
+                yield RULES["unchecked-argv"].at(module.file, node.lineno)
         return
     if not isinstance(node.slice, ast.Constant) or not isinstance(node.slice.value, str):
         return
     if text == "os.environ":
         if not guarded(module, node, node, "KeyError") and module.function_of(node) is not None:
             if f'"{node.slice.value}" in os.environ' not in module.file.text:
-                yield ENVIRON_KEY.at(
+                yield RULES["environ-key"].at(
                     module.file, node.lineno, f"KeyError if {node.slice.value:.60} is not set."
                 )
         return
@@ -278,7 +244,7 @@ def _key(module: PythonModule, node: ast.Subscript) -> Iterator[Finding]:
     parent = module.parent.get(node)
     if isinstance(parent, ast.Subscript) and parent.value is node:
         return  # the inner key is reported
-    yield MISSING_KEY.at(
+    yield RULES["missing-key"].at(
         module.file, node.lineno, f"KeyError if {node.slice.value!r:.40} is missing from {origin:.40}.",
         confidence=0.65, severity=Severity.MEDIUM if "request" in origin or "json" in origin else Severity.LOW,
     )  # fmt: skip
@@ -300,9 +266,7 @@ def _open(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
         and not any(keyword.arg in ("encoding", None) for keyword in node.keywords)
         and len(node.args) < 4
     ):
-        yield OPEN_ENCODING.at(
-            module.file, node.lineno, 'The encoding depends on the machine: pass encoding="utf-8".'
-        )
+        yield RULES["open-without-encoding"].at(module.file, node.lineno)
     parent = module.parent.get(node)
     if isinstance(parent, ast.withitem) or _is_closed(module, node, parent):
         function = module.function_of(node)
@@ -325,14 +289,11 @@ def _open(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
                 "FileNotFoundError",
                 "EnvironmentError",
             ):
-                yield FILE_MISSING.at(
-                    module.file, node.lineno, "FileNotFoundError if there is no file."
-                )
+                yield RULES["unguarded-open"].at(module.file, node.lineno)
         return
-    yield OPEN_NOT_CLOSED.at(
+    yield RULES["file-not-closed"].at(
         module.file,
         node.lineno,
-        "The file stays open if something raises: use `with`.",
         confidence=0.8,
     )
 
@@ -376,7 +337,7 @@ def _is_closed(module: PythonModule, node: ast.Call, parent: ast.AST | None) -> 
 def _naive(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
     name = module.call_name(node)
     if name in ("datetime.datetime.utcnow", "datetime.datetime.utcfromtimestamp"):
-        yield NAIVE_MIX.at(
+        yield RULES["naive-datetime-mix"].at(
             module.file,
             node.lineno,
             f"{name.rsplit('.', 1)[-1]} returns a naive time: pass a time zone.",
@@ -384,7 +345,7 @@ def _naive(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
     elif name == "datetime.datetime.now" and not node.args and not node.keywords:
         parent = module.parent.get(node)
         aware = "timezone" in module.file.text and isinstance(parent, ast.BinOp | ast.Compare)
-        rule = NAIVE_MIX if aware else NAIVE_TIME
+        rule = RULES["naive-datetime-mix"] if aware else RULES["naive-datetime"]
         yield rule.at(module.file, node.lineno, "This time has no time zone: pass one.")
 
 
@@ -400,8 +361,8 @@ def _unpacked(module: PythonModule, node: ast.Assign) -> Iterator[Finding]:
         module, node, value.func.value, "ValueError"
     ):
         return
-    yield UNPACK_SPLIT.at(
-        module.file, node.lineno, "ValueError if the text has another number of parts: use partition or check.",
+    yield RULES["unpacked-split"].at(
+        module.file, node.lineno,
         confidence=0.7, severity=Severity.MEDIUM if _text_from_parameter(module, node, value) else Severity.LOW,
     )  # fmt: skip
 
@@ -433,7 +394,7 @@ def _recursion(
                 own = name == (f"self.{function.name}" if method else function.name)
                 if own and not _conditional(module, inner, function):
                     if len(inner.args) + len(inner.keywords) or not method:
-                        yield RECURSION.at(
+                        yield RULES["unbounded-recursion"].at(
                             module.file,
                             inner.lineno,
                             f"Every call of {function.name} calls it again.",

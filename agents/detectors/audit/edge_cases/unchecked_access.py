@@ -4,21 +4,16 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from agents.api.finding import Finding, Severity
+from agents.api.finding import Finding
 from agents.detectors.audit.python_module import is_test_path
 from agents.detectors.audit.syntax_nodes import ancestors, line_of, node_text, walk
-from agents.detectors.detector import Rule
+from agents.detectors.rule_file import RuleEntry, RuleFile
 from agents.workspace.source_file import SourceFile
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MISSING_PART = Rule("split-index", Severity.MEDIUM, "part of a text that may not be there", 129)
-SLICE_INDEX = Rule("unchecked-index", Severity.MEDIUM, "element that may not be there", 129)
-DIVISION = Rule("unguarded-division", Severity.MEDIUM, "division by what may be zero", 369)
-UNHANDLED = Rule("unhandled-error", Severity.MEDIUM, "error that ends the process", 248)
-MISSING_KEY = Rule("nil-map-entry", Severity.LOW, "entry taken for granted", 476)
-RULES = (MISSING_PART, SLICE_INDEX, DIVISION, UNHANDLED, MISSING_KEY)
+RULES = RuleFile(__file__, "unchecked_access", entry=RuleEntry)
 LANGUAGES = ("go", "rust", "java", "javascript", "typescript", "tsx")
 
 _FUNCTIONS = frozenset(
@@ -97,7 +92,7 @@ def _split_parts(file: SourceFile, function: "Node", body: str) -> Iterator[Find
             match = re.fullmatch(rf"{re.escape(name)}\[(\d+)\]", node_text(node))
             first = 0 if file.language == "go" and "Fields" in body else 1
             if match and int(match[1]) >= first and _own(node, function):
-                yield MISSING_PART.at(
+                yield RULES["split-index"].at(
                     file,
                     line_of(node),
                     f"A shorter text has no part {int(match[1]) + 1}: check the number of parts.",
@@ -117,7 +112,7 @@ def _divisions(file: SourceFile, function: "Node", body: str) -> Iterator[Findin
         right = node_text(node.child_by_field_name("right")).strip("()")
         compared = rf"\b{re.escape(right)}\b\s*(==|!=|<=?|>=?)|(==|!=|<=?|>=?)\s*{re.escape(right)}\b|max\([^)]*\b{re.escape(right)}\b|\b{re.escape(right)}\.max\(|match\s+{re.escape(right)}\b|(require|check|ensure|assert|debug_assert)\w*!?\([^;]*\b{re.escape(right)}\b"
         if right in integers and not re.search(compared, body):
-            yield DIVISION.at(
+            yield RULES["unguarded-division"].at(
                 file,
                 line_of(node),
                 f"{right} may be zero, and integers cannot be divided by zero: check it.",
@@ -152,7 +147,7 @@ def _rust_indexes(file: SourceFile, function: "Node", body: str) -> Iterator[Fin
             and _own(node, function)
         ):
             reported.add(match[1])
-            yield SLICE_INDEX.at(
+            yield RULES["unchecked-index"].at(
                 file,
                 line_of(node),
                 f"{match[1]} with at most {match[2]} elements panics: use get({match[2]}).",
@@ -172,9 +167,8 @@ def _rust_unwraps(file: SourceFile, function: "Node", body: str) -> Iterator[Fin
     for node in walk(function, "call_expression"):
         called = node_text(node.child_by_field_name("function"))
         if called.endswith((".unwrap", ".expect")) and _IO.search(called) and _own(node, function):
-            yield UNHANDLED.at(
+            yield RULES["unhandled-error"].at(
                 file,
                 line_of(node),
-                "A missing or malformed input ends the process: return the error with `?`.",
                 confidence=0.7,
             )

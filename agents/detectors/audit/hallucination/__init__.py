@@ -10,7 +10,7 @@ from functools import cache
 from importlib import metadata
 
 from agents.api.finding import Finding, Severity
-from agents.detectors.audit.hallucination.package_names import WELL_KNOWN
+from agents.detectors.audit.hallucination.packages import packages
 from agents.detectors.audit.per_file import python_files
 from agents.detectors.audit.python_module import PythonModule, module_of, own_nodes
 from agents.detectors.detector import Detector, DetectorContext, Rule
@@ -23,68 +23,6 @@ UNKNOWN_NAME = Rule("unknown-name", _HIGH, "Name that the module does not have",
 MISSING_PATH = Rule("missing-path", _MEDIUM, "Path that does not exist", cwe=1059)
 UNSUPPORTED = Rule("unsupported-quote", _MEDIUM, "Quote that the source does not have")
 RULES = (UNKNOWN_IMPORT, UNKNOWN_NAME, MISSING_PATH, UNSUPPORTED)
-_INSPECTED = frozenset(
-    [
-        "json",
-        "os",
-        "os.path",
-        "re",
-        "math",
-        "random",
-        "datetime",
-        "time",
-        "collections",
-        "itertools",
-        "functools",
-        "pathlib",
-        "string",
-        "hashlib",
-        "base64",
-        "csv",
-        "shutil",
-        "statistics",
-        "decimal",
-        "fractions",
-        "heapq",
-        "bisect",
-        "textwrap",
-        "typing",
-        "dataclasses",
-        "asyncio",
-        "subprocess",
-        "logging",
-        "urllib",
-        "urllib.parse",
-        "urllib.request",
-        "socket",
-        "struct",
-        "copy",
-        "enum",
-        "glob",
-        "tempfile",
-        "threading",
-        "queue",
-        "secrets",
-        "uuid",
-        "zlib",
-        "gzip",
-        "sqlite3",
-        "html",
-        "operator",
-        "inspect",
-        "contextlib",
-        "types",
-        "abc",
-        "io",
-        "sys",
-        "platform",
-        "getpass",
-        "argparse",
-        "configparser",
-        "pprint",
-    ]
-)
-"""Modules of the standard library whose import has no effect; their names are looked up."""
 
 
 def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]:
@@ -114,10 +52,6 @@ def _installed() -> frozenset[str]:
     return frozenset(metadata.packages_distributions())
 
 
-_ALIASES = {"yaml": "pyyaml", "cv2": "opencv", "PIL": "pillow", "sklearn": "scikit", "bs4": "beautifulsoup4",
-            "jwt": "pyjwt", "dateutil": "python-dateutil", "dotenv": "python-dotenv", "attr": "attrs"}  # fmt: skip
-
-
 def _declared(workspace: Workspace) -> str:
     texts = [
         file.text.lower().replace("_", "-")
@@ -131,7 +65,7 @@ def _declared(workspace: Workspace) -> str:
 
 
 def _exists(top: str, local: set[str], declared: str) -> bool:
-    plain = _ALIASES.get(top, top).lower().replace("_", "-")
+    plain = packages().aliases.get(top, top).lower().replace("_", "-")
     known = (
         top in sys.stdlib_module_names or top in local or top in _installed() or top == "__main__"
     )
@@ -168,7 +102,7 @@ def _imports(
             elif not _exists(top, local, declared):
                 text = f"No module {top} is known: not of the standard library, declared, installed or in this code."
                 confidence = 0.8 if declared else 0.5
-                severity = _HIGH if declared and top not in WELL_KNOWN else _LOW
+                severity = _HIGH if declared and top not in packages().well_known else _LOW
                 yield UNKNOWN_IMPORT.at(
                     module.file, node.lineno, text, confidence=confidence, severity=severity
                 )
@@ -310,7 +244,7 @@ def _stdlib_submodule(name: str) -> bool:
 @cache
 def _names_of(module: str) -> frozenset[str]:
     """Names of a module that may be imported without effects; empty for others."""
-    if module not in _INSPECTED:
+    if module not in packages().inspected:
         return frozenset()
     return frozenset(dir(importlib.import_module(module)))
 
@@ -336,7 +270,7 @@ def _attributes(module: PythonModule) -> Iterator[Finding]:
     modules = {
         name: target
         for name, target in module.imports.items()
-        if target in _INSPECTED and name not in rebound
+        if target in packages().inspected and name not in rebound
     }
     for node in module.of(ast.Attribute):
         if not isinstance(node.value, ast.Name) or not isinstance(node.ctx, ast.Load):

@@ -10,7 +10,7 @@ from agents.detectors.audit.logic import (
 )
 from agents.detectors.audit.logic.ruff_bugs import RUFF_BUGS
 from agents.detectors.audit.per_file import checked_files, checked_modules, joined
-from agents.detectors.detector import Detector
+from agents.detectors.detector import Detector, LazyRules
 
 LOGIC = Detector(
     "logic",
@@ -25,12 +25,20 @@ LOGIC = Detector(
         checked_files(["java"], text_identity.check_identity),
         checked_files(other_languages.LANGUAGES, other_languages.check_other_languages),
     ),
-    tuple({
-        rule.id: rule
-        for rules in (conditions.RULES, control_flow.RULES, data_flow.RULES, other_languages.RULES, ranges.RULES,
-                      text_identity.RULES)
-        for rule in rules
-    }.values()),
-)  # fmt: skip
+    LazyRules(
+        lambda: (
+            rule
+            for rules in (
+                conditions.RULES,
+                control_flow.RULES,
+                data_flow.RULES,
+                other_languages.RULES,
+                ranges.RULES,
+                text_identity.RULES,
+            )
+            for rule in rules
+        )
+    ),
+)
 
 __all__ = ["LOGIC", "RUFF_BUGS"]

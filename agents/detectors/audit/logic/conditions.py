@@ -3,26 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from agents.api.finding import Finding, Severity
+from agents.api.finding import Finding
 from agents.detectors.audit.python_module import PythonModule, is_test_path, shape
-from agents.detectors.detector import Rule
+from agents.detectors.rule_file import RuleEntry, RuleFile
 
-CONSTANT_TEST = Rule("constant-test", Severity.MEDIUM, "condition with one outcome", 571)
-SELF_COMPARISON = Rule("self-comparison", Severity.MEDIUM, "value compared with itself", 570)
-IMPOSSIBLE_RANGE = Rule("impossible-range", Severity.HIGH, "range that no value satisfies", 570)
-ALWAYS_TRUE_OR = Rule("wrong-boolean-operator", Severity.HIGH, "`or` of two inequalities", 571)
-REPEATED_OPERAND = Rule("repeated-operand", Severity.MEDIUM, "the same operand twice", 571)
-TRUTHY_OR = Rule("constant-operand", Severity.HIGH, "`x == a or b` with a constant b", 571)
-IS_LITERAL = Rule("is-literal", Severity.MEDIUM, "`is` with a literal", 597)
-FLOAT_EQUALITY = Rule("float-equality", Severity.MEDIUM, "equality of computed floats", 1077)
-BITWISE_LOGICAL = Rule("bitwise-as-logical", Severity.MEDIUM, "`&` or `|` between conditions", 480)
-CALLABLE_TEST = Rule("function-as-condition", Severity.HIGH, "function tested without a call", 571)
-ASSERT_TUPLE = Rule("assert-tuple", Severity.HIGH, "assertion of a tuple", 571)
-
-RULES = (
-    CONSTANT_TEST, SELF_COMPARISON, IMPOSSIBLE_RANGE, ALWAYS_TRUE_OR, REPEATED_OPERAND, TRUTHY_OR,
-    IS_LITERAL, FLOAT_EQUALITY, BITWISE_LOGICAL, CALLABLE_TEST, ASSERT_TUPLE,
-)  # fmt: skip
+RULES = RuleFile(__file__, "conditions", entry=RuleEntry)
 
 
 def check_conditions(module: PythonModule) -> Iterator[Finding]:
@@ -36,9 +21,7 @@ def check_conditions(module: PythonModule) -> Iterator[Finding]:
         elif isinstance(node, ast.If | ast.While | ast.IfExp):
             yield from _test(module, node)
         elif isinstance(node, ast.Assert) and isinstance(node.test, ast.Tuple) and node.test.elts:
-            yield ASSERT_TUPLE.at(
-                module.file, node.lineno, "A tuple is always true, so this assertion never fails."
-            )
+            yield RULES["assert-tuple"].at(module.file, node.lineno)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr):
             yield from _bitwise(module, node)
 
@@ -49,26 +32,21 @@ def _comparison(module: PythonModule, node: ast.Compare, test_file: bool) -> Ite
     for left, operator, right in zip(operands, node.ops, operands[1:], strict=False):
         if isinstance(left, ast.Name | ast.Attribute | ast.Subscript) and not test_file:
             if shape(left) == shape(right) and not _is_nan_test(module, node):
-                yield SELF_COMPARISON.at(
+                yield RULES["self-comparison"].at(
                     file, node.lineno, f"{shape(left):.80} is compared with itself."
                 )
         if isinstance(operator, ast.Is | ast.IsNot) and _is_literal(left, right):
-            yield IS_LITERAL.at(
-                file,
-                node.lineno,
-                "`is` compares identity: compare with a literal by `==` or `!=`.",
-            )
+            yield RULES["is-literal"].at(file, node.lineno)
         if isinstance(operator, ast.Eq | ast.NotEq) and not test_file:
             if _is_inexact(left, right) or _is_inexact(right, left):
-                yield FLOAT_EQUALITY.at(
+                yield RULES["float-equality"].at(
                     file,
                     node.lineno,
-                    "Floats that were computed are rarely equal: compare with math.isclose.",
                     confidence=0.8,
                 )
     bounds = _bounds_of(node)
     if bounds and _empty_range(bounds):
-        yield IMPOSSIBLE_RANGE.at(file, node.lineno, "No value satisfies this range.")
+        yield RULES["impossible-range"].at(file, node.lineno)
 
 
 def _is_nan_test(module: PythonModule, node: ast.Compare) -> bool:
@@ -124,7 +102,7 @@ def _boolean(module: PythonModule, node: ast.BoolOp) -> Iterator[Finding]:
         if text in shapes[:index] and not any(
             isinstance(inner, ast.Call | ast.Await) for inner in ast.walk(node.values[index])
         ):
-            yield REPEATED_OPERAND.at(
+            yield RULES["repeated-operand"].at(
                 file, line, f"{text:.80} occurs twice: one of them was meant to be something else."
             )
             break
@@ -133,7 +111,7 @@ def _boolean(module: PythonModule, node: ast.BoolOp) -> Iterator[Finding]:
     else:
         bounds = [bound for value in node.values for bound in _bounds_of(value)]
         if _empty_range(bounds):
-            yield IMPOSSIBLE_RANGE.at(
+            yield RULES["impossible-range"].at(
                 file,
                 line,
                 "No value satisfies both conditions: one of the comparisons is inverted.",
@@ -141,7 +119,7 @@ def _boolean(module: PythonModule, node: ast.BoolOp) -> Iterator[Finding]:
         equal = [pair for value in node.values if (pair := _equality(value, ast.Eq))]
         for index, (name, constant) in enumerate(equal):
             if any(name == one and constant != other for one, other in equal[:index]):
-                yield IMPOSSIBLE_RANGE.at(
+                yield RULES["impossible-range"].at(
                     file, line, f"{name:.60} cannot equal two different values: use `or`."
                 )
                 break
@@ -151,7 +129,7 @@ def _or(module: PythonModule, node: ast.BoolOp) -> Iterator[Finding]:
     unequal = [pair for value in node.values if (pair := _equality(value, ast.NotEq))]
     for index, (name, constant) in enumerate(unequal):
         if any(name == one and constant != other for one, other in unequal[:index]):
-            yield ALWAYS_TRUE_OR.at(
+            yield RULES["wrong-boolean-operator"].at(
                 module.file,
                 node.lineno,
                 f"{name:.60} always differs from one of the two values, so this is always true: use "
@@ -161,16 +139,14 @@ def _or(module: PythonModule, node: ast.BoolOp) -> Iterator[Finding]:
     single = [found[0] for value in node.values if len(found := _bounds_of(value)) == 1]
     bounds = [] if any(len(_bounds_of(value)) > 1 for value in node.values) else single
     if len(bounds) == 2 and len(node.values) == 2 and _covers_everything(bounds):
-        yield ALWAYS_TRUE_OR.at(
-            module.file, node.lineno, "Every value satisfies one of the conditions: use `and`."
-        )
+        yield RULES["wrong-boolean-operator"].at(module.file, node.lineno)
     compared = isinstance(node.values[0], ast.Compare) and isinstance(
         node.values[0].ops[0], ast.Eq | ast.NotEq
     )
     last = node.values[-1]
     if compared and isinstance(last, ast.Constant) and isinstance(last.value, str | int):
         if last.value and not isinstance(last.value, bool) and _is_condition(module, node):
-            yield TRUTHY_OR.at(
+            yield RULES["constant-operand"].at(
                 module.file,
                 node.lineno,
                 f"The operand {last.value!r:.40} is always true: compare with it, or use `in`.",
@@ -257,26 +233,28 @@ def _test(module: PythonModule, node: ast.If | ast.While | ast.IfExp) -> Iterato
         return  # `while True` is an idiom
     if isinstance(test, ast.Constant) and not isinstance(test.value, str | bytes):
         if isinstance(node, ast.If):
-            yield CONSTANT_TEST.at(
+            yield RULES["constant-test"].at(
                 module.file, node.lineno, f"This condition is always {bool(test.value)}."
             )
     elif isinstance(test, ast.Constant | ast.JoinedStr | ast.Tuple | ast.List | ast.Dict):
         empty = not getattr(test, "value", None) and not getattr(test, "elts", None)
         outcome = "false" if empty and not getattr(test, "values", None) else "true"
-        yield CONSTANT_TEST.at(module.file, node.lineno, f"This literal is always {outcome}.")
+        yield RULES["constant-test"].at(
+            module.file, node.lineno, f"This literal is always {outcome}."
+        )
     elif isinstance(test, ast.Lambda):
-        yield CONSTANT_TEST.at(module.file, node.lineno, "A lambda is always true: call it.")
+        yield RULES["constant-test"].at(module.file, node.lineno)
     elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or | ast.And):
         for value in test.values:
             if isinstance(value, ast.Constant) and isinstance(value.value, bool):
-                yield CONSTANT_TEST.at(
+                yield RULES["constant-test"].at(
                     module.file,
                     node.lineno,
                     f"The operand {value.value} decides or is superfluous.",
                 )
                 break
     elif isinstance(test, ast.Name) and test.id in _function_names(module):
-        yield CALLABLE_TEST.at(
+        yield RULES["function-as-condition"].at(
             module.file, node.lineno, f"{test.id} is a function and always true: call it."
         )
 
@@ -305,10 +283,9 @@ def _bitwise(module: PythonModule, node: ast.BinOp) -> Iterator[Finding]:
     parent = module.parent.get(node)
     if isinstance(parent, ast.Compare) and len(parent.ops) >= 2 and len(parent.comparators) >= 2:
         if parent.comparators[0] is node and not isinstance(parent.ops[0], ast.In | ast.NotIn):
-            yield BITWISE_LOGICAL.at(
+            yield RULES["bitwise-as-logical"].at(
                 module.file,
                 node.lineno,
-                "`&` and `|` bind tighter than comparisons: use `and`/`or`, or parentheses.",
             )
             return
     if isinstance(parent, ast.If | ast.While) and parent.test is node:
@@ -316,7 +293,7 @@ def _bitwise(module: PythonModule, node: ast.BinOp) -> Iterator[Finding]:
         if all(isinstance(side, ast.Compare) or _is_not(side) for side in both) and not any(
             isinstance(inner, ast.Subscript) for side in both for inner in ast.walk(side)
         ):
-            yield BITWISE_LOGICAL.at(
+            yield RULES["bitwise-as-logical"].at(
                 module.file, node.lineno, "Conditions are joined bitwise: use `and` or `or`."
             )
 

@@ -17,21 +17,9 @@ from agents.detectors.audit.python_module import (
     shape,
     terminates,
 )
-from agents.detectors.detector import Rule
+from agents.detectors.rule_file import RuleEntry, RuleFile
 
-UNREACHABLE = Rule("unreachable-code", Severity.MEDIUM, "statements that never run", 561)
-DUPLICATE_CONDITION = Rule("duplicate-condition", Severity.HIGH, "condition tested twice", 561)
-DUPLICATE_BRANCH = Rule("duplicate-branch", Severity.MEDIUM, "branches that do the same", 1041)
-MISSING_RETURN = Rule("missing-return", Severity.MEDIUM, "path that returns nothing", 394)
-SWALLOWED = Rule("swallowed-exception", Severity.MEDIUM, "exception dropped in silence", 390)
-UNREACHABLE_HANDLER = Rule("unreachable-handler", Severity.MEDIUM, "handler that never runs", 561)
-EARLY_LOOP_EXIT = Rule("loop-runs-once", Severity.MEDIUM, "loop that ends in its first pass", 670)
-ENDLESS_LOOP = Rule("endless-loop", Severity.HIGH, "loop whose condition never changes", 835)
-
-RULES = (
-    UNREACHABLE, DUPLICATE_CONDITION, DUPLICATE_BRANCH, MISSING_RETURN, SWALLOWED,
-    UNREACHABLE_HANDLER, EARLY_LOOP_EXIT, ENDLESS_LOOP,
-)  # fmt: skip
+RULES = RuleFile(__file__, "control_flow", entry=RuleEntry)
 
 
 def check_control_flow(module: PythonModule) -> Iterator[Finding]:
@@ -61,10 +49,9 @@ def _unreachable(module: PythonModule, block: list[ast.stmt]) -> Iterator[Findin
             and not any(isinstance(node, ast.Break) for node in ast.walk(statement))
         )
         if (ends or endless) and not _makes_generator(following):
-            yield UNREACHABLE.at(
+            yield RULES["unreachable-code"].at(
                 module.file,
                 following.lineno,
-                "This is never reached: the statement before it always leaves the block.",
                 end_line=following.end_lineno,
             )
             return
@@ -87,7 +74,7 @@ def _branches(module: PythonModule, node: ast.If) -> Iterator[Finding]:
     while current is not None:
         test = shape(current.test)
         if test in tests and not any(isinstance(n, ast.Call) for n in ast.walk(current.test)):
-            yield DUPLICATE_CONDITION.at(
+            yield RULES["duplicate-condition"].at(
                 module.file,
                 current.lineno,
                 f"Line {tests[test]} tests the same condition, so this branch never runs.",
@@ -99,10 +86,9 @@ def _branches(module: PythonModule, node: ast.If) -> Iterator[Finding]:
         if rest and current is None:
             bodies.append((_body_shape(rest), rest[0].lineno))
             if len(bodies) == 2 and bodies[0][0] == bodies[1][0] and bodies[0][0]:
-                yield DUPLICATE_BRANCH.at(
+                yield RULES["duplicate-branch"].at(
                     module.file,
                     node.lineno,
-                    "Both branches do the same: one of them was meant to do something else.",
                     end_line=rest[-1].end_lineno,
                 )
 
@@ -121,7 +107,7 @@ def _handlers(module: PythonModule, node: ast.Try) -> Iterator[Finding]:
     for handler in node.handlers:
         kinds = _handled(handler)
         if broad is not None:
-            yield UNREACHABLE_HANDLER.at(
+            yield RULES["unreachable-handler"].at(
                 module.file,
                 handler.lineno,
                 f"Line {broad.lineno} catches everything before, so this handler never runs.",
@@ -130,10 +116,9 @@ def _handlers(module: PythonModule, node: ast.Try) -> Iterator[Finding]:
             broad = handler
             if _does_nothing(handler.body) and not is_test_path(module.file.path):
                 comment = "#" in module.file.quote(handler.lineno, handler.body[-1].end_lineno)
-                yield SWALLOWED.at(
+                yield RULES["swallowed-exception"].at(
                     module.file,
                     handler.lineno,
-                    "Every exception is dropped in silence: catch the expected ones, or log it.",
                     severity=Severity.LOW if comment else None,
                 )
 
@@ -174,7 +159,7 @@ def _missing_return(module: PythonModule, function: FunctionNode) -> Iterator[Fi
         severity = Severity.LOW  # a search that finds nothing
     if declared is None and isinstance(last, ast.If) and not last.orelse and len(valued) == 1:
         severity = Severity.LOW
-    yield MISSING_RETURN.at(
+    yield RULES["missing-return"].at(
         module.file,
         function.lineno,
         f"{function.name} returns a value on line {valued[0].lineno} and None where its end is reached.",
@@ -240,16 +225,14 @@ def _loop(module: PythonModule, node: ast.For | ast.AsyncFor | ast.While) -> Ite
                 shape(one.value) for one in both if isinstance(one, ast.Return) and one.value
             }
             if constants == {"True", "False"}:
-                yield EARLY_LOOP_EXIT.at(
+                yield RULES["loop-runs-once"].at(
                     module.file,
                     both[1].lineno,
                     "The loop returns in its first pass: return after the loop.",
                 )
     if isinstance(last, ast.Break | ast.Return) and not continues and len(node.body) > 1:
         if isinstance(node, ast.While) and not any(isinstance(one, ast.If) for one in node.body):
-            yield EARLY_LOOP_EXIT.at(
-                module.file, last.lineno, "The loop always ends in its first pass.", confidence=0.7
-            )
+            yield RULES["loop-runs-once"].at(module.file, last.lineno, confidence=0.7)
     if isinstance(node, ast.While):
         yield from _endless(module, node, inner)
 
@@ -278,9 +261,7 @@ def _endless(module: PythonModule, node: ast.While, inner: list[ast.AST]) -> Ite
         one.id for one in inner if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
     }
     if not names & (bound | scopes) and not _exits_by_call(inner):
-        yield ENDLESS_LOOP.at(
-            module.file, node.lineno, "Nothing in the loop changes its condition, so it never ends."
-        )
+        yield RULES["endless-loop"].at(module.file, node.lineno)
 
 
 def _exits_by_call(inner: list[ast.AST]) -> bool:

@@ -4,7 +4,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from agents.api.finding import Finding, Severity
+from agents.api.finding import Finding
 from agents.detectors.audit.python_module import (
     FunctionNode,
     PythonModule,
@@ -16,63 +16,14 @@ from agents.detectors.audit.python_module import (
     parameters,
     shape,
 )
-from agents.detectors.detector import Rule
+from agents.detectors.rule_file import RuleEntry, RuleFile
 
-OFF_BY_ONE = Rule("off-by-one", Severity.HIGH, "index one past the end", 193)
-SKIPS_LAST = Rule(
-    "range-skips-last", Severity.MEDIUM, "range that leaves out the last element", 193
-)
-CHANGED_WHILE_ITERATED = Rule(
-    "changed-while-iterated", Severity.HIGH, "container changed in its own loop", 362
-)
-LATE_BINDING = Rule("late-binding-closure", Severity.MEDIUM, "closure over a loop variable", 758)
-SHARED_ATTRIBUTE = Rule(
-    "shared-class-attribute", Severity.MEDIUM, "mutable class attribute that methods change", 1321
-)
-MUTABLE_DEFAULT = Rule("mutable-default", Severity.MEDIUM, "mutable default argument", 1321)
-MISSING_AWAIT = Rule("missing-await", Severity.HIGH, "coroutine that is never awaited", 670)
-SELF_ASSIGNMENT = Rule("self-assignment", Severity.MEDIUM, "value assigned to itself", 563)
-PARAMETER_OVERWRITTEN = Rule(
-    "parameter-overwritten", Severity.MEDIUM, "parameter replaced before it is read", 563
-)
-WRONG_DIRECTION = Rule(
-    "assignment-direction", Severity.HIGH, "attribute assigned to a parameter in __init__", 563
-)
-LOOP_VARIABLE_REBOUND = Rule(
-    "loop-variable-rebound", Severity.MEDIUM, "inner loop reuses the outer variable", 563
-)
-SHADOWED_BUILTIN = Rule(
-    "shadowed-builtin", Severity.MEDIUM, "built-in replaced and then called", 1109
-)
-INTEGER_DIVISION = Rule(
-    "integer-division", Severity.MEDIUM, "floor division that loses the fraction", 682
-)
-IGNORED_RESULT = Rule("ignored-result", Severity.MEDIUM, "result of a pure call dropped", 252)
-RETURN_IN_FINALLY = Rule(
-    "return-in-finally", Severity.MEDIUM, "finally that drops an exception", 584
-)
+RULES = RuleFile(__file__, "data_flow", entry=RuleEntry)
 
-RULES = (
-    OFF_BY_ONE, SKIPS_LAST, CHANGED_WHILE_ITERATED, LATE_BINDING, SHARED_ATTRIBUTE, MUTABLE_DEFAULT,
-    MISSING_AWAIT, SELF_ASSIGNMENT, PARAMETER_OVERWRITTEN, WRONG_DIRECTION, LOOP_VARIABLE_REBOUND,
-    SHADOWED_BUILTIN, INTEGER_DIVISION, IGNORED_RESULT, RETURN_IN_FINALLY,
-)  # fmt: skip
 
-_CHANGES = frozenset(
-    [
-        "append",
-        "extend",
-        "insert",
-        "remove",
-        "pop",
-        "popitem",
-        "clear",
-        "add",
-        "discard",
-        "update",
-        "setdefault",
-    ]
-)
+_CHANGES = frozenset([
+    "append", "extend", "insert", "remove", "pop", "popitem", "clear", "add", "discard", "update", "setdefault",
+])  # fmt: skip
 _RESIZES = frozenset(
     ["append", "extend", "insert", "remove", "pop", "popitem", "clear", "add", "discard"]
 )
@@ -98,9 +49,7 @@ def check_data_flow(module: PythonModule) -> Iterator[Finding]:
         elif isinstance(node, ast.Try):
             for statement in node.finalbody:
                 if isinstance(statement, ast.Return | ast.Break | ast.Continue):
-                    yield RETURN_IN_FINALLY.at(
-                        module.file, statement.lineno, "This drops an exception on its way out."
-                    )
+                    yield RULES["return-in-finally"].at(module.file, statement.lineno)
     for function in module.functions:
         yield from _defaults(module, function)
         yield from _overwritten(module, function)
@@ -166,7 +115,7 @@ def _index_range(module: PythonModule, node: ast.For | ast.AsyncFor) -> Iterator
     if (offset >= 1 and plain) or (offset >= 0 and ahead):
         place = (plain if offset >= 1 and plain else ahead)[0]
         line = node.lineno if offset >= 1 else place.lineno
-        yield OFF_BY_ONE.at(
+        yield RULES["off-by-one"].at(
             module.file, line, f"The last pass reads one past the end of {name:.60}.",
             end_line=max(line, place.lineno),
         )  # fmt: skip
@@ -178,7 +127,7 @@ def _index_range(module: PythonModule, node: ast.For | ast.AsyncFor) -> Iterator
             for inner in ast.walk(statement)
         )
         if not others and not uses_index:
-            yield SKIPS_LAST.at(
+            yield RULES["range-skips-last"].at(
                 module.file,
                 node.lineno,
                 f"The last element of {name:.60} is left out.",
@@ -203,7 +152,7 @@ def _while_index(module: PythonModule, node: ast.While) -> Iterator[Finding]:
                     and shape(inner.value) == name
                     and shape(inner.slice) == index
                 ):
-                    yield OFF_BY_ONE.at(
+                    yield RULES["off-by-one"].at(
                         module.file, node.lineno, f"At its end {index} is one past the end of {name:.60}: use <."
                     )  # fmt: skip
                     return
@@ -212,7 +161,7 @@ def _while_index(module: PythonModule, node: ast.While) -> Iterator[Finding]:
 def _index_of_length(module: PythonModule, node: ast.Subscript) -> Iterator[Finding]:
     name = _length_of(node.slice)
     if name is not None and name == shape(node.value) and isinstance(node.ctx, ast.Load):
-        yield OFF_BY_ONE.at(
+        yield RULES["off-by-one"].at(
             module.file, node.lineno, f"The last index of {name:.60} is len - 1.", confidence=0.95
         )
 
@@ -243,7 +192,7 @@ def _changed_while_iterated(
                 )
             if changed and not _leaves_after(module, inner):
                 what = "dictionary" if view else "container"
-                yield CHANGED_WHILE_ITERATED.at(
+                yield RULES["changed-while-iterated"].at(
                     module.file,
                     getattr(inner, "lineno", node.lineno),
                     f"The {what} {name:.60} changes while the loop iterates over it: iterate over a copy.",
@@ -268,7 +217,7 @@ def _rebound(module: PythonModule, node: ast.For | ast.AsyncFor) -> Iterator[Fin
     for statement in node.body:
         for inner in (statement, *own_nodes(statement)):
             if isinstance(inner, ast.For) and (again := outer & bound_names(inner.target)):
-                yield LOOP_VARIABLE_REBOUND.at(
+                yield RULES["loop-variable-rebound"].at(
                     module.file,
                     inner.lineno,
                     f"The inner loop overwrites {min(again)} of the loop on line {node.lineno}.",
@@ -305,7 +254,7 @@ def _shared_attributes(module: PythonModule, node: ast.ClassDef) -> Iterator[Fin
             ):
                 changed.add(inner.attr)
     for name in sorted((set(shared) & changed) - rebound):
-        yield SHARED_ATTRIBUTE.at(
+        yield RULES["shared-class-attribute"].at(
             module.file,
             shared[name].lineno,
             f"All instances share {name}, and methods change it: create it in __init__.",
@@ -324,7 +273,7 @@ def _is_mutable(node: ast.expr) -> bool:
 def _defaults(module: PythonModule, function: FunctionNode) -> Iterator[Finding]:
     for default in [*function.args.defaults, *function.args.kw_defaults]:
         if default is not None and _is_mutable(default):
-            yield MUTABLE_DEFAULT.at(
+            yield RULES["mutable-default"].at(
                 module.file,
                 default.lineno,
                 f"All calls of {function.name} share this default: use None and create it inside.",
@@ -336,7 +285,7 @@ def _assignment(module: PythonModule, node: ast.Assign) -> Iterator[Finding]:
     for target in node.targets:
         if isinstance(target, ast.Name | ast.Attribute) and shape(target) == shape(node.value):
             if function is not None:
-                yield SELF_ASSIGNMENT.at(
+                yield RULES["self-assignment"].at(
                     module.file, node.lineno, f"{shape(target):.80} is assigned to itself."
                 )
         elif (
@@ -346,46 +295,30 @@ def _assignment(module: PythonModule, node: ast.Assign) -> Iterator[Finding]:
             and shape(node.value) == f"self.{target.id}"
             and target.id in {one.arg for one in parameters(function)}
         ):
-            yield WRONG_DIRECTION.at(
+            yield RULES["assignment-direction"].at(
                 module.file, node.lineno, f"Meant is self.{target.id} = {target.id}."
             )
 
 
-_PURE_METHODS = frozenset(
-    [
-        "strip",
-        "lstrip",
-        "rstrip",
-        "lower",
-        "upper",
-        "title",
-        "replace",
-        "encode",
-        "decode",
-        "capitalize",
-        "casefold",
-        "swapcase",
-        "zfill",
-        "removeprefix",
-        "removesuffix",
-    ]
-)
+_PURE_METHODS = frozenset([
+    "strip", "lstrip", "rstrip", "lower", "upper", "title", "replace", "encode", "decode", "capitalize",
+    "casefold", "swapcase", "zfill", "removeprefix", "removesuffix",
+])  # fmt: skip
 
 
 def _ignored(module: PythonModule, node: ast.Expr) -> Iterator[Finding]:
     value = node.value
     if isinstance(value, ast.Compare) and not is_test_path(module.file.path):
         if len(value.ops) == 1 and isinstance(value.ops[0], ast.Eq):
-            yield IGNORED_RESULT.at(
+            yield RULES["ignored-result"].at(
                 module.file,
                 node.lineno,
-                "This compares and drops the result: meant is an assignment.",
             )
     if not isinstance(value, ast.Call):
         return
     name = module.call_name(value)
     if name in ("sorted", "reversed") and name not in module.imports:
-        yield IGNORED_RESULT.at(
+        yield RULES["ignored-result"].at(
             module.file, node.lineno, f"{name} returns a new value, dropped here."
         )
     elif isinstance(value.func, ast.Attribute) and value.func.attr in _PURE_METHODS:
@@ -401,7 +334,7 @@ def _ignored(module: PythonModule, node: ast.Expr) -> Iterator[Finding]:
             and value.func.attr != "replace"
         ):
             return
-        yield IGNORED_RESULT.at(
+        yield RULES["ignored-result"].at(
             module.file, node.lineno, f"Strings are immutable: the result of {value.func.attr} is dropped."
         )  # fmt: skip
 
@@ -413,7 +346,7 @@ def _overwritten(module: PythonModule, function: FunctionNode) -> Iterator[Findi
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
             again = {t.id for t in statement.targets if isinstance(t, ast.Name)} & names
             if again and not any(name.startswith("_") for name in again):
-                yield PARAMETER_OVERWRITTEN.at(
+                yield RULES["parameter-overwritten"].at(
                     module.file,
                     statement.lineno,
                     f"The parameter {min(again)} is replaced before it is read.",
@@ -439,7 +372,7 @@ def _shadowed(module: PythonModule, function: FunctionNode) -> Iterator[Finding]
             called[node.func.id] = max(node.lineno, called.get(node.func.id, 0))
     for name, line in bound.items():
         if called.get(name, 0) > line:
-            yield SHADOWED_BUILTIN.at(
+            yield RULES["shadowed-builtin"].at(
                 module.file, line, f"{name} is replaced here and called on line {called[name]}."
             )
 
@@ -458,10 +391,9 @@ def _percentages(module: PythonModule, function: FunctionNode) -> Iterator[Findi
         elif not isinstance(parent, ast.Return):
             continue
         if any(word in name.lower() for word in _RATIO_NAMES for name in names):
-            yield INTEGER_DIVISION.at(
+            yield RULES["integer-division"].at(
                 module.file,
                 node.lineno,
-                "`//` drops the fraction of a ratio: use `/`.",
                 confidence=0.7,
             )
 
@@ -488,7 +420,7 @@ def _late_binding(module: PythonModule) -> Iterator[Finding]:
         free = names_in(node.body) - {one.arg for one in parameters(node)}
         captured = free & bound_names(loop.target)
         if captured:
-            yield LATE_BINDING.at(
+            yield RULES["late-binding-closure"].at(
                 module.file,
                 node.lineno,
                 f"Every function sees the last value of {min(captured)}: bind it by a default argument.",
@@ -521,6 +453,6 @@ def _missing_await(module: PythonModule) -> Iterator[Finding]:
             )
         )
         if used and not (isinstance(parent, ast.For) and node is not parent.iter):
-            yield MISSING_AWAIT.at(
+            yield RULES["missing-await"].at(
                 module.file, node.lineno, f"{name:.60} returns a coroutine, which is never awaited."
             )

@@ -5,35 +5,17 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from agents.api.finding import Finding, Severity
+from agents.api.finding import Finding
 from agents.detectors.audit.python_module import is_test_path
 from agents.detectors.audit.syntax_nodes import ancestors, line_of, node_text, walk
-from agents.detectors.detector import Rule
+from agents.detectors.rule_file import RuleEntry, RuleFile
 from agents.workspace.source_file import SourceFile
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-LOOSE_EQUALITY = Rule("loose-equality", Severity.MEDIUM, "`==` converts its operands", 597)
-ASSIGNMENT_IN_CONDITION = Rule("assignment-in-condition", Severity.HIGH, "`=` in a condition", 481)
-MISSING_BREAK = Rule("missing-break", Severity.MEDIUM, "case that falls through", 484)
-SELF_COMPARISON = Rule("self-comparison", Severity.MEDIUM, "value compared with itself", 570)
-WRONG_OR = Rule("wrong-boolean-operator", Severity.HIGH, "`||` of two inequalities", 571)
-DUPLICATE_CONDITION = Rule("duplicate-condition", Severity.HIGH, "condition tested twice", 561)
-OFF_BY_ONE = Rule("off-by-one", Severity.HIGH, "index one past the end", 193)
-NAN_COMPARISON = Rule("nan-comparison", Severity.HIGH, "comparison with NaN", 697)
-CONSTANT_TEST = Rule("constant-test", Severity.MEDIUM, "condition with one outcome", 571)
-UNREACHABLE = Rule("unreachable-code", Severity.MEDIUM, "statements that never run", 561)
-EMPTY_CATCH = Rule("swallowed-exception", Severity.MEDIUM, "error dropped in silence", 390)
-IGNORED_ERROR = Rule("ignored-error", Severity.MEDIUM, "Go error dropped", 252)
-RUST_UNWRAP = Rule("unwrap", Severity.INFO, "panic instead of an error", 248)
-FOREACH_ASYNC = Rule("async-foreach", Severity.HIGH, "forEach does not await", 670)
+RULES = RuleFile(__file__, "other_languages", entry=RuleEntry)
 
-RULES = (
-    LOOSE_EQUALITY, ASSIGNMENT_IN_CONDITION, MISSING_BREAK, SELF_COMPARISON, WRONG_OR,
-    DUPLICATE_CONDITION, OFF_BY_ONE, NAN_COMPARISON, CONSTANT_TEST, UNREACHABLE, EMPTY_CATCH,
-    IGNORED_ERROR, RUST_UNWRAP, FOREACH_ASYNC,
-)  # fmt: skip
 LANGUAGES = ("javascript", "typescript", "tsx", "go", "rust", "java", "c")
 _SCRIPT = ("javascript", "typescript", "tsx")
 _LENGTH = re.compile(r"<=\s*(?:len\()?([\w.]+?)(?:\.length|\.len\(\)|\.size\(\)|\))\s*$")
@@ -74,19 +56,21 @@ def _binary(file: SourceFile, node: "Node", script: bool) -> Iterator[Finding]:
     one, other = node_text(left), node_text(right)
     if script and operator in ("==", "!=") and "null" not in (one, other):
         if not one.startswith("typeof") and "undefined" not in (one, other):
-            yield LOOSE_EQUALITY.at(
+            yield RULES["loose-equality"].at(
                 file, line_of(node), f"`{operator}` converts its operands: use `{operator}=`."
             )
     if operator in ("==", "===", "!=", "!==", "<", ">", "<=", ">="):
         if one == other and re.fullmatch(r"[\w.\[\]]+", one) and not one.isdigit():
             if not (script and operator.startswith("!")) and file.language != "rust":
-                yield SELF_COMPARISON.at(file, line_of(node), f"{one:.60} is compared with itself.")
+                yield RULES["self-comparison"].at(
+                    file, line_of(node), f"{one:.60} is compared with itself."
+                )
         if script and "NaN" in (one, other):
-            yield NAN_COMPARISON.at(file, line_of(node), "NaN equals nothing: use Number.isNaN.")
+            yield RULES["nan-comparison"].at(file, line_of(node))
     if operator == "||":
         pairs = [_unequal(left), _unequal(right)]
         if pairs[0] and pairs[1] and pairs[0][0] == pairs[1][0] and pairs[0][1] != pairs[1][1]:
-            yield WRONG_OR.at(
+            yield RULES["wrong-boolean-operator"].at(
                 file, line_of(node), f"{pairs[0][0]:.60} always differs from one of them: use `&&`."
             )
 
@@ -109,11 +93,11 @@ def _condition(file: SourceFile, node: "Node") -> Iterator[Finding]:
         else condition
     )
     if inner.type == "assignment_expression" and not node.type.startswith(("while", "do")):
-        yield ASSIGNMENT_IN_CONDITION.at(
-            file, line_of(node), "This assigns instead of comparing: use `==` or `===`."
-        )
+        yield RULES["assignment-in-condition"].at(file, line_of(node))
     if inner.type in ("true", "false", "boolean_literal") and node.type.startswith("if"):
-        yield CONSTANT_TEST.at(file, line_of(node), f"This condition is always {node_text(inner)}.")
+        yield RULES["constant-test"].at(
+            file, line_of(node), f"This condition is always {node_text(inner)}."
+        )
     parent = node.parent
     if node.type.startswith("if") and not (
         parent is not None and parent.type in ("else_clause", "if_statement")
@@ -127,9 +111,7 @@ def _chain(file: SourceFile, node: "Node") -> Iterator[Finding]:
     while current is not None:
         text = node_text(current.child_by_field_name("condition"))
         if text in seen and "(" not in text.strip("()"):
-            yield DUPLICATE_CONDITION.at(
-                file, line_of(current), "An earlier branch tests the same condition."
-            )
+            yield RULES["duplicate-condition"].at(file, line_of(current))
         seen.add(text)
         alternative = current.child_by_field_name("alternative")
         if alternative is not None and alternative.type == "else_clause":
@@ -145,7 +127,7 @@ def _for(file: SourceFile, node: "Node") -> Iterator[Finding]:
     match = _LENGTH.search(clause.strip())
     index = re.match(r"\s*(\w+)\s*<=", clause)
     if match and index and f"{match[1]}[{index[1]}]" in node_text(node):
-        yield OFF_BY_ONE.at(
+        yield RULES["off-by-one"].at(
             file, line_of(node), f"The last pass reads one past the end of {match[1]:.60}: use `<`."
         )
 
@@ -162,7 +144,7 @@ def _unreachable(file: SourceFile, node: "Node") -> Iterator[Finding]:
         if child.type in _ENDS and following.type not in (
             "function_declaration", "labeled_statement", "class_declaration", "empty_statement",
         ):  # fmt: skip
-            yield UNREACHABLE.at(file, line_of(following), "This is never reached.")
+            yield RULES["unreachable-code"].at(file, line_of(following))
             return
 
 
@@ -183,17 +165,13 @@ def _case(file: SourceFile, node: "Node") -> Iterator[Finding]:
         last = last.named_children[-1]
     if last.type in _ENDS or re.search(r"process\.exit|throw |return\b", node_text(last)):
         return
-    yield MISSING_BREAK.at(
-        file, line_of(node), "This case falls through into the next one: add a break."
-    )
+    yield RULES["missing-break"].at(file, line_of(node))
 
 
 def _catch(file: SourceFile, node: "Node") -> Iterator[Finding]:
     body = node.child_by_field_name("body")
     if body is not None and not body.named_children:
-        yield EMPTY_CATCH.at(
-            file, line_of(node), "The error is dropped in silence: handle or log it."
-        )
+        yield RULES["swallowed-exception"].at(file, line_of(node))
 
 
 def _go_blank_error(file: SourceFile, node: "Node") -> Iterator[Finding]:
@@ -205,8 +183,8 @@ def _go_blank_error(file: SourceFile, node: "Node") -> Iterator[Finding]:
     called = next(walk(right, "call_expression"), None)
     if called is None or right.named_child_count != 1 or right.named_children[0].id != called.id:
         return
-    yield IGNORED_ERROR.at(
-        file, line_of(node), "The last result, by convention an error, is dropped: check it.",
+    yield RULES["ignored-error"].at(
+        file, line_of(node),
         confidence=0.8,
     )  # fmt: skip
 
@@ -220,7 +198,9 @@ _GO_ERRORS = re.compile(
 
 def _go_dropped(file: SourceFile, node: "Node") -> Iterator[Finding]:
     if _GO_ERRORS.match(node_text(node)) and not is_test_path(file.path):
-        yield IGNORED_ERROR.at(file, line_of(node), "The returned error is dropped: check it.")
+        yield RULES["ignored-error"].at(
+            file, line_of(node), "The returned error is dropped: check it."
+        )
 
 
 def _call(file: SourceFile, node: "Node", script: bool) -> Iterator[Finding]:
@@ -229,10 +209,9 @@ def _call(file: SourceFile, node: "Node", script: bool) -> Iterator[Finding]:
     if script and name == "forEach":
         arguments = node_text(node.child_by_field_name("arguments"))
         if arguments.startswith("(async"):
-            yield FOREACH_ASYNC.at(
+            yield RULES["async-foreach"].at(
                 file,
                 line_of(node),
-                "forEach does not wait for async functions: use for…of with await.",
             )
     elif file.language == "rust" and name == "unwrap" and not is_test_path(file.path):
         if not any(
@@ -240,4 +219,4 @@ def _call(file: SourceFile, node: "Node", script: bool) -> Iterator[Finding]:
             for a in ancestors(node)
             if a.type in ("function_item", "mod_item")
         ):
-            yield RUST_UNWRAP.at(file, line_of(node), "unwrap panics: return the error with `?`.")
+            yield RULES["unwrap"].at(file, line_of(node))

@@ -4,14 +4,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from agents.api.finding import Finding, Severity
+from agents.api.finding import Finding
 from agents.detectors.audit.python_module import COMPREHENSIONS, PythonModule, shape, terminates
-from agents.detectors.detector import Rule
+from agents.detectors.rule_file import RuleEntry, RuleFile
 
-OFF_BY_ONE = Rule("off-by-one", Severity.MEDIUM, "range that leaves out an element", 193)
-COVERED_BRANCH = Rule("covered-branch", Severity.MEDIUM, "branch that an earlier one covers", 561)
-IMPOSSIBLE = Rule("impossible-range", Severity.HIGH, "range that no value satisfies", 570)
-RULES = (OFF_BY_ONE, COVERED_BRANCH, IMPOSSIBLE)
+RULES = RuleFile(__file__, "ranges", entry=RuleEntry)
 
 _LOWER = re.compile(
     r"^(.*_)?(low|lower|lo|min|minimum|start|first|begin|floor|bottom|left|since|after)(_.*)?$",
@@ -94,7 +91,7 @@ def _chunks(
                 f"{step} + {target.id}",
             ):
                 text = f"The last {step} elements are left out: range to {shape(stop.left)}."
-                yield OFF_BY_ONE.at(module.file, stop.lineno, text, confidence=0.75)
+                yield RULES["off-by-one"].at(module.file, stop.lineno, text, confidence=0.75)
                 return
 
 
@@ -110,7 +107,7 @@ def _inclusive_beside_exclusive(
     if inclusive and exclusive:
         name, other = shape(exclusive[0][1]), shape(inclusive[0][1])
         text = f"range(1, {name}) stops before {name}, while range(1, {other}) beside it does not: is + 1 missing?"
-        yield OFF_BY_ONE.at(module.file, node.lineno, text, confidence=0.6)
+        yield RULES["off-by-one"].at(module.file, node.lineno, text, confidence=0.6)
 
 
 def _plus_one(node: ast.expr) -> bool:
@@ -160,7 +157,7 @@ def _chain(module: PythonModule, node: ast.If) -> Iterator[Finding]:
             same = number == limit and (other_included or not included)
             if wider or same:
                 text = f"An earlier branch has taken every such {name:.40}: test the narrower range first."
-                yield COVERED_BRANCH.at(
+                yield RULES["covered-branch"].at(
                     module.file, branch.test.lineno, text, end_line=branch.body[-1].end_lineno
                 )
                 return
@@ -213,4 +210,4 @@ def _outside_both(module: PythonModule, node: ast.BoolOp) -> Iterator[Finding]:
             above.add(shape(left))
     if below & above:
         text = "No value is below the lower and above the upper bound: use `or`."
-        yield IMPOSSIBLE.at(module.file, node.lineno, text, confidence=0.8)
+        yield RULES["impossible-range"].at(module.file, node.lineno, text, confidence=0.8)

@@ -7,28 +7,13 @@ from collections.abc import Iterator
 from agents.api.finding import Finding, Severity
 from agents.detectors.audit.per_file import python_files
 from agents.detectors.audit.python_module import COMPREHENSIONS, PythonModule, own_nodes
-from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.rule_file import RuleEntry, RuleFile
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
-_LOW, _MEDIUM = Severity.LOW, Severity.MEDIUM
-LIST_MEMBERSHIP = Rule("list-membership", _MEDIUM, "Membership test on a list in a loop", cwe=407)
-NESTED_LOOP = Rule("nested-loop", _LOW, "Loops over the same data", cwe=407)
-STRING_CONCAT = Rule("string-concat", _LOW, "Text grown in a loop", cwe=407)
-REPEATED_IO = Rule("repeated-io", _MEDIUM, "Query or file access in a loop", cwe=1073)
-REPEATED_COMPILE = Rule("repeated-compile", _LOW, "Expression compiled in a loop")
-FRONT_OF_LIST = Rule(
-    "front-of-list", _MEDIUM, "Insertion or removal at the front of a list", cwe=407
-)
-SORT_IN_LOOP = Rule("sort-in-loop", _MEDIUM, "Sorted again in every pass", cwe=407)
-BLOCKING_ASYNC = Rule("blocking-async", _MEDIUM, "Blocking call in asynchronous code", cwe=833)
-ROW_ITERATION = Rule("row-iteration", _LOW, "Row by row where columns would do")
-UNBOUNDED_CACHE = Rule("unbounded-cache", _LOW, "Cache without a bound", cwe=770)
-AWAIT_IN_LOOP = Rule("await-in-loop", _LOW, "Requests one after another")
-RULES = (
-    LIST_MEMBERSHIP, NESTED_LOOP, STRING_CONCAT, REPEATED_IO, REPEATED_COMPILE, FRONT_OF_LIST, SORT_IN_LOOP,
-    BLOCKING_ASYNC, ROW_ITERATION, UNBOUNDED_CACHE, AWAIT_IN_LOOP,
-)  # fmt: skip
+_MEDIUM = Severity.MEDIUM
+RULES = RuleFile(__file__, "performance", entry=RuleEntry)
 _Loop = ast.For | ast.AsyncFor | ast.While
 _QUERIES = re.compile(r"\.(execute|executemany|fetchone|fetchall|objects\.(get|filter)|query|get_or_create)$|"
                       r"^(requests|httpx|urllib\.request)\.(get|post|put|urlopen|request)$|session\.(get|query)$")  # fmt: skip
@@ -52,13 +37,15 @@ def _module(module: PythonModule) -> Iterator[Finding]:
         loop = module.loop_of(call)
         function = module.function_of(call)
         if isinstance(function, ast.AsyncFunctionDef) and _BLOCKING.search(name):
-            yield BLOCKING_ASYNC.at(file, call.lineno, f"{name} stops the whole event loop.")
+            yield RULES["blocking-async"].at(
+                file, call.lineno, f"{name} stops the whole event loop."
+            )
         if loop is None:
             continue
         if name in ("re.compile",) and call.args and isinstance(call.args[0], ast.Constant):
-            yield REPEATED_COMPILE.at(file, call.lineno, "Compile the expression before the loop.")
+            yield RULES["repeated-compile"].at(file, call.lineno)
         elif _QUERIES.search(name) and _depends_on(loop, call):
-            yield REPEATED_IO.at(
+            yield RULES["repeated-io"].at(
                 file, call.lineno, f"{name} runs once for every element: ask once for all."
             )
         elif (
@@ -67,7 +54,7 @@ def _module(module: PythonModule) -> Iterator[Finding]:
             and call.args
             and not _depends_on(loop, call)
         ):
-            yield REPEATED_IO.at(file, call.lineno, "The same file is opened in every pass.")
+            yield RULES["repeated-io"].at(file, call.lineno)
         elif (
             isinstance(call.func, ast.Attribute)
             and call.func.attr in ("read_text", "read_bytes", "readlines")
@@ -75,34 +62,32 @@ def _module(module: PythonModule) -> Iterator[Finding]:
             and not _depends_on(loop, call)
             and not (_contains(loop.iter, call))
         ):
-            yield REPEATED_IO.at(file, call.lineno, "The same file is read in every pass.")
+            yield RULES["repeated-io"].at(file, call.lineno, "The same file is read in every pass.")
         elif (
             name.endswith(".insert")
             and call.args
             and isinstance(call.args[0], ast.Constant)
             and call.args[0].value == 0
         ):
-            yield FRONT_OF_LIST.at(
-                file, call.lineno, "insert(0) moves the whole list: use deque.appendleft."
-            )
+            yield RULES["front-of-list"].at(file, call.lineno)
         elif (
             name.endswith(".pop")
             and len(call.args) == 1
             and isinstance(call.args[0], ast.Constant)
             and call.args[0].value == 0
         ):
-            yield FRONT_OF_LIST.at(
+            yield RULES["front-of-list"].at(
                 file, call.lineno, "pop(0) moves the whole list: use deque.popleft."
             )
         elif (name == "sorted" or name.endswith(".sort")) and not _depends_on(loop, call):
             if not (isinstance(loop, ast.For) and _contains(loop.iter, call)):
-                yield SORT_IN_LOOP.at(file, call.lineno, "The same data is sorted in every pass.")
+                yield RULES["sort-in-loop"].at(file, call.lineno)
         elif name.endswith(".iterrows"):
-            yield ROW_ITERATION.at(file, call.lineno, "iterrows is slow: work on columns.")
+            yield RULES["row-iteration"].at(file, call.lineno)
         elif name in ("pd.concat", "pandas.concat") or (
             name.endswith(".append") and "df" in name.lower().split(".")[0]
         ):
-            yield ROW_ITERATION.at(
+            yield RULES["row-iteration"].at(
                 file,
                 call.lineno,
                 "The frame is copied in every pass: collect, then concat once.",
@@ -110,7 +95,7 @@ def _module(module: PythonModule) -> Iterator[Finding]:
             )
     for node in module.of(ast.For):
         if isinstance(node.iter, ast.Call) and module.call_name(node.iter).endswith(".iterrows"):
-            yield ROW_ITERATION.at(file, node.lineno, "iterrows is slow: work on columns.")
+            yield RULES["row-iteration"].at(file, node.lineno)
         yield from _nested(module, node)
     for compare in module.of(ast.Compare):
         if not _repeats(module, compare) or not isinstance(compare.ops[0], ast.In | ast.NotIn):
@@ -118,7 +103,7 @@ def _module(module: PythonModule) -> Iterator[Finding]:
         right = compare.comparators[0]
         if isinstance(right, ast.Name) and (module.function_of(compare), right.id) in lists:
             text = f"{right.id} is a list: each test looks at all of it. Use a set."
-            yield LIST_MEMBERSHIP.at(file, compare.lineno, text)
+            yield RULES["list-membership"].at(file, compare.lineno, text)
     for grown in module.of(ast.AugAssign):
         loop = module.loop_of(grown)
         text_ = isinstance(grown.value, ast.JoinedStr) or (
@@ -126,9 +111,7 @@ def _module(module: PythonModule) -> Iterator[Finding]:
         ) or (isinstance(grown.value, ast.BinOp) and isinstance(grown.value.right, ast.Constant)
               and isinstance(grown.value.right.value, str))  # fmt: skip
         if loop is not None and isinstance(grown.op, ast.Add) and text_:
-            yield STRING_CONCAT.at(
-                file, grown.lineno, "The text is copied in every pass: join a list."
-            )
+            yield RULES["string-concat"].at(file, grown.lineno)
     for function in module.functions:
         for decorator in function.decorator_list:
             written = ast.unparse(decorator)
@@ -138,7 +121,7 @@ def _module(module: PythonModule) -> Iterator[Finding]:
             )
             if (unbounded and (method or parameters_of(function))) and method:
                 text = "The cache keeps every instance alive: bound it, or keep it in the instance."
-                yield UNBOUNDED_CACHE.at(file, decorator.lineno, text)
+                yield RULES["unbounded-cache"].at(file, decorator.lineno, text)
 
 
 def _repeats(module: PythonModule, node: ast.AST) -> bool:
@@ -217,7 +200,7 @@ def _nested(module: PythonModule, outer: ast.For) -> Iterator[Finding]:
             text = (
                 f"Every element of {written[:40]} is compared with every other: use a dictionary."
             )
-            yield NESTED_LOOP.at(module.file, inner.lineno, text, severity=_MEDIUM)
+            yield RULES["nested-loop"].at(module.file, inner.lineno, text, severity=_MEDIUM)
 
 
 _SYNC = re.compile(
@@ -239,15 +222,13 @@ def _script(file: SourceFile) -> Iterator[Finding]:
         loops = any(kind for _, kind in depth)
         handler = any(not kind for _, kind in depth)
         if _SYNC.search(line) and handler:
-            yield BLOCKING_ASYNC.at(file, number, "The server serves nobody else meanwhile.")
+            yield RULES["blocking-async"].at(file, number)
         if (
             loops
             and re.search(r"\bawait\b", line)
             and not re.search(r"for\s+await|Promise\.all", line)
         ):
-            yield AWAIT_IN_LOOP.at(
-                file, number, "Each pass waits for the one before: use Promise.all."
-            )
+            yield RULES["await-in-loop"].at(file, number)
         if re.match(r"\s*(for|while)\s*\(", line):
             depth.append((indent, True))
         elif _HANDLER.search(line):

@@ -137,28 +137,10 @@ def _place(node: "Node") -> tuple[int, str]:
     return line_of(node), f"unexpected {text!r:.60}" if text else "unexpected input"
 
 
-_OPTIONAL_END = frozenset(
-    [
-        "p",
-        "li",
-        "dt",
-        "dd",
-        "option",
-        "optgroup",
-        "tr",
-        "td",
-        "th",
-        "thead",
-        "tbody",
-        "tfoot",
-        "html",
-        "head",
-        "body",
-        "colgroup",
-        "rt",
-        "rp",
-    ]
-)
+_OPTIONAL_END = frozenset([
+    "p", "li", "dt", "dd", "option", "optgroup", "tr", "td", "th", "thead", "tbody", "tfoot", "html", "head",
+    "body", "colgroup", "rt", "rp",
+])  # fmt: skip
 
 
 def _check_html(file: SourceFile, root: "Node") -> Iterator[Finding]:
@@ -181,21 +163,7 @@ def _check_html(file: SourceFile, root: "Node") -> Iterator[Finding]:
             yield _at(file, line_of(node), f"unexpected {node_text(node)!r:.60}")
 
 
-_VOID = frozenset(
-    [
-        "area",
-        "base",
-        "br",
-        "col",
-        "embed",
-        "hr",
-        "img",
-        "input",
-        "link",
-        "meta",
-        "param",
-        "source",
-        "track",
-        "wbr",
-    ]
-)
+_VOID = frozenset([
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
+    "wbr",
+])  # fmt: skip

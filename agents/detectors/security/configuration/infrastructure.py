@@ -4,33 +4,16 @@ import re
 from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
-from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.rule_file import RuleFile
 from agents.detectors.security.configuration.yaml_paths import entries
+from agents.detectors.security.pattern_rules import PatternRule
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
-_HIGH, _MEDIUM, _LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
-OPEN_NETWORK = Rule("open-network", _HIGH, "Open to every address", cwe=284)
-PUBLIC_DATA = Rule("public-data", _HIGH, "Data readable by everybody", cwe=732)
-UNENCRYPTED = Rule("encryption-off", _MEDIUM, "Encryption switched off", cwe=311)
-ALL_RIGHTS = Rule("all-rights", _HIGH, "All rights granted", cwe=250)
-PLAIN_SECRET = Rule("secret-in-manifest", _HIGH, "Secret in a manifest", cwe=798)
-RULES = (OPEN_NETWORK, PUBLIC_DATA, UNENCRYPTED, ALL_RIGHTS, PLAIN_SECRET)
+RULES = RuleFile(__file__, "infrastructure", entry=PatternRule)
 
-_PUBLIC_ACL = re.compile(
-    r"\bacl\s*=\s*\"public-read(-write)?\"|\bpredefined_acl\s*=\s*\"publicRead|\bmember(s)?\s*=.*\"all(Authenticated)?Users\""
-)
-_PUBLIC_FLAG = re.compile(
-    r"^\s*(publicly_accessible|public_network_access_enabled|allow_blob_public_access|allow_nested_items_to_be_public)\s*=\s*true"
-)
-_BLOCK_OFF = re.compile(
-    r"^\s*(block_public_acls|block_public_policy|restrict_public_buckets|ignore_public_acls)\s*=\s*false"
-)
-_PLAIN = re.compile(
-    r"^\s*(storage_encrypted|encrypted|encrypt|enable_https_traffic_only|encryption_at_rest_enabled|transit_encryption_enabled|at_rest_encryption_enabled)\s*=\s*false"
-)
 _ANY = re.compile(r"\"(0\.0\.0\.0/0|::/0)\"")
-_ACTION = re.compile(r"\"?Action\"?\s*[=:]\s*(\[\s*)?\"\*\"|^\s*actions\s*=\s*\[\s*\"\*\"")
 _SECRET = re.compile(r"(?i)(passw(or)?d|secret|token|api_?key|private_?key|credential)")
 _NO_VALUE = re.compile(
     r"^\s*$|\$\{|\$\(|\{\{|^(changeme|example|placeholder|<.*>)$|^/|^https?://", re.I
@@ -61,32 +44,29 @@ def _terraform(file: SourceFile) -> Iterator[Finding]:
             and re.search(r"cidr|source_range|source_address|ranges", text)
             and block != "egress"
         ):
-            yield OPEN_NETWORK.at(file, number, "Every address may connect: name the networks.")
-        elif _PUBLIC_ACL.search(text) or _PUBLIC_FLAG.search(text) or _BLOCK_OFF.search(text):
-            yield PUBLIC_DATA.at(file, number, "Everybody may read or reach it.")
-        elif _PLAIN.search(text):
-            yield UNENCRYPTED.at(file, number, "Data lies or travels unencrypted.")
-        elif _ACTION.search(text):
-            yield ALL_RIGHTS.at(
-                file, number, "The policy grants every action: list those that are needed."
-            )
+            yield RULES["open-network"].at(file, number)
+            continue
+        for entry in RULES.entries.values():
+            if any(one.pattern.search(text) for one in entry.lines):
+                yield entry.rule.at(file, number)
+                break
 
 
 def _policies(file: SourceFile) -> Iterator[Finding]:
     for entry in entries(file):
         if entry.path and entry.path[-1] == "Action" and entry.value == "*":
-            yield ALL_RIGHTS.at(
-                file, entry.line, "The policy grants every action: list those that are needed."
-            )
+            yield RULES["all-rights"].at(file, entry.line)
         elif (
             entry.path
             and entry.path[-1] in ("Principal", "AWS")
             and entry.value == "*"
             and "Principal" in entry.path
         ):
-            yield OPEN_NETWORK.at(file, entry.line, "Everybody may use it.", severity=_MEDIUM)
+            yield RULES["open-network"].at(
+                file, entry.line, "Everybody may use it.", severity=Severity.MEDIUM
+            )
         elif entry.path and entry.path[-1] == "CidrIp" and entry.value == "0.0.0.0/0":
-            yield OPEN_NETWORK.at(file, entry.line, "Every address may connect: name the networks.")
+            yield RULES["open-network"].at(file, entry.line)
 
 
 def _kubernetes(file: SourceFile) -> Iterator[Finding]:
@@ -101,14 +81,14 @@ def _kubernetes(file: SourceFile) -> Iterator[Finding]:
             and "rules" in entry.path
             and "verbs" in wildcard
         ):
-            yield ALL_RIGHTS.at(
+            yield RULES["all-rights"].at(
                 file,
                 entry.line,
                 "The role may do everything with everything.",
                 end_line=entry.line + 1,
             )
         elif entry.path[-2:] == ("roleRef", "name") and entry.value == "cluster-admin":
-            yield ALL_RIGHTS.at(file, entry.line, "The account rules the whole cluster.")
+            yield RULES["all-rights"].at(file, entry.line, "The account rules the whole cluster.")
         elif last == "name" and "env" in entry.path:
             named = entry.value
         elif last == "value" and "env" in entry.path:
@@ -117,7 +97,7 @@ def _kubernetes(file: SourceFile) -> Iterator[Finding]:
                 and not re.search(r"(?i)_(file|path|name|url|header)$", named)
                 and not _NO_VALUE.search(entry.value)
             ):
-                yield PLAIN_SECRET.at(
+                yield RULES["secret-in-manifest"].at(
                     file,
                     entry.line,
                     f"{named} can be read here: use a Secret.",
@@ -129,11 +109,11 @@ def _kubernetes(file: SourceFile) -> Iterator[Finding]:
             and entry.value == "LoadBalancer"
             and "loadBalancerSourceRanges" not in file.text
         ):
-            yield OPEN_NETWORK.at(
+            yield RULES["open-network"].at(
                 file,
                 entry.line,
                 "The load balancer answers every address.",
-                severity=_LOW,
+                severity=Severity.LOW,
                 confidence=0.5,
             )
 

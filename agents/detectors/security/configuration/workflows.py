@@ -4,19 +4,13 @@ import re
 from collections.abc import Iterator
 
 from agents.api.finding import Finding, Severity
-from agents.detectors.detector import Detector, DetectorContext, Rule
+from agents.detectors.detector import Detector, DetectorContext
+from agents.detectors.rule_file import RuleEntry, RuleFile
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
 _HIGH, _MEDIUM, _LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
-EXPRESSION = Rule("workflow-injection", _HIGH, "Text of a stranger in a script", cwe=78)
-FOREIGN_CODE = Rule(
-    "workflow-foreign-code", _HIGH, "Code of a pull request runs with secrets", cwe=829
-)
-MOVING_ACTION = Rule("unpinned-action", _MEDIUM, "Action not fixed to a version", cwe=829)
-SECRET_SHOWN = Rule("secret-shown", _HIGH, "Secret written to the log", cwe=532)
-SELF_HOSTED = Rule("self-hosted-runner", _LOW, "Runner shared with pull requests", cwe=250)
-RULES = (EXPRESSION, FOREIGN_CODE, MOVING_ACTION, SECRET_SHOWN, SELF_HOSTED)
+RULES = RuleFile(__file__, "workflows", entry=RuleEntry)
 
 _STRANGERS = re.compile(
     r"\$\{\{[^}]*\b(github\.event\.(issue|pull_request|comment|review|review_comment|discussion)\.(title|body|head\.(ref|label))"
@@ -64,11 +58,11 @@ def _scripts(file: SourceFile) -> Iterator[Finding]:
             text = (
                 "A title or branch with shell commands runs here: pass it through env and quote it."
             )
-            yield EXPRESSION.at(file, number, text)
+            yield RULES["workflow-injection"].at(file, number, text)
         if re.search(
             r"\b(echo|printf|print)\b[^|>]*\$\{\{\s*secrets\.\w+\s*\}\}\s*[\"']?\s*$", line
         ):
-            yield SECRET_SHOWN.at(file, number, "The secret is printed.", severity=_MEDIUM)
+            yield RULES["secret-shown"].at(file, number, severity=_MEDIUM)
 
 
 def _actions(file: SourceFile) -> Iterator[Finding]:
@@ -77,12 +71,12 @@ def _actions(file: SourceFile) -> Iterator[Finding]:
         if match is None or re.fullmatch(r"[0-9a-f]{40}", match[2]):
             continue
         if match[2] in ("main", "master", "latest", "develop", "trunk", "HEAD"):
-            yield MOVING_ACTION.at(
+            yield RULES["unpinned-action"].at(
                 file, number, f"{match[1]} changes without notice: name a commit."
             )
         elif not match[1].startswith(_OWN):
             text = f"The tag {match[2]} of {match[1]} can be moved: name a commit."
-            yield MOVING_ACTION.at(file, number, text, severity=_LOW, confidence=0.5)
+            yield RULES["unpinned-action"].at(file, number, text, severity=_LOW, confidence=0.5)
 
 
 def _triggers(file: SourceFile) -> Iterator[Finding]:
@@ -100,10 +94,10 @@ def _triggers(file: SourceFile) -> Iterator[Finding]:
     )
     if trigger and head:
         text = "The code of a pull request runs with this repository's secrets: use pull_request, or do not check it out."
-        yield FOREIGN_CODE.at(file, trigger, text)
+        yield RULES["workflow-foreign-code"].at(file, trigger, text)
     elif re.search(r"\bpull_request\b", file.text) and "self-hosted" in file.text:
         number = file.text.count("\n", 0, file.text.find("self-hosted")) + 1
-        yield SELF_HOSTED.at(file, number, "Pull requests run on your machine.")
+        yield RULES["self-hosted-runner"].at(file, number)
 
 
 WORKFLOWS = Detector(

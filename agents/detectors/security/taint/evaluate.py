@@ -1,25 +1,19 @@
-"""`Evaluator`: the abstract value of a Python expression in an environment."""
+"""`Evaluator`: the abstract value of an expression in an environment, whatever the language.
+
+The forms of expressions are those of Python's `ast`: constants, strings put together, operators, containers,
+conditions. What names, members and calls mean depends on the language: `PythonEvaluator` and `TreeEvaluator` add
+them. Other languages' expressions become those of `ast` one level at a time, when they are evaluated.
+"""
 
 import ast
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
-from agents.detectors.security.python_names import ImportedNames
 from agents.detectors.security.taint.guards import Cleaned, guard_of
-from agents.detectors.security.taint.sanitizers import (
-    CLEANING,
-    CLEANING_METHODS,
-    CLEANING_NAME,
-    MUTATING_METHODS,
-    PASSING,
-    PASSING_METHODS,
-)
-from agents.detectors.security.taint.sources import source_of_call, source_of_name
 from agents.detectors.security.taint.value import (
     CONSTANT,
     HOLE,
     SinkKind,
-    Trust,
     Value,
     concat,
     join,
@@ -27,64 +21,42 @@ from agents.detectors.security.taint.value import (
 )
 
 Environment = dict[str, Value]
-_MAX_DEPTH = 60
-
-
-class CallHandler(Protocol):
-    """What an evaluator asks about calls."""
-
-    def called(
-        self,
-        call: ast.Call,
-        name: str,
-        receiver: Value | None,
-        arguments: list[Value],
-        keywords: dict[str, Value],
-    ) -> Value | None:
-        """Check the sinks of a call, and its result if the function is known."""
-        ...
-
-    def attribute(self, owner: Value, name: str) -> Value | None:
-        """The value of an attribute of an object whose class is known."""
-        ...
-
-    def global_value(self, name: str) -> Value | None:
-        """The value of a dotted name of another module, or None if it is unknown."""
-        ...
 
 
 class Evaluator:
-    """Values of expressions; assigns through walrus and mutating methods."""
+    """Values of expressions; assigns through walrus."""
 
-    def __init__(self, names: ImportedNames, handler: CallHandler) -> None:
+    forms: ClassVar[Mapping[type[ast.expr], Callable[..., Value]]]
+    """How to evaluate each class of expressions; anything else is unknown."""
+    max_depth: ClassVar[int] = 60
+
+    def __init__(self) -> None:
         self.environment: Environment = {}
-        self._names = names
-        self._handler = handler
-        self._depth = 0
+        self.depth = 0
 
     def __call__(self, node: ast.expr | None) -> Value:
         """The value of an expression; unknown at absurd depth."""
         if node is None:
             return CONSTANT
-        method = self._METHODS.get(type(node))
-        if method is None or self._depth > _MAX_DEPTH:
+        form = self.forms.get(type(node))
+        if form is None or self.depth > self.max_depth:
             return opaque(type(node).__name__.lower(), getattr(node, "lineno", 0))
-        self._depth += 1
+        self.depth += 1
         try:
-            return method(self, node)
+            return form(self, node)
         finally:
-            self._depth -= 1
+            self.depth -= 1
 
     def name_of(self, node: ast.expr) -> str:
-        """The dotted name, local variables shadowing imports."""
-        return self._names.resolve(node)
+        """The dotted name of an expression, or empty."""
+        return ""
 
     def bind(self, target: ast.expr, value: Value) -> None:
         """Assign to a target."""
         if isinstance(target, ast.Name):
             self.environment[target.id] = value
         elif isinstance(target, ast.Attribute):
-            name = _key(target)
+            name = environment_key(target)
             if name:
                 self.environment[name] = value
         elif isinstance(target, ast.Tuple | ast.List):
@@ -97,73 +69,12 @@ class Evaluator:
         elif isinstance(target, ast.Starred):
             self.bind(target.value, value)
         elif isinstance(target, ast.Subscript):
-            name = _key(target.value)
+            name = environment_key(target.value)
             if name:
                 self.environment[name] = join([self.environment.get(name, CONSTANT), value.part()])
 
-    # Expressions, by node type.
-
     def _constant(self, node: ast.Constant) -> Value:
         return Value(text=node.value) if isinstance(node.value, str) else CONSTANT
-
-    def _name(self, node: ast.Name) -> Value:
-        if node.id in self.environment:
-            return self.environment[node.id]
-        name = self._names.resolve(node)
-        return self._dotted(name, node) or Value(opaque(node.id, node.lineno).origins, type=name)
-
-    def _dotted(self, name: str, node: ast.expr) -> Value | None:
-        source = source_of_name(name, node)
-        if source is not None:
-            return source
-        known = self._handler.global_value(name)
-        if known is not None:
-            return known
-        last = name.rpartition(".")[2]
-        if last.isupper() and not isinstance(node, ast.Call):
-            return CONSTANT  # named as a constant somewhere else
-        return None
-
-    def _attribute(self, node: ast.Attribute) -> Value:
-        key = _key(node)
-        if key and key in self.environment:
-            return self.environment[key]
-        root = key.partition(".")[0]
-        if not root or root not in self.environment or root in ("self", "cls", "request", "req"):
-            found = self._dotted(self._names.resolve(node), node)
-            if found is not None:
-                return found
-        elif (source := source_of_name(key, node)) is not None:
-            return source
-        owner = self(node.value)
-        known = self._handler.attribute(owner, node.attr)
-        if known is not None:
-            return known
-        if root in ("self", "cls") or owner.is_constant:
-            return CONSTANT if node.attr.isupper() else opaque(key or node.attr, node.lineno)
-        if owner.trust is Trust.OPAQUE:
-            return Value(owner.origins, type=self._names.resolve(node))
-        return owner.part(f".{node.attr}")
-
-    def _subscript(self, node: ast.Subscript) -> Value:
-        owner = self(node.value)
-        index = node.slice
-        if isinstance(index, ast.Slice):
-            for bound in (index.lower, index.upper, index.step):
-                self(bound)
-            return Value(owner.origins, owner.clean, owner.built, owner.text)
-        self(index)
-        if isinstance(index, ast.Constant):
-            if (
-                owner.elements
-                and isinstance(index.value, int)
-                and -len(owner.elements) <= index.value
-            ):
-                return (
-                    owner.elements[index.value] if index.value < len(owner.elements) else CONSTANT
-                )
-            return owner.part(f"[{index.value!r}]")
-        return owner.part()
 
     def _joined(self, node: ast.JoinedStr) -> Value:
         parts = []
@@ -295,190 +206,39 @@ class Evaluator:
         self.environment = before
         return CONSTANT
 
-    def _call(self, node: ast.Call) -> Value:
-        receiver = self(node.func.value) if isinstance(node.func, ast.Attribute) else None
-        if isinstance(node.func, ast.Call):  # `getattr(module, name)()`
-            self(node.func)
-        arguments = [self(one) for one in node.args]
-        keywords = {one.arg or "**": self(one.value) for one in node.keywords}
-        name = self._names.resolve(node.func)
-        if isinstance(node.func, ast.Name) and node.func.id in self.environment:
-            alias = self.environment[node.func.id].type
-            name = alias if alias and not alias.endswith(")") else name
-        result = self._handler.called(node, name, receiver, arguments, keywords)
-        if result is not None:
-            return result
-        source = source_of_call(name, node)
-        if source is not None:
-            return _typed_by_argument(node, source, self._names)
-        return self._unknown_call(node, name, receiver, arguments, keywords)
 
-    def _unknown_call(
-        self,
-        node: ast.Call,
-        name: str,
-        receiver: Value | None,
-        arguments: list[Value],
-        keywords: dict[str, Value],
-    ) -> Value:
-        """The result of a call of a function that is not part of the program."""
-        given = [*arguments, *keywords.values()]
-        last = name.rpartition(".")[2]
-        if isinstance(node.func, ast.Attribute):
-            last = node.func.attr
-        if name in CLEANING:
-            return join([one.part() for one in given]).cleaned(CLEANING[name])
-        if receiver is not None:
-            result = self._method(node, last, receiver, arguments, keywords)
-            if result is not None and name not in PASSING:
-                return result
-        if CLEANING_NAME.search(last):
-            return join([one.part() for one in given]).cleaned()
-        if name in PASSING:
-            merged = join(given) if len(given) == 1 else join([one.part() for one in given])
-            keep = name in (
-                "str",
-                "bytes",
-                "format",
-                "textwrap.dedent",
-                "typing.cast",
-                "list",
-                "tuple",
-                "sorted",
-            )
-            return Value(
-                merged.origins,
-                merged.clean,
-                merged.built and keep,
-                merged.text if keep else None,
-                type=f"{name}()" if name.startswith("pathlib.") else "",
-            )
-        return Value(
-            opaque(f"{name or last}()", node.lineno).origins, type=f"{name}()" if name else ""
-        )
-
-    def _method(
-        self,
-        node: ast.Call,
-        method: str,
-        receiver: Value,
-        arguments: list[Value],
-        keywords: dict[str, Value],
-    ) -> Value | None:
-        if method == "format" and (receiver.text is not None or receiver.built):
-            return concat([receiver, *arguments, *keywords.values()], text=receiver.text)
-        if method == "join" and len(arguments) == 1 and receiver.text is not None:
-            items = arguments[0]
-            parts = items.elements if items.elements is not None else (items,)
-            return concat(
-                [receiver, *parts], text=receiver.text.join(one.text or HOLE for one in parts)
-            )
-        if method == "replace" and len(arguments) == 2 and receiver.origins:
-            removed = node.args[0]
-            if isinstance(removed, ast.Constant) and removed.value in ("\n", "\r"):
-                return receiver.cleaned([SinkKind.LOG])
-        if method in CLEANING_METHODS:
-            return join([receiver, *arguments]).part().cleaned(CLEANING_METHODS[method])
-        if method in MUTATING_METHODS:
-            self._mutate(node, receiver, [*arguments, *keywords.values()])
-            return CONSTANT if method != "setdefault" else receiver.part()
-        if method in ("get", "pop", "getlist", "setdefault"):
-            key = (
-                f"[{node.args[0].value!r}]"
-                if node.args and isinstance(node.args[0], ast.Constant)
-                else ""
-            )
-            if receiver.trust >= Trust.LOCAL or receiver.is_constant:
-                default = arguments[1:]
-                return _typed_by_argument(node, join([receiver.part(key), *default]), self._names)
-        if method in PASSING_METHODS and not receiver.is_constant:
-            kept = method in (
-                "strip",
-                "lower",
-                "upper",
-                "replace",
-                "encode",
-                "rstrip",
-                "lstrip",
-                "expandtabs",
-            )
-            merged = join(
-                [receiver, *(arguments if method in ("replace", "joinpath", "with_name") else [])]
-            )
-            return Value(
-                merged.origins,
-                merged.clean,
-                receiver.built and kept,
-                receiver.text if kept else None,
-                type=receiver.type
-                if method in ("joinpath", "resolve", "absolute", "expanduser")
-                else "",
-            )
-        if receiver.text is not None and receiver.is_constant and method in PASSING_METHODS:
-            return join([receiver, *arguments])
-        if receiver.is_constant and method in (
-            "items",
-            "keys",
-            "values",
-            "copy",
-            "split",
-            "encode",
-        ):
-            return CONSTANT
-        return None
-
-    def _mutate(self, node: ast.Call, receiver: Value, given: list[Value]) -> None:
-        if not isinstance(node.func, ast.Attribute):
-            return
-        name = _key(node.func.value)
-        if name:
-            before = receiver.elements
-            elements = None if before is None or node.func.attr != "append" else (*before, *given)
-            merged = join([receiver, *given])
-            self.environment[name] = Value(
-                merged.origins,
-                merged.clean,
-                receiver.built or any(one.built for one in given),
-                elements=None if elements is None or len(elements) > 20 else elements,
-                text=merged.text,
-            )
-
-    _METHODS: dict[type, Callable[..., Value]] = {  # noqa: RUF012
-        ast.Constant: _constant,
-        ast.Name: _name,
-        ast.Attribute: _attribute,
-        ast.Subscript: _subscript,
-        ast.JoinedStr: _joined,
-        ast.BinOp: _binary,
-        ast.BoolOp: _either,
-        ast.IfExp: _conditional,
-        ast.List: _display,
-        ast.Tuple: _display,
-        ast.Set: _display,
-        ast.Dict: _dict,
-        ast.ListComp: _comprehension,
-        ast.SetComp: _comprehension,
-        ast.GeneratorExp: _comprehension,
-        ast.DictComp: _comprehension,
-        ast.NamedExpr: _walrus,
-        ast.Await: _through,
-        ast.Starred: _through,
-        ast.YieldFrom: _through,
-        ast.FormattedValue: _through,
-        ast.Yield: _yield,
-        ast.Compare: _compare,
-        ast.UnaryOp: _unary,
-        ast.Lambda: _lambda,
-        ast.Call: _call,
-    }
+Evaluator.forms = {
+    ast.Constant: Evaluator._constant,
+    ast.JoinedStr: Evaluator._joined,
+    ast.BinOp: Evaluator._binary,
+    ast.BoolOp: Evaluator._either,
+    ast.IfExp: Evaluator._conditional,
+    ast.List: Evaluator._display,
+    ast.Tuple: Evaluator._display,
+    ast.Set: Evaluator._display,
+    ast.Dict: Evaluator._dict,
+    ast.ListComp: Evaluator._comprehension,
+    ast.SetComp: Evaluator._comprehension,
+    ast.GeneratorExp: Evaluator._comprehension,
+    ast.DictComp: Evaluator._comprehension,
+    ast.NamedExpr: Evaluator._walrus,
+    ast.Await: Evaluator._through,
+    ast.Starred: Evaluator._through,
+    ast.YieldFrom: Evaluator._through,
+    ast.FormattedValue: Evaluator._through,
+    ast.Yield: Evaluator._yield,
+    ast.Compare: Evaluator._compare,
+    ast.UnaryOp: Evaluator._unary,
+    ast.Lambda: Evaluator._lambda,
+}
 
 
-def _key(node: ast.expr) -> str:
+def environment_key(node: ast.expr) -> str:
     """`self.name` and plain names as environment keys; empty for anything else."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
-        inner = _key(node.value)
+        inner = environment_key(node.value)
         return f"{inner}.{node.attr}" if inner and inner.count(".") < 4 else ""
     return ""
 
@@ -486,16 +246,3 @@ def _key(node: ast.expr) -> str:
 def _is_numeric_format(spec: ast.JoinedStr) -> bool:
     last = spec.values[-1] if spec.values else None
     return isinstance(last, ast.Constant) and str(last.value)[-1:] in tuple("dfxXbeg%")
-
-
-def _typed_by_argument(call: ast.Call, value: Value, names: ImportedNames) -> Value:
-    """`request.args.get("n", type=int)` is a number."""
-    for keyword in call.keywords:
-        if keyword.arg == "type" and names.resolve(keyword.value) in (
-            "int",
-            "float",
-            "bool",
-            "uuid.UUID",
-        ):
-            return value.cleaned()
-    return value

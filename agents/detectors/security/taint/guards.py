@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from agents.detectors.security.taint.sanitizers import CHECK_NAME
+from agents.detectors.security.taint.data_flow import data_flow
 from agents.detectors.security.taint.value import EVERY_SINK, Origin, SinkKind, Value
 
 _PATH = frozenset([SinkKind.PATH])
@@ -124,7 +124,7 @@ def _call(
         if kind in ("int", "float", "bool"):
             return _marked(evaluate(test.args[0]), EVERY_SINK)
         return _marked(evaluate(test.args[0]), frozenset([SinkKind.NOSQL])) if kind == "str" else {}
-    if CHECK_NAME.search(method):
+    if data_flow().python.check_name.search(method):
         values = [evaluate(arg) for arg in test.args]
         return _union([_marked(value, EVERY_SINK) for value in values])
     return {}
@@ -140,7 +140,7 @@ def checked_by_call(
     )
     if method == "relative_to" and isinstance(call.func, ast.Attribute):
         return _marked(evaluate(call.func.value), _PATH)
-    if CHECK_NAME.search(method) and not method.startswith("is_"):
+    if data_flow().python.check_name.search(method) and not method.startswith("is_"):
         return _union([_marked(evaluate(arg), EVERY_SINK) for arg in call.args])
     return {}
 

@@ -7,7 +7,8 @@ that call one whose summary changed.
 import ast
 from collections.abc import Callable, Iterable, Iterator
 
-from agents.detectors.security.python_names import PythonModule, module_name
+from agents.detectors.audit.python_module import PythonModule
+from agents.detectors.python_names import module_name
 from agents.detectors.security.taint.sources import parameter_values, route_of
 from agents.detectors.security.taint.summary import Function, Hit, Summary
 from agents.detectors.security.taint.value import Trust, Value, join, opaque

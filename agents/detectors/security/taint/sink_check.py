@@ -4,27 +4,14 @@ import ast
 import re
 from collections.abc import Iterator
 
-from agents.detectors.security.python_names import argument, is_false, is_true
-from agents.detectors.security.taint.sinks import (
-    CALLS,
-    CLIENT_METHODS,
-    CLIENT_NAMES,
-    CLIENT_TYPES,
-    DATABASE_NAMES,
-    FILE_METHODS,
-    LOG_METHODS,
-    LOG_NAMES,
-    METHODS,
-    Sink,
-)
+from agents.detectors.python_names import argument, is_false, is_true
+from agents.detectors.security.taint.rules import Sink, python_sinks
 from agents.detectors.security.taint.value import SinkKind, Trust, Value, join
 
 _SHELLS = re.compile(r"(^|/)(sh|bash|dash|zsh|ksh|cmd|cmd\.exe|powershell|pwsh)$")
-_FIXED_HOST = re.compile(r"/(?![/\\\0]|$)|https?://[^/\0@]+[/?#]")
+FIXED_HOST = re.compile(r"/(?![/\\\0]|$)|https?://[^/\0@]+[/?#]")
 """An address whose beginning is constant: a path of this host, or another host by name."""
 _SAFE_LOADERS = ("SafeLoader", "CSafeLoader", "BaseLoader", "CBaseLoader")
-_URL_SINK = Sink(SinkKind.URL, (0,), ("url",))
-_LOG_SINK = Sink(SinkKind.LOG, (0, 1, 2, 3), ("msg",))
 _DOCUMENT_PARTS = ("json", "get_json", "body")
 
 
@@ -53,7 +40,7 @@ def reached_sinks(
             continue
         if not _needs(sink, call, value, arguments):
             continue
-        if sink.kind in (SinkKind.REDIRECT, SinkKind.URL) and _FIXED_HOST.match(value.text or ""):
+        if sink.kind in (SinkKind.REDIRECT, SinkKind.URL) and FIXED_HOST.match(value.text or ""):
             continue
         if sink.looks and not _looks_like(sink, value, receiver_name):
             continue
@@ -61,7 +48,7 @@ def reached_sinks(
     if (
         receiver is not None
         and isinstance(call.func, ast.Attribute)
-        and call.func.attr in FILE_METHODS
+        and call.func.attr in python_sinks().file_methods
     ):
         is_path = receiver.type.startswith("pathlib.") or call.func.attr[:4] in ("read", "writ")
         if is_path and receiver.origins and SinkKind.PATH not in receiver.clean:
@@ -72,22 +59,19 @@ def reached_sinks(
 
 
 def _sinks(call: ast.Call, name: str, receiver: Value | None, receiver_name: str) -> Iterator[Sink]:
-    if name in CALLS:
-        yield from CALLS[name]
+    sinks = python_sinks()
+    if name in sinks.calls:
+        yield from sinks.calls[name]
         return
     if receiver is None or not isinstance(call.func, ast.Attribute):
         return
     method = call.func.attr
-    if method in METHODS:
-        yield from METHODS[method]
-    if method in CLIENT_METHODS and (
-        CLIENT_NAMES.search(receiver_name) or receiver.type.removesuffix("()") in CLIENT_TYPES
-    ):
-        yield (
-            _URL_SINK if method not in ("request", "stream") else Sink(SinkKind.URL, (1,), ("url",))
-        )
-    if method in LOG_METHODS and LOG_NAMES.search(receiver_name):
-        yield _LOG_SINK
+    yield from sinks.methods.get(method, ())
+    for entry, sink in sinks.receivers:
+        if method in entry.names and (
+            entry.receiver.search(receiver_name) or receiver.type.removesuffix("()") in entry.types
+        ):
+            yield sink
 
 
 def _concerned(
@@ -138,7 +122,7 @@ def _needs(sink: Sink, call: ast.Call, value: Value, arguments: list[Value]) -> 
 def _looks_like(sink: Sink, value: Value, receiver_name: str) -> bool:
     if value.text and re.search(sink.looks, value.text):
         return True
-    if sink.kind is SinkKind.SQL and DATABASE_NAMES.search(receiver_name):
+    if sink.kind is SinkKind.SQL and python_sinks().database_names.search(receiver_name):
         return value.trust >= Trust.LOCAL or not value.built
     if sink.kind is SinkKind.LDAP or sink.kind is SinkKind.SQL:
         return False

@@ -1,116 +1,11 @@
 """Where data of outsiders enters a Python program."""
 
 import ast
-import re
 from dataclasses import dataclass
 
-from agents.detectors.security.python_names import ImportedNames
+from agents.detectors.python_names import ImportedNames
+from agents.detectors.security.taint.data_flow import data_flow
 from agents.detectors.security.taint.value import CONSTANT, Origin, SinkKind, Trust, Value
-
-_REQUEST_PARTS = frozenset(
-    [
-        "args",
-        "form",
-        "values",
-        "json",
-        "data",
-        "files",
-        "headers",
-        "cookies",
-        "view_args",
-        "query_string",
-        "full_path",
-        "path",
-        "url",
-        "base_url",
-        "GET",
-        "POST",
-        "FILES",
-        "COOKIES",
-        "META",
-        "body",
-        "query_params",
-        "path_params",
-        "query",
-        "match_info",
-        "rel_url",
-        "stream",
-        "get_data",
-        "get_json",
-        "text",
-        "post",
-        "params",
-        "raw_uri",
-        "environ",
-        "arguments",
-        "get_argument",
-        "get_query_argument",
-        "get_body_argument",
-        "get_cookie",
-        "get_header",
-        "media",
-    ]
-)
-_REQUEST_NAMES = frozenset(
-    ["request", "req", "self.request", "flask.request", "info.context", "bottle.request"]
-)
-_CALLS = {
-    "input": Trust.LOCAL,
-    "raw_input": Trust.LOCAL,
-    "sys.stdin.read": Trust.LOCAL,
-    "sys.stdin.readline": Trust.LOCAL,
-    "os.getenv": Trust.LOCAL,
-    "os.environ.get": Trust.LOCAL,
-    "click.prompt": Trust.LOCAL,
-    "typer.prompt": Trust.LOCAL,
-}
-_NAMES = {
-    "sys.argv": Trust.LOCAL,
-    "sys.stdin": Trust.LOCAL,
-    "os.environ": Trust.LOCAL,
-}
-_REMOTE_METHODS = frozenset(
-    [
-        "recv",
-        "recvfrom",
-        "receive_text",
-        "receive_json",
-        "receive_bytes",
-        "recv_string",
-        "recv_json",
-        "recv_multipart",
-    ]
-)
-_ROUTE_METHODS = frozenset(
-    [
-        "route",
-        "get",
-        "post",
-        "put",
-        "patch",
-        "delete",
-        "head",
-        "options",
-        "websocket",
-        "api_route",
-        "websocket_route",
-        "view_config",
-        "expose",
-    ]
-)
-_ROUTERS = re.compile(
-    r"(^|[._])(app|api|router|routes?|blueprint|bp|server|application|web|mod|ns|namespace|controller|flask|fastapi"
-    r"|[a-z0-9]+_(bp|router|api|app|blueprint|routes))$",
-    re.IGNORECASE,
-)
-_COMMANDS = re.compile(r"(^|\.)(command|argument|option)$")
-_NUMBERS = frozenset(
-    ["int", "float", "bool", "UUID", "uuid.UUID", "date", "datetime", "Decimal", "Literal"]
-)
-_SERVICES = re.compile(
-    r"(Request|Response|Session|BackgroundTasks|WebSocket|Connection|Settings|Service|Repository|Client|Engine|Context)$"
-)
-_DEPENDS = frozenset(["Depends", "Security", "fastapi.Depends", "fastapi.Security"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,19 +29,20 @@ def route_of(
     function: ast.FunctionDef | ast.AsyncFunctionDef, names: ImportedNames
 ) -> Route | None:
     """The route that decorators give a function, or None."""
+    flow = data_flow().python
     for decorator in function.decorator_list:
         call = decorator if isinstance(decorator, ast.Call) else None
         target = call.func if call else decorator
         if not isinstance(target, ast.Attribute):
             continue
         receiver = names.resolve(target.value)
-        if target.attr in _ROUTE_METHODS and _ROUTERS.search(receiver):
+        if target.attr in flow.route_methods and flow.routers.search(receiver):
             if call is None:
                 continue
             return Route(
                 "flask-like", _route_path(call), _route_methods(target.attr, call), decorator.lineno
             )
-        if call is not None and _COMMANDS.search(target.attr):
+        if call is not None and flow.commands.search(target.attr):
             return Route("command", "", frozenset(), decorator.lineno)
     return None
 
@@ -228,7 +124,7 @@ def _is_number(annotation: ast.expr | None, names: ImportedNames) -> bool:
             )
         return False
     return (
-        names.resolve(annotation).rpartition(".")[2] in _NUMBERS
+        names.resolve(annotation).rpartition(".")[2] in data_flow().python.numbers
         if annotation is not None
         else False
     )
@@ -246,43 +142,49 @@ def _is_injected(parameter: ast.arg, arguments: ast.arguments, names: ImportedNa
         if default is not None
     }
     default = defaults.get(parameter.arg)
-    if isinstance(default, ast.Call) and names.resolve(default.func).rpartition(".")[2] in _DEPENDS:
-        return True
+    if isinstance(default, ast.Call):
+        name = names.resolve(default.func).rpartition(".")[2]
+        if name in data_flow().python.depends:
+            return True
     annotation = parameter.annotation
     if annotation is None:
         return parameter.arg in ("request", "req", "db", "session", "ws", "websocket")
     if isinstance(annotation, ast.Subscript):
         text = ast.dump(annotation)
         return "'Depends'" in text or "'Security'" in text
-    return bool(_SERVICES.search(names.resolve(annotation)))
+    return bool(data_flow().python.services.search(names.resolve(annotation)))
 
 
 def source_of_name(name: str, node: ast.expr) -> Value | None:
     """The value of a dotted name that is a source, or None."""
-    trust = _NAMES.get(name)
-    if trust is None:
-        receiver, _, part = name.rpartition(".")
-        if part in _REQUEST_PARTS and _is_request(receiver):
-            trust = Trust.USER
-            if part in ("url", "base_url", "path", "full_path", "raw_uri", "rel_url"):
-                # A redirect to the address that was asked for stays on this host.
-                return _source(trust, name, node).cleaned([SinkKind.REDIRECT])
-    return None if trust is None else _source(trust, name, node)
+    flow = data_flow().python
+    if name in flow.local_names:
+        return _source(Trust.LOCAL, name, node)
+    receiver, _, part = name.rpartition(".")
+    if part not in flow.request_parts or not _is_request(receiver):
+        return None
+    source = _source(Trust.USER, name, node)
+    if part in ("url", "base_url", "path", "full_path", "raw_uri", "rel_url"):
+        # A redirect to the address that was asked for stays on this host.
+        return source.cleaned([SinkKind.REDIRECT])
+    return source
 
 
 def source_of_call(name: str, call: ast.Call) -> Value | None:
     """The value of a call that is a source, or None."""
-    trust = _CALLS.get(name)
+    flow = data_flow().python
     receiver, _, method = name.rpartition(".")
-    if trust is None:
-        if method in _REMOTE_METHODS and receiver:
-            trust = Trust.USER
-        elif method in ("parse_args", "parse_known_args") and receiver:
-            trust = Trust.LOCAL
-        elif method in _REQUEST_PARTS | {"form", "json", "body", "read"} and (
-            _is_request(receiver) or receiver == "self.rfile"
-        ):
-            trust = Trust.USER
+    trust = None
+    if name in flow.local_calls:
+        trust = Trust.LOCAL
+    elif method in flow.remote_methods and receiver:
+        trust = Trust.USER
+    elif method in ("parse_args", "parse_known_args") and receiver:
+        trust = Trust.LOCAL
+    elif method in flow.request_parts | flow.request_methods and (
+        _is_request(receiver) or receiver == "self.rfile"
+    ):
+        trust = Trust.USER
     return None if trust is None else _source(trust, f"{name}()", call)
 
 
@@ -291,4 +193,6 @@ def _source(trust: Trust, text: str, node: ast.expr) -> Value:
 
 
 def _is_request(name: str) -> bool:
-    return name in _REQUEST_NAMES or (name.endswith(".request") and not name.startswith("urllib"))
+    return name in data_flow().python.request_names or (
+        name.endswith(".request") and not name.startswith("urllib")
+    )

@@ -3,7 +3,7 @@
 import ast
 from dataclasses import dataclass, field, replace
 
-from agents.detectors.security.python_names import PythonModule
+from agents.detectors.audit.python_module import PythonModule
 from agents.detectors.security.taint.value import CONSTANT, Origin, SinkKind, Trust, Value
 
 

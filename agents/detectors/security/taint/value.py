@@ -27,24 +27,24 @@ class Trust(IntEnum):
 
 
 class SinkKind(StrEnum):
-    """A way in which data becomes dangerous; sanitizers remove some of them."""
+    """A way in which data becomes dangerous, by the id of its rule; sanitizers remove some of them."""
 
-    SQL = "sql"
-    COMMAND = "command"
-    CODE = "code"
-    DESERIALIZE = "deserialize"
-    TEMPLATE = "template"
-    HTML = "html"
-    XML = "xml"
-    PATH = "path"
-    URL = "url"
-    REDIRECT = "redirect"
-    LDAP = "ldap"
-    XPATH = "xpath"
-    LOG = "log"
-    REGEX = "regex"
-    NOSQL = "nosql"
-    REFLECTION = "reflection"
+    SQL = "sql-injection"
+    COMMAND = "command-injection"
+    CODE = "code-injection"
+    DESERIALIZE = "unsafe-deserialization"
+    TEMPLATE = "template-injection"
+    HTML = "cross-site-scripting"
+    XML = "xxe"
+    PATH = "path-traversal"
+    URL = "ssrf"
+    REDIRECT = "open-redirect"
+    LDAP = "ldap-injection"
+    XPATH = "xpath-injection"
+    LOG = "log-injection"
+    REGEX = "regex-injection"
+    NOSQL = "nosql-injection"
+    REFLECTION = "unsafe-reflection"
 
 
 EVERY_SINK = frozenset(SinkKind)
@@ -169,10 +169,7 @@ def concat(parts: Iterable[Value], *, text: str | None = None) -> Value:
     if text is None:
         text = "".join(HOLE if one.text is None else one.text for one in several)
     return Value(
-        origins=_origins(varying),
-        clean=_clean(varying),
-        built=bool(varying),
-        text=text[:_MAX_TEXT],
+        origins=_origins(varying), clean=_clean(varying), built=bool(varying), text=text[:_MAX_TEXT]
     )
 
 

@@ -3,9 +3,10 @@
 import ast
 from typing import Protocol
 
-from agents.detectors.security.python_names import PythonModule
-from agents.detectors.security.taint.evaluate import Environment, Evaluator
+from agents.detectors.audit.python_module import PythonModule
+from agents.detectors.security.taint.evaluate import Environment
 from agents.detectors.security.taint.guards import always_leaves, checked_by_call, guard_of
+from agents.detectors.security.taint.python_values import PythonEvaluator
 from agents.detectors.security.taint.sink_check import reached_sinks
 from agents.detectors.security.taint.sources import route_of
 from agents.detectors.security.taint.summary import Function, Hit
@@ -51,7 +52,7 @@ class FunctionWalk:
         self.hits: set[Hit] = set()
         self.callees: set[str] = set()
         self.returned: list[Value] = []
-        self.evaluate = Evaluator(module.names, self)
+        self.evaluate = PythonEvaluator(module.names, self)
         self.evaluate.environment = environment
         self._module = module
         self._resolver = resolver

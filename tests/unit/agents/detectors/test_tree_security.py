@@ -1,70 +1,13 @@
 """Security of JavaScript, TypeScript, Go, Rust, Java and C: beyond the seeded programs."""
 
-import pytest
-
-from agents.detectors.security.archives import ARCHIVES
-from agents.detectors.security.authentication import AUTHENTICATION
-from agents.detectors.security.browser import BROWSER
 from agents.detectors.security.tree_injection import TREE_INJECTION
 from agents.detectors.security.unsafe_memory import UNSAFE_MEMORY
-from agents.detectors.security.weak_crypto import WEAK_CRYPTO
 from agents.detectors.security.xml_entities import XML_ENTITIES
 from tests.unit.agents.detectors.seeded import rules_at
 
 
-def rules(detector, path, text):
-    return [rule for rule, _ in rules_at(detector, path, text)]
-
-
-@pytest.mark.parametrize(
-    ("path", "text", "rule"),
-    [
-        ("a.ts", "@Get()\nfind(@Query('q') q: string) { return this.db.query(`SELECT * FROM t WHERE a = '${q}'`); }\n", "sql-injection"),
-        ("a.js", 'const find = (id) => ({ $where: `this.id == ${id}` });\n', "nosql-injection"),
-        ("a.js", "app.get('/x', (req, res) => { const { url } = req.query; needle.get(url); });\n", "ssrf"),
-        ("a.js", "router.get('/x', async (ctx) => { const f = ctx.query.f; fs.readFileSync('/srv/' + f); });\n", "path-traversal"),
-        ("a.go", 'func f(c *gin.Context) { c.File("/srv/" + c.Param("f")) }\n', "path-traversal"),
-        ("a.rs", 'async fn f(q: web::Query<Q>) -> String { reqwest::get(&q.url).await.unwrap().text() }\n', "ssrf"),
-        ("a.rs", 'fn q(name: &str) -> String { format!("SELECT id FROM t WHERE name = \'{}\'", name) }\n', "sql-injection"),
-        ("A.java", 'class A { void f(@RequestParam String name) { new File("/srv/" + name); } }\n', "path-traversal"),
-        ("A.java", "class A { Object f(InputStream s) { return new ObjectInputStream(s).readObject(); } }\n", "unsafe-deserialization"),
-    ],
-)  # fmt: skip
-def test_data_is_followed_to_dangerous_calls(path, text, rule):
-    assert rule in rules(TREE_INJECTION, path, text)
-
-
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        ("a.js", 'const m = ids.map(() => "?").join(",");\ndb.query(`SELECT * FROM t WHERE id IN (${m})`, ids);\n'),
-        ("a.js", "app.get('/x', (req, res) => { res.redirect('/user/' + req.params.id); });\n"),
-        ("a.js", "app.get('/x', (req, res) => { fetch(`https://api.example.com/items/${req.params.id}`); });\n"),
-        ("a.js", "app.get('/x', (req, res) => { const f = path.join(R, req.params.f);\n if (!f.startsWith(R)) return;\n res.sendFile(f); });\n"),
-        ("a.js", "const m = /x(.)/.exec(`a${b}`);\n"),
-        ("a.min.js", "eval(x);\n"),
-        ("a.js", "x = 1; " * 1_000 + "eval(x);\n"),
-        ("test/a.js", "app.get('/x', (req, res) => { res.send(req.query.q); });\n"),
-        ("a.rs", "fn f(id: u32) -> String { format!(\"SELECT id FROM t WHERE id = {}\", LIMIT) }\n"),
-        ("a.go", 'func f(db *sql.DB, id string) { db.Query("SELECT * FROM t WHERE id = $1", id) }\n'),
-    ],
-)  # fmt: skip
-def test_checked_and_constant_values_are_not_reported(path, text):
-    assert rules(TREE_INJECTION, path, text) == []
-
-
-@pytest.mark.parametrize(
-    ("path", "text", "expected"),
-    [
-        ("a.rs", "fn f(b: &[u8]) -> &str {\n    unsafe { std::str::from_utf8_unchecked(b) }\n}\n", [("unchecked-access", 2)]),
-        ("a.rs", "static mut COUNT: u32 = 0;\nunsafe fn f() {}\n", [("unsafe-shared-state", 1)]),
-        ("a.rs", "fn f(b: &[u8]) -> u8 {\n    b.first().copied().unwrap_or(0)\n}\n", []),
-        ("a.c", "void f(char *d, char *s) {\n  strcpy(d, s);\n  strcpy(d, \"x\");\n  printf(s);\n  printf(\"%s\", s);\n}\n", [("unbounded-copy", 2), ("format-string", 4)]),
-        ("a.c", "void f(char *s) {\n  system(s);\n  system(\"ls\");\n}\n", [("command-injection", 2)]),
-    ],
-)  # fmt: skip
-def test_unchecked_memory_is_found(path, text, expected):
-    assert rules_at(UNSAFE_MEMORY, path, text) == expected
+def test_packed_code_is_not_reported():
+    assert rules_at(TREE_INJECTION, "a.js", "x = 1; " * 1_000 + "eval(x);\n") == []
 
 
 def test_a_stated_reason_makes_unsafe_code_a_note():
@@ -75,70 +18,6 @@ def test_a_stated_reason_makes_unsafe_code_a_note():
 
     (found,) = findings([UNSAFE_MEMORY], Workspace.of_texts({"a.rs": text}))
     assert found.severity is Severity.INFO
-
-
-@pytest.mark.parametrize(
-    ("path", "text", "lines"),
-    [
-        ("a.py", "import tarfile\ndef f(a, t):\n    tarfile.open(a).extractall(t)\n", [3]),
-        ("a.py", 'import tarfile\ndef f(a, t):\n    tarfile.open(a).extractall(t, filter="data")\n', []),
-        ("a.py", "import zipfile\ndef f(a, t):\n    with zipfile.ZipFile(a) as z:\n        z.extractall(t)\n", []),
-        ("a.js", "const AdmZip = require('adm-zip');\nfunction f(z, t) {\n  for (const entry of new AdmZip(z).getEntries()) {\n    const p = path.join(t, entry.entryName);\n    fs.writeFileSync(p, entry.getData());\n  }\n}\n", [4]),
-        ("A.java", "class A { void f(ZipInputStream in, File d) {\n  ZipEntry entry = in.getNextEntry();\n  File f = new File(d, entry.getName());\n} }\n", [3]),
-        ("A.java", "class A { void f(ZipInputStream in, File d) {\n  ZipEntry entry = in.getNextEntry();\n  File f = new File(d, entry.getName());\n  if (!f.getCanonicalPath().startsWith(d.getPath())) throw new X();\n} }\n", []),
-        ("a.rs", "fn f(root: &Path, name: &str) -> PathBuf {\n    root.join(name)\n}\n", [2]),
-        ("a.rs", "fn f(root: &Path) -> PathBuf {\n    root.join(\"x\")\n}\n", []),
-    ],
-)  # fmt: skip
-def test_members_of_archives_stay_in_their_folder(path, text, lines):
-    assert [line for _, line in rules_at(ARCHIVES, path, text)] == lines
-
-
-@pytest.mark.parametrize(
-    ("path", "text", "expected"),
-    [
-        ("a.js", "function set(o, p, v) {\n  const keys = p.split('.');\n  let c = o;\n  for (const key of keys) { c = c[key]; }\n  let key = keys.pop();\n  c[key] = v;\n}\n", [("prototype-pollution", 6)]),
-        ("a.js", "function set(o, key, v) {\n  o[key] = v;\n}\n", []),
-        ("a.html", '<form action="/pay" method="get">\n<input name="pin" type="password">\n</form>\n', [("sensitive-get", 1)]),
-        ("a.html", '<form action="/search" method="get">\n<input name="q">\n</form>\n', []),
-        ("a.html", '<script src="http://cdn.example.net/a.js"></script>\n', [("plain-script", 1)]),
-        ("a.html", '<script src="https://cdn.example.net/a.js" integrity="sha384-x"></script>\n', []),
-    ],
-)  # fmt: skip
-def test_pages_and_their_scripts(path, text, expected):
-    assert rules_at(BROWSER, path, text) == expected
-
-
-@pytest.mark.parametrize(
-    ("path", "text", "expected"),
-    [
-        ("a.go", 'import mrand "math/rand"\nfunc Pin() int {\n\treturn mrand.Intn(10000)\n}\n', [3]),
-        ("a.go", 'import "math/rand"\nfunc f() {\n\ttoken := rand.Int63()\n\tuse(token)\n}\n', [3]),
-        ("a.go", 'import "math/rand"\nfunc Shuffle(n int) int {\n\treturn rand.Intn(n)\n}\n', []),
-        ("A.java", "class A { String accessCode() {\n  return \"\" + new Random().nextInt(9);\n} }\n", [2]),
-        ("A.java", "class A { String accessCode(SecureRandom r) {\n  return \"\" + r.nextInt(9);\n} }\n", []),
-        ("a.js", "const sessionToken = Math.random().toString(16);\nconst x = Math.random() * width;\n", [1]),
-        ("a.rs", "fn token() -> u64 {\n    StdRng::seed_from_u64(7).gen()\n}\n", [2]),
-    ],
-)  # fmt: skip
-def test_secrets_from_predictable_generators(path, text, expected):
-    found = rules_at(WEAK_CRYPTO, path, text)
-    assert [line for rule, line in found if rule == "predictable-random"] == expected
-
-
-@pytest.mark.parametrize(
-    ("path", "text", "expected"),
-    [
-        ("a.js", "const KEY = 'not-in-the-source-1';\njwt.sign(x, KEY, { expiresIn: 9 });\n", [("hardcoded-signing-key", 1)]),
-        ("a.js", "jwt.sign(x, process.env.KEY, { expiresIn: 9 });\n", []),
-        ("a.go", "func f(a, b string) bool {\n\treturn Sign(a) == signature\n}\n", [("timing-comparison", 2)]),
-        ("a.go", "func f(token string) bool {\n\treturn token == expected // a lexer\n}\n", []),
-        ("a.ts", "if (signatureType === otherType) {}\nif (apiKey === undefined) {}\n", []),
-        ("a.py", "def f(digest, file):\n    return digest == file.sha256\n", []),
-    ],
-)  # fmt: skip
-def test_tokens_and_comparisons(path, text, expected):
-    assert rules_at(AUTHENTICATION, path, text) == expected
 
 
 def test_java_resolves_entities_unless_told_not_to():
@@ -153,7 +32,7 @@ def test_java_resolves_entities_unless_told_not_to():
 def test_a_long_chain_of_calls_is_named_in_linear_time():
     import ast
 
-    from agents.detectors.security.python_names import ImportedNames
+    from agents.detectors.python_names import ImportedNames
 
     chain = "text" + ".replace('a', 'b')" * 35
     tree = ast.parse(chain)

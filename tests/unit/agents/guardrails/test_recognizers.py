@@ -7,12 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.detectors.security.leaked_secrets import SECRETS
 from agents.guardrails.builtin import RECOGNIZERS
 from agents.guardrails.detection import Action, Kind
 from agents.guardrails.guardrails import Guardrails
 from agents.guardrails.policy import OUTPUT_ACTIONS, Policy
 from agents.guardrails.recognizer import recognizer
+from agents.guardrails.secret_formats import formats
 from agents.plugins.registry import load_registry
+from agents.tools.sensitive import taint_of
+from agents.tools.tool import Taint
+from tests.unit.agents.detectors.seeded import rules_at
 
 EVERYTHING = Guardrails(
     Policy(
@@ -55,8 +60,6 @@ def found(text):
         (Kind.NATIONAL_ID, "046 454 286", "SIN 046 454 286"),
         (Kind.NATIONAL_ID, "811228-9874", "personnummer 811228-9874"),
         (Kind.IP_ADDRESS, "8.8.8.8", "from 8.8.8.8 today"),
-        (Kind.SECRET, "AKIAQWERTYUIOPASDFGH", "key=AKIAQWERTYUIOPASDFGH"),
-        (Kind.SECRET, "ghp_" + "aB3dE5gH1" * 4, "t ghp_" + "aB3dE5gH1" * 4),
         (Kind.SECRET, "s3cr3tpw", "postgres://user:s3cr3tpw@db.internal/x"),
         (Kind.SECRET, "hunter2Xq9!z", "db_password = 'hunter2Xq9!z'"),
         (Kind.SECRET, "Zk81Xq09LmP2qq", '"client_secret": "Zk81Xq09LmP2qq",'),
@@ -89,7 +92,6 @@ def test_it_is_found(kind, value, text):
         "password: changeme123",
         "token = settings.token_v2",
         "api_key=<your-key-1234567>",
-        "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
         "https://user:password@host/ and https://x:${TOKEN}@host",
         "family \U0001f468\u200d\U0001f469\u200d\U0001f467, نمی\u200cخواهم, \u2764\ufe0f",
         "\ufefffirst line",
@@ -102,6 +104,16 @@ def test_it_is_found(kind, value, text):
 )
 def test_it_is_left_alone(text):
     assert found(text) == set()
+
+
+@pytest.mark.parametrize("one", formats(), ids=lambda one: one.id)
+def test_credentials_of_a_known_format_are_found_by_guardrails_detector_and_tools(one):
+    bad = one.bad.replace("¦", "")
+    assert Kind.SECRET in {kind for kind, _ in found(f"it is {bad} now")}
+    assert "leaked-token" in {rule for rule, _ in rules_at(SECRETS, "a.py", f'x = "{bad}"\n')}
+    assert Taint.PRIVATE in taint_of(f"it is {bad} now")
+    assert found(f"it is {one.good} now") == set()
+    assert rules_at(SECRETS, "a.py", f'x = "{one.good}"\n') == []
 
 
 @pytest.mark.parametrize(

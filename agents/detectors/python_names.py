@@ -1,15 +1,10 @@
 """`ImportedNames`: what a name in a Python file stands for, with import aliases resolved."""
 
 import ast
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Iterable
 from pathlib import PurePosixPath
-from typing import TypeVar, cast
-
-from agents.workspace.source_file import SourceFile
 
 _MAX_CHAIN = 40
-_Node = TypeVar("_Node", bound=ast.AST)
 
 
 def module_name(path: str) -> str:
@@ -158,71 +153,3 @@ def is_true(node: ast.expr | None) -> bool:
 def is_false(node: ast.expr | None) -> bool:
     """Whether the expression is the constant False."""
     return constant(node) is False
-
-
-class PythonModule:
-    """A parsed Python file with its names. What is computed from it is computed once."""
-
-    def __init__(self, file: SourceFile, tree: ast.Module) -> None:
-        self.file = file
-        self.tree = tree
-        self.names = ImportedNames(tree, file.path, self.of(ast.Import, ast.ImportFrom))
-
-    @cached_property
-    def _by_class(self) -> dict[type[ast.AST], list[ast.AST]]:
-        found: dict[type[ast.AST], list[ast.AST]] = {}
-        for node in ast.walk(self.tree):
-            found.setdefault(type(node), []).append(node)
-        return found
-
-    def of(self, *kinds: type[_Node]) -> Iterator[_Node]:
-        """All nodes of exactly these classes, those of one class in the order of `ast.walk`."""
-        for kind in kinds:
-            yield from cast("list[_Node]", self._by_class.get(kind, []))
-
-    @cached_property
-    def parents(self) -> dict[ast.AST, ast.AST]:
-        """The parent of each node but the root."""
-        return {
-            child: node
-            for nodes in self._by_class.values()
-            for node in nodes
-            for child in ast.iter_child_nodes(node)
-        }
-
-    def function_of(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-        """The innermost function around a node."""
-        parent = self.parents.get(node)
-        while parent is not None and not isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
-            parent = self.parents.get(parent)
-        return parent
-
-    @cached_property
-    def calls(self) -> tuple[tuple[ast.Call, str], ...]:
-        """All calls with the dotted name of what is called."""
-        return tuple((call, self.names.resolve(call.func)) for call in self.of(ast.Call))
-
-    @cached_property
-    def constants(self) -> dict[str, ast.expr]:
-        """What a name is assigned anywhere in the module; names with different values are left out."""
-        found: dict[str, ast.expr | None] = {}
-        assignments: list[ast.Assign | ast.AnnAssign] = [
-            *self.of(ast.Assign),
-            *self.of(ast.AnnAssign),
-        ]
-        for node in assignments:
-            if node.value is None:
-                continue
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
-                if isinstance(target, ast.Name):
-                    known = found.setdefault(target.id, node.value)
-                    if known is not None and known is not node.value:
-                        same = ast.dump(known) == ast.dump(node.value)
-                        found[target.id] = known if same else None
-        return {name: value for name, value in found.items() if value is not None}
-
-    @cached_property
-    def functions(self) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
-        """All functions and methods, outer ones first."""
-        return (*self.of(ast.FunctionDef), *self.of(ast.AsyncFunctionDef))
