@@ -28,11 +28,11 @@ async def test_stats_show_maximise_and_restore(screen):
         assert isinstance(ui.app.focused, StatsPane)
         assert ui.app.query_one("#left").display
         await ui.press("f5")
-        assert ui.app.maximised
+        assert ui.app.layout.maximised
         assert not ui.app.query_one("#left").display
         await ui.press("f5")
         await ui.shown("All about rivers.")
-        assert not ui.app.maximised
+        assert not ui.app.layout.maximised
 
 
 @pytest.mark.parametrize(("columns", "presses"), [(160, 2), (120, 1), (80, 1)])
