@@ -218,7 +218,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             memory_file=memory_file,
             run_action=self.run_action,
         )
-        self.stopping = Stopping(self, self.terminal, exit_app=self.exit, clock=clock)
+        self.stopping = Stopping(self, self.terminal, exit_app=lambda: self.exit(), clock=clock)
         self.escape = EscapeKey(
             self, layout, self.drawing, self.sending, actions, self.marks, self.stopping, clock
         )
