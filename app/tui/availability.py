@@ -3,7 +3,11 @@
 The keys themselves say the same in a notification.
 """
 
+from app.tui.actions.tokens import TokenActions
+from app.tui.chat_screen import ChatScreen
 from app.tui.keys import APP_KEYS, NAVIGATE_KEYS, TRANSCRIPT_KEYS, Group
+from app.tui.selection import Selection
+from engine.conversations.tree import NodeKind
 
 _WITHOUT_MESSAGES = frozenset({"prompt", "adopt", "undo", "redo"})
 """Keys of navigate mode that also have an effect in an empty conversation."""
@@ -11,6 +15,26 @@ _NOTHING_RUNS = "no answer is being generated"
 _OF_A_FINISHED_ANSWER = (
     *("fork", "edit", "regen", "regen.params", "tok.next", "alternatives", "expand.deep"),
 )
+
+
+class Availability:
+    """Which keys have no effect on the screen as it is."""
+
+    def __init__(self, screen: ChatScreen, selection: Selection, tokens: TokenActions) -> None:
+        self._screen = screen
+        self._selection = selection
+        self._tokens = tokens
+
+    def reasons(self) -> dict[str, str]:
+        """Action id → the reason why it is not available now."""
+        session, selected = self._screen.session, self._selection.node_id
+        return disabled_reasons(
+            empty=session.head is None,
+            answered=any(node.kind is NodeKind.ASSISTANT for node in session.path()),
+            running=(selected or session.head) in session.answers.running,
+            stoppable=session.answers.generating or selected in session.answers.running,
+            token_cursor=self._tokens.cursor is not None,
+        )
 
 
 def disabled_reasons(

@@ -50,7 +50,7 @@ class Frame:
 
 
 class Pane(Protocol):
-    """A widget that is drawn from frames. `PravahaApp.panes` lists them; nothing else is to be wired."""
+    """A widget that is drawn from frames. `MainView.panes` lists them; nothing else is to be wired."""
 
     @property
     def in_view(self) -> bool:

@@ -3,14 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from textual import events
+from textual.message import Message
 
 from engine.api.errors import InvalidRequest
-
-if TYPE_CHECKING:
-    from app.tui.app import PravahaApp
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +24,22 @@ _PATIENCE_POLLS = 100
 """An event waits at most so many polls for what was drained before it."""
 PAUSE, FINISH = "space", ("q", "ctrl+c", "ctrl+q")
 """Keys of a replay: pause or go on, and end."""
+
+
+class Replayed(Protocol):
+    """The app that gets the events of a replay."""
+
+    def post_message(self, message: Message) -> bool:
+        """Handle an event as if it came from the terminal; whether it will be handled."""
+        ...
+
+    def wake(self) -> None:
+        """Draw what was drained."""
+        ...
+
+    def exit(self) -> None:
+        """End the app."""
+        ...
 
 
 class InputTap(Protocol):
@@ -152,10 +166,10 @@ class InputReplayer:
         self._duration = duration
         self._ends = ends
         self._own: list[events.Event] = []
-        self._app: PravahaApp | None = None
+        self._app: Replayed | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, app: "PravahaApp") -> None:
+    def start(self, app: Replayed) -> None:
         """Begin playing; called when the screen is drawn."""
         self._app = app
         self._clock.run()
@@ -174,20 +188,20 @@ class InputReplayer:
                 self._app.exit()
         return False
 
-    async def _play(self, app: "PravahaApp") -> None:
+    async def _play(self, app: Replayed) -> None:
         for time, event in self._inputs:
             while self._clock() < time:
-                app.frame_clock.wake()
+                app.wake()
                 await asyncio.sleep(_POLL_S)
             for _ in range(_PATIENCE_POLLS):
                 if self._is_drained(time):
                     break
-                app.frame_clock.wake()
+                app.wake()
                 await asyncio.sleep(_POLL_S)
             self._own.append(event)
             app.post_message(event)
         while self._clock() < self._duration:
-            app.frame_clock.wake()
+            app.wake()
             await asyncio.sleep(_POLL_S)
         if self._ends:
             app.exit()

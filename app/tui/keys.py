@@ -97,7 +97,7 @@ APP_KEYS: tuple[Key, ...] = (
     Key("tok.next", "L,shift+right", "perform('tokens','next')", "token", "Move the token cursor to the next token", Group.NAVIGATE),
     Key("tok.prev_word", "ctrl+left", "perform('tokens','previous_word')", "word", "Move the token cursor to the previous word", Group.NAVIGATE, False, False),
     Key("tok.next_word", "ctrl+right", "perform('tokens','next_word')", "word", "Move the token cursor to the next word", Group.NAVIGATE, False, False),
-    Key("alternatives", "full_stop", "perform('tokens','alternatives')", "alternatives", "Show other tokens with their probabilities; enter forks", Group.NAVIGATE),
+    Key("alternatives", "full_stop", "perform('fork_at_token','alternatives')", "alternatives", "Show other tokens with their probabilities; enter forks", Group.NAVIGATE),
     Key("tint", "t", "perform('tokens','tint')", "tint", "Tint tokens by how unlikely they were, then by their source", Group.NAVIGATE),
     Key("surprise.prev", "left_curly_bracket", "perform('tokens','surprise_previous')", "surprising", "Move the token cursor to the previous unlikely token", Group.NAVIGATE, False, False),
     Key("surprise.next", "right_curly_bracket", "perform('tokens','surprise_next')", "surprising", "Move the token cursor to the next unlikely token", Group.NAVIGATE),

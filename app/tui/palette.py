@@ -3,9 +3,9 @@
 These are branches, conversations, agents, themes and policies of the scheduler.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
@@ -15,13 +15,14 @@ from app.slash.commands import Command
 from app.slash.parse import Invocation, available
 from app.text.safe_text import safe_line
 from app.text.scheduling_titles import BATCH_FORMER_TITLES, POLICY_TITLES
+from app.tui.action_groups import ActionGroups
+from app.tui.agent_names import AgentNames
+from app.tui.availability import Availability
+from app.tui.chat_screen import ChatScreen
 from app.tui.keys import ALL_KEYS, APP_KEYS, Group, Key, shown
+from app.tui.slash_actions import SlashActions
 from app.tui.theme_choice import ThemeChoice
 from app.tui.widgets.prompt import Prompt
-
-if TYPE_CHECKING:
-    from app.tui.app import PravahaApp
-
 
 _BEGINS = 1000.0
 """Above any score of Textual's, which grows with the number of matched letters."""
@@ -74,62 +75,124 @@ def commands_without_keys() -> list[Command]:
     return [command for command in available("screen") if command.name not in taken]
 
 
-class PravahaCommands(Provider):
-    """Searches the entries."""
+class PaletteEntries:
+    """Lists the entries as they are now; the app composes it.
 
-    def _entries(self) -> Iterator[Entry]:
-        app = cast("PravahaApp", self.app)
-        disabled = app.disabled_reasons()
+    Args:
+        run_action: runs an action of the key table.
+    """
+
+    def __init__(
+        self,
+        screen: ChatScreen,
+        actions: ActionGroups,
+        slash: SlashActions,
+        *,
+        availability: Availability,
+        agent_names: AgentNames,
+        keymap: Mapping[str, str],
+        run_action: Callable[[str], Awaitable[object]],
+    ) -> None:
+        self._screen = screen
+        self._actions = actions
+        self._slash = slash
+        self._availability = availability
+        self._agent_names = agent_names
+        self._keymap = keymap
+        self._run_action = run_action
+
+    def begin(self) -> None:
+        """Have the agents read, for what is typed next."""
+        self._screen.run_worker(self._agent_names.read(), exit_on_error=False)
+
+    def __iter__(self) -> Iterator[Entry]:
+        yield from self._keys()
+        yield from self._commands()
+        yield from self._choices()
+
+    def _keys(self) -> Iterator[Entry]:
+        disabled = self._availability.reasons()
         for key in ALL_KEYS:
             elsewhere = where_it_works(key)
             why = elsewhere or disabled.get(key.id)
-            keys = shown(key, app.keymap)
+            keys = shown(key, self._keymap)
             note = f"{keys}: {why}" if why else keys
             run = (
-                partial(app.notify_safely, why, "warning")
+                partial(self._screen.notify_safely, why, "warning")
                 if why
-                else partial(app.run_action, key.action)
+                else partial(self._run_action, key.action)
             )
             yield Entry(title_of(key), note, run, at_once=key.palette, runs=not elsewhere)
-        yield Entry("Switch model", "/model: choose an installed model", app.models.choose)
-        yield Entry("Sampling parameters", "/sampling: of this conversation", app.sampling.edit)
+
+    def _commands(self) -> Iterator[Entry]:
+        models, sampling = self._actions.models, self._actions.sampling
+        yield Entry("Switch model", "/model: choose an installed model", models.choose)
+        yield Entry("Sampling parameters", "/sampling: of this conversation", sampling.edit)
         for command in commands_without_keys():
             text = f"{command.name.capitalize()}: {command.help}"
             typed = f"/{command.name} {command.argument}".rstrip()
-            yield Entry(text, typed, partial(_run_command, app, command))
-        for branch, node_id in app.session.tree.branches().items():
-            go = partial(app.run_action, f"perform('go','to','{node_id}')")
+            yield Entry(text, typed, partial(self._run_command, command))
+
+    def _choices(self) -> Iterator[Entry]:
+        actions = self._actions
+        for branch, node_id in self._screen.session.tree.branches().items():
+            go = partial(self._run_action, f"perform('go','to','{node_id}')")
             yield Entry(f"Branch: {safe_line(branch)}", "of this conversation", go)
-        for name, theme in app.theme_files.items():
+        for name, theme in actions.themes.files.items():
             if theme.theme is not None:
-                yield Entry(f"Theme: {name}", theme.title, ThemeChoice(name, app.use_theme))
-        for one in app.agent_names.known:
+                yield Entry(f"Theme: {name}", theme.title, ThemeChoice(name, actions.themes.use))
+        for one in self._agent_names.known:
             text = f"{one['kind'].capitalize()}: {safe_line(one['name'])}"
-            write = partial(_write_command, app, f"/agents {one['name']} ")
+            write = partial(self._write_command, f"/agents {one['name']} ")
             yield Entry(text, safe_line(one["description"]), write, at_once=False)
-        for name in app.sources.names:
-            verb = "Detach" if name in app.sources.attached else "Attach"
-            toggle = partial(app.run_action, f"perform('sources','toggle',{name!r})")
+        for name in actions.sources.names:
+            verb = "Detach" if name in actions.sources.attached else "Attach"
+            toggle = partial(self._run_action, f"perform('sources','toggle',{name!r})")
             yield Entry(f"{verb}: {name}", "collection of documents", toggle)
-        for tree in app.listing.found[:MAX_CONVERSATIONS]:
-            yield Entry(
-                f"Open: {safe_line(tree.title)}", "conversation", partial(app.open_chat, tree.id)
-            )
+        for tree in actions.listing.found[:MAX_CONVERSATIONS]:
+            open_tree = partial(actions.conversations.open, tree.id)
+            yield Entry(f"Open: {safe_line(tree.title)}", "conversation", open_tree)
         for policy, title in POLICY_TITLES.items():
-            run = partial(app.scheduler.change, policy=policy)
+            run = partial(actions.scheduler.change, policy=policy)
             yield Entry(f"Scheduling: {policy}", f"{title}, from the next step on", run)
         for former, title in BATCH_FORMER_TITLES.items():
-            run = partial(app.scheduler.change, batch_former=former)
+            run = partial(actions.scheduler.change, batch_former=former)
             yield Entry(f"Steps: {former}", title, run)
 
+    async def _run_command(self, command: Command) -> None:
+        """Run a slash command; one that needs an argument is written into the prompt instead."""
+        if not command.needs_argument:
+            await self._slash.run(Invocation(command, ""))
+            return
+        self._write_command(f"/{command.name} ")
+
+    def _write_command(self, command: str) -> None:
+        """Put a command before the text of the prompt."""
+        prompt = self._screen.main.query_one(Prompt)
+        prompt.insert_unsent(f"{command}{prompt.text}".rstrip() + " ", replace=True)
+        prompt.focus()
+
+
+class HasPalette(Protocol):
+    """The app that opens the palette."""
+
+    palette: PaletteEntries
+
+
+class PravahaCommands(Provider):
+    """Searches the entries."""
+
+    @property
+    def _entries(self) -> PaletteEntries:
+        return cast("HasPalette", self.app).palette
+
     async def startup(self) -> None:
-        """Have the agents read, for what is typed next."""
-        app = cast("PravahaApp", self.app)
-        app.run_worker(app.agent_names.read(), exit_on_error=False)
+        """Have read what is listed later."""
+        self._entries.begin()
 
     async def discover(self) -> Hits:
         """The entries for an empty query: those that help without a search."""
-        for entry in self._entries():
+        for entry in self._entries:
             if not entry.at_once:
                 continue
             yield DiscoveryHit(
@@ -143,7 +206,7 @@ class PravahaCommands(Provider):
     async def search(self, query: str) -> Hits:
         """The entries that match the query."""
         matcher = self.matcher(query)
-        for entry in self._entries():
+        for entry in self._entries:
             found = score(matcher, entry.text)
             if found > 0:
                 found = found if entry.runs else found / _BEGINS
@@ -152,18 +215,3 @@ class PravahaCommands(Provider):
                 yield Hit(
                     found, marked, entry.run, text=entry.text, help=cast("str", Content(entry.help))
                 )
-
-
-async def _run_command(app: "PravahaApp", command: Command) -> None:
-    """Run a slash command; one that needs an argument is written into the prompt instead."""
-    if not command.needs_argument:
-        await app.slash.run(Invocation(command, ""))
-        return
-    _write_command(app, f"/{command.name} ")
-
-
-def _write_command(app: "PravahaApp", command: str) -> None:
-    """Put a command before the text of the prompt."""
-    prompt = app.query_one(Prompt)
-    prompt.insert_unsent(f"{command}{prompt.text}".rstrip() + " ", replace=True)
-    prompt.focus()

@@ -1,7 +1,7 @@
 """The table of panes that the pane keys open.
 
 A pane lies in the centre, in place of the messages, or at the side of them. To add one: an entry here, a
-key in `keys.py`, and `self._joined(...)` in `PravahaApp.compose` with the entry's name as its id and, in
+key in `keys.py`, and `self._joined(...)` in `MainView.compose` with the entry's name as its id and, in
 the centre, the class `center-pane`.
 """
 

@@ -119,7 +119,7 @@ class Harness:
     async def settled(self) -> None:
         """Wait until the frame clock sleeps: all that is known is drawn."""
         await self.until(
-            lambda: self.app.frame_clock.sleeping and not self.app.listing.busy, "sleep"
+            lambda: self.app.frame_clock.sleeping and not self.app.actions.listing.busy, "sleep"
         )
 
     @property
@@ -186,7 +186,7 @@ async def open_screen(
         async with app.run_test(size=size, notifications=True) as pilot:
             harness = Harness(app, pilot, client, session, clock)
             await harness.until(lambda: app.frame_clock.ticks > 0, "the first tick")
-            await harness.until(lambda: not app.listing.busy, "the list of conversations")
+            await harness.until(lambda: not app.actions.listing.busy, "the list of conversations")
             yield harness
         # The app survives exceptions; a test does not, unless it took them from the list.
         for failure in app.failures.first:

@@ -53,13 +53,13 @@ async def test_a_figure_that_repeats_itself_is_dizzy_and_names_the_key(screen, m
 
     async with screen(prepare=looped, size=(160, 40), keymap={"regen": "f12"}) as ui:
         await ui.shown("f12 tries again")
-        assert ui.app._avatars[1].shown[0] is Mood.DIZZY
+        assert ui.app.view.avatars[1].shown[0] is Mood.DIZZY
 
 
 async def test_another_set_can_be_chosen_and_an_own_one(screen, tmp_path):
     async with screen(avatar="kamal", size=(120, 36)) as ui:
         assert not ui.toasts
-        assert ui.app._avatars[0]._figure.palette["p"] == "avatar-cheek"
+        assert ui.app.view.avatars[0]._figure.palette["p"] == "avatar-cheek"
     own = tmp_path / "own"
     own.mkdir()
     text = (FOLDER / "kamal.txt").read_text(encoding="utf-8")
@@ -85,7 +85,7 @@ async def test_the_figure_has_no_face_beside_it(screen):
 
 async def test_the_face_follows_the_mood(screen):
     async with screen() as ui:
-        avatar = ui.app._avatars[-1]
+        avatar = ui.app.view.avatars[-1]
         faces = {mood: avatar.face(MoodState(mood, 0.0), 0.0) for mood in Mood}
         assert all(faces.values())
         assert len(set(faces.values())) > 4
@@ -94,4 +94,4 @@ async def test_the_face_follows_the_mood(screen):
 async def test_it_can_be_off(screen):
     async with screen(avatar="off") as ui:
         assert FACE not in header(ui)
-        assert not any(each.display for each in ui.app._avatars)
+        assert not any(each.display for each in ui.app.view.avatars)

@@ -94,7 +94,7 @@ async def test_an_edited_message_is_neither_a_draft_nor_a_command(screen):
         assert not ui.app.query_one("#completions").display
         await ui.press("ctrl+n")
         assert (ui.prompt.editing, ui.prompt.text) == (None, "")
-        await ui.app.open_chat(first)
+        await ui.app.actions.conversations.open(first)
         await ui.pilot.pause()
         assert ui.prompt.text == "a draft"
 
@@ -206,7 +206,7 @@ async def test_keys_without_effect_in_an_empty_conversation_say_why(screen):
     async with screen() as ui:
         await ui.press("shift+tab")
         await ui.shown("NAVIGATE", "i type  f1 keys  ctrl+p commands")
-        disabled = [key for key in ALL_KEYS if key.id in ui.app.disabled_reasons()]
+        disabled = [key for key in ALL_KEYS if key.id in ui.app.availability.reasons()]
         assert {"f", "r", "x", "D", "space", "s", "j", "t", "slash", "M"} <= {
             key.keys for key in disabled
         }
@@ -230,7 +230,7 @@ async def test_keys_that_need_a_finished_answer_say_so_while_it_runs(screen):
         ui.client.step()
         await ui.press("shift+tab")
         for key in ("fork", "edit", "regen", "regen.params", "tok.next", "alternatives"):
-            assert ui.app.disabled_reasons()[key] == "the answer is being generated"
+            assert ui.app.availability.reasons()[key] == "the answer is being generated"
         for key in ("f", "e", "r", "R", "L", "full_stop"):
             await ui.press(key)
             assert ui.toasts[-1].endswith("stop it first.")

@@ -49,7 +49,7 @@ async def test_enter_adopts_the_selected_column(screen):
         await ui.press("shift+tab", "c", "l", "h", "enter")
         await ui.gone("part at")
         assert ui.session.path()[-1].text == ONE
-        assert ui.app.pane == "chat"
+        assert ui.app.layout.pane == "chat"
         assert "the sea" in ui.text
 
 
@@ -64,7 +64,7 @@ async def test_h_l_and_digits_select_a_column(screen):
         ):  # fmt: skip
             await ui.press(key)
             assert pane(ui).selected == node
-        assert ui.app.pane == "compare"
+        assert ui.app.layout.pane == "compare"
 
 
 async def test_all_columns_scroll_together(screen):
@@ -139,7 +139,7 @@ async def test_esc_closes_the_comparison(screen):
         await ui.press("escape")
         await ui.gone("part at")
         assert ui.app.focused.id == "messages"
-        assert ui.app.pane == "chat"
+        assert ui.app.layout.pane == "chat"
 
 
 async def test_a_resize_wraps_the_columns_again(screen):
@@ -192,7 +192,7 @@ async def test_a_lone_answer_has_nothing_to_be_compared_with(screen):
     async with screen(prepare=lambda s, c: converse(s, c, ("Hello", "Hi."))) as ui:
         await ui.press("shift+tab", "c")
         assert ui.toasts[-1].startswith("Nothing to compare: mark messages with space")
-        assert ui.app.pane == "chat"
+        assert ui.app.layout.pane == "chat"
 
 
 async def test_nothing_is_marked_or_compared_in_an_empty_conversation(screen):

@@ -19,8 +19,8 @@ async def test_a_code_block_survives_focus_theme_and_size(screen):
         await ui.shown(*block)
         await ui.press("shift+tab", "k", "i")
         await ui.shown(*block)
-        for theme in sorted(ui.app.theme_files):
-            ui.app.use_theme(theme)
+        for theme in sorted(ui.app.actions.themes.files):
+            ui.app.actions.themes.use(theme)
             await ui.shown(*block)
         for size in ((60, 24), (150, 40), (100, 30)):
             await ui.pilot.resize_terminal(*size)

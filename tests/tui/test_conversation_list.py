@@ -49,7 +49,7 @@ async def test_an_answer_goes_on_while_another_conversation_is_open(screen):
         assert not ui.session.answers.generating
         ui.client.finish()
         await ui.settled()
-        await ui.app.open_chat(spelling)
+        await ui.app.actions.conversations.open(spelling)
         await ui.shown("a b c d")
 
 

@@ -55,7 +55,7 @@ async def test_a_dialog_below_another_one_is_not_closed_in_its_place(screen):
 
 async def test_a_question_is_answered_once(screen):
     async with screen(prepare=earlier) as ui:
-        ui.app.ask_delete(ui.session.tree_id)
+        ui.app.actions.conversations.ask_delete(ui.session.tree_id)
         post_keys(ui, "y", "y", "n")
         await ui.until(lambda: ui.session.conversations.find() == [], "the archive")
         assert len(ui.app.screen_stack) == 1

@@ -55,14 +55,14 @@ async def test_each_conversation_shows_its_own_text(tmp_path):
     async with open_screen(tmp_path, prepare=earlier) as ui:
         second, first = [tree.id for tree in ui.session.conversations.find()]
         await ui.type("for two")
-        await ui.app.open_chat(first)
+        await ui.app.actions.conversations.open(first)
         assert ui.prompt.text == ""
         await ui.type("for one")
         await ui.press("ctrl+n")
         assert ui.prompt.text == ""
-        await ui.app.open_chat(second)
+        await ui.app.actions.conversations.open(second)
         assert ui.prompt.text == "for two"
-        await ui.app.open_chat(first)
+        await ui.app.actions.conversations.open(first)
         assert ui.prompt.text == "for one"
 
 

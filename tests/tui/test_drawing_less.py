@@ -188,7 +188,7 @@ async def test_changing_blocks_are_drawn_at_the_rate_of_their_governor(screen, m
         await ui.ask("question")
         ui.client.step()
         await ui.shown("word")
-        governor = ui.app._presenter.map_governor
+        governor = ui.app.drawing.presenter.map_governor
         written = 0
         drawn = set()
         redraw = KvMap._redraw
@@ -266,7 +266,7 @@ async def test_after_an_answer_the_figure_rests_by_itself_and_figures_wait(scree
         await ui.ask("question")
         ui.client.finish()
         ui.clock.now += DWELL_S
-        figure = ui.app._avatars[1]
+        figure = ui.app.view.avatars[1]
         await ui.until(lambda: figure.shown[0] is Mood.DONE, "the end of the answer")
         idle = ui.client.snapshot()
         monkeypatch.setattr(ui.client, "snapshot", lambda: idle)

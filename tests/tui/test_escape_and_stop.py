@@ -50,15 +50,15 @@ async def test_each_esc_undoes_one_thing_from_the_top_of_the_ladder(screen):
         ui.client.step()
         await ui.ask("second")
         await ui.press("f3", "f3")
-        assert ui.app.maximised
+        assert ui.app.layout.maximised
         await ui.press("f1")
         assert len(ui.app.screen_stack) == 2
 
         await ui.press("escape")
         assert len(ui.app.screen_stack) == 1
-        assert ui.app.maximised
+        assert ui.app.layout.maximised
         await ui.press("escape")
-        assert (ui.app.pane, ui.app.maximised) == ("chat", False)
+        assert (ui.app.layout.pane, ui.app.layout.maximised) == ("chat", False)
         assert ui.session.messages.queued == ("second",)
         await ui.press("escape")
         assert (ui.session.messages.queued, ui.prompt.text) == ((), "second")
@@ -121,7 +121,7 @@ async def test_letters_that_are_commands_in_navigate_mode_are_letters_in_the_pro
         await ui.type("i12jkgGrsy?")
         assert ui.prompt.text == "i12jkgGrsy?"
         assert len(ui.app.screen_stack) == 1
-        assert ui.app.pane == "chat"
+        assert ui.app.layout.pane == "chat"
 
 
 async def test_y_copies_the_selected_message_as_it_was_written(screen):

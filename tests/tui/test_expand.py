@@ -36,7 +36,7 @@ async def test_esc_drops_the_pending_key_and_nothing_else(screen):
         assert ui.transcript.selected is not None
         assert ui.app.focused.id == "messages"
         await ui.press("4")
-        assert ui.app.pane == "stats"
+        assert ui.app.layout.pane == "stats"
 
 
 @pytest.mark.parametrize("key", ["i", "1", "g"])
@@ -97,7 +97,7 @@ async def test_four_answers_fit_beside_each_other(screen, columns):
         await ui.answered()
         await ui.press("ctrl+t")
         assert ui.app.query_one("#left").display
-        assert ui.app.tree_focused
+        assert ui.app.selection.in_tree
         await ui.press("escape")
         assert not ui.app.query_one("#left").display
 
@@ -116,7 +116,7 @@ async def test_h_l_and_digits_select_and_page(screen):
         assert strip(ui).selected == strip(ui).node_ids[3]
         await ui.press("left", "9")
         assert strip(ui).selected == strip(ui).node_ids[2]
-        assert ui.app.pane == "chat"
+        assert ui.app.layout.pane == "chat"
 
 
 async def test_prune_takes_the_selected_answer_and_undo_brings_it_back(screen):
@@ -202,7 +202,7 @@ async def test_continuations_from_the_token_cursor_stream_side_by_side(screen):
         assert ui.toasts == ["There is no token cursor: L sets it in an answer."]
         await ui.press("L", "L", "L", "X")
         await ui.shown("X… how many answers side by side?", "NAVIGATE X…")
-        (kept,) = {ui.app.tokens.cursor.token}
+        (kept,) = {ui.app.actions.tokens.cursor.token}
         answer = ui.session.path()[-1]
         await ui.press("2")
         await ui.shown("2 answers")
@@ -212,6 +212,6 @@ async def test_continuations_from_the_token_cursor_stream_side_by_side(screen):
             assert (node.forked_from, node.fork_token) == (answer.id, kept)
             assert node.text
             assert answer.text.startswith(node.text)
-        assert ui.app.tokens.cursor is None
+        assert ui.app.actions.tokens.cursor is None
         await ui.answered()
         assert ui.session.view(second).text == f"{ui.session.view(first).text[:-1]}b"

@@ -90,16 +90,16 @@ async def test_a_slow_disk_delays_the_list_and_no_key(screen):
                 ui.client.finish()
                 await ui.until(lambda: not ui.session.answers.generating, "the end of the answer")
                 await ui.shown(answer)
-            await ui.app.open_chat(earlier.id)
+            await ui.app.actions.conversations.open(earlier.id)
             await ui.shown("Somebody, long ago.", "▸ Who was here?")
             await ui.press("ctrl+n")
             await ui.gone("long ago")
             await ui.type("typed")
             await ui.press("ctrl+t", "slash")
             await ui.type("second")
-            assert ui.app.listing.busy
+            assert ui.app.actions.listing.busy
             assert not waited_too_long.is_set()
-        await ui.until(lambda: not ui.app.listing.busy, "the list")
+        await ui.until(lambda: not ui.app.actions.listing.busy, "the list")
         assert ui.app.query_one(Conversations).options.option_count == 1
 
 

@@ -134,7 +134,7 @@ async def test_the_theme_may_change_under_the_heat_map(screen):
     async with screen(prepare=asked) as ui:
         await ui.press("shift+tab", "t")
         await ui.shown("perplexity")
-        ui.app.use_theme("dawn")
+        ui.app.actions.themes.use("dawn")
         await ui.pilot.pause()
         ground = styles(ui.transcript.messages[1])["f"].bgcolor.name
         assert ground == ui.app.theme_variables["heat-5"].lower()
@@ -155,8 +155,8 @@ async def test_messages_of_the_conversation_before_are_not_tinted(screen):
         await ui.press("shift+tab", "t")
         await ui.shown("perplexity 8.0")
         before = [one.node for one in ui.transcript.messages]
-        ui.app.tokens._answers.clear()  # as for an answer that has not been read yet
+        ui.app.actions.tokens._answers.clear()  # as for an answer that has not been read yet
         ui.app.session.conversations.open_new()
         assert [one.node for one in ui.transcript.messages] == before
-        ui.app.tokens._sync()  # raises if it reads them from the new conversation
+        ui.app.actions.tokens._sync()  # raises if it reads them from the new conversation
         await ui.gone("perplexity")

@@ -97,15 +97,15 @@ async def test_remapped_keys_work_and_the_old_ones_do_not(screen):
     async with screen(keymap={"pane.stats": "f12,Q"}, size=(160, 45)) as ui:
         await ui.shown("f12 stats")
         await ui.press("f5")
-        assert ui.app.pane == "chat"
+        assert ui.app.layout.pane == "chat"
         await ui.type("Q4")
         assert ui.prompt.text == "Q4"
         await ui.press("f12")
-        assert ui.app.pane == "stats"
+        assert ui.app.layout.pane == "stats"
         await ui.press("f2", "shift+tab", "4")
-        assert ui.app.pane == "chat"
+        assert ui.app.layout.pane == "chat"
         await ui.press("Q")
-        assert ui.app.pane == "stats"
+        assert ui.app.layout.pane == "stats"
         await ui.press("f1")
         await ui.shown("f12 Q")
 
@@ -146,7 +146,7 @@ def method_of(app, node, action):
     name, arguments = re.fullmatch(r"(?:app\.)?(\w+)(?:\((.*)\))?", action).groups()
     values = ast.literal_eval(f"({arguments},)") if arguments else ()
     if name == "perform":
-        return getattr(app._actions[values[0]], values[1])
+        return getattr(getattr(app.actions, values[0]), values[1])
     return getattr(app if action.startswith("app.") else node, f"action_{name}")
 
 

@@ -58,9 +58,9 @@ async def test_it_shows_records_and_toasts_and_filters_them(screen, ring):
         assert isinstance(ui.app.focused, LogPane)
         await ui.press("escape")
         await ui.gone("“swap”")
-        assert ui.app.pane == "logs"
+        assert ui.app.layout.pane == "logs"
         await ui.press("escape")
-        assert ui.app.pane == "chat"
+        assert ui.app.layout.pane == "chat"
 
 
 async def test_it_follows_the_newest_record_unless_it_is_scrolled_up(screen, ring):

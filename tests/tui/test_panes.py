@@ -8,7 +8,7 @@ from textual.fuzzy import Matcher
 
 from app.slash import parse
 from app.tui.keys import ALL_KEYS, Group, shown
-from app.tui.palette import PravahaCommands, commands_without_keys, score, title_of
+from app.tui.palette import commands_without_keys, score, title_of
 from app.tui.widgets.help import HelpScreen, build_help
 from app.tui.widgets.kv_map import KvMap
 from app.tui.widgets.stats import StatsPane
@@ -28,11 +28,11 @@ async def test_stats_show_maximise_and_restore(screen):
         assert isinstance(ui.app.focused, StatsPane)
         assert ui.app.query_one("#left").display
         await ui.press("f5")
-        assert ui.app.maximised
+        assert ui.app.layout.maximised
         assert not ui.app.query_one("#left").display
         await ui.press("f5")
         await ui.shown("All about rivers.")
-        assert not ui.app.maximised
+        assert not ui.app.layout.maximised
 
 
 @pytest.mark.parametrize(("columns", "presses"), [(160, 2), (120, 1), (80, 1)])
@@ -188,7 +188,7 @@ async def test_the_palette_gives_the_reason_for_what_cannot_be_done(screen):
 
 async def test_the_palette_lists_every_action_with_its_key(screen):
     async with screen(prepare=rivers) as ui:
-        entries = {entry.text: entry for entry in PravahaCommands(ui.app.screen)._entries()}
+        entries = {entry.text: entry for entry in ui.app.palette}
         for key in ALL_KEYS:
             assert shown(key) in entries[title_of(key)].help
         await ui.press("ctrl+p")

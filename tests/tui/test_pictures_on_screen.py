@@ -117,7 +117,7 @@ async def test_another_conversation_leaves_it_as_a_draft(tmp_path, parser):
             reader.read(_opened(MENU)).result(30)
             await ui.settled()
             assert (ui.session.path(), ui.prompt.text) == ([], "")
-            await ui.app.open_chat(first)
+            await ui.app.actions.conversations.open(first)
             assert ui.prompt.text == ASKED
             assert len(ui.session.path()) == 2
 

@@ -103,7 +103,7 @@ async def test_another_conversation_is_not_affected(screen):
         first = ui.session.tree_id
         await ui.press("ctrl+n")
         assert ui.session.sampling.current.own == frozenset()
-        await ui.app.open_chat(first)
+        await ui.app.actions.conversations.open(first)
         assert ui.session.sampling.current.params.temperature == 1.5
 
 

@@ -86,7 +86,7 @@ def compare(tmp_path, snap_compare):
             ui.clock.now += 1
             if do:
                 await do(ui)
-            await ui.until(lambda: not app.listing.busy, "the list of conversations")
+            await ui.until(lambda: not app.actions.listing.busy, "the list of conversations")
             for field in app.screen.query(Input):
                 field.cursor_blink = False
             before_tick = None
@@ -297,7 +297,7 @@ async def sources_pane(ui):
     ui.client.resident = 150
     await ui.press("f6", "enter")
     await ui.shown("The file is encrypted.")
-    ui.app.sources._library.job = IndexJob("notes", "adding", 12, 40, 340, 1, 82.4, 9.6)
+    ui.app.actions.sources._library.job = IndexJob("notes", "adding", 12, 40, 340, 1, 82.4, 9.6)
     ui.app.draw_all()
     await ui.shown("adding to notes")
 

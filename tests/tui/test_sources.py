@@ -249,7 +249,7 @@ async def test_a_key_opens_the_cited_passages_with_the_words_lit(screen, monkeyp
     async with screen("12 Nm [1]. Brass [2].", sources=sources) as ui:
         await ask_docs(ui)
         await ui.shown("[1] guide.md:10  Install > Linux", "[2] nuts.md:20")
-        monkeypatch.setattr(ui.app, "copy_text", copied.append)
+        monkeypatch.setattr(ui.app.terminal, "copy_text", copied.append)
         await ui.press("shift+tab", "C")
         await ui.shown("Each bolt takes 12 newton metres.", "Before it.", "After it.", "1 of 2")
         assert sources.opened[0] == (sources.opened[0][0], words)

@@ -96,7 +96,7 @@ async def test_a_tick_whose_widgets_are_removed_when_the_app_ends_is_no_failure(
                 await asyncio.sleep(0.005)
             fail()
 
-        monkeypatch.setattr(ui.app._presenter, "tick", tick)
+        monkeypatch.setattr(ui.app.drawing.presenter, "tick", tick)
         ui.app.frame_clock.wake()
         await begun.wait()
     assert ui.app.return_code in (0, None)

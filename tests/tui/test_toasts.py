@@ -55,4 +55,4 @@ async def test_beside_the_figures_of_a_wide_screen_they_cover_nothing_that_is_re
             assert not shown.region.overlaps(covered.region)
         await ui.press("f5", "f5")
         await ui.until(lambda: not shown.region.overlaps(ui.prompt.region), "the move")
-        assert ui.app.maximised
+        assert ui.app.layout.maximised

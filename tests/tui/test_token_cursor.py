@@ -20,7 +20,7 @@ def asked_with_alternatives(session, client):
 
 
 def cursor(ui):
-    return ui.app.tokens.cursor
+    return ui.app.actions.tokens.cursor
 
 
 def under_cursor(ui):
@@ -43,7 +43,7 @@ async def test_the_cursor_moves_by_tokens_and_the_bar_describes_the_token(screen
         await ui.press("shift+left", "H", "H")
         assert cursor(ui).token == 0
         # The row and the status bar name the price of a fork there, which the fake engine computes.
-        price = build_price(ui.app.tokens.fork_price)
+        price = build_price(ui.app.actions.tokens.fork_price)
         await ui.until(lambda: ui.text.count(f"f fork {price}  ") == 2)
 
 
@@ -229,7 +229,7 @@ async def test_the_token_under_the_pointer_is_explained(screen):
         assert "bits" in view.tooltip.plain
         await ui.pilot.hover(view, offset=(2 + 4, 0))
         assert view.tooltip is None
-        assert ui.app.tokens.cursor.unit != 4
+        assert ui.app.actions.tokens.cursor.unit != 4
 
 
 async def test_the_row_of_the_cursor_is_scrolled_into_view(screen):

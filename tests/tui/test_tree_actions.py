@@ -49,7 +49,7 @@ async def test_the_token_cursor_goes_to_the_node_of_the_tree_on_the_open_branch_
         assert ui.toasts[-1] == "The message is on another branch: enter opens it."
         assert pane(ui).tree_view.has_focus
         await ui.press("g", "j", "L")
-        assert ui.app.tokens.cursor.answer.node_id == node(ui.session, "two")
+        assert ui.app.actions.tokens.cursor.answer.node_id == node(ui.session, "two")
         assert ui.app.focused.id == "messages"
         assert texts(ui)[-1] == "six"
 

@@ -2,21 +2,21 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agents.reports.markdown import markdown_of
 from agents.runs.approvals import ApprovalRequest
 from agents.service.run_request import RunRequest
 from agents.service.run_service import RunService
 from app.slash.agents import AgentCall, read_call
+from app.tui.actions.listing import ListActions
+from app.tui.chat_screen import ChatScreen
 from app.tui.frame import Frame
+from app.tui.screen_layout import ScreenLayout
 from app.tui.widgets.agents_pane import AgentsPane
 from app.tui.widgets.approval import Answer, ApprovalScreen
 from app.tui.widgets.confirm import ConfirmScreen
 from engine.api.errors import InvalidRequest, PravahaError
-
-if TYPE_CHECKING:
-    from app.tui.app import PravahaApp
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,22 @@ class AgentActions:
         service: runs the agents; None in a replay.
     """
 
-    def __init__(self, app: "PravahaApp", service: RunService | None) -> None:
-        self._app = app
+    def __init__(
+        self,
+        screen: ChatScreen,
+        layout: ScreenLayout,
+        listing: ListActions,
+        service: RunService | None,
+    ) -> None:
+        self._screen = screen
+        self._layout = layout
+        self._listing = listing
         self._service = service
         self._asked: dict[str, _Asked] = {}
         self._catalogue: dict[str, dict[str, Any]] = {}
         self._announced: set[str] = set()
         if service is not None:
-            service.on_change(lambda: app.frame_clock.wake())
+            service.on_change(screen.wake)
 
     # Pane.
 
@@ -60,7 +68,7 @@ class AgentActions:
         for approval in pending:
             if approval.id not in self._announced:
                 self._announced.add(approval.id)
-                self._app.notify_safely(
+                self._screen.notify_safely(
                     f"{approval.agent} waits for your approval to call {approval.tool}: f8 shows it.",
                     "warning",
                 )
@@ -68,15 +76,15 @@ class AgentActions:
             result = self._service.result(run)
             if result is not None and self._can_add(asked):
                 del self._asked[run]
-                self._app.call_later(self._add, asked, result)
+                self._screen.run_worker(self._add(asked, result), group="agents")
         return False
 
     def _close_answered(self, pending: set[str]) -> None:
         """Close the dialog of a call that somebody else has answered, or whose time is over."""
-        screen = self._app.screen
-        if isinstance(screen, ApprovalScreen) and screen.request.id not in pending:
-            screen.dismiss(None)
-            self._app.notify_safely("The call was answered elsewhere, or it waits no longer.")
+        dialog = self._screen.dialog
+        if isinstance(dialog, ApprovalScreen) and dialog.request.id not in pending:
+            dialog.dismiss(None)
+            self._screen.notify_safely("The call was answered elsewhere, or it waits no longer.")
 
     @property
     def num_waiting(self) -> int:
@@ -98,7 +106,7 @@ class AgentActions:
             InvalidRequest: there is no such agent or pipeline, or no agents at all.
         """
         if not argument:
-            self._app.action_pane("agents")
+            self._layout.open_pane("agents")
             return
         await self._known()
         call = read_call(argument, self._catalogue)
@@ -133,14 +141,14 @@ class AgentActions:
 
     async def _start(self, call: AgentCall, text: str) -> None:
         kind = self._catalogue[call.name]["kind"]
-        conversation = self._app.session.tree_id
+        conversation = self._screen.session.tree_id
         request = RunRequest(
             kind, call.name, call.paths, call.task, call.task, conversation=conversation
         )
         run = await asyncio.to_thread(self._required().start, request)
         self._asked[run] = _Asked(conversation, text, call.name)
-        self._app.notify_safely(f"{call.name} is running; f4 shows it. Its result comes here.")
-        self._app.draw_all()
+        self._screen.notify_safely(f"{call.name} is running; f4 shows it. Its result comes here.")
+        self._screen.draw_all()
 
     def _required(self) -> RunService:
         if self._service is None:
@@ -150,18 +158,20 @@ class AgentActions:
     # Results.
 
     def _can_add(self, asked: _Asked) -> bool:
-        session = self._app.session
+        session = self._screen.session
         return session.tree_id == asked.tree and not session.answers.generating
 
     async def _add(self, asked: _Asked, result: dict[str, Any]) -> None:
         text = markdown_of(asked.name, result)
         try:
-            self._app.session.messages.add_exchange(asked.text, text, by=asked.name)
+            self._screen.session.messages.add_exchange(asked.text, text, by=asked.name)
         except PravahaError as error:
-            self._app.notify_safely(f"The result of {asked.name} was not added: {error}", "warning")
+            self._screen.notify_safely(
+                f"The result of {asked.name} was not added: {error}", "warning"
+            )
             return
-        await self._app.show_chat()
-        self._app.refresh_list()
+        await self._screen.show_chat()
+        self._listing.refresh()
 
     # Approvals and stopping.
 
@@ -187,10 +197,10 @@ class AgentActions:
                 decide, request.id, answer.decision, reason=answer.reason
             )
             if not taken:
-                self._app.notify_safely("It was answered already, or the run has ended.")
-            self._app.draw_all()
+                self._screen.notify_safely("It was answered already, or the run has ended.")
+            self._screen.draw_all()
 
-        self._app.open_dialog(ApprovalScreen(request), answered)
+        self._screen.open_dialog(ApprovalScreen(request), answered)
 
     def stop(self) -> None:
         """Stop the run under the cursor, after a question.
@@ -199,7 +209,7 @@ class AgentActions:
             InvalidRequest: no run is selected, or it has finished.
         """
         service = self._required()
-        run = self._app.query_one(AgentsPane).selected_run
+        run = self._screen.main.query_one(AgentsPane).selected_run
         view = next((one for one in service.runs() if one.id == run), None)
         if view is None:
             raise InvalidRequest("No run is selected.")
@@ -226,4 +236,4 @@ class AgentActions:
             for run in runs if yes else ():
                 self._required().cancel(run)
 
-        self._app.open_dialog(ConfirmScreen(question, "What was found is kept."), answered)
+        self._screen.open_dialog(ConfirmScreen(question, "What was found is kept."), answered)

@@ -1,36 +1,36 @@
 """The archive of conversations: looking at it, taking one back, deleting for good."""
 
-from typing import TYPE_CHECKING
-
+from app.tui.actions.listing import ListActions
+from app.tui.chat_screen import ChatScreen
+from app.tui.screen_layout import ScreenLayout
 from app.tui.widgets.confirm import ConfirmScreen
 from app.tui.widgets.conversations import Conversations
 from engine.api.errors import InvalidRequest, PravahaError
-
-if TYPE_CHECKING:
-    from app.tui.app import PravahaApp
 
 
 class ArchiveActions:
     """The keys and commands of the archive."""
 
-    def __init__(self, app: "PravahaApp") -> None:
-        self._app = app
+    def __init__(self, screen: ChatScreen, layout: ScreenLayout, listing: ListActions) -> None:
+        self._screen = screen
+        self._layout = layout
+        self._listing = listing
 
     def toggle(self) -> None:
         """Show the archived conversations in the list, or the others again."""
-        chats = self._app.query_one(Conversations)
+        chats = self._screen.main.query_one(Conversations)
         chats.archived = not chats.archived
-        self._app.show_list()
-        self._app.refresh_list()
+        self._layout.show_list()
+        self._listing.refresh()
 
     def restore(self) -> None:
         """List the highlighted archived conversation again."""
-        chats = self._app.query_one(Conversations)
+        chats = self._screen.main.query_one(Conversations)
         tree_id = chats.highlighted
         if not chats.archived or tree_id is None:
             raise InvalidRequest("Only an archived conversation can be brought back: A shows them.")
-        self._app.session.conversations.unarchive(tree_id)
-        self._app.refresh_list()
+        self._screen.session.conversations.unarchive(tree_id)
+        self._listing.refresh()
 
     def ask_erase(self, tree_id: str) -> None:
         """Delete an archived conversation for good, after a question."""
@@ -42,23 +42,23 @@ class ArchiveActions:
         Raises:
             InvalidRequest: there are none.
         """
-        trees = [tree.id for tree in self._app.session.conversations.find(archived=True)]
+        trees = [tree.id for tree in self._screen.session.conversations.find(archived=True)]
         if not trees:
             raise InvalidRequest("The archive is empty.")
         self._ask(trees, f"Delete all archived conversations ({len(trees)}) for good?")
 
     def _ask(self, tree_ids: list[str], question: str) -> None:
-        app = self._app
+        screen = self._screen
 
         async def answered(yes: bool | None) -> None:
             if not yes:
                 return
             try:
-                count = app.session.conversations.erase(tree_ids)
+                count = screen.session.conversations.erase(tree_ids)
             except PravahaError as error:
-                app.notify_safely(str(error), "error")
+                screen.notify_safely(str(error), "error")
                 return
-            app.notify_safely(f"Conversations deleted: {count}.")
-            await app.show_chat()
+            screen.notify_safely(f"Conversations deleted: {count}.")
+            await screen.show_chat()
 
-        app.open_dialog(ConfirmScreen(question, "This cannot be undone."), answered)
+        screen.open_dialog(ConfirmScreen(question, "This cannot be undone."), answered)

@@ -1,9 +1,9 @@
 """A full context: a warning before it, and a question instead of a dead end."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Sequence
 
 from app.slash.arguments import is_summary
+from app.tui.chat_screen import ChatScreen
 from app.tui.frame import Frame
 from app.tui.numbers import percent
 from app.tui.widgets.choice import Choice, ChoiceScreen
@@ -11,9 +11,6 @@ from app.tui.widgets.prompt import Prompt
 from engine.api.errors import PravahaError
 from engine.api.image import Image
 from engine.conversations.shortening import send_shortened
-
-if TYPE_CHECKING:
-    from app.tui.app import PravahaApp
 
 WARNING_SHARE = 0.8
 """Part of the context from which on its use is reported."""
@@ -43,8 +40,8 @@ class ContextActions:
 
     in_view = True
 
-    def __init__(self, app: "PravahaApp") -> None:
-        self._app = app
+    def __init__(self, screen: ChatScreen) -> None:
+        self._screen = screen
         self._warned: dict[str, float] = {}
 
     def show(self, frame: Frame) -> bool:
@@ -59,24 +56,31 @@ class ContextActions:
             used = (
                 "The context is full" if level >= 1 else f"{percent(share)} of the context is used"
             )
-            self._app.notify_safely(
+            self._screen.notify_safely(
                 f"{used}: /shorten leaves out earlier messages, or summarises them.", "warning"
             )
         self._warned[session.tree_id] = level
         return False
 
-    def ask(self, text: str, images: Sequence[Image] = ()) -> None:
-        """Ask how to make room for a message that was refused; a cancelled one returns to the prompt."""
-        app = self._app
+    def ask(
+        self, text: str, images: Sequence[Image], *, show_sent: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Ask how to make room for a message that was refused; a cancelled one returns to the prompt.
+
+        Args:
+            show_sent: shows the message when it was sent.
+        """
+        screen = self._screen
 
         async def chosen(key: str | None) -> None:
             if key is None:
-                app.query_one(Prompt).insert_unsent(text)
+                screen.main.query_one(Prompt).insert_unsent(text)
             else:
-                await self._send(text, images, summarised=key == "s")
+                self._send(text, images, summarised=key == "s")
+                await show_sent()
 
         reason = ("The message does not fit into the context with all earlier ones.",)
-        app.open_dialog(ChoiceScreen("Context full", reason, _CHOICES), chosen)
+        screen.open_dialog(ChoiceScreen("Context full", reason, _CHOICES), chosen)
 
     async def shorten(self, argument: str) -> None:
         """`/shorten drop` or `/shorten summarise`: shorten the context now.
@@ -84,21 +88,20 @@ class ContextActions:
         Raises:
             PravahaError: there is nothing to leave out.
         """
-        self._app.session.context.shorten(summarised=is_summary(argument))
-        await self._app.show_chat()
+        self._screen.session.context.shorten(summarised=is_summary(argument))
+        await self._screen.show_chat()
 
-    async def _send(self, text: str, images: Sequence[Image], *, summarised: bool) -> None:
-        app = self._app
-        model = app.client.snapshot().model
+    def _send(self, text: str, images: Sequence[Image], *, summarised: bool) -> None:
+        screen = self._screen
+        model = screen.client.snapshot().model
         try:
             send_shortened(
-                app.session,
+                screen.session,
                 text,
                 summarised=summarised,
                 length=model.context_length if model else 0,
                 images=images,
             )
         except PravahaError as error:
-            app.notify_safely(str(error), "error")
-            app.query_one(Prompt).insert_unsent(text)
-        await app.show_sent()
+            screen.notify_safely(str(error), "error")
+            screen.main.query_one(Prompt).insert_unsent(text)

@@ -7,23 +7,22 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
 from app.slash.attachments import attach_files, mention
 from app.slash.files import export_to_file
 from app.text.safe_text import safe_line, safe_text
-from app.tui.actions.target import EMPTY
+from app.tui.actions.guarded import guarded
+from app.tui.chat_screen import ChatScreen
+from app.tui.selection import EMPTY, Selection
+from app.tui.terminal import Terminal
 from app.tui.widgets.ask_text import AskText
 from app.tui.widgets.choice import Choice, ChoiceScreen
 from app.tui.widgets.prompt import Prompt
 from engine.api.errors import InvalidRequest
 from engine.conversations.export import export_markdown
 from engine.conversations.tree import NodeKind
-
-if TYPE_CHECKING:
-    from app.tui.app import PravahaApp
 
 _CODE = re.compile(r"^ *(`{3,}|~{3,})[^\n]*\n(.*?)^ *\1[`~]* *$", re.MULTILINE | re.DOTALL)
 _DIGITS = 9
@@ -36,8 +35,10 @@ _TAKE_LINES = frozenset(
 class FileActions:
     """Keys and commands for files, the editor and copying."""
 
-    def __init__(self, app: "PravahaApp") -> None:
-        self._app = app
+    def __init__(self, screen: ChatScreen, selection: Selection, terminal: Terminal) -> None:
+        self._screen = screen
+        self._selection = selection
+        self._terminal = terminal
 
     def expanded(self, text: str) -> str:
         """A message with the files that it names.
@@ -52,18 +53,18 @@ class FileActions:
     @property
     def length(self) -> int:
         """The context length; 0 while no model is loaded."""
-        model = self._app.client.snapshot().model
+        model = self._screen.client.snapshot().model
         return model.context_length if model else 0
 
     def count_tokens(self, text: str) -> int:
         """The number of tokens of a text; 0 while no model is loaded."""
-        return len(self._app.client.tokenize(text)) if self.length else 0
+        return len(self._screen.client.tokenize(text)) if self.length else 0
 
     def attach(self, name: str) -> None:
         """Name a file in the prompt."""
         if not Path(name).expanduser().is_file():
             raise InvalidRequest(f"There is no file {name}.")
-        prompt = self._app.query_one(Prompt)
+        prompt = self._screen.main.query_one(Prompt)
         prompt.insert_unsent(f"{mention(name)} {prompt.text}".rstrip() + " ", replace=True)
         prompt.focus()
 
@@ -74,7 +75,7 @@ class FileActions:
             raise InvalidRequest(
                 "No editor is set: set EDITOR, or type here (ctrl+j breaks lines)."
             )
-        prompt = self._app.query_one(Prompt)
+        prompt = self._screen.main.query_one(Prompt)
         with tempfile.TemporaryDirectory(prefix="pravaha-") as folder:
             file = Path(folder, "prompt.md")
             file.write_text(prompt.text, encoding="utf-8")
@@ -104,7 +105,7 @@ class FileActions:
         Raises:
             InvalidRequest: the conversation is empty, or the pager cannot be opened.
         """
-        session = self._app.session
+        session = self._screen.session
         if session.head is None:
             raise InvalidRequest(EMPTY)
         with tempfile.TemporaryDirectory(prefix="pravaha-") as folder:
@@ -122,7 +123,7 @@ class FileActions:
             InvalidRequest: the command cannot be started; `refused` if this terminal cannot be lent.
         """
         try:
-            with self._app.suspend():
+            with self._terminal.suspended():
                 # Descriptors 1 and 2 are the log (see `native_output`); these are the terminal.
                 return subprocess.run(
                     [*shlex.split(command), str(file)],
@@ -141,7 +142,7 @@ class FileActions:
         Raises:
             InvalidRequest: there is no answer.
         """
-        self._app.copy_text(self._message())
+        self._terminal.copy_text(self._message())
 
     def copy_code(self) -> None:
         """Copy a code block of the selected message, else of the last answer; asks if there are several.
@@ -153,7 +154,7 @@ class FileActions:
         if not blocks:
             raise InvalidRequest("The message has no code block.")
         if len(blocks) == 1:
-            self._app.copy_text(blocks[0])
+            self._terminal.copy_text(blocks[0])
             return
         choices = [
             Choice(str(number), safe_line(block.split("\n", 1)[0])[:60], ())
@@ -162,14 +163,14 @@ class FileActions:
 
         def chosen(key: str | None) -> None:
             if key is not None:
-                self._app.copy_text(blocks[int(key) - 1])
+                self._terminal.copy_text(blocks[int(key) - 1])
 
-        self._app.open_dialog(ChoiceScreen("Copy which code block?", (), choices), chosen)
+        self._screen.open_dialog(ChoiceScreen("Copy which code block?", (), choices), chosen)
 
     def copy_branch(self) -> None:
         """Copy all messages of the open branch as Markdown."""
-        session = self._app.session
-        self._app.copy_text(export_markdown(session.title, session.path()))
+        session = self._screen.session
+        self._terminal.copy_text(export_markdown(session.title, session.path()))
 
     def ask_export(self) -> None:
         """Ask for the name of a file and write the conversation to it.
@@ -177,15 +178,15 @@ class FileActions:
         Raises:
             InvalidRequest: the conversation is empty.
         """
-        if self._app.session.head is None:
+        if self._screen.session.head is None:
             raise InvalidRequest(EMPTY)
 
         async def given(name: str | None) -> None:
             if name is not None:
-                await self._app.guarded(self.export(name))
+                await guarded(self._screen, self.export(name))
 
         hint = "FILE.json, .jsonl, .md or .messages.json"
-        self._app.open_dialog(AskText("Export to", hint=hint), given)
+        self._screen.open_dialog(AskText("Export to", hint=hint), given)
 
     async def export(self, name: str) -> None:
         """Write the conversation to a new file, in the format that its name ends in, and say so.
@@ -194,12 +195,12 @@ class FileActions:
             InvalidRequest: see `export_to_file`.
             StoreError: messages cannot be saved at present.
         """
-        self._app.notify_safely(f"Written: {export_to_file(self._app.session, name)}")
+        self._screen.notify_safely(f"Written: {export_to_file(self._screen.session, name)}")
 
     def _message(self) -> str:
-        session = self._app.session
-        if self._app.selected_node is not None:
-            return session.view(self._app.selected_node).text
+        session = self._screen.session
+        if self._selection.node_id is not None:
+            return session.view(self._selection.node_id).text
         answers = [node.text for node in session.path() if node.kind is NodeKind.ASSISTANT]
         if not answers:
             raise InvalidRequest("There is no answer to copy yet.")

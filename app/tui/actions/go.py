@@ -4,8 +4,12 @@ In the branch tree, `h` `l` `J` `K` move its cursor and only `enter` opens a bra
 and `l` open the sibling, because it is to be seen there.
 """
 
-from typing import TYPE_CHECKING
-
+from app.tui.actions.guarded import guarded
+from app.tui.actions.tree import TreeActions
+from app.tui.chat_screen import ChatScreen
+from app.tui.glyphs import Glyphs
+from app.tui.screen_layout import ScreenLayout
+from app.tui.selection import Selection
 from app.tui.view.tree_lines import TreeMarks, TreeRow, build_tree_line
 from app.tui.widgets.branches import BranchPane, BranchTreeView
 from app.tui.widgets.choose_node import ChooseNode
@@ -15,26 +19,34 @@ from engine.api.errors import InvalidRequest
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeKind
 
-if TYPE_CHECKING:
-    from app.tui.app import PravahaApp
-
 _CHOICE_CELLS = 56
 
 
 class GoActions:
     """Moves in the tree of the open conversation."""
 
-    def __init__(self, app: "PravahaApp") -> None:
-        self._app = app
+    def __init__(
+        self,
+        screen: ChatScreen,
+        selection: Selection,
+        layout: ScreenLayout,
+        tree: TreeActions,
+        glyphs: Glyphs,
+    ) -> None:
+        self._screen = screen
+        self._selection = selection
+        self._layout = layout
+        self._tree = tree
+        self._glyphs = glyphs
         self._came_from: str | None = None
 
     @property
     def _session(self) -> TreeSession:
-        return self._app.session
+        return self._screen.session
 
     @property
     def _pane(self) -> BranchPane:
-        return self._app.screen_stack[0].query_one(BranchPane)
+        return self._screen.main.query_one(BranchPane)
 
     @property
     def _view(self) -> BranchTreeView:
@@ -42,31 +54,31 @@ class GoActions:
 
     @property
     def _transcript(self) -> Transcript:
-        return self._app.screen_stack[0].query_one(Transcript)
+        return self._screen.main.query_one(Transcript)
 
     # The panes of the left column.
 
     async def toggle(self) -> None:
         """Focus the branches, then the conversations, then the prompt."""
-        if self._app.screen_stack[0].query_one(Conversations).has_focus_within:
-            self._app.close_overlay()
-            self._app.action_prompt()
+        if self._screen.main.query_one(Conversations).has_focus_within:
+            self._layout.close_overlay()
+            self._layout.focus_prompt()
         elif self._view.has_focus or not (self._pane.display or self._session.tree.branched):
-            self._app.show_list()
+            self._layout.show_list()
         else:
             self.open_tree()
 
     def open_tree(self) -> None:
         """Show and focus the branch tree of the open conversation, with the cursor on the selected node."""
-        self._view.move_to(self._app.selected_node or self._session.head)
-        self._app.show_left_column()
+        self._view.move_to(self._selection.node_id or self._session.head)
+        self._layout.show_left_column()
         self._pane.open()
 
     def close_tree(self) -> None:
         """Hide a tree that was shown on request, and focus the messages."""
-        self._app.close_overlay()
+        self._layout.close_overlay()
         self._pane.close()
-        self._app.action_navigate()
+        self._layout.focus_messages()
 
     def open_tree_at_last_question(self) -> None:
         """Show the branch tree with the cursor on the last message of the user."""
@@ -86,40 +98,40 @@ class GoActions:
             before = self._session.head
             self._session.branches.adopt(node_id)
             self._came_from = before
-            await self._app.show_chat()
+            await self._screen.show_chat()
         await self._transcript.select_node(node_id)
         self._view.move_to(node_id)
 
     async def enter(self) -> None:
         """Open the node's branch; on the open branch, edit the message or continue from the answer."""
-        node_id = self._app.selected_node
+        node_id = self._selection.node_id
         tree = self._session.tree
         if node_id is None or node_id == tree.head:
-            self._app.close_overlay()
-            self._app.action_prompt()
+            self._layout.close_overlay()
+            self._layout.focus_prompt()
         elif node_id not in tree.path(tree.head):
             await self.to(node_id)
-            if self._app.close_overlay():
-                self._app.action_navigate()
+            if self._layout.close_overlay():
+                self._layout.focus_messages()
         elif tree[node_id].kind is NodeKind.USER:
-            await self._app.action_perform("tree", "edit")
+            await self._tree.edit()
         else:
             await self._end_at(node_id)
             self._transcript.clear_selection()
-            self._app.notify_safely("The next message continues from here; u goes back.")
-            self._app.close_overlay()
-            self._app.action_prompt()
+            self._screen.notify_safely("The next message continues from here; u goes back.")
+            self._layout.close_overlay()
+            self._layout.focus_prompt()
 
     async def _end_at(self, node_id: str) -> None:
         before = self._session.head
         self._session.branches.rewind(node_id)
         self._came_from = before
-        await self._app.show_chat()
+        await self._screen.show_chat()
 
     async def sibling(self, step: int, node_id: str | None = None) -> None:
         """The node's earlier (-1) or later (1) sibling; without a node, of the last one that has any."""
         tree = self._session.tree
-        node_id = node_id or self._app.selected_node or self._last_with_siblings()
+        node_id = node_id or self._selection.node_id or self._last_with_siblings()
         siblings = tree.siblings(node_id) if node_id is not None and node_id in tree else []
         if node_id is None or len(siblings) < 2:
             raise InvalidRequest("The message has no siblings: r or e adds one.")
@@ -174,7 +186,7 @@ class GoActions:
 
     async def bookmarks(self) -> None:
         """List nodes with a bookmark or a label, and go to the chosen one."""
-        tree, glyphs = self._session.tree, self._app.glyphs
+        tree, glyphs = self._session.tree, self._glyphs
         marks = TreeMarks(head=tree.head, path=frozenset(tree.path(tree.head)))
         lines = [
             (one, build_tree_line(TreeRow(one), tree[one], marks, glyphs, _CHOICE_CELLS))
@@ -187,9 +199,9 @@ class GoActions:
 
         async def chosen(node_id: str | None) -> None:
             if node_id is not None:
-                await self._app.guarded(self.to(node_id))
+                await guarded(self._screen, self.to(node_id))
 
-        self._app.open_dialog(ChooseNode("Bookmarks and labels", lines), chosen)
+        self._screen.open_dialog(ChooseNode("Bookmarks and labels", lines), chosen)
 
 
 def _no_branch_point(step: int) -> str:

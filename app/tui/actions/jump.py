@@ -1,20 +1,19 @@
 """Jumping: a label on every message and row in sight, and going to the one that is typed."""
 
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from textual.geometry import Offset
 from textual.widget import Widget
 
+from app.tui.chat_screen import ChatScreen
+from app.tui.screen_layout import ScreenLayout
 from app.tui.view.jump_labels import make_labels
 from app.tui.widgets.branches import BranchPane
 from app.tui.widgets.conversations import Conversations
 from app.tui.widgets.jump import JumpScreen
 from app.tui.widgets.transcript import Transcript
 from engine.api.errors import InvalidRequest
-
-if TYPE_CHECKING:
-    from app.tui.app import PravahaApp
 
 
 class Target(NamedTuple):
@@ -34,8 +33,9 @@ class Target(NamedTuple):
 class JumpActions:
     """The key of jumping."""
 
-    def __init__(self, app: "PravahaApp") -> None:
-        self._app = app
+    def __init__(self, screen: ChatScreen, layout: ScreenLayout) -> None:
+        self._screen = screen
+        self._layout = layout
 
     def open(self) -> None:
         """Label the targets in sight, and go to the one whose label is typed.
@@ -43,7 +43,7 @@ class JumpActions:
         Raises:
             InvalidRequest: there is none.
         """
-        if len(self._app.screen_stack) > 1:
+        if self._screen.dialog is not None:
             return
         found = [*self._messages(), *self._nodes(), *self._conversations()]
         in_sight = [target for target in found if self._is_in_sight(target)]
@@ -56,23 +56,23 @@ class JumpActions:
                 await targets[label].reach()
 
         cells = {label: target.cell for label, target in targets.items()}
-        self._app.open_dialog(JumpScreen(cells), chosen)
+        self._screen.open_dialog(JumpScreen(cells), chosen)
 
     def _is_in_sight(self, target: Target) -> bool:
         """Whether no other widget covers the target, as the left column may on a narrow terminal."""
-        if not self._app.screen.region.contains_point(target.cell):
+        if not self._screen.main.region.contains_point(target.cell):
             return False
-        on_top, _ = self._app.screen.get_widget_at(*target.cell)
+        on_top, _ = self._screen.main.get_widget_at(*target.cell)
         return target.widget in on_top.ancestors_with_self
 
     def _messages(self) -> Iterator[Target]:
         """The messages of the open branch of which a row is visible."""
-        transcript = self._app.query_one(Transcript)
+        transcript = self._screen.main.query_one(Transcript)
 
         def select(node_id: str) -> Callable[[], Awaitable[None]]:
             async def reach() -> None:
-                self._app.close_overlay()
-                self._app.screen_stack[0].set_focus(transcript.scroll)
+                self._layout.close_overlay()
+                self._screen.main.set_focus(transcript.scroll)
                 await transcript.select_node(node_id, scroll=False)
 
             return reach
@@ -84,12 +84,12 @@ class JumpActions:
 
     def _nodes(self) -> Iterator[Target]:
         """The visible rows of the branch tree."""
-        view = self._app.query_one(BranchPane).tree_view
+        view = self._screen.main.query_one(BranchPane).tree_view
 
         def select(node_id: str) -> Callable[[], Awaitable[None]]:
             async def reach() -> None:
                 # Without the focus, the cursor would follow the selected message.
-                self._app.screen_stack[0].set_focus(view)
+                self._screen.main.set_focus(view)
                 view.move_to(node_id)
 
             return reach
@@ -101,11 +101,11 @@ class JumpActions:
 
     def _conversations(self) -> Iterator[Target]:
         """The conversations of which a row of the list is visible."""
-        options = self._app.query_one(Conversations).options
+        options = self._screen.main.query_one(Conversations).options
 
         def select(tree_id: str) -> Callable[[], Awaitable[None]]:
             async def reach() -> None:
-                self._app.screen_stack[0].set_focus(options)
+                self._screen.main.set_focus(options)
                 options.highlighted = options.get_option_index(tree_id)
 
             return reach
@@ -114,7 +114,7 @@ class JumpActions:
         above = None
         for y in range(region.y, region.bottom):
             # Textual writes the index of an option into the style of its cells.
-            at = self._app.screen.get_style_at(region.x, y).meta.get("option")
+            at = self._screen.main.get_style_at(region.x, y).meta.get("option")
             tree_id = None if at is None else options.get_option_at_index(at).id
             if tree_id is not None and at != above:
                 yield Target(options, Offset(region.x, y), select(tree_id))

@@ -2,10 +2,12 @@
 
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from app.tui.actions.target import target
+from app.tui.chat_screen import ChatScreen
 from app.tui.frame import Frame
+from app.tui.marks import Marks
+from app.tui.screen_layout import ScreenLayout
+from app.tui.selection import Selection
 from app.tui.view.kv_words import (
     build_pinned,
     build_shared,
@@ -23,9 +25,6 @@ from engine.api.events import (
     RequestFinished,
     RequestForked,
 )
-
-if TYPE_CHECKING:
-    from app.tui.app import PravahaApp
 
 _PATIENCE_S = 10.0
 """After so many seconds without an answer of the engine none is expected any more."""
@@ -49,8 +48,13 @@ class KvActions:
 
     in_view = True
 
-    def __init__(self, app: "PravahaApp") -> None:
-        self._app = app
+    def __init__(
+        self, screen: ChatScreen, selection: Selection, layout: ScreenLayout, marks: Marks
+    ) -> None:
+        self._screen = screen
+        self._selection = selection
+        self._layout = layout
+        self._marks = marks
         self._pins: dict[str, str] = {}  # node id → pin id
         self._pinning: set[str] = set()  # pins and unpins whose event has not arrived
         self._warming: dict[str, _Warming] = {}
@@ -60,21 +64,21 @@ class KvActions:
 
     async def pin(self) -> None:
         """Pin the path to the node, or end its pin."""
-        node_id = target(self._app)
+        node_id = self._selection.target()
         self._follow()
         pin_id = self._pins.pop(node_id, None)
         if pin_id is None:
-            pin_id = self._app.client.pin(self._app.session.tokens.prompt_ids(node_id))
+            pin_id = self._screen.client.pin(self._screen.session.tokens.prompt_ids(node_id))
             self._pins[node_id] = pin_id
         else:
-            self._app.client.unpin(pin_id)
+            self._screen.client.unpin(pin_id)
         self._pinning.add(pin_id)
 
     async def warm(self) -> None:
         """Compute the KV of the path to the node."""
-        node_id = target(self._app)
+        node_id = self._selection.target()
         self._follow()
-        request_id, submitted = self._app.session.tokens.warm(node_id)
+        request_id, submitted = self._screen.session.tokens.warm(node_id)
         self._warming[request_id] = _Warming(submitted)
 
     async def show_blocks(self) -> None:
@@ -82,14 +86,14 @@ class KvActions:
 
         With two or more marked messages: the blocks of the paths to them, and which of them are shared.
         """
-        marks, session = self._app.marks, self._app.session
+        marks, session = self._marks, self._screen.session
         marks.keep(session.tree.__contains__)
         marked = [one for one in marks.ids if session.tree[one].pruned_at is None]
-        nodes = marked if len(marked) > 1 else [target(self._app)]
+        nodes = marked if len(marked) > 1 else [self._selection.target()]
         paths = [session.tokens.prompt_ids(node_id) for node_id in nodes]
         self._follow()
-        if self._app.pane != "kv":
-            self._app.action_pane("kv")
+        if self._layout.pane != "kv":
+            self._layout.open_pane("kv")
         self._shown_paths = paths
 
     def show(self, frame: Frame) -> bool:
@@ -97,7 +101,7 @@ class KvActions:
         self._show_paths()
         self._drop_refused()
         if self._pinning or self._warming or self._pins:
-            batch = self._app.client.events(self._next_event or 0)
+            batch = self._screen.client.events(self._next_event or 0)
             self._next_event = batch.next
             for event in batch.events:
                 self._report(event)
@@ -112,30 +116,30 @@ class KvActions:
     def _follow(self) -> None:
         """Read events from now on."""
         if not (self._pinning or self._warming or self._pins):
-            self._next_event = self._app.client.events(self._next_event or 0).next
+            self._next_event = self._screen.client.events(self._next_event or 0).next
         self._acted_at = None
-        self._app.draw_all()
+        self._screen.draw_all()
 
     def _drop_refused(self) -> None:
         for request_id, warming in list(self._warming.items()):
             if warming.submitted.done() and (error := warming.submitted.exception()) is not None:
                 del self._warming[request_id]
-                self._app.notify_safely(str(error), "warning")
+                self._screen.notify_safely(str(error), "warning")
 
     def _show_paths(self) -> None:
         try:
-            answers = [self._app.client.residency(ids) for ids in self._shown_paths]
+            answers = [self._screen.client.residency(ids) for ids in self._shown_paths]
         except PravahaError as error:
             self._shown_paths = []
-            self._app.notify_safely(str(error), "warning")
+            self._screen.notify_safely(str(error), "warning")
             return
         found = [one for one in answers if one is not None]
         if not found or len(found) < len(answers):
             return
         self._shown_paths = []
-        self._app.query_one(KvPane).light(*(one.blocks for one in found))
+        self._screen.main.query_one(KvPane).light(*(one.blocks for one in found))
         several = len(found) > 1
-        self._app.notify_safely(
+        self._screen.notify_safely(
             build_shared(found, self._block_size) if several else build_shown(found[0])
         )
 
@@ -145,17 +149,17 @@ class KvActions:
                 self._pinning.discard(pin_id)
                 if not event.blocks:
                     self._forget(pin_id)
-                self._app.notify_safely(build_pinned(event, self._block_size))
+                self._screen.notify_safely(build_pinned(event, self._block_size))
             case PrefixUnpinned(pin_id=pin_id) if pin_id in self._pinning or self._forget(pin_id):
                 self._pinning.discard(pin_id)
-                self._app.notify_safely(
+                self._screen.notify_safely(
                     build_unpinned(event), "warning" if event.dropped else "information"
                 )
             case PrefixHit(request_id=name) | RequestForked(request_id=name):
                 if name in self._warming:
                     self._warming[name].cached = event.tokens
             case RequestFinished(request_id=name) if name in self._warming:
-                self._app.notify_safely(build_warmed(event, self._warming.pop(name).cached))
+                self._screen.notify_safely(build_warmed(event, self._warming.pop(name).cached))
 
     def _forget(self, pin_id: str) -> bool:
         """Whether it was one of ours."""
@@ -166,4 +170,4 @@ class KvActions:
 
     @property
     def _block_size(self) -> int:
-        return self._app.client.snapshot().blocks.block_size
+        return self._screen.client.snapshot().blocks.block_size

@@ -5,11 +5,11 @@ follows (waiting for answers, loading, failure) is in the snapshot, which the pa
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Sequence
 
 from app.slash.models import NOW, build_near, read_model
 from app.text.safe_text import safe_line
+from app.tui.chat_screen import ChatScreen
 from app.tui.frame import Frame
 from app.tui.view.model_lines import build_answered_by, build_loaded
 from app.tui.widgets.model_picker import ModelPicker, PickedModel
@@ -18,18 +18,19 @@ from engine.api.errors import ModelNotFound, PravahaError
 from engine.api.snapshot import EngineState
 from engine.conversations.tree import NodeKind
 
-if TYPE_CHECKING:
-    from app.tui.app import PravahaApp
-
 
 class ModelActions:
     """The model picker, `/model NAME`, and the hint about the model of a conversation.
 
     It joins the panes: `show` notices when another conversation is open, and when a chosen model is loaded.
+
+    Args:
+        on_model: called with the name of a model that was chosen and is loaded, to save it.
     """
 
-    def __init__(self, app: "PravahaApp") -> None:
-        self._app = app
+    def __init__(self, screen: ChatScreen, on_model: Callable[[str], None]) -> None:
+        self._screen = screen
+        self._on_model = on_model
         self._hinted_for = ""  # the conversation last looked at
         self._chosen: str | None = None  # until it is loaded
 
@@ -52,7 +53,7 @@ class ModelActions:
         loaded = frame.snapshot.state is EngineState.READY and not frame.snapshot.changes_model
         if loaded and model is not None and model.name == self._chosen:
             self._chosen = None
-            self._app.on_model(model.name)
+            self._on_model(model.name)
         if model is None or session.tree_id == self._hinted_for:
             return False
         self._hinted_for = session.tree_id
@@ -70,11 +71,11 @@ class ModelActions:
             self._work(self._load(picked.name, picked.drain_s))
 
     async def _choose(self) -> None:
-        if isinstance(self._app.screen, ModelPicker):
+        if isinstance(self._screen.dialog, ModelPicker):
             return
-        snapshot = self._app.client.snapshot()
+        snapshot = self._screen.client.snapshot()
         picker = ModelPicker(build_loaded(snapshot.model), snapshot.running + snapshot.waiting)
-        await self._app.push_screen(picker, self._picked)
+        await self._screen.open_dialog(picker, self._picked)
         try:
             models = await self._installed()
         except PravahaError as error:
@@ -85,32 +86,32 @@ class ModelActions:
             picker.show_models(models)
 
     async def _load(self, name: str, drain_s: float) -> None:
-        app = self._app
-        running = app.client.snapshot().running
+        screen = self._screen
+        running = screen.client.snapshot().running
         try:
-            await asyncio.to_thread(app.client.load_model, name, drain_s=drain_s)
+            await asyncio.to_thread(screen.client.load_model, name, drain_s=drain_s)
         except ModelNotFound as error:
             await self._explain(name, error)
         except PravahaError as error:
-            app.notify_safely(str(error), "warning")
+            screen.notify_safely(str(error), "warning")
         else:
             self._chosen = name
             if running and drain_s:
-                app.notify_safely(
+                screen.notify_safely(
                     f"Changing to {name} once running answers have finished, in {drain_s:.0f} s at "
                     f"the latest; /model {name}{NOW} stops them."
                 )
-        app.frame_clock.wake()
+        screen.wake()
 
     async def _explain(self, name: str, error: ModelNotFound) -> None:
         """Name the models that the user may have meant, or repeat what is wrong with this one."""
         try:
             models = await self._installed()
         except PravahaError as problem:
-            self._app.notify_safely(str(problem), "warning")
+            self._screen.notify_safely(str(problem), "warning")
             return
         known = any(one.name.lower() == name.lower() for one in models)
-        self._app.notify_safely(str(error) if known else build_near(name, models), "warning")
+        self._screen.notify_safely(str(error) if known else build_near(name, models), "warning")
 
     async def _hint(self, name: str) -> None:
         try:
@@ -118,10 +119,10 @@ class ModelActions:
         except PravahaError:
             return  # a hint is not worth an error
         if any(one.name == name for one in models):
-            self._app.notify_safely(build_answered_by(name))
+            self._screen.notify_safely(build_answered_by(name))
 
     async def _installed(self) -> Sequence[AvailableModel]:
-        return await asyncio.to_thread(self._app.client.models)
+        return await asyncio.to_thread(self._screen.client.models)
 
     def _work(self, work: Coroutine[object, object, None]) -> None:
-        self._app.run_worker(work, group="models", exit_on_error=False)
+        self._screen.run_worker(work, group="models", exit_on_error=False)

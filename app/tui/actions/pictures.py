@@ -6,10 +6,9 @@ are read, unless it was changed or Esc was pressed.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from app.slash.pictures import (
     NamedPicture,
@@ -20,6 +19,9 @@ from app.slash.pictures import (
     with_picture_texts,
 )
 from app.text.safe_text import safe_line
+from app.tui.actions.files import FileActions
+from app.tui.actions.guarded import guarded
+from app.tui.chat_screen import ChatScreen
 from app.tui.view.spans import Line, Span
 from app.tui.widgets.prompt import Prompt
 from engine.api.errors import EngineUnavailable, PravahaError
@@ -28,8 +30,7 @@ from engine.retrieval.answering.picture_text import pictures_read
 from engine.retrieval.parsing.picture_reader import PictureReader
 from engine.vision.routing import Way
 
-if TYPE_CHECKING:
-    from app.tui.app import PravahaApp
+Send = Callable[[str, str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,17 +41,29 @@ class _Reading:
     tree_id: str
     pictures: Sequence[NamedPicture]
     texts: "Sequence[Future[str]]"
+    send: Send
 
 
 class PictureActions:
     """Reads the pictures of messages.
 
     Args:
+        files: count the tokens of a text.
         reader: None in a replay, where the name of a picture is text.
+        attached: whether the engine is that of a server.
     """
 
-    def __init__(self, app: "PravahaApp", reader: PictureReader | None) -> None:
-        self._app = app
+    def __init__(
+        self,
+        screen: ChatScreen,
+        files: FileActions,
+        reader: PictureReader | None,
+        *,
+        attached: bool,
+    ) -> None:
+        self._screen = screen
+        self._files = files
+        self._attached = attached
         self._reader = reader
         self._reading: _Reading | None = None
 
@@ -67,8 +80,11 @@ class PictureActions:
         """
         return () if self._reader is None else named_pictures(text)
 
-    def takes(self, text: str, pictures: Sequence[NamedPicture]) -> bool:
+    def takes(self, text: str, pictures: Sequence[NamedPicture], *, send: Send) -> bool:
         """Begin to read the text of a message's pictures, after which it is sent.
+
+        Args:
+            send: called with the message as it was typed, and as it is sent.
 
         Returns:
             False if there is nothing to read: it has no pictures, or the model sees them.
@@ -81,14 +97,17 @@ class PictureActions:
             return False
         reading = _Reading(
             text,
-            self._app.session.tree_id,
+            self._screen.session.tree_id,
             pictures,
             [self._reader.read(one.image, name=one.name) for one in pictures],
+            send,
         )
         names = ", ".join(safe_line(one.name) for one in pictures)
-        self._app.query_one(Prompt).hold(text, f"reading {names}")
+        self._screen.main.query_one(Prompt).hold(text, f"reading {names}")
         self._reading = reading
-        self._app.run_worker(self._send_when_read(reading), group="pictures", exit_on_error=False)
+        self._screen.run_worker(
+            self._send_when_read(reading), group="pictures", exit_on_error=False
+        )
         return True
 
     def text_changed(self, text: str) -> None:
@@ -113,13 +132,13 @@ class PictureActions:
         return [(Span(safe_line(one), "$faint"),) for one in remarks]
 
     def _way(self) -> Way:
-        model = self._app.client.snapshot().model
+        model = self._screen.client.snapshot().model
         if model is None:
             raise EngineUnavailable(
                 "No model is loaded yet, so it is not known whether it sees pictures: send it again when "
                 "one is."
             )
-        return way_for(model, self._reader, attached=self._app.attached)
+        return way_for(model, self._reader, attached=self._attached)
 
     async def _send_when_read(self, reading: _Reading) -> None:
         try:
@@ -127,18 +146,18 @@ class PictureActions:
         except PravahaError as error:
             if self._reading is reading:
                 self._end()
-                self._app.notify_safely(str(error), "error")
+                self._screen.notify_safely(str(error), "error")
             return
         if self._reading is not reading:
             return
         self._end()
-        if self._app.session.tree_id != reading.tree_id:
+        if self._screen.session.tree_id != reading.tree_id:
             return  # it is the draft of the other conversation
-        await self._app.guarded(self._send(reading, texts))
+        await guarded(self._screen, self._send(reading, texts))
 
     async def _send(self, reading: _Reading, texts: Sequence[str]) -> None:
-        files = self._app.files
-        model = self._app.client.snapshot().model
+        files = self._files
+        model = self._screen.client.snapshot().model
         message = with_picture_texts(
             reading.text,
             reading.pictures,
@@ -147,12 +166,12 @@ class PictureActions:
             count=files.count_tokens,
             length=files.length,
         )
-        self._app.query_one(Prompt).text = ""
-        await self._app.send_read(reading.text, message)
+        self._screen.main.query_one(Prompt).text = ""
+        await reading.send(reading.text, message)
 
     def _end(self) -> _Reading | None:
         """The reading, which is over."""
         reading, self._reading = self._reading, None
         if reading is not None:
-            self._app.query_one(Prompt).release()
+            self._screen.main.query_one(Prompt).release()
         return reading

@@ -1,23 +1,19 @@
 """`/sampling`: show, edit, set and reset the sampling parameters of the open conversation."""
 
-from typing import TYPE_CHECKING
-
 from app.slash.sampling import applies_otherwise, build_summary, change_sampling, value_of
+from app.tui.chat_screen import ChatScreen
 from app.tui.widgets.sampling_editor import SamplingEditor
 from engine.api.errors import InvalidRequest
 from engine.api.generation_defaults import GenerationDefaults
 from engine.conversations.branch_sampling import PARAMETERS
 from engine.conversations.submission import default_max_tokens
 
-if TYPE_CHECKING:
-    from app.tui.app import PravahaApp
-
 
 class SamplingActions:
     """The sampling editor and the arguments of `/sampling`."""
 
-    def __init__(self, app: "PravahaApp") -> None:
-        self._app = app
+    def __init__(self, screen: ChatScreen) -> None:
+        self._screen = screen
 
     def run(self, argument: str) -> None:
         """Open the editor; with `NAME=VALUE …` set those; with `reset` leave all to the model."""
@@ -25,17 +21,17 @@ class SamplingActions:
             self.edit()
             return
         try:
-            change_sampling(self._app.session, argument)
+            change_sampling(self._screen.session, argument)
         except InvalidRequest as error:
-            self._app.notify_safely(str(error), "warning")
+            self._screen.notify_safely(str(error), "warning")
             return
         self._tell()
 
     def edit(self) -> None:
         """Open the editor."""
-        if isinstance(self._app.screen, SamplingEditor):
+        if isinstance(self._screen.dialog, SamplingEditor):
             return
-        session, model = self._app.session, self._app.client.snapshot().model
+        session, model = self._screen.session, self._screen.client.snapshot().model
         defaults = GenerationDefaults() if model is None else model.generation_defaults
         limit = None if model is None else default_max_tokens(model)
         editor = SamplingEditor(
@@ -46,7 +42,7 @@ class SamplingActions:
             },
             session.sampling.change,
         )
-        self._app.open_dialog(editor, lambda applied: self._tell() if applied else None)
+        self._screen.open_dialog(editor, lambda applied: self._tell() if applied else None)
 
     def _tell(self) -> None:
-        self._app.notify_safely(build_summary(self._app.session.sampling.current))
+        self._screen.notify_safely(build_summary(self._screen.session.sampling.current))

@@ -1,8 +1,11 @@
 """Searching: over every branch of every conversation, in the open branch, and in earlier prompts."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from app.tui.actions.target import EMPTY
+from app.tui.actions.conversations import ConversationActions
+from app.tui.chat_screen import ChatScreen
+from app.tui.screen_layout import ScreenLayout
+from app.tui.selection import EMPTY
 from app.tui.widgets.past_prompts import PastPrompts
 from app.tui.widgets.prompt import Prompt
 from app.tui.widgets.search import FindScreen, SearchScreen
@@ -10,31 +13,37 @@ from app.tui.widgets.transcript import MessageScroll, Transcript
 from engine.api.errors import InvalidRequest, PravahaError
 from engine.conversations.tree import SearchHit
 
-if TYPE_CHECKING:
-    from app.tui.app import PravahaApp
-
 
 class SearchActions:
     """The keys of searching."""
 
-    def __init__(self, app: "PravahaApp") -> None:
-        self._app = app
+    def __init__(
+        self,
+        screen: ChatScreen,
+        layout: ScreenLayout,
+        conversations: ConversationActions,
+        wall_clock: Callable[[], float],
+    ) -> None:
+        self._screen = screen
+        self._layout = layout
+        self._conversations = conversations
+        self._wall_clock = wall_clock
         self._words = ""
 
     def open(self, query: str = "") -> None:
         """Search all conversations; the chosen message is opened on its branch and selected."""
-        app = self._app
+        screen = self._screen
 
         async def chosen(hit: SearchHit | None) -> None:
             if hit is not None:
                 await self._go_to(hit)
 
-        if len(app.screen_stack) == 1:
-            app.open_dialog(
+        if screen.dialog is None:
+            screen.open_dialog(
                 SearchScreen(
-                    app.session.conversations.start_find_messages,
+                    screen.session.conversations.start_find_messages,
                     query=query,
-                    wall_clock=app.wall_clock,
+                    wall_clock=self._wall_clock,
                 ),
                 chosen,
             )
@@ -45,17 +54,17 @@ class SearchActions:
         Raises:
             InvalidRequest: there is none.
         """
-        history = self._app.session.messages.history()
+        history = self._screen.session.messages.history()
         if not history:
             raise InvalidRequest("There are no earlier prompts.")
 
         def chosen(text: str | None) -> None:
             if text is not None:
-                prompt = self._app.query_one(Prompt)
+                prompt = self._screen.main.query_one(Prompt)
                 prompt.insert_unsent(text, replace=True)
                 prompt.focus()
 
-        self._app.open_dialog(PastPrompts(history), chosen)
+        self._screen.open_dialog(PastPrompts(history), chosen)
 
     def find(self) -> None:
         """Ask for words and go to the next message of the open branch that contains them.
@@ -63,7 +72,7 @@ class SearchActions:
         Raises:
             InvalidRequest: the conversation is empty.
         """
-        if self._app.session.head is None:
+        if self._screen.session.head is None:
             raise InvalidRequest(EMPTY)
 
         async def given(words: str | None) -> None:
@@ -71,7 +80,7 @@ class SearchActions:
                 self._words = words
                 await self.next()
 
-        self._app.open_dialog(FindScreen(self._words), given)
+        self._screen.open_dialog(FindScreen(self._words), given)
 
     async def next(self) -> None:
         """Go to the next message that contains the words; after the last one, to the first."""
@@ -85,12 +94,14 @@ class SearchActions:
         if not self._words:
             self.find()
             return
-        transcript = self._app.query_one(Transcript)
+        transcript = self._screen.main.query_one(Transcript)
         words = self._words.casefold()
-        path = self._app.session.path()
+        path = self._screen.session.path()
         found = [at for at, node in enumerate(path) if words in node.text.casefold()]
         if not found:
-            self._app.notify_safely(f"No message of this branch contains {self._words}.", "warning")
+            self._screen.notify_safely(
+                f"No message of this branch contains {self._words}.", "warning"
+            )
             return
         selected = transcript.selected
         ids = [node.id for node in path]
@@ -102,16 +113,16 @@ class SearchActions:
         await transcript.select_node(ids[target])
 
     async def _go_to(self, hit: SearchHit) -> None:
-        app = self._app
-        if hit.tree_id != app.session.tree_id:
-            await app.open_chat(hit.tree_id)
-        if all(node.id != hit.node_id for node in app.session.path()):
+        screen = self._screen
+        if hit.tree_id != screen.session.tree_id:
+            await self._conversations.open(hit.tree_id)
+        if all(node.id != hit.node_id for node in screen.session.path()):
             try:
-                app.session.branches.adopt(hit.node_id)
+                screen.session.branches.adopt(hit.node_id)
             except PravahaError as error:
-                app.notify_safely(str(error), "warning")
+                screen.notify_safely(str(error), "warning")
                 return
-        app.pane, app.maximised = "chat", False
-        await app.show_chat()
-        app.query_one(MessageScroll).focus()
-        await app.query_one(Transcript).select_node(hit.node_id)
+        self._layout.show_messages()
+        await screen.show_chat()
+        screen.main.query_one(MessageScroll).focus()
+        await screen.main.query_one(Transcript).select_node(hit.node_id)

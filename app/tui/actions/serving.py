@@ -4,12 +4,10 @@ Starting imports the server's modules and stopping waits for connections, so bot
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from app.tui.chat_screen import ChatScreen
 from engine.api.errors import InvalidRequest, PravahaError
-
-if TYPE_CHECKING:
-    from app.tui.app import PravahaApp
 
 MAX_PORT = 65535
 
@@ -45,9 +43,9 @@ class ServingActions:
     """
 
     def __init__(
-        self, app: "PravahaApp", server: EngineServer | None, *, attached_to: str | None
+        self, screen: ChatScreen, server: EngineServer | None, *, attached_to: str | None
     ) -> None:
-        self._app = app
+        self._screen = screen
         self._server = server
         self._attached_to = attached_to
 
@@ -71,30 +69,30 @@ class ServingActions:
             )
         off = argument == "off"
         work = self._stop(server) if off else self._start(server, read_port(argument))
-        self._app.run_worker(work, group="serving", exit_on_error=False)
+        self._screen.run_worker(work, group="serving", exit_on_error=False)
 
     async def _start(self, server: EngineServer, port: int | None) -> None:
         try:
             url = await asyncio.to_thread(server.start, port)
         except InvalidRequest as error:
-            self._app.notify_safely(f"{error} /serve off ends it.", "warning")
+            self._screen.notify_safely(f"{error} /serve off ends it.", "warning")
             return
         except PravahaError as error:
-            self._app.notify_safely(f"{error} /serve PORT takes another port.", "warning")
+            self._screen.notify_safely(f"{error} /serve PORT takes another port.", "warning")
             return
-        self._app.notify_safely(
+        self._screen.notify_safely(
             f"The API is at {url}/v1; `pravaha --attach {url}` opens a second screen of this engine. "
             "/serve off ends it."
         )
-        self._app.draw_all()
+        self._screen.draw_all()
 
     async def _stop(self, server: EngineServer) -> None:
         if server.url is None:
-            self._app.notify_safely("The engine is not served; /serve starts it.")
+            self._screen.notify_safely("The engine is not served; /serve starts it.")
             return
         await asyncio.to_thread(server.stop)
-        self._app.notify_safely("The engine is no longer served.")
-        self._app.draw_all()
+        self._screen.notify_safely("The engine is no longer served.")
+        self._screen.draw_all()
 
 
 def read_port(argument: str) -> int | None:

@@ -28,7 +28,14 @@ from app.slash.sources import (
     unknown_mentions,
     without_mentions,
 )
+from app.tui.actions.files import FileActions
+from app.tui.actions.guarded import guarded
+from app.tui.chat_screen import ChatScreen
+from app.tui.glyphs import Glyphs
 from app.tui.passage_residency import PassageResidency
+from app.tui.screen_layout import ScreenLayout
+from app.tui.selection import Selection
+from app.tui.terminal import Terminal
 from app.tui.view.citations import build_cited, build_found, cited_numbers
 from app.tui.view.sources import Prefix, SourcesState, build_job_hint
 from app.tui.view.spans import Line
@@ -39,7 +46,6 @@ from engine.conversations.passage_source import FoundPassages
 from engine.conversations.tree import NodeKind, NodeView
 
 if TYPE_CHECKING:
-    from app.tui.app import PravahaApp
     from engine.retrieval.indexing.report import AddReport
 
 _NOT_SUPPORTED = (
@@ -55,14 +61,29 @@ class SourceActions:
         library: None in a replay.
     """
 
-    def __init__(self, app: "PravahaApp", library: SourceLibrary | None) -> None:
-        self._app = app
+    def __init__(
+        self,
+        screen: ChatScreen,
+        selection: Selection,
+        layout: ScreenLayout,
+        *,
+        files: FileActions,
+        terminal: Terminal,
+        glyphs: Glyphs,
+        library: SourceLibrary | None,
+    ) -> None:
+        self._screen = screen
+        self._selection = selection
+        self._layout = layout
+        self._files = files
+        self._terminal = terminal
+        self._glyphs = glyphs
         self._library = library
-        self._residency = PassageResidency(app.session, app.client)
+        self._residency = PassageResidency(screen.session, screen.client)
         self._documents: dict[str, Future[tuple[DocumentView, ...]]] = {}
         self._collections: Future[tuple[CollectionView, ...]] | None = None
         if library is not None:
-            library.on_wake(lambda: app.frame_clock.wake())
+            library.on_wake(screen.wake)
 
     # Names.
 
@@ -84,7 +105,7 @@ class SourceActions:
     @property
     def attached(self) -> Mapping[str, Attachment]:
         """What is attached to the open branch, by the name of the collection."""
-        return attached(self._app.session.sources.names)
+        return attached(self._screen.session.sources.names)
 
     # Commands.
 
@@ -97,10 +118,10 @@ class SourceActions:
         call = read_sources(argument)
         match call.action:
             case None:
-                self._app.action_pane("sources")
+                self._layout.open_pane("sources")
             case "create":
                 await asyncio.wrap_future(self._required().create(call.name))
-                self._app.notify_safely(
+                self._screen.notify_safely(
                     f"{call.name} is empty: /sources add {call.name} PATH fills it."
                 )
             case "add":
@@ -132,7 +153,7 @@ class SourceActions:
         )
         report = await asyncio.wrap_future(adding)
         self._documents.pop(call.name, None)
-        self._app.notify_safely(
+        self._screen.notify_safely(
             build_added(call.name, report), "warning" if report.failed else "information"
         )
 
@@ -147,11 +168,11 @@ class SourceActions:
             if yes:
                 self._work(fetch())
             else:
-                self._app.notify_safely(
+                self._screen.notify_safely(
                     "Nothing was added: run `pravaha models add minilm` to install the embedding model."
                 )
 
-        self._app.open_dialog(
+        self._screen.open_dialog(
             ConfirmScreen(
                 "Download it now (91 MB)?",
                 "Documents need the embedding model, which is not installed.",
@@ -165,7 +186,7 @@ class SourceActions:
         self._tell_updated(name, report)
 
     def _tell_updated(self, name: str, report: "AddReport") -> None:
-        self._app.notify_safely(
+        self._screen.notify_safely(
             build_updated(name, report), "warning" if report.failed else "information"
         )
 
@@ -179,11 +200,11 @@ class SourceActions:
                 loop.call_soon_threadsafe(self._tell_watched, name, report, reason)
 
         await asyncio.wrap_future(library.watch(name, tell))
-        self._app.notify_safely(
+        self._screen.notify_safely(
             f"{name} is watched until you quit: what changes is read again. "
             f"/sources unwatch {name} ends it."
         )
-        self._app.draw_all()
+        self._screen.draw_all()
 
     def _tell_watched(self, name: str, report: "AddReport | None", reason: str) -> None:
         """What a refresh of a watched collection did, or why it is not watched any more."""
@@ -191,10 +212,10 @@ class SourceActions:
         if report is not None:
             self._tell_updated(name, report)
         elif reason:
-            self._app.notify_safely(f"{name} is not watched any more: {reason}", "warning")
+            self._screen.notify_safely(f"{name} is not watched any more: {reason}", "warning")
         else:
-            self._app.notify_safely(f"{name} is not watched any more.")
-        self._app.draw_all()
+            self._screen.notify_safely(f"{name} is not watched any more.")
+        self._screen.draw_all()
 
     def _unwatch(self, name: str) -> None:
         if not self._required().unwatch(name):
@@ -225,22 +246,22 @@ class SourceActions:
             count = await asyncio.wrap_future(self._required().count(attachment))
             fitting = f" Documents that fit: {count}."
         before = self.attached.get(name)
-        changed = self._app.session.sources.attach(
+        changed = self._screen.session.sources.attach(
             attachment.stored, instead_of=None if before is None else before.stored
         )
-        self._app.notify_safely(
+        self._screen.notify_safely(
             f"{attachment.words} is attached: answers of this branch are taken from it.{fitting}"
             if changed
             else f"{attachment.words} is attached to this branch already.{fitting}"
         )
-        self._app.draw_all()
+        self._screen.draw_all()
 
     def _detach(self, name: str) -> None:
         attachment = self.attached.get(name)
-        if attachment is None or not self._app.session.sources.detach(attachment.stored):
+        if attachment is None or not self._screen.session.sources.detach(attachment.stored):
             raise InvalidRequest(f"{name} is not attached to this branch.")
-        self._app.notify_safely(f"{name} is no longer attached to this branch.")
-        self._app.draw_all()
+        self._screen.notify_safely(f"{name} is no longer attached to this branch.")
+        self._screen.draw_all()
 
     async def toggle(self, name: str) -> None:
         """Attach a collection to the branch, or detach it."""
@@ -258,17 +279,17 @@ class SourceActions:
             documents = f"{count} document{'' if count == 1 else 's'}"
             detached = ""
             if not path and name in self.attached:
-                self._app.session.sources.detach(self.attached[name].stored)
+                self._screen.session.sources.detach(self.attached[name].stored)
                 detached = f" {name} is no longer attached to this branch."
-            self._app.notify_safely(f"{documents} of {name} deleted from the index.{detached}")
-            self._app.draw_all()
+            self._screen.notify_safely(f"{documents} of {name} deleted from the index.{detached}")
+            self._screen.draw_all()
 
         def answered(yes: bool | None) -> None:
             if yes:
                 self._work(remove())
 
         what = f"Delete {path} from {name}?" if path else f"Delete the collection {name}?"
-        self._app.open_dialog(ConfirmScreen(what, "Files are not touched."), answered)
+        self._screen.open_dialog(ConfirmScreen(what, "Files are not touched."), answered)
 
     def stop(self) -> None:
         """Stop adding.
@@ -289,27 +310,27 @@ class SourceActions:
             return False
         if self._library is None:
             for name in unknown_mentions(text):
-                self._app.notify_safely(f"@{name} is sent as text. {_NO_SOURCES}", "warning")
+                self._screen.notify_safely(f"@{name} is sent as text. {_NO_SOURCES}", "warning")
             return False
         try:
             known = await self._known()
         except PravahaError:
             return False  # a file or a word with an @
         for word, name in near_misses(text, known).items():
-            self._app.notify_safely(
+            self._screen.notify_safely(
                 f"@{word} is sent as text: there is a collection {name}, but none of this name.",
                 "warning",
             )
         names = mentioned(text, known)
         for name in names:
             if name not in self.attached:
-                self._app.session.sources.attach(Attachment(name).stored)
+                self._screen.session.sources.attach(Attachment(name).stored)
         if not names or without_mentions(text, names):
             return False
-        self._app.notify_safely(
+        self._screen.notify_safely(
             f"{', '.join(names)} attached: answers of this branch are taken from it."
         )
-        self._app.draw_all()
+        self._screen.draw_all()
         return True
 
     # The pane.
@@ -374,8 +395,8 @@ class SourceActions:
         return self._residency.prefixes(answer.parent_id, found.context, passages)
 
     def _answer(self) -> NodeView | None:
-        session = self._app.session
-        selected = self._app.selected_node
+        session = self._screen.session
+        selected = self._selection.node_id
         if selected is not None and selected in session.tree:
             view = session.view(selected)
             if view.kind is NodeKind.ASSISTANT:
@@ -391,7 +412,7 @@ class SourceActions:
             return []
         found = self._found(node.id)
         passages = () if found is None else load_passages(found.passages)
-        glyphs = self._app.glyphs
+        glyphs = self._glyphs
         if node.kind is NodeKind.USER:
             names = tuple(dict.fromkeys(one.collection for one in passages))
             return build_found(names, node.n_passages, glyphs)
@@ -420,7 +441,7 @@ class SourceActions:
             citation: the id of the answer, a slash, and the number of the passage.
         """
         node_id, _, number = citation.rpartition("/")
-        answer = self._app.session.view(node_id)
+        answer = self._screen.session.view(node_id)
         found = self._found(node_id)
         passages = () if found is None else load_passages(found.passages)
         self._open(answer, passages, cited_numbers(answer.text, len(passages)), int(number))
@@ -459,9 +480,9 @@ class SourceActions:
 
             self._work(text())
 
-        self._app.open_dialog(
+        self._screen.open_dialog(
             PassageScreen(
-                shown, at, self._app.glyphs, read=read, copy=self._app.copy_text, edit=self._edit
+                shown, at, self._glyphs, read=read, copy=self._terminal.copy_text, edit=self._edit
             )
         )
 
@@ -469,14 +490,14 @@ class SourceActions:
         """Open a document in the editor, at the line of the passage."""
         file = Path(passage.file)
         if file.is_file():
-            self._app.run_worker(
-                self._app.guarded(self._edit_file(file, passage.line)), exit_on_error=False
+            self._screen.run_worker(
+                guarded(self._screen, self._edit_file(file, passage.line)), exit_on_error=False
             )
         else:
-            self._app.notify_safely(f"There is no file {file} any more.", "warning")
+            self._screen.notify_safely(f"There is no file {file} any more.", "warning")
 
     async def _edit_file(self, file: Path, line: int) -> None:
-        self._app.files.edit_file(file, line)
+        self._files.edit_file(file, line)
 
     # Internal.
 
@@ -493,13 +514,13 @@ class SourceActions:
     def _found(self, node_id: str) -> FoundPassages | None:
         """The passages of a message or answer; None if none were sought, or they cannot be read now."""
         try:
-            return self._app.session.sources.passages_of(node_id)
+            return self._screen.session.sources.passages_of(node_id)
         except PravahaError:
             return None
 
     def _work(self, work: Coroutine[object, object, None]) -> None:
         """Run on the event loop without waiting; an error is a notification."""
-        self._app.run_worker(self._app.guarded(work), group="sources", exit_on_error=False)
+        self._screen.run_worker(guarded(self._screen, work), group="sources", exit_on_error=False)
 
 
 def _shown(passage: StoredPassage, citations: Sequence[StoredCitation]) -> ShownPassage:

@@ -1,42 +1,38 @@
-"""The keys of the token cursor, the tints and the alternatives.
+"""The keys of the token cursor and the tints. What is done at the cursor is in `fork_at_token.py`.
 
 One answer has the cursor; it is then the selected message. Answers with a cursor or a tint are shown as
 the text of their tokens instead of Markdown. `show` runs at every drawing of the figures, so that
 messages that were mounted since are shown in the same way.
 """
 
+from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from textual.css.query import NoMatches
 from textual.geometry import Offset
 
+from app.tui.chat_screen import ChatScreen
 from app.tui.frame import Frame
 from app.tui.glyphs import Glyphs
 from app.tui.keys import hint
+from app.tui.screen_layout import ScreenLayout
+from app.tui.selection import Selection
 from app.tui.view.heat import surprising
 from app.tui.view.tints import Tint, next_tint
 from app.tui.view.token_answer import (
-    Alternative,
     TokenAnswer,
-    build_alternatives,
     build_token_answer,
 )
 from app.tui.view.token_bars import build_token_bar
 from app.tui.view.token_lines import next_word
-from app.tui.widgets.alternatives import AlternativesScreen
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.message import Message
 from app.tui.widgets.token_view import ShownTokens
 from app.tui.widgets.transcript import Transcript
 from engine.api.errors import InvalidRequest, PravahaError
 from engine.api.fork_price import ForkPrice
-from engine.api.request import TopLogprob
-from engine.conversations.next_tokens import NextTokens
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView
-
-if TYPE_CHECKING:
-    from app.tui.app import PravahaApp
 
 _KEPT_ANSWERS = 64
 """Number of answers whose tokens are kept in memory; as many messages can be mounted."""
@@ -53,12 +49,28 @@ class TokenCursor(NamedTuple):
         """Number of tokens before the cursor."""
         return self.answer.units[self.unit].start
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """The answer's node, and the number of its tokens before the cursor."""
+        return self.answer.node_id, self.token
+
 
 class TokenActions:
     """The token cursor and the tint of the open conversation. Also a `Pane`: it draws its own row."""
 
-    def __init__(self, app: "PravahaApp", glyphs: Glyphs) -> None:
-        self._app = app
+    def __init__(
+        self,
+        screen: ChatScreen,
+        selection: Selection,
+        layout: ScreenLayout,
+        *,
+        glyphs: Glyphs,
+        keymap: Mapping[str, str],
+    ) -> None:
+        self._screen = screen
+        self._selection = selection
+        self._layout = layout
+        self._keymap = keymap
         self._glyphs = glyphs
         self._cursor: TokenCursor | None = None
         self._moved = False
@@ -70,9 +82,6 @@ class TokenActions:
         self._without_tokens: set[str] = set()
         """Finished answers that cannot be tinted; asked again after the next `t`."""
         self._price: tuple[object, Future[ForkPrice] | None] = ((), None)
-        self._computing: dict[tuple[str, int], NextTokens] = {}
-        self._computed: dict[tuple[str, int], tuple[TopLogprob, ...]] = {}
-        self._popup: tuple[tuple[str, int], AlternativesScreen] | None = None
 
     @property
     def cursor(self) -> TokenCursor | None:
@@ -126,24 +135,14 @@ class TokenActions:
             self._tint, self._tinted = next_tint(None), target
         self._sync()
 
-    async def fork(self) -> bool:
-        """Begin another answer at the token cursor; False if there is no cursor."""
-        if self._cursor is None:
-            return False
-        await self._fork(None)
-        return True
+    async def take_cursor(self) -> TokenCursor:
+        """The token cursor; if there is none, it is set on the first token of the selected or last answer.
 
-    async def alternatives(self) -> None:
-        """Show the most likely tokens at the token cursor."""
+        Raises:
+            InvalidRequest: there is no such answer, or no tokens are stored with it.
+        """
         await self._follow_tree()
-        cursor = self._cursor or await self._place(1)
-        known = cursor.answer.topk[cursor.unit] or self._computed.get(_place_of(cursor), ())
-        rows = self._rows(cursor, known) if known else None
-        popup = AlternativesScreen(rows, self._screen_offset(cursor), self._glyphs)
-        if rows is None:
-            self._compute(cursor)
-        self._popup = (_place_of(cursor), popup)
-        self._app.push_screen(popup, self._chosen)
+        return self._cursor or await self._place(1)
 
     def drop(self) -> bool:
         """Remove the token cursor; True if there was one. A tint remains."""
@@ -167,18 +166,17 @@ class TokenActions:
         return True
 
     def show(self, frame: Frame) -> bool:
-        """Show tokens in newly mounted messages, the row of the cursor, and computed alternatives."""
-        self._poll()
+        """Show tokens in newly mounted messages, and the row of the cursor."""
         if self._cursor is not None or self._tint is not None:
             self._sync()
             self._scroll_to_cursor()
-        return bool(self._computing)  # a refusal wakes nobody
+        return False
 
     # Internal: the cursor.
 
     @property
     def _transcript(self) -> Transcript:
-        return self._app.screen_stack[0].query_one(Transcript)
+        return self._screen.main.query_one(Transcript)
 
     async def _step(self, step: int, *, by_word: bool = False) -> None:
         await self._follow_tree()
@@ -210,13 +208,13 @@ class TokenActions:
         Raises:
             InvalidRequest: the node is on another branch.
         """
-        node_id = self._app.selected_node
-        if not self._app.tree_focused or node_id is None:
+        node_id = self._selection.node_id
+        if not self._selection.in_tree or node_id is None:
             return
         if not await self._transcript.select_node(node_id, scroll=False):
             raise InvalidRequest("The message is on another branch: enter opens it.")
-        self._app.close_overlay()
-        self._app.action_navigate()
+        self._layout.close_overlay()
+        self._layout.focus_messages()
         self._sync()
 
     async def _place(self, step: int) -> TokenCursor:
@@ -239,7 +237,7 @@ class TokenActions:
         self._cursor = cursor = TokenCursor(answer, unit)
         self._moved = True
         self._sync()
-        self._app.call_after_refresh(self._scroll_to_cursor)
+        self._transcript.call_after_refresh(self._scroll_to_cursor)
         return cursor
 
     def _answer(self, node: NodeView) -> TokenAnswer:
@@ -247,7 +245,7 @@ class TokenActions:
             raise InvalidRequest("The answer is still being generated: stop it first.")
         found = self._answers.pop(node.id, None)
         if found is None:
-            tokens = self._app.session.tokens.of(node.id)
+            tokens = self._screen.session.tokens.of(node.id)
             found = build_token_answer(
                 tokens, self._glyphs, prompt_tokens=node.n_prompt, cached_tokens=node.n_cached
             )
@@ -279,8 +277,8 @@ class TokenActions:
             return ShownTokens(self._cursor.answer, tint, self._cursor.unit)
         if not self._is_tinted(node.id) or node.kind is not NodeKind.ASSISTANT:
             return None
-        if node.id not in self._app.session.tree:  # another conversation opens, this is still shown
-            return None
+        if node.id not in self._screen.session.tree:
+            return None  # another conversation opens, this is still shown
         if node.status is NodeStatus.STREAMING or node.id in self._without_tokens:
             return None
         try:
@@ -294,11 +292,11 @@ class TokenActions:
         return self._tint is not None and self._tinted in (node_id, _ALL)
 
     def _draw_bar(self) -> None:
-        bar = self._app.screen_stack[0].query_one("#token-bar", Lines)
+        bar = self._screen.main.query_one("#token-bar", Lines)
         bar.display = self._cursor is not None
         if self._cursor is None:
             return
-        keymap = self._app.keymap
+        keymap = self._keymap
         hints = [hint(name, word, keymap) for name, word in _HINTS]
         price = self._current_price(self._cursor)
         cells = self._transcript.size.width - _BAR_PADDING
@@ -315,11 +313,11 @@ class TokenActions:
 
         A server's arrives later; while the cursor moves on, the next one is not asked for.
         """
-        key = (_place_of(cursor), self._app.session.version)
+        key = (cursor.place, self._screen.session.version)
         priced, price = self._price
         if key != priced and (price is None or price.done()):
             try:
-                price = self._app.session.tokens.price(cursor.answer.node_id, at=cursor.token)
+                price = self._screen.session.tokens.price(cursor.answer.node_id, at=cursor.token)
             except PravahaError:
                 price = None
             self._price = priced, price = key, price
@@ -333,7 +331,7 @@ class TokenActions:
             node_id = self._cursor.answer.node_id
             self._moved = not self._transcript.scroll_to_token(node_id, self._cursor.unit)
 
-    def _screen_offset(self, cursor: TokenCursor) -> Offset:
+    def screen_offset(self, cursor: TokenCursor) -> Offset:
         """The cell of the cursor on the screen."""
         for message in self._transcript.messages:
             if message.node.id == cursor.answer.node_id and message.token_view is not None:
@@ -343,56 +341,6 @@ class TokenActions:
                     region.x + view.column_of(cursor.unit), region.y + view.row_of(cursor.unit)
                 )
         return Offset(0, 0)
-
-    # Internal: alternatives and forks.
-
-    async def _fork(self, forced: int | None) -> None:
-        cursor = self._cursor
-        if cursor is None:
-            return
-        self._app.session.branches.fork_at_token(cursor.answer.node_id, cursor.token, forced=forced)
-        self._cursor = None
-        self._transcript.clear_selection()
-        await self._app.show_chat()
-        self._sync()
-
-    async def _chosen(self, token_id: int | None) -> None:
-        self._popup = None
-        if token_id is None:
-            return
-        try:
-            await self._fork(token_id)
-        except PravahaError as error:
-            self._app.notify_safely(str(error), "warning")
-
-    def _rows(self, cursor: TokenCursor, topk: tuple[TopLogprob, ...]) -> tuple[Alternative, ...]:
-        texts = [self._app.client.detokenize([one.token_id], skip_special=False) for one in topk]
-        return build_alternatives(cursor.answer, cursor.unit, topk, texts, self._glyphs)
-
-    def _compute(self, cursor: TokenCursor) -> None:
-        place = _place_of(cursor)
-        if place not in self._computing:
-            node_id, at = place
-            self._computing[place] = self._app.session.tokens.next_tokens(node_id, at)
-        self._app.frame_clock.wake()
-
-    def _poll(self) -> None:
-        """Take the results of the engine; show them if their popup is still open."""
-        for place, request in list(self._computing.items()):
-            try:
-                found = request.poll()
-            except PravahaError as error:
-                del self._computing[place]
-                self._app.notify_safely(f"No alternatives: {error}", "warning")
-                if self._popup is not None and self._popup[0] == place:
-                    self._popup[1].dismiss(None)
-                continue
-            if found is None:
-                continue
-            del self._computing[place]
-            self._computed[place] = found
-            if self._popup is not None and self._popup[0] == place and self._cursor is not None:
-                self._popup[1].show_rows(self._rows(self._cursor, found))
 
 
 _ALL = "*"
@@ -405,7 +353,3 @@ _HINTS = (
     ("tint", "tint"),
     ("escape", "back"),
 )
-
-
-def _place_of(cursor: TokenCursor) -> tuple[str, int]:
-    return cursor.answer.node_id, cursor.token

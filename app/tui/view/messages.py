@@ -1,6 +1,7 @@
 """Rows around a message: the head with its author, and the mark with its figures and status."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.text.safe_text import safe_line
@@ -35,6 +36,11 @@ class SiblingPlace:
 
 
 ONLY_CHILD = SiblingPlace()
+
+
+def sibling_place(siblings: Sequence[str], node_id: str) -> SiblingPlace:
+    """The place of a node among its siblings, itself included, in the order of creation."""
+    return SiblingPlace(siblings.index(node_id) + 1, len(siblings))
 
 
 def build_head(

@@ -1,5 +1,6 @@
 """The view of an empty conversation: the name, the progress of loading, and the first keys."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from textual.app import ComposeResult
@@ -8,6 +9,7 @@ from textual.containers import Center, Middle
 from app.text.safe_text import safe_line
 from app.tui.frame import Frame
 from app.tui.glyphs import Glyphs
+from app.tui.keys import hint
 from app.tui.numbers import compact
 from app.tui.view.bars import build_load_line
 from app.tui.view.spans import Line, Span
@@ -27,6 +29,12 @@ class FirstKeys:
     fork: str
     expand: str
     help: str
+
+    @classmethod
+    def of(cls, keymap: Mapping[str, str]) -> "FirstKeys":
+        """The keys after remapping."""
+        names = ("send", "navigate", "fork", "expand", "help")
+        return cls(*(hint(name, "", keymap)[0] for name in names))
 
 
 def build_first_hint(keys: FirstKeys, cells: int) -> list[Line]:

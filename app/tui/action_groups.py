@@ -1,0 +1,126 @@
+"""`ActionGroups`: every group of actions of a screen, each with the objects that it uses.
+
+`perform('tree', 'prune')` in the key table calls `prune` of the group `tree`.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+
+from agents.service.run_service import RunService
+from app.runtime.source_library import SourceLibrary
+from app.tui.actions.agents import AgentActions
+from app.tui.actions.archive import ArchiveActions
+from app.tui.actions.compare import CompareActions
+from app.tui.actions.context import ContextActions
+from app.tui.actions.conversations import ConversationActions
+from app.tui.actions.files import FileActions
+from app.tui.actions.fork_at_token import ForkAtToken
+from app.tui.actions.go import GoActions
+from app.tui.actions.guarded import guarded
+from app.tui.actions.jump import JumpActions
+from app.tui.actions.kv import KvActions
+from app.tui.actions.listing import ListActions
+from app.tui.actions.merge import MergeActions
+from app.tui.actions.models import ModelActions
+from app.tui.actions.pictures import PictureActions
+from app.tui.actions.sampling import SamplingActions
+from app.tui.actions.scheduler import SchedulerActions, TimeActions
+from app.tui.actions.search import SearchActions
+from app.tui.actions.serving import EngineServer, ServingActions
+from app.tui.actions.sources import SourceActions
+from app.tui.actions.themes import ThemeActions
+from app.tui.actions.tokens import TokenActions
+from app.tui.actions.tree import TreeActions
+from app.tui.chat_screen import ChatScreen
+from app.tui.draft_keeper import DraftKeeper
+from app.tui.fork_costs import ForkCosts
+from app.tui.fork_prices import ForkPrices
+from app.tui.glyphs import Glyphs
+from app.tui.marks import Marks
+from app.tui.screen_layout import ScreenLayout
+from app.tui.selection import Selection
+from app.tui.terminal import Terminal
+from engine.retrieval.parsing.picture_reader import PictureReader
+
+
+class ActionGroups:
+    """The groups; the arguments are those of `PravahaApp` and the objects that it composes."""
+
+    def __init__(
+        self,
+        screen: ChatScreen,
+        layout: ScreenLayout,
+        selection: Selection,
+        terminal: Terminal,
+        *,
+        themes: ThemeActions,
+        marks: Marks,
+        drafts: DraftKeeper,
+        fork_prices: ForkPrices,
+        fork_costs: ForkCosts,
+        glyphs: Glyphs,
+        keymap: Mapping[str, str],
+        go_in_time: Callable[[float | None], bool],
+        wall_clock: Callable[[], float],
+        run_service: RunService | None,
+        sources: SourceLibrary | None,
+        pictures: PictureReader | None,
+        engine_server: EngineServer | None,
+        server: str | None,
+        on_model: Callable[[str], None],
+    ) -> None:
+        self._screen = screen
+        self.themes = themes
+        self.context = ContextActions(screen)
+        self.jump = JumpActions(screen, layout)
+        self.kv = KvActions(screen, selection, layout, marks)
+        self.listing = ListActions(screen)
+        self.merge = MergeActions(screen, selection, fork_prices)
+        self.models = ModelActions(screen, on_model)
+        self.sampling = SamplingActions(screen)
+        self.scheduler = SchedulerActions(screen)
+        self.serving = ServingActions(screen, engine_server, attached_to=server)
+        self.time = TimeActions(go_in_time, keymap)
+        self.agents = AgentActions(screen, layout, self.listing, run_service)
+        self.archive = ArchiveActions(screen, layout, self.listing)
+        self.conversations = ConversationActions(
+            screen, layout, drafts, listing=self.listing, archive=self.archive
+        )
+        self.search = SearchActions(screen, layout, self.conversations, wall_clock)
+        self.files = FileActions(screen, selection, terminal)
+        self.pictures = PictureActions(screen, self.files, pictures, attached=server is not None)
+        self.sources = SourceActions(
+            screen,
+            selection,
+            layout,
+            files=self.files,
+            terminal=terminal,
+            glyphs=glyphs,
+            library=sources,
+        )
+        self.tokens = TokenActions(screen, selection, layout, glyphs=glyphs, keymap=keymap)
+        self.fork_at_token = ForkAtToken(screen, self.tokens, glyphs)
+        self.tree = TreeActions(
+            screen, selection, layout, fork_at_token=self.fork_at_token, fork_costs=fork_costs
+        )
+        self.go = GoActions(screen, selection, layout, self.tree, glyphs)
+        self.compare = CompareActions(
+            screen,
+            selection,
+            layout,
+            marks=marks,
+            tokens=self.tokens,
+            fork_prices=fork_prices,
+            keymap=keymap,
+        )
+
+    async def perform(self, group: str, name: str, *arguments: str | int) -> None:
+        """Call a method of a group; shows an error that it raises as a notification."""
+        method = getattr(getattr(self, group), name)
+
+        async def call() -> None:
+            done = method(*arguments)
+            if inspect.isawaitable(done):
+                await done
+
+        await guarded(self._screen, call())
