@@ -1,9 +1,10 @@
-"""The slash commands on the screen, one method for each command of the table in `app.slash.commands`."""
+"""The slash commands on the screen: one method for each command of the table that is no key's action."""
 
 import asyncio
 from typing import TYPE_CHECKING
 
 from app.runtime.imported_passages import build_imported
+from app.slash.arguments import change_system, read_expansion
 from app.slash.files import import_from_file
 from app.slash.memory import run_memory
 from app.slash.parse import Invocation, method_name
@@ -17,9 +18,6 @@ from engine.conversations.node_words import find_branch
 if TYPE_CHECKING:
     from app.tui.app import PravahaApp
 
-EXPANSION = 4
-"""Number of answers that /expand generates without a number."""
-
 
 class SlashActions:
     """Runs slash commands of the app. Each method gets the argument text, empty if there is none."""
@@ -29,8 +27,13 @@ class SlashActions:
 
     async def run(self, invocation: Invocation) -> None:
         """Run a command of the table; shows the error if it fails."""
+        command = invocation.command
         try:
-            await getattr(self, method_name(invocation.command.name))(invocation.argument)
+            if command.key:
+                action = next(key.action for key in ALL_KEYS if key.id == command.key)
+                await self._app.run_action(action)
+            else:
+                await getattr(self, method_name(command.name))(invocation.argument)
         except PravahaError as error:
             self._app.notify_safely(str(error), "warning")
 
@@ -86,10 +89,6 @@ class SlashActions:
 
     # Branches.
 
-    async def tree(self, argument: str) -> None:
-        """Show the tree, as its key does."""
-        await self._press("tree.toggle")
-
     async def fork(self, argument: str) -> None:
         """Begin a branch after the selected message, else after the last one."""
         name = self._app.session.branches.fork(self._node(argument))
@@ -118,9 +117,7 @@ class SlashActions:
 
     async def expand(self, argument: str) -> None:
         """Generate several answers side by side."""
-        if argument and not argument.isdecimal():
-            raise InvalidRequest("/expand takes a number of answers.")
-        await self._app.compare.expand(int(argument or EXPANSION), self._node(""))
+        await self._app.compare.expand(read_expansion(argument), self._node(""))
 
     async def prune(self, argument: str) -> None:
         """Hide the selected message, else the last one, and all below it."""
@@ -138,14 +135,6 @@ class SlashActions:
         """Merge another branch into the open one."""
         await self._app.merge.run(argument)
 
-    async def undo(self, argument: str) -> None:
-        """Undo the last operation."""
-        await self._press("undo")
-
-    async def redo(self, argument: str) -> None:
-        """Redo the operation that was undone last."""
-        await self._press("redo")
-
     # Answers.
 
     async def shorten(self, argument: str) -> None:
@@ -154,10 +143,7 @@ class SlashActions:
 
     async def system(self, argument: str) -> None:
         """Show, set or clear the system prompt."""
-        session = self._app.session
-        if argument:
-            session.system_prompt = None if argument == "clear" else argument
-        prompt = session.system_prompt
+        prompt = change_system(self._app.session, argument)
         self._app.notify_safely(
             f"System prompt: {safe_line(prompt)}" if prompt else "No system prompt."
         )
@@ -173,22 +159,12 @@ class SlashActions:
         """Edit, set or reset the sampling parameters of this conversation."""
         self._app.sampling.run(argument)
 
-    async def regen(self, argument: str) -> None:
-        """Regenerate the last answer."""
-        await self._press("regen")
-
-    async def stop(self, argument: str) -> None:
-        """Stop the answer."""
-        await self._press("stop")
-
     async def copy(self, argument: str) -> None:
         """Copy the last answer, one of its code blocks, or the whole branch."""
         if argument == "code":
             self._app.files.copy_code()
         elif argument == "branch":
             self._app.files.copy_branch()
-        elif argument:
-            raise InvalidRequest("/copy takes code, branch or nothing.")
         else:
             self._app.files.copy()
 
@@ -221,14 +197,6 @@ class SlashActions:
 
     # The screen.
 
-    async def kv(self, argument: str) -> None:
-        """Show the KV blocks."""
-        self._app.action_pane("kv")
-
-    async def stats(self, argument: str) -> None:
-        """Show the engine's figures."""
-        self._app.action_pane("stats")
-
     async def serve(self, argument: str) -> None:
         """Serve the engine over HTTP, or end that."""
         self._app.serving.run(argument)
@@ -242,8 +210,6 @@ class SlashActions:
 
     async def mouse(self, argument: str) -> None:
         """Use the mouse, or leave it to the terminal."""
-        if argument not in ("on", "off"):
-            raise InvalidRequest("/mouse takes on or off.")
         self._app.report_mouse(argument == "on")
         self._app.notify_safely(
             "The mouse works here; most terminals select text with shift+drag."
@@ -251,23 +217,7 @@ class SlashActions:
             else "The mouse is the terminal's: drag selects text; /mouse on takes it back."
         )
 
-    async def keys(self, argument: str) -> None:
-        """Show every key and command."""
-        self._app.action_help()
-
-    async def help(self, argument: str) -> None:
-        """Show every key and command."""
-        self._app.action_help()
-
-    async def quit(self, argument: str) -> None:
-        """Quit."""
-        await self._app.action_quit()
-
     # Internal.
-
-    async def _press(self, key_id: str) -> None:
-        """Run the action of a key."""
-        await self._app.run_action(next(key.action for key in ALL_KEYS if key.id == key_id))
 
     def _node(self, argument: str) -> str:
         """The message of a number on the open path, else the selected one, else the last one."""

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from app.slash.arguments import is_summary
 from app.tui.frame import Frame
 from app.tui.numbers import percent
 from app.tui.widgets.choice import Choice, ChoiceScreen
@@ -84,7 +83,7 @@ class ContextActions:
         Raises:
             PravahaError: there is nothing to leave out.
         """
-        self._app.session.branches.shorten_context(summarised=is_summary(argument))
+        self._app.session.branches.shorten_context(summarised=argument == "summarise")
         await self._app.show_chat()
 
     async def _send(self, text: str, images: Sequence[Image], *, summarised: bool) -> None:
