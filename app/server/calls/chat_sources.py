@@ -261,7 +261,7 @@ async def _fitting(
     def section(passage: Passage) -> str:
         one = by_chunk[passage.chunk_id]
         try:
-            return service.open().collections.section(one.store_id, one.passage)
+            return service.open().library.open(one.store_id).section(one.passage)
         except (UnknownCollection, UnknownDocument):
             return passage.text  # it has just been deleted
 

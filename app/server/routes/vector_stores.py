@@ -124,7 +124,7 @@ async def modify_vector_store(store_id: str, body: ModifyVectorStore, request: R
 async def delete_vector_store(store_id: str, request: Request) -> Response:
     """Delete a vector store and what is indexed in it; the files stay."""
     await ask_catalogue(request, lambda it: it.catalogue.delete_store(store_id))
-    await settled(request, "store", store_id)
+    await _followed(request, store_id)
     return json_response({"id": store_id, "object": "vector_store.deleted", "deleted": True})
 
 
@@ -224,7 +224,7 @@ async def update_store_file(
     file = await ask_catalogue(
         request, lambda it: it.catalogue.set_attributes(store_id, file_id, attributes)
     )
-    await settled(request, "store_file", store_id, file_id)
+    await _followed(request, store_id)
     return json_response(_store_file_fields(file))
 
 
@@ -233,7 +233,7 @@ async def update_store_file(
 async def delete_store_file(store_id: str, file_id: str, request: Request) -> Response:
     """Remove a file from a vector store; the file itself stays."""
     await ask_catalogue(request, lambda it: it.catalogue.remove_store_file(store_id, file_id))
-    await settled(request, "store_file", store_id, file_id)
+    await _followed(request, store_id)
     return json_response({"id": file_id, "object": "vector_store.file.deleted", "deleted": True})
 
 
@@ -281,7 +281,7 @@ async def cancel_file_batch(store_id: str, batch_id: str, request: Request) -> R
     """Stop indexing a batch; the files that are indexed already stay."""
     refuse_other_sites(request)
     batch = await ask_catalogue(request, lambda it: it.catalogue.cancel_batch(store_id, batch_id))
-    await _wake(request)
+    await ask_catalogue(request, lambda it: it.indexing.follow(store_id))
     return json_response(_batch_fields(batch))
 
 
@@ -340,6 +340,11 @@ def _batch_files(body: CreateFileBatch) -> list[NewStoreFile]:
 
 async def _wake(request: Request) -> None:
     await ask_catalogue(request, lambda it: it.indexing.wake())
+
+
+async def _followed(request: Request, store_id: str) -> None:
+    """Wait until the collection of a vector store has what is wanted; see `settled`."""
+    await settled([await ask_catalogue(request, lambda it: it.indexing.follow(store_id))])
 
 
 def _store_fields(store: VectorStore) -> dict[str, Any]:
