@@ -458,9 +458,8 @@ class SourceLibrary:
         self, names: Sequence[str], query: str, room: int | None, *, small: bool
     ) -> FoundPassages:
         from engine.retrieval.answering.answerer import DEFAULT_K, MAX_PASSAGE_TOKENS
-        from engine.retrieval.answering.evidence import is_answerable, unknown_names
         from engine.retrieval.answering.fitting import fit_sources
-        from engine.retrieval.answering.hops import followed
+        from engine.retrieval.answering.retrieving import retrieve
         from engine.retrieval.library.search_across import mentions_across, search_across
 
         attached_here = self._attached(names)
@@ -471,13 +470,17 @@ class SourceLibrary:
             origin.update({one.passage.chunk_id: one.collection for one in results})
             return [one.passage for one in results]
 
-        def mentions(words: str) -> bool:
-            return mentions_across(attached_here, words)
-
-        found = search(query)
-        if unknown_names(query, found, mentions) or not is_answerable(query, found, self._embed):
+        hops = retrieve(
+            query,
+            search(query),
+            search,
+            lambda words: mentions_across(attached_here, words),
+            self._embed,
+            asked=query,
+            best=lambda found: found[:DEFAULT_K],
+        ).hops
+        if hops is None:
             return FoundPassages(_NOTHING, dump_passages(()), 0)
-        hops = followed(query, found[:DEFAULT_K], search)
         budget = MAX_PASSAGE_TOKENS if room is None else min(room, MAX_PASSAGE_TOKENS)
         sources = fit_sources(
             hops.best(DEFAULT_K),

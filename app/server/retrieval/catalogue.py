@@ -131,7 +131,8 @@ class Catalogue:
 
     def files(self, page: PageRequest, *, purpose: str | None = None) -> Page[UploadedFile]:
         """A page of the files, all or those of one purpose."""
-        where, values = _LIVE_FILE, [self._now()]
+        where = _LIVE_FILE
+        values: list[object] = [self._now()]
         if purpose is not None:
             where, values = f"{where} AND purpose = ?", [*values, purpose]
         rows = self._database.page("file", _FILE_COLUMNS, where, values, page)

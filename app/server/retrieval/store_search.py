@@ -1,7 +1,7 @@
 """Searches vector stores: the ids and files of the API for the collections and paths of the library."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -34,6 +34,11 @@ class Found:
     passage: Passage
     similarity: float
     attributes: dict[str, AttributeValue]
+
+    @property
+    def named_passage(self) -> Passage:
+        """The passage under the name that its file has for clients."""
+        return replace(self.passage, file=self.file.filename)
 
 
 def search_stores(
