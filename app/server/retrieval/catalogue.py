@@ -20,7 +20,6 @@ from app.server.retrieval.paging import Page, PageRequest
 from app.server.retrieval.records import (
     DAY_S,
     AttributeValue,
-    ErrorCode,
     FileBatch,
     FileCounts,
     FileState,
@@ -28,14 +27,19 @@ from app.server.retrieval.records import (
     UploadedFile,
     VectorStore,
 )
+from app.server.retrieval.wanted_contents import (
+    FILE_COLUMNS,
+    FILE_OF_STORE,
+    LIVE_FILE,
+    Gone,
+    delete_files,
+)
 
 ACTIVITY_S = 60
 """`last_active_at` is at most so many seconds old while a vector store is in use."""
 MAX_STORE_FILES = 10_000
 """Files in a vector store, as with OpenAI."""
 
-_FILE_COLUMNS = "id, filename, stored_as, purpose, size, created_at, expires_at"
-_FILE_OF_STORE = ", ".join(f"file.{column}" for column in _FILE_COLUMNS.split(", "))
 _STORE_COLUMNS = "id, name, description, metadata, created_at, last_active_at, expires_days, state"
 _STORE_FILE_COLUMNS = (
     "store_id, file_id, state, created_at, attributes, error_code, error, usage_bytes, batch_id"
@@ -44,11 +48,6 @@ _COUNTS = (
     "total(state = 'in_progress'), total(state = 'completed'), total(state = 'failed'), "
     "total(state = 'cancelled'), total(usage_bytes)"
 )
-_LIVE_FILE = "(expires_at IS NULL OR expires_at > ?)"
-"""Whether a file is there, at a time."""
-_DUE = "state = 'open' AND last_active_at + expires_days * ? <= ?"
-"""Whether a vector store has expired and is not known to, by the seconds of a day and the time."""
-_WAITING_LIMIT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +64,6 @@ class SearchableFile:
 
     file: UploadedFile
     attributes: dict[str, AttributeValue]
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingFile:
-    """A file that is to be indexed."""
-
-    store_id: str
-    file: UploadedFile
-    attributes: dict[str, AttributeValue]
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """What left the catalogue: files, and what of vector stores; the library has it still.
-
-    Attributes:
-        names: `stored_as` of the files.
-        store_ids: the vector stores that have fewer files now, or are gone themselves.
-    """
-
-    names: tuple[str, ...] = ()
-    store_ids: tuple[str, ...] = ()
 
 
 class Catalogue:
@@ -111,7 +88,7 @@ class Catalogue:
         )
         with self._database.transaction() as db:
             db.execute(
-                f"INSERT INTO file ({_FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                f"INSERT INTO file ({FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
                 values,
             )
 
@@ -122,7 +99,7 @@ class Catalogue:
             NoSuchObject: there is none.
         """
         row = self._database.row(
-            f"SELECT {_FILE_COLUMNS} FROM file WHERE id = ? AND {_LIVE_FILE}",  # noqa: S608
+            f"SELECT {FILE_COLUMNS} FROM file WHERE id = ? AND {LIVE_FILE}",  # noqa: S608
             (file_id, self._now()),
         )
         if row is None:
@@ -131,11 +108,11 @@ class Catalogue:
 
     def files(self, page: PageRequest, *, purpose: str | None = None) -> Page[UploadedFile]:
         """A page of the files, all or those of one purpose."""
-        where = _LIVE_FILE
+        where = LIVE_FILE
         values: list[object] = [self._now()]
         if purpose is not None:
             where, values = f"{where} AND purpose = ?", [*values, purpose]
-        rows = self._database.page("file", _FILE_COLUMNS, where, values, page)
+        rows = self._database.page("file", FILE_COLUMNS, where, values, page)
         return Page(tuple(UploadedFile(*row) for row in rows.items), rows.has_more)
 
     def stored_names(self) -> set[str]:
@@ -149,7 +126,7 @@ class Catalogue:
             NoSuchObject: there is none.
         """
         with self._database.transaction():
-            return self._delete_files([self.file(file_id)])
+            return delete_files(self._database, [self.file(file_id)])
 
     # Vector stores.
 
@@ -300,9 +277,9 @@ class Catalogue:
     def searchable_files(self, store_id: str, file_ids: Sequence[str]) -> dict[str, SearchableFile]:
         """Those of the files that are indexed in a vector store, by their ids."""
         rows = self._database.rows(
-            f"SELECT attributes, {_FILE_OF_STORE} FROM store_file "  # noqa: S608
+            f"SELECT attributes, {FILE_OF_STORE} FROM store_file "  # noqa: S608
             "JOIN file ON file.id = file_id WHERE store_id = ? AND state = 'completed' "
-            f"AND {_LIVE_FILE} AND file_id IN (SELECT value FROM json_each(?))",
+            f"AND {LIVE_FILE} AND file_id IN (SELECT value FROM json_each(?))",
             (store_id, self._now(), orjson.dumps(list(file_ids)).decode()),
         )
         found = [SearchableFile(UploadedFile(*row[1:]), orjson.loads(row[0])) for row in rows]
@@ -390,116 +367,10 @@ class Catalogue:
                 )
             return self.batch(store_id, batch_id)
 
-    # For the indexing thread.
-
-    def wanted(self, store_id: str) -> dict[str, dict[str, AttributeValue]] | None:
-        """Attributes of the files that a vector store's collection may hold, by their `stored_as`.
-
-        None if there is no such vector store, or it has expired.
-        """
-        if (
-            self._database.row(
-                "SELECT 1 FROM vector_store WHERE id = ? AND state = 'open'", (store_id,)
-            )
-            is None
-        ):
-            return None
-        rows = self._database.rows(
-            "SELECT stored_as, attributes FROM store_file JOIN file ON file.id = file_id "
-            "WHERE store_id = ? AND state IN ('in_progress', 'completed')",
-            (store_id,),
-        )
-        return {name: orjson.loads(attributes) for name, attributes in rows}
-
-    def waiting(self) -> list[WaitingFile]:
-        """The files that are to be indexed, first come first; at most 100."""
-        rows = self._database.rows(
-            f"SELECT store_id, attributes, {_FILE_OF_STORE} FROM store_file "  # noqa: S608
-            "JOIN file ON file.id = file_id JOIN vector_store ON vector_store.id = store_id "
-            "WHERE store_file.state = 'in_progress' AND vector_store.state = 'open' "
-            "ORDER BY store_file.number LIMIT ?",
-            (_WAITING_LIMIT,),
-        )
-        return [WaitingFile(row[0], UploadedFile(*row[2:]), orjson.loads(row[1])) for row in rows]
-
-    def is_waiting(self, store_id: str, file_id: str) -> bool:
-        """Whether a file is still to be indexed."""
-        return (
-            self._database.row(
-                "SELECT 1 FROM store_file WHERE store_id = ? AND file_id = ? AND state = 'in_progress'",
-                (store_id, file_id),
-            )
-            is not None
-        )
-
-    def note_indexed(self, store_id: str, file_id: str, usage_bytes: int) -> bool:
-        """Note that a file is indexed; whether that was still wanted."""
-        return self._end_waiting(
-            store_id, file_id, "state = 'completed', usage_bytes = ?", (usage_bytes,)
-        )
-
-    def note_failed(self, store_id: str, file_id: str, code: ErrorCode, reason: str) -> None:
-        """Note that a file cannot be indexed."""
-        self._end_waiting(
-            store_id, file_id, "state = 'failed', error_code = ?, error = ?", (code, reason)
-        )
-
-    def expire(self) -> Gone:
-        """Delete what has expired."""
-        now = self._now()
-        with self._database.transaction() as db:
-            due = self._database.rows(f"SELECT id FROM vector_store WHERE {_DUE}", (DAY_S, now))  # noqa: S608
-            for (store_id,) in due:
-                db.execute("UPDATE vector_store SET state = 'expired' WHERE id = ?", (store_id,))
-                db.execute("DELETE FROM store_file WHERE store_id = ?", (store_id,))
-                db.execute("DELETE FROM file_batch WHERE store_id = ?", (store_id,))
-            rows = self._database.rows(
-                f"SELECT {_FILE_COLUMNS} FROM file WHERE NOT {_LIVE_FILE}",  # noqa: S608
-                (now,),
-            )
-            gone = self._delete_files([UploadedFile(*row) for row in rows])
-        return Gone(gone.names, tuple(dict.fromkeys([*(one for (one,) in due), *gone.store_ids])))
-
-    def next_expiry(self) -> float | None:
-        """Unix time at which something expires next; None if nothing does."""
-        (due,) = self._database.row(
-            "SELECT min(due) FROM (SELECT expires_at AS due FROM file UNION ALL "
-            "SELECT last_active_at + expires_days * ? FROM vector_store WHERE state = 'open')",
-            (DAY_S,),
-        )
-        return due  # type: ignore[no-any-return]
-
-    def forget_deleted(self) -> None:
-        """Remove the bytes of what was deleted from the database's files."""
-        self._database.truncate_log()
-
     # Within.
 
     def _now(self) -> int:
         return int(self._clock())
-
-    def _delete_files(self, files: Sequence[UploadedFile]) -> Gone:
-        store_ids: dict[str, None] = {}
-        with self._database.transaction() as db:
-            for file in files:
-                rows = self._database.rows(
-                    "SELECT store_id FROM store_file WHERE file_id = ?", (file.id,)
-                )
-                store_ids |= dict.fromkeys(row[0] for row in rows)
-                db.execute("DELETE FROM store_file WHERE file_id = ?", (file.id,))
-                db.execute("DELETE FROM file WHERE id = ?", (file.id,))
-        return Gone(tuple(one.stored_as for one in files), tuple(store_ids))
-
-    def _end_waiting(
-        self, store_id: str, file_id: str, changes: str, values: tuple[object, ...]
-    ) -> bool:
-        with self._database.transaction() as db:
-            done = db.execute(
-                f"UPDATE store_file SET {changes} "  # noqa: S608
-                "WHERE store_id = ? AND file_id = ? AND state = 'in_progress'",
-                (*values, store_id, file_id),
-            )
-        return done.rowcount > 0
 
     def _counts(self, column: str, value: str) -> tuple[FileCounts, int]:
         """Files of a vector store or a batch by state, and the bytes that they take."""

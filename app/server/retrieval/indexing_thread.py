@@ -13,10 +13,10 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from pathlib import Path
 
-from app.server.retrieval.catalogue import Catalogue, Gone, WaitingFile
 from app.server.retrieval.errors import NotErasedYet, RetrievalUnavailable
 from app.server.retrieval.file_folder import FileFolder
 from app.server.retrieval.kept_parser import KeptParser
+from app.server.retrieval.wanted_contents import Gone, WaitingFile, WantedContents
 from engine.api.errors import PravahaError
 from engine.retrieval.api.errors import Unreadable
 from engine.retrieval.library.library import Library
@@ -39,7 +39,7 @@ class IndexingThread:
 
     def __init__(
         self,
-        catalogue: Catalogue,
+        wanted: WantedContents,
         folder: FileFolder,
         library: Library,
         parser: KeptParser,
@@ -49,13 +49,13 @@ class IndexingThread:
         """Nothing runs before `start`.
 
         Args:
-            catalogue: what is wanted.
+            wanted: what the library is to hold.
             folder: the files.
             library: what is searched, with a collection for each vector store.
             parser: the library's, which rests while there is nothing to index.
             clock: Unix time in seconds, the catalogue's.
         """
-        self._catalogue, self._folder, self._library = catalogue, folder, library
+        self._wanted, self._folder, self._library = wanted, folder, library
         self._parser, self._clock = parser, clock
         self._changed = threading.Condition()  # guards the four below
         self._news = 0
@@ -129,13 +129,13 @@ class IndexingThread:
 
     def _work(self) -> bool:
         """Do one thing; False if there is nothing to do."""
-        self.follow_gone(self._catalogue.expire())
+        self.follow_gone(self._wanted.expire())
         target = self._next_target()
         if target is not None:
             self._compare(target)
             return True
         file = next(
-            (one for one in self._catalogue.waiting() if not self._is_put_off(_key(one))), None
+            (one for one in self._wanted.waiting() if not self._is_put_off(_key(one))), None
         )
         if file is not None:
             self._index(file)
@@ -157,7 +157,7 @@ class IndexingThread:
                 self._folder.erase(target)
             else:
                 self._compare_store(target)
-            self._catalogue.forget_deleted()
+            self._wanted.forget_deleted()
         except Exception as error:
             log.exception("%s cannot be brought up to date and is tried again later", target)
             with self._changed:
@@ -170,7 +170,7 @@ class IndexingThread:
                 future.set_result(None)
 
     def _compare_store(self, store_id: str) -> None:
-        wanted = self._catalogue.wanted(store_id)
+        wanted = self._wanted.of_store(store_id)
         collection = self._library.find(store_id)
         if collection is not None and wanted is None:
             self._library.remove(store_id)
@@ -184,7 +184,7 @@ class IndexingThread:
         try:
             usage_bytes = self._add(work)
         except Unreadable as error:
-            self._catalogue.note_failed(store_id, file_id, "unsupported_file", str(error))
+            self._wanted.note_failed(store_id, file_id, "unsupported_file", str(error))
         except (OSError, PravahaError):  # of this machine, not of this file
             log.exception("the file %s cannot be indexed and is tried again later", file_id)
             with self._changed:
@@ -192,9 +192,9 @@ class IndexingThread:
         except Exception:
             log.exception("the file %s cannot be indexed", file_id)
             reason = "The server failed on this file."
-            self._catalogue.note_failed(store_id, file_id, "server_error", reason)
+            self._wanted.note_failed(store_id, file_id, "server_error", reason)
         else:
-            if usage_bytes is not None and not self._catalogue.note_indexed(
+            if usage_bytes is not None and not self._wanted.note_indexed(
                 store_id, file_id, usage_bytes
             ):
                 self.follow(store_id)  # cancelled or removed meanwhile
@@ -217,7 +217,7 @@ class IndexingThread:
     def _gives_way(self, work: WaitingFile) -> bool:
         return (
             self._stopping
-            or not self._catalogue.is_waiting(work.store_id, work.file.id)
+            or not self._wanted.is_waiting(work.store_id, work.file.id)
             or self._next_target() is not None
         )
 
@@ -234,7 +234,7 @@ class IndexingThread:
         with self._changed:
             self._put_off = {key: due for key, due in self._put_off.items() if due > now}
             dues = list(self._put_off.values())
-        if not failed and (expiry := self._catalogue.next_expiry()) is not None:
+        if not failed and (expiry := self._wanted.next_expiry()) is not None:
             dues.append(expiry)
         seconds = min([seconds, *(max(0.0, due - now) for due in dues)])
         with self._changed:

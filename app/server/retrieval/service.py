@@ -27,6 +27,7 @@ from app.server.retrieval.indexing_thread import IndexingThread
 from app.server.retrieval.kept_parser import KeptParser
 from app.server.retrieval.parted_uploads import PartedUploads
 from app.server.retrieval.records import UploadedFile
+from app.server.retrieval.wanted_contents import WantedContents
 from engine.embedding.embedder import Embedder
 from engine.embedding.text_encoder import TRAINED_TOKENS
 from engine.files.file_lock import try_hold
@@ -214,7 +215,8 @@ class RetrievalService:
             raise RetrievalUnavailable(
                 f"The folder {self._directory} cannot be used: {error.strerror}."
             ) from error
-        indexing = IndexingThread(catalogue, folder, library, parser, clock=self._clock)
+        wanted = WantedContents(database, clock=self._clock)
+        indexing = IndexingThread(wanted, folder, library, parser, clock=self._clock)
         indexing.start()
         resources.callback(indexing.stop)
         return Opened(catalogue, folder, library, indexing, uploads)
