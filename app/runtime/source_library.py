@@ -313,7 +313,7 @@ class SourceLibrary:
         library = self._opened()
         found = []
         for record in library.collections():
-            counts = library.open(record.name).counts
+            counts = library.counts(record)
             found.append(
                 CollectionView(record.name, counts.documents, counts.chunks, counts.failed)
             )
