@@ -26,8 +26,8 @@ Written by `python docs/make_tables.py` from `app/settings/options.py` and `app/
 
 A flag takes precedence over the environment, that over `pravaha.toml` in the current folder, that over
 `pravaha.toml` in your configuration folder (`pravaha doctor` names it), and that over the default. The
-name in `pravaha.toml` is the flag's with `_`; the variable is the name in capitals behind `PRAVAHA_`. Settings
-with a star cannot be set by the `pravaha.toml` of the current folder.
+name in `pravaha.toml` is the flag's with `_`; the variable is the name in capitals behind `PRAVAHA_`.
+Settings with a star cannot be set by the `pravaha.toml` of the current folder.
 """
 
 
