@@ -20,12 +20,12 @@ from app.commands.plugins import plugins_app
 from app.commands.rag_ask import rag_app
 from app.commands.run import run
 from app.commands.setting_options import (
-    GROUPS,
     refuse_groups,
     refuse_remote_contradictions,
     setting_options,
 )
 from app.commands.web import web
+from app.settings.options import GROUPS
 
 cli = typer.Typer(
     name="pravaha",

@@ -1,103 +1,19 @@
-"""Settings as command-line options: one table, used by every command that takes them.
+"""Settings as command-line options, from the table `app.settings.options`.
 
 `@setting_options("engine", "sampling")` adds the groups' options to a command and passes the given
-ones to it as one dictionary, `flags`, for `load_settings`. The table holds names and types only:
-ranges are checked by `app.settings.settings`, which is not imported for `--help`.
+ones to it as one dictionary, `flags`, for `load_settings`, which checks them.
 """
 
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any
+from types import UnionType
+from typing import Annotated, Any, get_args
 
 import typer
 
-from app.settings.help import HELP
-
-GROUPS: dict[str, dict[str, type]] = {
-    "engine": {
-        "model": str,
-        "ctx": int,
-        "kv_cache": str,
-        "weights": str,
-        "kv_dtype": str,
-        "block_size": int,
-        "threads": int,
-        "dispatch": str,
-        "executor": str,
-        "device": str,
-        "dtype": str,
-        "attention": str,
-        "cuda_graphs": bool,
-        "dummy_weights": bool,
-        "max_num_seqs": int,
-        "max_num_batched_tokens": int,
-        "generation_config": str,
-        "max_queue": int,
-        "prefix_caching": bool,
-        "speculation": bool,
-        "draft_model": str,
-        "scheduling_policy": str,
-        "batch_former": str,
-        "step_target_ms": float,
-        "swap_bytes": str,
-        "weight_cache_bytes": str,
-    },
-    "sampling": {
-        "temperature": float,
-        "top_k": int,
-        "top_p": float,
-        "min_p": float,
-        "repetition_penalty": float,
-        "presence_penalty": float,
-        "frequency_penalty": float,
-        "dry_multiplier": float,
-        "dry_base": float,
-        "dry_allowed_length": int,
-        "dry_penalty_last_n": int,
-        "seed": int,
-        "max_tokens": int,
-        "stop_repetition": bool,
-        "system": str,
-    },
-    "server": {
-        "host": str,
-        "port": int,
-        "allowed_hosts": str,
-        "strict_fields": bool,
-        "max_body_bytes": str,
-        "max_upload_bytes": str,
-        "drain_seconds": float,
-        "agents_root": str,
-    },
-    "guardrails": {"guardrails_mode": str},
-    "agents": {"sandbox": str, "allow": str, "http_domains": str},
-    "runs": {"guardrails_agents": bool, "guardrails_judge": bool, "memory_episodes": str},
-    "remote": {"attach": str, "api_key": str},
-    "screen": {"theme": str, "avatar": str, "charset": str, "notify": str, "mouse": bool},
-}
-"""Options by subject; each option is in one group."""
-
-_PANELS = {
-    "engine": "Model and engine",
-    "sampling": "Sampling",
-    "server": "Server",
-    "guardrails": "Guardrails",
-    "agents": "Agents",
-    "runs": "Agents",
-    "remote": "Remote engine",
-    "screen": "Screen",
-}
-_SWITCHES = {
-    "cuda_graphs",
-    "prefix_caching",
-    "speculation",
-    "stop_repetition",
-    "mouse",
-    "guardrails_agents",
-}
-"""Options that are on by default and therefore also have a `--no-` form."""
-_LIST_SHORT = {"model": "-m"}
+from app.settings.options import GROUPS
+from app.settings.row import Row, rows_of
 
 
 def setting_options(*groups: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -105,19 +21,17 @@ def setting_options(*groups: str) -> Callable[[Callable[..., Any]], Callable[...
 
     Typer reads a command's signature, in which the decorated one has a parameter for each option.
     """
-    options = {name: kind for group in groups for name, kind in GROUPS[group].items()}
+    options = [parameter for group in groups for parameter in _parameters(group)]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def with_flags(*args: Any, **values: Any) -> Any:
-            flags = {name: values.pop(name) for name in options}
+            flags = {one.name: values.pop(one.name) for one in options}
             given = {name: value for name, value in flags.items() if value is not None}
             return command(*args, flags=given, **values)
 
         own = inspect.signature(command, eval_str=True).parameters.values()
-        parameters = [p for p in own if p.name != "flags"]
-        for group in groups:
-            parameters += [_parameter(name, kind, group) for name, kind in GROUPS[group].items()]
+        parameters = [*(p for p in own if p.name != "flags"), *options]
         with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         with_flags.__annotations__ = {p.name: p.annotation for p in parameters}
         return with_flags
@@ -132,7 +46,7 @@ def refuse_groups(flags: dict[str, Any], *groups: str, reason: str) -> None:
         typer.BadParameter: an option of these groups was given.
     """
     for group in groups:
-        for name in GROUPS[group]:
+        for name in names_of(group):
             if name in flags:
                 raise typer.BadParameter(f"--{name.replace('_', '-')} {reason}")
 
@@ -149,16 +63,33 @@ def refuse_remote_contradictions(flags: dict[str, Any], *, serving: bool = False
         raise typer.BadParameter("--api-key needs --attach or --serve")
 
 
-def _parameter(name: str, kind: type, group: str) -> inspect.Parameter:
+def names_of(group: str) -> tuple[str, ...]:
+    """The settings of a group."""
+    return tuple(rows_of(GROUPS[group][1]))
+
+
+def _parameters(group: str) -> list[inspect.Parameter]:
+    panel, options = GROUPS[group]
+    return [
+        _parameter(name, row, _kind(options, name, row), getattr(options, name, None), panel)
+        for name, row in rows_of(options).items()
+    ]
+
+
+def _kind(options: type, name: str, row: Row) -> type:
+    """What Typer converts to; `load_settings` reads the rest from strings."""
+    declared = options.__annotations__[name].__origin__
+    kinds = get_args(declared) if isinstance(declared, UnionType) else (declared,)
+    if row.read is None and kinds[0] in (bool, int, float):
+        return kinds[0]  # type: ignore[no-any-return]
+    return str
+
+
+def _parameter(name: str, row: Row, kind: type, default: Any, panel: str) -> inspect.Parameter:
     flag = f"--{name.replace('_', '-')}"
-    if name in _SWITCHES:
+    if kind is bool and default is not False:
         flag = f"{flag}/--no{flag[1:]}"
-    option = typer.Option(
-        flag,
-        *filter(None, [_LIST_SHORT.get(name)]),
-        help=HELP[name],
-        rich_help_panel=_PANELS[group],
-    )
+    option = typer.Option(flag, *filter(None, [row.short]), help=row.help, rich_help_panel=panel)
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,

@@ -12,7 +12,7 @@ import typer
 
 from app.commands.outcome import one_sentence_errors
 from app.commands.setting_options import (
-    GROUPS,
+    names_of,
     refuse_remote_contradictions,
     setting_options,
 )
@@ -102,7 +102,7 @@ def tab_command() -> str:
 
 def tab_environment(flags: Mapping[str, Any], *, url: str, api_key: str | None) -> dict[str, str]:
     """The variables of a tab's process: the engine to attach to, and the given options of the screen."""
-    of_tabs = [name for group in ("sampling", "guardrails", "screen") for name in GROUPS[group]]
+    of_tabs = [name for group in ("sampling", "guardrails", "screen") for name in names_of(group)]
     passed = {name: flags[name] for name in of_tabs if name in flags}
     passed |= {"attach": url} | ({} if api_key is None else {"api_key": api_key})
     colors = {"COLORTERM": "truecolor"}  # what the page's terminal shows

@@ -4,7 +4,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from app.doctor.facts import Fact, Section
-from app.settings.settings import DEMO_MODEL, Settings
+from app.settings.options import DEMO_MODEL
+from app.settings.settings import Settings
 from app.text.byte_size import format_size
 from engine.api.errors import ModelError
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from app.plain import models
 from app.plain.outline import NodeNumbers, build_comparison, build_outline
 from app.runtime.imported_passages import build_imported
-from app.slash.arguments import is_summary, read_merge
+from app.slash.arguments import change_system, read_expansion, read_merge
 from app.slash.files import export_to_file, import_from_file
 from app.slash.memory import run_memory
 from app.slash.parse import available, method_name
@@ -21,8 +21,6 @@ from engine.conversations.tree import NodeStatus, NodeView, SearchHit, TreeSumma
 if TYPE_CHECKING:
     from app.plain.repl import PlainChat
 
-EXPANSION = 4
-"""Number of answers that /expand generates without a number."""
 _HITS = 20
 """Most search results that are printed."""
 
@@ -190,9 +188,7 @@ class PlainCommands:
 
     def expand(self, argument: str) -> None:
         """Generate several answers and print each in turn with its number."""
-        if argument and not argument.isdecimal():
-            raise InvalidRequest("/expand takes a number of answers.")
-        ids = self._session.branches.expand(int(argument or EXPANSION))
+        ids = self._session.branches.expand(read_expansion(argument))
         self._chat.wait_for(ids)
         for node_id in ids:
             node = self._session.view(node_id)
@@ -251,7 +247,7 @@ class PlainCommands:
 
     def shorten(self, argument: str) -> None:
         """Shorten the context, and send the message that it had no room for, if there is one."""
-        summarised = is_summary(argument)
+        summarised = argument == "summarise"
         refused = self._chat.take_refused()
         if refused is None:
             self._session.context.shorten(summarised=summarised)
@@ -277,9 +273,7 @@ class PlainCommands:
 
     def system(self, argument: str) -> None:
         """Show, set or clear the system prompt."""
-        if argument:
-            self._session.system_prompt = None if argument == "clear" else argument
-        prompt = self._session.system_prompt
+        prompt = change_system(self._session, argument)
         self._say(
             "There is no system prompt." if prompt is None else f"System: {safe_text(prompt)}"
         )

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.runtime.machine_limits import check_machine
-from app.settings.settings import DEMO_MODEL, Settings
+from app.settings.options import DEMO_MODEL
+from app.settings.settings import Settings
 from engine.api.errors import EngineUnavailable, ModelError, ModelNotFound
 from engine.api.snapshot import EngineSnapshot, EngineState
 from engine.models.progress import ProgressCallback, ignore_progress

@@ -313,7 +313,7 @@ class SourceLibrary:
         library = self._opened()
         found = []
         for record in library.collections():
-            counts = library.open(record.name).counts
+            counts = library.counts(record)
             found.append(
                 CollectionView(record.name, counts.documents, counts.chunks, counts.failed)
             )
@@ -458,29 +458,29 @@ class SourceLibrary:
         self, names: Sequence[str], query: str, room: int | None, *, small: bool
     ) -> FoundPassages:
         from engine.retrieval.answering.answerer import DEFAULT_K, MAX_PASSAGE_TOKENS
-        from engine.retrieval.answering.evidence import is_answerable, unknown_names
         from engine.retrieval.answering.fitting import fit_sources
-        from engine.retrieval.answering.hops import followed
+        from engine.retrieval.answering.retrieving import retrieve
+        from engine.retrieval.library.search_across import mentions_across, search_across
 
-        opened = self._attached(names)
+        attached_here = self._attached(names)
         origin: dict[int, Collection] = {}  # by chunk id, which is unique in the library
 
         def search(wanted: str) -> "list[Passage]":
-            found: list[Passage] = []
-            for collection, where in opened:
-                results = collection.search(wanted, k=DEFAULT_K, where=where)
-                found += results
-                origin.update({one.chunk_id: collection for one in results})
-            # Scores of different collections cannot be compared: the best of each come first.
-            return sorted(found, key=lambda one: one.rank)
+            results = search_across(attached_here, [wanted], k=DEFAULT_K)
+            origin.update({one.passage.chunk_id: one.collection for one in results})
+            return [one.passage for one in results]
 
-        def mentions(words: str) -> bool:
-            return any(one.mentions(words, where=where) for one, where in opened)
-
-        found = search(query)
-        if unknown_names(query, found, mentions) or not is_answerable(query, found, self._embed):
+        hops = retrieve(
+            query,
+            search(query),
+            search,
+            lambda words: mentions_across(attached_here, words),
+            self._embed,
+            asked=query,
+            best=lambda found: found[:DEFAULT_K],
+        ).hops
+        if hops is None:
             return FoundPassages(_NOTHING, dump_passages(()), 0)
-        hops = followed(query, found[:DEFAULT_K], search)
         budget = MAX_PASSAGE_TOKENS if room is None else min(room, MAX_PASSAGE_TOKENS)
         sources = fit_sources(
             hops.best(DEFAULT_K),
@@ -492,13 +492,13 @@ class SourceLibrary:
         names_of = {chunk: collection.name for chunk, collection in origin.items()}
         return found_passages(sources, names_of, hops, small=small)
 
-    def _attached(self, names: Sequence[str]) -> "list[tuple[Collection, Where | None]]":
+    def _attached(self, names: Sequence[str]) -> "dict[Collection, Where | None]":
         """The attached collections, each with the filter of its attachment."""
         library = self._opened()
-        found: list[tuple[Collection, Where | None]] = []
+        found: dict[Collection, Where | None] = {}
         for name, attachment in attached(names).items():
             try:
-                found.append((library.open(name), attachment.where))
+                found[library.open(name)] = attachment.where
             except UnknownCollection as error:
                 raise InvalidRequest(
                     f"{error} /sources detach {name} goes on without it."

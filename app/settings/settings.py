@@ -1,4 +1,4 @@
-"""All settings with their types, ranges and defaults.
+"""`Settings`: the values of all settings, and what is derived from them.
 
 Precedence, highest first: command-line flags, the environment (`PRAVAHA_*`), `pravaha.toml` in the
 current folder, `pravaha.toml` in the user's configuration folder, and the defaults here.
@@ -6,206 +6,105 @@ current folder, `pravaha.toml` in the user's configuration folder, and the defau
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import platformdirs
-from pydantic import (
-    BeforeValidator,
-    Field,
-    SecretStr,
-    StringConstraints,
-    ValidationInfo,
-    field_validator,
-)
-from pydantic_settings import (
-    BaseSettings,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
+from pydantic import Field, SecretStr, StringConstraints, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from agents.guardrails.detection import Action, Kind
 from agents.guardrails.policy import MAX_ENTRY_CHARS, Mode, mode_actions
 from agents.guardrails.policy import Policy as GuardrailPolicy
 from agents.tools.web_domains import check_domain
 from app.settings.mcp import McpSettings
-from app.text.byte_size import parse_size
-from engine.api.config import (
-    AttentionBackend,
-    Device,
-    DispatchLevel,
-    DtypeChoice,
-    EngineConfig,
-    ExecutorChoice,
-    GenerationConfig,
-    KvDtype,
-    WeightMode,
-)
+from app.settings.options import Options
+from app.settings.row import Row, flattened, folder, names, rows_of
+from engine.api.config import EngineConfig
 from engine.api.generation_defaults import DEFAULTED_PARAMETERS, SamplingChoice
 from engine.api.request import SamplingParams
-from engine.api.scheduling import (
-    MAX_STEP_TARGET_MS,
-    MIN_STEP_TARGET_MS,
-    BatchFormerName,
-    Policy,
-    Scheduling,
-)
+from engine.api.scheduling import Scheduling
 
 ENV_PREFIX = "PRAVAHA_"
-DEMO_MODEL = "smollm2"
-DEFAULT_SYSTEM = "You are a helpful assistant. Answer clearly and correctly."
-"""Deliberately plain: small models answer worse with a persona in their system prompt."""
-MIB = 1024**2
 DEFAULT_SWAP = 2 * 1024**3
-DEFAULT_WEIGHT_CACHE = 20 * 1024**3
-
-
-def _size(value: object) -> object:
-    return parse_size(value) if isinstance(value, str) else value
-
-
-def _folder(value: object) -> object:
-    return Path(value).expanduser() if isinstance(value, str) else value
-
-
-def _rules(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    return tuple(rule for rule in (part.strip() for part in value.split(";")) if rule)
-
-
-def _names(value: object) -> object:
-    return tuple(filter(None, value.replace(",", " ").split())) if isinstance(value, str) else value
-
-
-def _flattened(value: object) -> object:
-    """TOML parses `pane.kv = "f4"` as a nested table; join it to one name."""
-    if not isinstance(value, dict):
-        return value
-    flat: dict[str, object] = {}
-    for name, entry in value.items():
-        if isinstance(entry, dict):
-            flat |= {f"{name}.{inner}": keys for inner, keys in entry.items()}
-        else:
-            flat[name] = entry
-    return flat
-
-
-def _none_if_empty(value: object) -> object:
-    return None if value == "" else value
-
-
-def _none_if_none(value: object) -> object:
-    return None if value in ("", "none") else value
-
 
 _SAMPLING = {*DEFAULTED_PARAMETERS, "seed", "max_tokens"}
 """Settings with the name of a sampling parameter."""
 
-ByteSize = Annotated[int, BeforeValidator(_size)]
-Folder = Annotated[Path, BeforeValidator(_folder)]
-KeyMap = Annotated[dict[str, str], BeforeValidator(_flattened)]
 BlocklistEntry = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_ENTRY_CHARS)
 ]
-Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
-Rules = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_rules)]
 
 
-class Settings(BaseSettings):
-    """Validated settings, frozen. `app.settings.help.HELP` explains each one."""
+class Settings(Options, BaseSettings):
+    """Validated settings, frozen: the options of the command line, and those that have none."""
 
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="forbid", frozen=True)
 
-    # The model and the engine.
-    model: str = Field(DEMO_MODEL, min_length=1)
-    ctx: int | None = Field(None, ge=16, le=2**24)
-    kv_cache: ByteSize | None = Field(None, ge=MIB, le=2**46)
-    weights: WeightMode = "stored"
-    kv_dtype: KvDtype = "auto"
-    block_size: int = Field(32, ge=1, le=256)
-    threads: int | None = Field(None, ge=1, le=1024)
-    dispatch: DispatchLevel = "auto"
-    executor: ExecutorChoice = "auto"
-    device: Device = "auto"
-    dtype: DtypeChoice = "auto"
-    attention: AttentionBackend = "auto"
-    cuda_graphs: bool | None = None
-    dummy_weights: bool = False
-    max_num_seqs: int = Field(64, ge=1, le=4096)
-    max_num_batched_tokens: int = Field(512, ge=1, le=65536)
-    generation_config: GenerationConfig = "auto"
-    max_queue: int = Field(1024, ge=1, le=10**6)
-    prefix_caching: bool = True
-    speculation: bool | None = None
-    draft_model: Annotated[str | None, BeforeValidator(_none_if_none)] = None
-    scheduling_policy: Policy = "fcfs"
-    batch_former: BatchFormerName = "fixed"
-    step_target_ms: float = Field(60.0, ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)
-    swap_bytes: ByteSize | None = Field(None, ge=0, le=2**46)
-    weight_cache_bytes: ByteSize = Field(DEFAULT_WEIGHT_CACHE, ge=0, le=2**46)
+    api_key: SecretStr | None = None  # declared in `RemoteOptions`, which has not pydantic's type
 
-    # Sampling. The defaults suit small chat models that have none of their own.
-    temperature: float = Field(0.2, ge=0, le=10)
-    top_k: int = Field(0, ge=0, le=10**6)
-    top_p: float = Field(0.9, gt=0, le=1)
-    min_p: float = Field(0.0, ge=0, le=1)
-    repetition_penalty: float = Field(1.0, gt=0, le=10)
-    presence_penalty: float = Field(0.0, ge=-2, le=2)
-    frequency_penalty: float = Field(0.0, ge=-2, le=2)
-    dry_multiplier: float = Field(0.0, ge=0, le=100)
-    dry_base: float = Field(1.75, ge=1, le=100)
-    dry_allowed_length: int = Field(2, ge=0, lt=2**31)
-    dry_penalty_last_n: int = Field(-1, ge=-1, lt=2**31)
-    seed: int | None = Field(None, ge=0, lt=2**64)
-    max_tokens: int | None = Field(None, ge=1, le=2**24)
-    stop_repetition: bool = True
-    system: Annotated[str | None, BeforeValidator(_none_if_empty)] = DEFAULT_SYSTEM
-
-    # The server.
-    host: str = Field("127.0.0.1", min_length=1)
-    port: int = Field(8000, ge=0, le=65535)
-    api_key: SecretStr | None = None
-    allowed_hosts: Names = ()
-    strict_fields: bool = False
-    max_body_bytes: ByteSize = Field(4 * MIB, ge=1024, le=2**32)
-    max_upload_bytes: ByteSize = Field(512 * MIB, ge=1024, le=2**40)
-    drain_seconds: float = Field(30.0, ge=0, le=86400)
-    agents_root: Folder | None = None
-
-    # The agents' tools. A project's pravaha.toml may not set those of `sources.USER_ONLY`.
-    sandbox: Literal["auto", "bubblewrap", "landlock", "off"] = "auto"
-    allow: Rules = ()
-    http_domains: Names = ()
-    mcp: McpSettings = Field(default_factory=McpSettings)
-
-    # The table [guardrails].
-    guardrails_mode: Mode = "check"
-    guardrails_input: dict[Kind, Action] = Field(default_factory=dict)
-    guardrails_output: dict[Kind, Action] = Field(default_factory=dict)
-    guardrails_blocklist: tuple[BlocklistEntry, ...] = ()
-    guardrails_allowed_hosts: Names = ()
-    guardrails_phone_regions: Names = ("US", "GB", "IN", "DE")
-    guardrails_agents: bool = True
-    guardrails_judge: bool = False
-
-    # The table [memory].
-    memory_episodes: Literal["auto", "always", "never"] = "auto"
-    memory_recall_tokens: int = Field(400, ge=0, le=4000)
-
-    # The screen.
-    attach: str | None = None
-    theme: str | None = None
-    avatar: str = "bindu"
-    charset: Literal["auto", "unicode", "ascii"] = "auto"
-    notify: Literal["auto", "bell", "off"] = "auto"
-    mouse: bool = True
-    keymap: KeyMap = Field(default_factory=dict)
-
-    # Folders.
-    data_dir: Folder = Field(default_factory=lambda: platformdirs.user_data_path("pravaha"))
-    cache_dir: Folder = Field(default_factory=lambda: platformdirs.user_cache_path("pravaha"))
-    config_dir: Folder = Field(default_factory=lambda: platformdirs.user_config_path("pravaha"))
+    mcp: Annotated[
+        McpSettings,
+        Row(
+            "MCP servers whose tools agents may call, as tables [mcp.servers.NAME] of pravaha.toml.",
+            secret=True,
+        ),
+    ] = Field(default_factory=McpSettings)
+    guardrails_input: Annotated[
+        dict[Kind, Action],
+        Row(
+            "Under [guardrails.input], the action for a kind of text that a model reads, such as "
+            '`email = "redact"`: allow, flag, redact or block.',
+            user_only=True,
+        ),
+    ] = Field(default_factory=dict)
+    guardrails_output: Annotated[
+        dict[Kind, Action],
+        Row("Under [guardrails.output], the same for text that a model writes.", user_only=True),
+    ] = Field(default_factory=dict)
+    guardrails_blocklist: Annotated[
+        tuple[BlocklistEntry, ...],
+        Row("Words and phrases that are refused in messages and end an answer.", user_only=True),
+    ] = ()
+    guardrails_allowed_hosts: Annotated[
+        tuple[str, ...],
+        Row("Hosts that links in answers may carry data to.", read=names, user_only=True),
+    ] = ()
+    guardrails_phone_regions: Annotated[
+        tuple[str, ...],
+        Row(
+            "Regions whose national phone numbers are recognized, such as US GB.",
+            read=names,
+            user_only=True,
+        ),
+    ] = ("US", "GB", "IN", "DE")
+    memory_recall_tokens: Annotated[
+        int,
+        Row(
+            "Most tokens of memories that agents with a memory read in a run; 0 for none.",
+            ge=0,
+            le=4000,
+        ),
+    ] = 400
+    keymap: Annotated[
+        dict[str, str],
+        Row(
+            'Keys by action name, such as `pane.kv = "f4"` under [keymap]; `preset = "vim"` adds a set.',
+            read=flattened,
+        ),
+    ] = Field(default_factory=dict)
+    data_dir: Annotated[Path, Row("Folder of the conversations.", read=folder)] = Field(
+        default_factory=lambda: platformdirs.user_data_path("pravaha")
+    )
+    cache_dir: Annotated[
+        Path, Row("Folder of the models, packed weights and swapped KV blocks.", read=folder)
+    ] = Field(default_factory=lambda: platformdirs.user_cache_path("pravaha"))
+    config_dir: Annotated[
+        Path,
+        Row(
+            "Folder of the user's pravaha.toml, themes and avatars; set only by PRAVAHA_CONFIG_DIR.",
+            read=folder,
+        ),
+    ] = Field(default_factory=lambda: platformdirs.user_config_path("pravaha"))
 
     @classmethod
     def settings_customise_sources(
@@ -386,3 +285,7 @@ class Settings(BaseSettings):
         return SamplingChoice(
             SamplingParams(**values), frozenset(_SAMPLING & self.model_fields_set)
         )
+
+
+ROWS: dict[str, Row] = rows_of(Settings)
+"""What is said about each setting."""

@@ -12,26 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource
 
 from app.settings.errors import ConfigurationError
-from app.settings.settings import ENV_PREFIX, Settings
+from app.settings.settings import ENV_PREFIX, ROWS, Settings
 
 FILE_NAME = "pravaha.toml"
 
 TABLES = frozenset({"guardrails", "memory"})
 """Tables of `pravaha.toml`: `mode` in `[guardrails]` is the setting `guardrails_mode`."""
 
-USER_ONLY = frozenset({"sandbox", "allow", "http_domains"}) | {
-    name for name in Settings.model_fields if name.startswith("guardrails_")
-}
-"""Settings that let agents and models do more: the `pravaha.toml` of a project, which others wrote, cannot
-set them."""
-
 _ENVIRONMENT_ONLY = "config_dir"  # the folder of the file, which the file itself cannot set
-_SECRET = {"api_key", "mcp"}
-"""Settings whose values are not shown in messages."""
 
 
 def load_settings(
@@ -84,7 +77,7 @@ def _refuse_widening(found: Mapping[str, Any], path: Path, environ: Mapping[str,
     """Raises ConfigurationError if a project's file has a setting that only the user may set."""
     if path.parent == user_folder(environ):
         return
-    for name in sorted(USER_ONLY & found.keys()):
+    for name in sorted(name for name in found if ROWS[name].user_only):
         raise ConfigurationError(
             f"{path}: {name} is not for a project to decide: set it in "
             f"{user_folder(environ) / FILE_NAME} or by {ENV_PREFIX}{name.upper()}."
@@ -127,6 +120,12 @@ class _EnvironmentSource(EnvSettingsSource):
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         super().__init__(Settings)
+
+    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
+        """A setting that has its own way of reading strings is not written as JSON."""
+        if ROWS[field_name].read is not None:
+            return value
+        return super().decode_complex_value(field_name, field, value)
 
     def _load_env_vars(self) -> Mapping[str, str | None]:
         # An empty variable counts as unset: `PRAVAHA_THEME= pravaha`.
@@ -177,6 +176,6 @@ def _sentence(problem: ErrorDetails, origins: Mapping[str, str]) -> str:
     message = problem["msg"]
     for prefix in ("Value error, ", "Input "):
         message = message.removeprefix(prefix)
-    shown = "what was given" if field in _SECRET else repr(problem["input"])
+    shown = "what was given" if ROWS[field].secret else repr(problem["input"])
     where = ".".join([origins.get(field, field), *(str(part) for part in problem["loc"][1:])])
     return f"{where} is {shown} but {message[:1].lower()}{message[1:]}"

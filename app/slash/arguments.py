@@ -2,6 +2,10 @@
 
 from engine.api.errors import InvalidRequest
 from engine.conversations.merging import MergeKind
+from engine.conversations.session import TreeSession
+
+EXPANSION = 4
+"""Number of answers that /expand generates without a number."""
 
 _KINDS: dict[str, MergeKind] = {
     "graft": "graft",
@@ -12,15 +16,22 @@ _KINDS: dict[str, MergeKind] = {
 }
 
 
-def is_summary(argument: str) -> bool:
-    """Whether the argument of /shorten asks for a summary.
+def read_expansion(argument: str) -> int:
+    """How many answers /expand generates.
 
     Raises:
-        InvalidRequest: it is neither of the two.
+        InvalidRequest: the argument is no number.
     """
-    if argument not in ("drop", "summarise"):
-        raise InvalidRequest("/shorten takes drop or summarise.")
-    return argument == "summarise"
+    if argument and not argument.isdecimal():
+        raise InvalidRequest("/expand takes a number of answers.")
+    return int(argument or EXPANSION)
+
+
+def change_system(session: TreeSession, argument: str) -> str | None:
+    """The system prompt, after /system has set or cleared it."""
+    if argument:
+        session.system_prompt = None if argument == "clear" else argument
+    return session.system_prompt
 
 
 def read_merge(argument: str) -> tuple[MergeKind | None, str]:

@@ -1,12 +1,17 @@
-"""The table of slash commands, one for the screen and for line mode.
+"""The table of slash commands, for the screen and for line mode.
 
-A front end has one method per command, named after it, or the table says why it has none.
+The parser, the help, the palette and the documentation (`docs/make_tables.py`) read it. A front end has one
+method per command, named after it; on the screen a command may also be the action of a key. The table says
+why a front end has none.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 FrontEnd = Literal["screen", "plain"]
+
+_CHOICES = re.compile(r"\[[a-z]+(\|[a-z]+)*\]|[a-z]+(\|[a-z]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +20,8 @@ class Command:
 
     Attributes:
         argument: the argument as shown in help, in brackets if it may be left out; empty if there is none.
+            Words in lower case are what it may be, those in capitals stand for something.
+        key: the key of the screen that does the same, by its name.
         not_on_screen: why the screen does not have the command; empty if it has.
         not_plain: why line mode does not have it; empty if it has.
     """
@@ -22,6 +29,7 @@ class Command:
     name: str
     help: str
     argument: str = ""
+    key: str = ""
     not_on_screen: str = ""
     not_plain: str = ""
 
@@ -29,6 +37,13 @@ class Command:
     def needs_argument(self) -> bool:
         """Whether the command is refused without an argument."""
         return bool(self.argument) and not self.argument.startswith("[")
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The only arguments that there are; empty if it takes others, too."""
+        return (
+            tuple(self.argument.strip("[]").split("|")) if _CHOICES.fullmatch(self.argument) else ()
+        )
 
     def missing_in(self, front_end: FrontEnd) -> str:
         """Why a front end does not have the command; empty if it has."""
@@ -42,7 +57,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("delete", "archive this conversation"),
     Command("archive", "list archived conversations; in line mode, N brings one back", "[N]"),
     Command("gc", "delete all archived conversations for good; asks first", "[yes]"),
-    Command("tree", "show the branches of this conversation"),
+    Command("tree", "show the branches of this conversation", key="tree.toggle"),
     Command("fork", "begin a branch after a message", "[N]"),
     Command("switch", "go to a branch by its name, or to message N", "NAME|N"),
     Command("branch", "name the open branch", "NAME"),
@@ -53,15 +68,15 @@ COMMANDS: tuple[Command, ...] = (
     Command("prune", "hide a message and all below it; /undo brings them back", "[N]"),
     Command("promote", "make a branch the main one", "[N]"),
     Command("merge", "bring BRANCH into the open one by graft, summary or pick", "[KIND] [BRANCH]"),
-    Command("undo", "undo the last operation on this conversation"),
-    Command("redo", "redo what was undone"),
+    Command("undo", "undo the last operation on this conversation", key="undo"),
+    Command("redo", "redo what was undone", key="redo"),
     Command("search", "find messages in every branch of every conversation", "[WORDS]"),
     Command("shorten", "leave earlier messages out of the context, or summarise them", "drop|summarise"),
     Command("system", "show or set the system prompt", "[TEXT|clear]"),
     Command("model", "choose a model, or load the named one; in line mode, list them", "[NAME]"),
     Command("sampling", "edit sampling parameters, or set them; in line mode, list them", "[NAME=N]"),
-    Command("regen", "regenerate the last answer"),
-    Command("stop", "stop the answer", not_plain="Ctrl+C stops an answer."),
+    Command("regen", "regenerate the last answer", key="regen"),
+    Command("stop", "stop the answer", key="stop", not_plain="Ctrl+C stops an answer."),
     Command("history", "print this conversation", not_on_screen="It is on the screen."),
     Command("sources", "show the collections of documents, create, fill, watch, attach, detach or delete one",
             "[create|add|refresh|watch|attach|remove NAME…|stop]"),
@@ -71,8 +86,8 @@ COMMANDS: tuple[Command, ...] = (
             "FILE"),
     Command("copy", "copy the last answer, a code block, or the whole branch", "[code|branch]",
             not_plain="Line mode has no clipboard: select the text in the terminal."),
-    Command("kv", "show the KV blocks", not_plain="/stats prints the number of KV blocks."),
-    Command("stats", "show the engine's stats"),
+    Command("kv", "show the KV blocks", key="pane.kv", not_plain="/stats prints the number of KV blocks."),
+    Command("stats", "show the engine's stats", key="pane.stats"),
     Command("agents", "show the agents, or run one (or a pipeline) on files: /agents security_audit src",
             "[NAME [PATH…] [: TASK]]", not_plain="`pravaha agents run` runs an agent."),
     Command("memory", "list what the agents remember, or search, forget or export it",
@@ -84,8 +99,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("theme", "choose a theme, or name one", "[NAME]", not_plain="Line mode has no colours."),
     Command("mouse", "use the mouse here, or leave it to the terminal to select text (shift+drag does, too)",
             "on|off", not_plain="Line mode does not use the mouse."),
-    Command("keys", "show every key and command",
+    Command("keys", "show every key and command", key="help",
             not_plain="Ctrl+C stops an answer; /help lists the commands."),
-    Command("help", "show the commands"),
-    Command("quit", "quit"),
+    Command("help", "show the commands", key="help"),
+    Command("quit", "quit", key="quit"),
 )  # fmt: skip

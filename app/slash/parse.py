@@ -50,6 +50,8 @@ def read(text: str, front_end: FrontEnd) -> Plain | Invocation | Refused:
         return Refused(f"/{command.name} takes no argument.")
     if command.needs_argument and not argument:
         return Refused(f"/{command.name} needs an argument: {command.argument}.")
+    if command.choices and argument and argument not in command.choices:
+        return Refused(f"/{command.name} takes {_either(command)}.")
     return Invocation(command, argument)
 
 
@@ -69,6 +71,11 @@ def matches(text: str, front_end: FrontEnd = "screen") -> tuple[Command, ...]:
         return ()
     typed = text[1:].lower()
     return tuple(command for command in available(front_end) if command.name.startswith(typed))
+
+
+def _either(command: Command) -> str:
+    *others, last = command.choices if command.needs_argument else (*command.choices, "nothing")
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _unknown(name: str, front_end: FrontEnd) -> str:

@@ -1,10 +1,11 @@
-"""The slash commands on the screen, one method for each command of the table in `app.slash.commands`."""
+"""The slash commands on the screen: one method for each command of the table that is no key's action."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from app.runtime.imported_passages import build_imported
+from app.slash.arguments import change_system, read_expansion
 from app.slash.files import import_from_file
 from app.slash.memory import run_memory
 from app.slash.parse import Invocation, method_name
@@ -19,9 +20,6 @@ from app.tui.widgets.text_page import TextPageScreen
 from app.tui.widgets.transcript import Transcript
 from engine.api.errors import InvalidRequest, PravahaError
 from engine.conversations.node_words import find_branch
-
-EXPANSION = 4
-"""Number of answers that /expand generates without a number."""
 
 
 class SlashActions:
@@ -53,8 +51,12 @@ class SlashActions:
 
     async def run(self, invocation: Invocation) -> None:
         """Run a command of the table; shows the error if it fails."""
+        command = invocation.command
         try:
-            await getattr(self, method_name(invocation.command.name))(invocation.argument)
+            if command.key:
+                await self._press(command.key)
+            else:
+                await getattr(self, method_name(command.name))(invocation.argument)
         except PravahaError as error:
             self._screen.notify_safely(str(error), "warning")
 
@@ -110,10 +112,6 @@ class SlashActions:
 
     # Branches.
 
-    async def tree(self, argument: str) -> None:
-        """Show the tree, as its key does."""
-        await self._press("tree.toggle")
-
     async def fork(self, argument: str) -> None:
         """Begin a branch after the selected message, else after the last one."""
         name = self._screen.session.branches.fork(self._node(argument))
@@ -142,9 +140,7 @@ class SlashActions:
 
     async def expand(self, argument: str) -> None:
         """Generate several answers side by side."""
-        if argument and not argument.isdecimal():
-            raise InvalidRequest("/expand takes a number of answers.")
-        await self._actions.compare.expand(int(argument or EXPANSION), self._node(""))
+        await self._actions.compare.expand(read_expansion(argument), self._node(""))
 
     async def prune(self, argument: str) -> None:
         """Hide the selected message, else the last one, and all below it."""
@@ -162,14 +158,6 @@ class SlashActions:
         """Merge another branch into the open one."""
         await self._actions.merge.run(argument)
 
-    async def undo(self, argument: str) -> None:
-        """Undo the last operation."""
-        await self._press("undo")
-
-    async def redo(self, argument: str) -> None:
-        """Redo the operation that was undone last."""
-        await self._press("redo")
-
     # Answers.
 
     async def shorten(self, argument: str) -> None:
@@ -178,10 +166,7 @@ class SlashActions:
 
     async def system(self, argument: str) -> None:
         """Show, set or clear the system prompt."""
-        session = self._screen.session
-        if argument:
-            session.system_prompt = None if argument == "clear" else argument
-        prompt = session.system_prompt
+        prompt = change_system(self._screen.session, argument)
         self._screen.notify_safely(
             f"System prompt: {safe_line(prompt)}" if prompt else "No system prompt."
         )
@@ -197,22 +182,12 @@ class SlashActions:
         """Edit, set or reset the sampling parameters of this conversation."""
         self._actions.sampling.run(argument)
 
-    async def regen(self, argument: str) -> None:
-        """Regenerate the last answer."""
-        await self._press("regen")
-
-    async def stop(self, argument: str) -> None:
-        """Stop the answer."""
-        await self._press("stop")
-
     async def copy(self, argument: str) -> None:
         """Copy the last answer, one of its code blocks, or the whole branch."""
         if argument == "code":
             self._actions.files.copy_code()
         elif argument == "branch":
             self._actions.files.copy_branch()
-        elif argument:
-            raise InvalidRequest("/copy takes code, branch or nothing.")
         else:
             self._actions.files.copy()
 
@@ -245,14 +220,6 @@ class SlashActions:
 
     # The screen.
 
-    async def kv(self, argument: str) -> None:
-        """Show the KV blocks."""
-        self._layout.open_pane("kv")
-
-    async def stats(self, argument: str) -> None:
-        """Show the engine's figures."""
-        self._layout.open_pane("stats")
-
     async def serve(self, argument: str) -> None:
         """Serve the engine over HTTP, or end that."""
         self._actions.serving.run(argument)
@@ -266,26 +233,12 @@ class SlashActions:
 
     async def mouse(self, argument: str) -> None:
         """Use the mouse, or leave it to the terminal."""
-        if argument not in ("on", "off"):
-            raise InvalidRequest("/mouse takes on or off.")
         self._terminal.report_mouse(argument == "on")
         self._screen.notify_safely(
             "The mouse works here; most terminals select text with shift+drag."
             if argument == "on"
             else "The mouse is the terminal's: drag selects text; /mouse on takes it back."
         )
-
-    async def keys(self, argument: str) -> None:
-        """Show every key and command."""
-        await self._press("help")
-
-    async def help(self, argument: str) -> None:
-        """Show every key and command."""
-        await self._press("help")
-
-    async def quit(self, argument: str) -> None:
-        """Quit."""
-        await self._press("quit")
 
     # Internal.
 

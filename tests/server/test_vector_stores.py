@@ -1,11 +1,12 @@
 """`/v1/vector_stores` with the official client: indexing in the background, search, expiry, deletion."""
 
 import sqlite3
+from contextlib import closing
 
 import openai
 import pytest
 
-from app.server.retrieval.collections import StoreCollections
+from engine.retrieval.library.collection import Collection
 from tests.fakes.gated_embedder import GatedEmbedder
 from tests.server.byte_engine import wait_until
 from tests.server.files_server import Clock, files_server
@@ -530,30 +531,82 @@ def test_a_deletion_does_not_wait_for_texts_of_another_file_to_be_embedded(tmp_p
 
 
 def test_what_fails_is_tried_again_and_holds_nothing_up(served, monkeypatch):
-    store = served.store_with({"a.md": b"A dotterel.\n", "b.md": b"A whimbrel.\n"})
-    files = files_by_name(served, store)
-    remove = StoreCollections.remove
+    store = served.store_with({"a.md": b"A dotterel.\n"})
+    other = served.store_with({"b.md": b"A whimbrel.\n"})
+    (file,), (other_file,) = (served.api.vector_stores.files.list(one.id) for one in (store, other))
+    reconcile = Collection.reconcile
 
-    def failing(self, store_id, path):
-        if path.name.startswith(files["a.md"].id):
+    def failing(self, wanted):
+        if self.name == store.id:
             raise OSError(28, "No space left on device")
-        remove(self, store_id, path)
+        reconcile(self, wanted)
 
-    monkeypatch.setattr(StoreCollections, "remove", failing)
+    monkeypatch.setattr(Collection, "reconcile", failing)
     with pytest.raises(openai.InternalServerError) as caught:
-        served.api.vector_stores.files.delete(files["a.md"].id, vector_store_id=store.id)
+        served.api.vector_stores.files.delete(file.id, vector_store_id=store.id)
     assert caught.value.status_code == 503
     assert "tried again" in caught.value.message
     # It is invisible at once, and the other work goes on.
-    assert "a.md" not in names(served.api.vector_stores.search(store.id, query="dotterel"))
-    assert served.api.vector_stores.files.delete(files["b.md"].id, vector_store_id=store.id).deleted
+    assert not served.api.vector_stores.search(store.id, query="dotterel").data
+    assert served.api.vector_stores.files.delete(other_file.id, vector_store_id=other.id).deleted
     after = served.store_with({"c.md": b"A sanderling.\n"})
     assert names(served.api.vector_stores.search(after.id, query="sanderling")) == ["c.md"]
     monkeypatch.undo()
     served.wake_after(31)
-    wait_until(lambda: not served.service.open().work_list.has_erasures())
-    served.api.files.delete(files["a.md"].id)
+    wait_until(lambda: not served.service.open().indexing.is_behind)
+    served.api.files.delete(file.id)
     assert not served.contains(b"dotterel")
+
+
+def test_a_start_finishes_what_was_deleted_from_the_catalogue_only(tmp_path):
+    clock = Clock()
+    with files_server(tmp_path, clock=clock) as served:
+        store = served.store_with({"kept.md": b"A kept dunnock.\n", "gone.md": b"A pipit.\n"})
+        dropped = served.store_with({"dropped.md": b"A dropped chough.\n"})
+        files = files_by_name(served, store)
+    # As if the process had been killed between the two.
+    with closing(sqlite3.connect(tmp_path / "catalogue.db", isolation_level=None)) as catalogue:
+        catalogue.execute("DELETE FROM store_file WHERE file_id = ?", (files["gone.md"].id,))
+        catalogue.execute("DELETE FROM file WHERE id = ?", (files["gone.md"].id,))
+        catalogue.execute("DELETE FROM store_file WHERE store_id = ?", (dropped.id,))
+        catalogue.execute("DELETE FROM vector_store WHERE id = ?", (dropped.id,))
+    with files_server(tmp_path, clock=clock) as served:
+        wait_until(lambda: not served.contains(b"pipit") and len(served.contains(b"chough")) == 1)
+        assert names(served.api.vector_stores.search(store.id, query="dunnock")) == ["kept.md"]
+
+
+def test_a_catalogue_of_an_earlier_version_is_read(tmp_path):
+    clock = Clock()
+    with files_server(tmp_path, clock=clock) as served:
+        store = served.store_with({"kept.md": b"A kept dunnock.\n", "gone.md": b"A pipit.\n"})
+        expired = served.store_with({"old.md": b"An old merlin.\n"})
+        files = files_by_name(served, store)
+    as_version_1(tmp_path / "catalogue.db", deleting=files["gone.md"].id, expiring=expired.id)
+    with files_server(tmp_path, clock=clock) as served:
+        wait_until(lambda: not served.contains(b"pipit") and len(served.contains(b"merlin")) == 1)
+        assert names(served.api.vector_stores.search(store.id, query="dunnock")) == ["kept.md"]
+        assert served.api.vector_stores.retrieve(expired.id).status == "expired"
+        assert served.api.vector_stores.delete(expired.id).deleted
+        assert {one.filename for one in served.api.files.list()} == {"kept.md", "old.md"}
+
+
+def as_version_1(path, *, deleting, expiring):
+    """Make a catalogue what an earlier version had left: with marks of what was being deleted."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as catalogue:
+        catalogue.execute("PRAGMA writable_schema = ON")
+        catalogue.execute(
+            "UPDATE sqlite_schema SET sql = replace(replace(sql, \"'cancelled'\", \"'cancelled', "
+            "'deleting'\"), \"'open', 'expired'\", \"'open', 'expiring', 'expired', 'deleting'\")"
+        )
+        catalogue.execute("PRAGMA writable_schema = RESET")
+        catalogue.execute("ALTER TABLE file ADD COLUMN deleting INTEGER NOT NULL DEFAULT 0")
+        catalogue.execute(
+            "ALTER TABLE store_file ADD COLUMN stale_attributes INTEGER NOT NULL DEFAULT 0"
+        )
+        catalogue.execute("UPDATE store_file SET state = 'deleting' WHERE file_id = ?", (deleting,))
+        catalogue.execute("UPDATE file SET deleting = 1 WHERE id = ?", (deleting,))
+        catalogue.execute("UPDATE vector_store SET state = 'expiring' WHERE id = ?", (expiring,))
+        catalogue.execute("PRAGMA user_version = 1")
 
 
 def test_a_search_that_runs_delays_the_erasure_and_is_said_to(served):
@@ -568,7 +621,7 @@ def test_a_search_that_runs_delays_the_erasure_and_is_said_to(served):
     assert "search that runs" in caught.value.message
     reader.close()
     served.wake_after(31)
-    wait_until(lambda: not served.service.open().work_list.has_erasures())
+    wait_until(lambda: not served.service.open().indexing.is_behind)
     served.api.files.delete(file.id)
     assert not served.contains(b"lammergeier")
 
@@ -577,7 +630,7 @@ def test_a_file_that_breaks_the_indexer_fails_alone(served, monkeypatch):
     def broken(self, *_, **__):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(StoreCollections, "add", broken)
+    monkeypatch.setattr(Collection, "add", broken)
     store = served.api.vector_stores.create()
     file = served.upload("a.md", b"x\n")
     done = served.api.vector_stores.files.create_and_poll(

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 import typer
 
 from app.commands.outcome import one_sentence_errors
-from app.commands.setting_options import GROUPS, setting_options
+from app.commands.setting_options import names_of, setting_options
+from app.settings.options import GROUPS
 
 
 @setting_options("engine")
@@ -65,8 +66,8 @@ def _refuse_contradictions(
         option = "--prefix" if prefix else "--roofline"
         raise typer.BadParameter(f"--repeats has no effect with {option}, which runs once")
     if roofline:
-        for names in GROUPS.values():
-            for name in names:
+        for group in GROUPS:
+            for name in names_of(group):
                 if name in given and name != "threads":
                     flag = f"--{name.replace('_', '-')}"
                     raise typer.BadParameter(f"{flag} has no meaning with --roofline")

@@ -7,7 +7,7 @@ while it is streamed (`engine.retrieval.answering.verification`).
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from app.server.calls.chat_images import ChatImages
 from app.server.calls.model import LoadedModel, off_loop
 from app.server.calls.prompts import chat_ids
 from app.server.calls.retrieval import retrieval_service
-from app.server.calls.searching import search
+from app.server.calls.searching import searching, store_search
 from app.server.process.context import ServerContext
 from app.server.retrieval.service import RetrievalService
 from app.server.retrieval.store_search import Found, mentioned
@@ -31,12 +31,12 @@ from engine.retrieval.answering.answerer import (
 )
 from engine.retrieval.answering.citation_grammar import citation_grammar
 from engine.retrieval.answering.cited_text import CitedText
-from engine.retrieval.answering.evidence import is_answerable, unknown_names
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
 from engine.retrieval.answering.hops import Hops, Round, chain_parts
 from engine.retrieval.answering.names import names_of
 from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, passage_block
+from engine.retrieval.answering.retrieving import retrieve
 from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.support import SupportJudge
 from engine.retrieval.api.errors import UnknownCollection, UnknownDocument
@@ -149,34 +149,28 @@ async def find_sources(
             asked = standalone_query(asked, history)
         query = await asyncio.to_thread(service.shortened, asked)
     found: dict[int, Found] = {}
+    store_ids = wanted.vector_store_ids
+    find = store_search(context, store_ids, wanted, default_results=DEFAULT_K)
 
-    async def searched(wanted_query: str) -> list[Passage]:
-        results = await search(
-            request,
-            context,
-            wanted.vector_store_ids,
-            [wanted_query],
-            wanted,
-            default_results=DEFAULT_K,
-        )
+    def searched(text: str) -> list[Passage]:
+        results = find([text])
         found.update({one.passage.chunk_id: one for one in results})
-        return [one.passage for one in results]
+        return [one.named_passage for one in results]
 
-    def is_declined(passages: Sequence[Passage]) -> bool:
-        called = [replace(one, file=found[one.chunk_id].file.filename) for one in passages]
-        mentions = partial(mentioned, service, wanted.vector_store_ids, where=wanted.filters)
-        # Words to search for are no question.
-        asked = "" if wanted.query is not None else question.text
-        return bool(unknown_names(asked, called, mentions)) or not is_answerable(
-            query, passages, service.embed
-        )
+    def retrieved() -> Hops | None:
+        return retrieve(
+            query,
+            searched(query),
+            searched,
+            partial(mentioned, service, store_ids, where=wanted.filters),
+            service.embed,
+            # Words to search for are no question.
+            asked="" if wanted.query is not None else question.text,
+        ).hops
 
-    passages = await searched(query)
-    if await asyncio.to_thread(is_declined, passages):
+    hops = await searching(request, context, retrieved)
+    if hops is None:
         return ChatSources(query, (), service)
-    hops = await asyncio.to_thread(Hops, query, passages)
-    while (following := hops.next_search()) is not None:
-        hops.take(await searched(following.query))
     best = hops.best(wanted.max_num_results or DEFAULT_K)
     chosen = [found[one.chunk_id] for one in best]
     frame = await _frame(context, messages, model, images)
@@ -253,15 +247,14 @@ async def _fitting(
     answer = min(limit, model.info.context_length // 4)
     by_chunk = {one.passage.chunk_id: one for one in found}
     passages = in_cached_order(
-        # Under the names that the files have for clients.
-        [replace(one.passage, file=one.file.filename) for one in found],
+        [one.named_passage for one in found],
         previous,
     )
 
     def section(passage: Passage) -> str:
         one = by_chunk[passage.chunk_id]
         try:
-            return service.open().collections.section(one.store_id, one.passage)
+            return service.open().library.open(one.store_id).section(one.passage)
         except (UnknownCollection, UnknownDocument):
             return passage.text  # it has just been deleted
 

@@ -1,7 +1,8 @@
 """What all endpoints of files and vector stores share: the opened service, errors, pages, waiting."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Query
@@ -64,20 +65,18 @@ async def ask_catalogue(request: Request, ask: Callable[[Opened], Result]) -> Re
     return await asyncio.to_thread(lambda: ask(service.open()))
 
 
-async def settled(request: Request, *pending: str) -> None:
-    """Wait until a deletion or new attributes are carried out, whether the client stays or not.
+async def settled(following: "Iterable[Future[None]]") -> None:
+    """Wait until the library has followed the catalogue, whether the client stays or not.
 
     Args:
-        request: the HTTP request.
-        *pending: arguments of `WorkList.is_pending`.
+        following: what `IndexingThread.follow` returned.
 
     Raises:
         ApiError: 503, it could not be done yet. It is tried again, and invisible meanwhile.
     """
-    parts = await opened(server_context(request))
-    future = asyncio.wrap_future(parts.indexing.when_settled(*pending))
     try:
-        await future
+        for one in following:
+            await asyncio.wrap_future(one)
     except RetrievalUnavailable:
         raise
     except Exception as error:

@@ -1,7 +1,9 @@
 """`search`: searches vector stores off the event loop, for as long as the client is there."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from starlette.requests import Request
 
@@ -13,6 +15,8 @@ from app.server.wire.errors import bad_request, server_error
 from app.server.wire.retrieval_schemas import RankingOptions, SearchFields
 from engine.api.errors import InvalidRequest, ModelError
 from engine.retrieval.store.errors import RetrievalStoreError
+
+Result = TypeVar("Result")
 
 _RANKERS = (None, "auto", "none")
 
@@ -37,25 +41,44 @@ async def search(
         default_results: the largest number of passages, if the fields have none.
 
     Raises:
-        ApiError: 400 for a filter or an option that cannot be honoured, 500 for a library that cannot be
-            read.
-        RetrievalError: an unknown or expired vector store, or no embedding model.
-        QueueFull: too many texts wait to be embedded.
-        ClientDisconnected: the client left.
+        ApiError, RetrievalError, QueueFull, ClientDisconnected: as `store_search` and `searching`.
+    """
+    find = store_search(context, store_ids, fields, default_results=default_results)
+    return await searching(request, context, lambda: find(queries))
+
+
+def store_search(
+    context: ServerContext, store_ids: Sequence[str], fields: SearchFields, *, default_results: int
+) -> Callable[[Sequence[str]], list[Found]]:
+    """What searches for queries, and blocks; arguments as `search`.
+
+    Raises:
+        ApiError: 400 for an option that cannot be honoured.
     """
     options = _ranking(fields.ranking_options or RankingOptions())
-    service = retrieval_service(context)
-    work = asyncio.to_thread(
+    return partial(
         search_stores,
-        service,
+        retrieval_service(context),
         store_ids,
-        queries,
         k=fields.max_num_results or default_results,
         where=fields.filters,
         min_similarity=options.score_threshold or 0.0,
     )
+
+
+async def searching(
+    request: Request, context: ServerContext, search: Callable[[], Result]
+) -> Result:
+    """The result of searches off the event loop.
+
+    Raises:
+        ApiError: 400 for a filter that cannot be honoured, 500 for a library that cannot be read.
+        RetrievalError: an unknown or expired vector store, or no embedding model.
+        QueueFull: too many texts wait to be embedded.
+        ClientDisconnected: the client left.
+    """
     try:
-        return await while_connected(request, context, work)
+        return await while_connected(request, context, asyncio.to_thread(search))
     except InvalidRequest as error:
         param = "filters" if error.param == "where" else error.param
         raise bad_request(str(error), param=param) from error

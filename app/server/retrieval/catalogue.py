@@ -1,7 +1,7 @@
 """`Catalogue`: the files and vector stores of the API.
 
-It says what there is; collections hold what can be searched. A change is committed here first and reaches
-the collections as work (`WorkList`). An object that is being deleted is invisible to every method.
+It says what there is; the library holds what can be searched. A change is committed here first, and then the
+library follows (`IndexingThread`).
 
 All methods may be called from any thread. Each takes one short transaction: call them off the event loop.
 """
@@ -15,14 +15,10 @@ from typing import Any
 import orjson
 
 from app.server.retrieval.database import CatalogueDatabase
-from app.server.retrieval.errors import (
-    BeingChanged,
-    NoSuchObject,
-    RetrievalError,
-    StoreExpired,
-)
+from app.server.retrieval.errors import NoSuchObject, RetrievalError, StoreExpired
 from app.server.retrieval.paging import Page, PageRequest
 from app.server.retrieval.records import (
+    DAY_S,
     AttributeValue,
     FileBatch,
     FileCounts,
@@ -31,8 +27,13 @@ from app.server.retrieval.records import (
     UploadedFile,
     VectorStore,
 )
-from app.server.retrieval.rows import FILE_COLUMNS, dump_object, prefixed
-from app.server.retrieval.work_list import expire, mark_deleting
+from app.server.retrieval.wanted_contents import (
+    FILE_COLUMNS,
+    FILE_OF_STORE,
+    LIVE_FILE,
+    Gone,
+    delete_files,
+)
 
 ACTIVITY_S = 60
 """`last_active_at` is at most so many seconds old while a vector store is in use."""
@@ -47,8 +48,6 @@ _COUNTS = (
     "total(state = 'in_progress'), total(state = 'completed'), total(state = 'failed'), "
     "total(state = 'cancelled'), total(usage_bytes)"
 )
-_VISIBLE_FILE = "NOT deleting"
-_VISIBLE = "state != 'deleting'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +98,9 @@ class Catalogue:
         Raises:
             NoSuchObject: there is none.
         """
-        self._expire()
         row = self._database.row(
-            f"SELECT {FILE_COLUMNS} FROM file WHERE id = ? AND {_VISIBLE_FILE}",  # noqa: S608
-            (file_id,),
+            f"SELECT {FILE_COLUMNS} FROM file WHERE id = ? AND {LIVE_FILE}",  # noqa: S608
+            (file_id, self._now()),
         )
         if row is None:
             raise NoSuchObject("file", file_id)
@@ -110,26 +108,25 @@ class Catalogue:
 
     def files(self, page: PageRequest, *, purpose: str | None = None) -> Page[UploadedFile]:
         """A page of the files, all or those of one purpose."""
-        self._expire()
-        where, values = _VISIBLE_FILE, []
+        where = LIVE_FILE
+        values: list[object] = [self._now()]
         if purpose is not None:
-            where, values = f"{where} AND purpose = ?", [purpose]
+            where, values = f"{where} AND purpose = ?", [*values, purpose]
         rows = self._database.page("file", FILE_COLUMNS, where, values, page)
         return Page(tuple(UploadedFile(*row) for row in rows.items), rows.has_more)
 
     def stored_names(self) -> set[str]:
-        """`stored_as` of every file, also of those being deleted."""
+        """`stored_as` of every file."""
         return {row[0] for row in self._database.rows("SELECT stored_as FROM file")}
 
-    def delete_file(self, file_id: str) -> None:
-        """Make a file invisible here and in every vector store; the rest is work.
+    def delete_file(self, file_id: str) -> Gone:
+        """Delete a file here and from every vector store.
 
         Raises:
             NoSuchObject: there is none.
         """
         with self._database.transaction():
-            self.file(file_id)
-            mark_deleting(self._database, file_id)
+            return delete_files(self._database, [self.file(file_id)])
 
     # Vector stores.
 
@@ -152,7 +149,7 @@ class Catalogue:
             db.execute(
                 "INSERT INTO vector_store (id, name, description, metadata, created_at, "
                 "last_active_at, expires_days) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (store_id, name, description, dump_object(metadata), now, now, expires_days),
+                (store_id, name, description, _dump(metadata), now, now, expires_days),
             )
             self._add_store_files(db, store_id, files, batch_id=None)
             return self.store(store_id)
@@ -163,9 +160,8 @@ class Catalogue:
         Raises:
             NoSuchObject: there is none.
         """
-        self._expire()
         row = self._database.row(
-            f"SELECT {_STORE_COLUMNS} FROM vector_store WHERE id = ? AND {_VISIBLE}",  # noqa: S608
+            f"SELECT {_STORE_COLUMNS} FROM vector_store WHERE id = ?",  # noqa: S608
             (store_id,),
         )
         if row is None:
@@ -174,8 +170,7 @@ class Catalogue:
 
     def stores(self, page: PageRequest) -> Page[VectorStore]:
         """A page of the vector stores."""
-        self._expire()
-        rows = self._database.page("vector_store", _STORE_COLUMNS, _VISIBLE, (), page)
+        rows = self._database.page("vector_store", _STORE_COLUMNS, "1", (), page)
         return Page(tuple(self._store_from_row(row) for row in rows.items), rows.has_more)
 
     def modify_store(self, store_id: str, changes: Mapping[str, Any]) -> VectorStore:
@@ -187,7 +182,7 @@ class Catalogue:
         """
         values = dict(changes)
         if "metadata" in values:
-            values["metadata"] = dump_object(values["metadata"])
+            values["metadata"] = _dump(values["metadata"])
         with self._database.transaction() as db:
             self.touch_store(store_id)
             for column in ("name", "metadata", "expires_days"):
@@ -214,14 +209,14 @@ class Catalogue:
             )
 
     def delete_store(self, store_id: str) -> None:
-        """Make a vector store invisible; its contents are work.
+        """Delete a vector store.
 
         Raises:
             NoSuchObject: there is none.
         """
         with self._database.transaction() as db:
             self.store(store_id)
-            db.execute("UPDATE vector_store SET state = 'deleting' WHERE id = ?", (store_id,))
+            db.execute("DELETE FROM vector_store WHERE id = ?", (store_id,))
 
     # Files in vector stores.
 
@@ -231,7 +226,6 @@ class Catalogue:
         Raises:
             NoSuchObject: there is no such vector store or file.
             StoreExpired: the vector store has expired.
-            BeingChanged: a file is being removed from it.
             RetrievalError: the vector store would have too many files.
         """
         with self._database.transaction() as db:
@@ -248,7 +242,7 @@ class Catalogue:
         self.store(store_id)
         row = self._database.row(
             f"SELECT {_STORE_FILE_COLUMNS} FROM store_file "  # noqa: S608
-            f"WHERE store_id = ? AND file_id = ? AND {_VISIBLE}",
+            "WHERE store_id = ? AND file_id = ?",
             (store_id, file_id),
         )
         if row is None:
@@ -269,7 +263,7 @@ class Catalogue:
             NoSuchObject: there is no such vector store or batch.
         """
         self.store(store_id)
-        where, values = f"store_id = ? AND {_VISIBLE}", [store_id]
+        where, values = "store_id = ?", [store_id]
         if batch_id is not None:
             self.batch(store_id, batch_id)
             where, values = f"{where} AND batch_id = ?", [*values, batch_id]
@@ -281,12 +275,12 @@ class Catalogue:
         return Page(tuple(map(_store_file_from_row, rows.items)), rows.has_more)
 
     def searchable_files(self, store_id: str, file_ids: Sequence[str]) -> dict[str, SearchableFile]:
-        """Those of the files that are indexed in a vector store and not being deleted, by their ids."""
+        """Those of the files that are indexed in a vector store, by their ids."""
         rows = self._database.rows(
-            f"SELECT attributes, {prefixed('file', FILE_COLUMNS)} FROM store_file "  # noqa: S608
+            f"SELECT attributes, {FILE_OF_STORE} FROM store_file "  # noqa: S608
             "JOIN file ON file.id = file_id WHERE store_id = ? AND state = 'completed' "
-            f"AND {_VISIBLE_FILE} AND file_id IN (SELECT value FROM json_each(?))",
-            (store_id, orjson.dumps(list(file_ids)).decode()),
+            f"AND {LIVE_FILE} AND file_id IN (SELECT value FROM json_each(?))",
+            (store_id, self._now(), orjson.dumps(list(file_ids)).decode()),
         )
         found = [SearchableFile(UploadedFile(*row[1:]), orjson.loads(row[0])) for row in rows]
         return {one.file.id: one for one in found}
@@ -304,14 +298,13 @@ class Catalogue:
             self.touch_store(store_id)
             self.store_file(store_id, file_id)
             db.execute(
-                "UPDATE store_file SET attributes = ?, stale_attributes = 1 "
-                "WHERE store_id = ? AND file_id = ?",
-                (dump_object(attributes), store_id, file_id),
+                "UPDATE store_file SET attributes = ? WHERE store_id = ? AND file_id = ?",
+                (_dump(attributes), store_id, file_id),
             )
             return self.store_file(store_id, file_id)
 
     def remove_store_file(self, store_id: str, file_id: str) -> None:
-        """Make a file invisible in a vector store; the rest is work.
+        """Remove a file from a vector store.
 
         Raises:
             NoSuchObject: there is no such vector store, or the file is not in it.
@@ -321,8 +314,7 @@ class Catalogue:
             self.touch_store(store_id)
             self.store_file(store_id, file_id)
             db.execute(
-                "UPDATE store_file SET state = 'deleting' WHERE store_id = ? AND file_id = ?",
-                (store_id, file_id),
+                "DELETE FROM store_file WHERE store_id = ? AND file_id = ?", (store_id, file_id)
             )
 
     # Batches.
@@ -331,7 +323,7 @@ class Catalogue:
         """Add files as one batch.
 
         Raises:
-            NoSuchObject, StoreExpired, BeingChanged, RetrievalError: as `add_store_files`.
+            NoSuchObject, StoreExpired, RetrievalError: as `add_store_files`.
         """
         batch_id = f"vsfb_{uuid.uuid4().hex}"
         with self._database.transaction() as db:
@@ -380,13 +372,10 @@ class Catalogue:
     def _now(self) -> int:
         return int(self._clock())
 
-    def _expire(self) -> None:
-        expire(self._database, self._now())
-
     def _counts(self, column: str, value: str) -> tuple[FileCounts, int]:
         """Files of a vector store or a batch by state, and the bytes that they take."""
         row = self._database.row(
-            f"SELECT {_COUNTS} FROM store_file WHERE {column} = ? AND {_VISIBLE}",  # noqa: S608
+            f"SELECT {_COUNTS} FROM store_file WHERE {column} = ?",  # noqa: S608
             (value,),
         )
         *counts, usage = map(int, row)
@@ -394,7 +383,7 @@ class Catalogue:
 
     def _store_from_row(self, row: Sequence[Any]) -> VectorStore:
         store_id, name, description, metadata, created, active, days, state = row
-        expired = state != "open"
+        expired = state != "open" or (days is not None and active + days * DAY_S <= self._now())
         counts, usage = (FileCounts(), 0) if expired else self._counts("store_id", store_id)
         return VectorStore(
             id=store_id,
@@ -420,18 +409,11 @@ class Catalogue:
         for one in files:
             self.file(one.file_id)
             key = (store_id, one.file_id)
-            if db.execute(
-                "SELECT 1 FROM store_file WHERE store_id = ? AND file_id = ? AND state = 'deleting'",
-                key,
-            ).fetchone():
-                raise BeingChanged(
-                    f"The file {one.file_id!r} is being removed from this vector store; try again."
-                )
             db.execute("DELETE FROM store_file WHERE store_id = ? AND file_id = ?", key)
             db.execute(
                 "INSERT INTO store_file (store_id, file_id, state, attributes, created_at, batch_id) "
                 "VALUES (?, ?, 'in_progress', ?, ?, ?)",
-                (*key, dump_object(one.attributes), self._now(), batch_id),
+                (*key, _dump(one.attributes), self._now(), batch_id),
             )
         if self._counts("store_id", store_id)[0].total > MAX_STORE_FILES:
             raise RetrievalError(f"A vector store holds at most {MAX_STORE_FILES} files.")
@@ -450,3 +432,7 @@ def _store_file_from_row(row: Sequence[Any]) -> StoreFile:
         usage_bytes=usage,
         batch_id=batch_id,
     )
+
+
+def _dump(value: Mapping[str, Any]) -> str:
+    return orjson.dumps(dict(value)).decode()

@@ -15,7 +15,7 @@ from app.server.retrieval.errors import InvalidCursor, RetrievalUnavailable
 from app.server.retrieval.paging import Page, PageRequest
 from engine.files.sqlite_file import create_sqlite_file
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class CatalogueDatabase:
@@ -128,7 +128,8 @@ class CatalogueDatabase:
                 f"version reads {SCHEMA_VERSION})."
             )
         if version < SCHEMA_VERSION:
-            script = Path(__file__).with_name("schema.sql").read_text()
+            name = "schema.sql" if version == 0 else "schema_from_1.sql"
+            script = Path(__file__).with_name(name).read_text()
             self._connection.executescript(
                 f"BEGIN; {script} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
             )

@@ -42,9 +42,9 @@ class FileFolder:
         """
         return PartialFile(self._directory, file_id)
 
-    def erase(self, file: UploadedFile) -> None:
-        """Remove the bytes of a file. Idempotent."""
-        self.path(file).unlink(missing_ok=True)
+    def erase(self, path: Path) -> None:
+        """Remove the bytes of a file of the folder. Idempotent."""
+        path.unlink(missing_ok=True)
         _sync_directory(self._directory)
 
     def erase_all_but(self, names: set[str]) -> None:

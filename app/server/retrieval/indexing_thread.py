@@ -1,29 +1,25 @@
-"""`IndexingThread`: carries out what the catalogue says, one piece of work at a time.
+"""`IndexingThread`: the library follows the catalogue.
 
-The only writer of the collections and the only one that erases files. Deletions come first: a file that is
-being indexed gives way to them and is taken up again afterwards. What fails for a reason of this machine,
-such as a full disk, is tried again after `RETRY_S`, and does not hold up the rest.
+The only writer of the library and the only one that erases files. Nothing is stored of what is to be done: a
+vector store is compared with its collection as a whole (`Collection.reconcile`), after each change and, for
+what a stop or a crash interrupted, at each start. Comparisons come first: a file that is being indexed gives
+way to them and is taken up again afterwards. What fails for a reason of this machine, such as a full disk, is
+tried again after `RETRY_S`, and does not hold up the rest.
 """
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from pathlib import Path
 
-from app.server.retrieval.collections import StoreCollections
-from app.server.retrieval.errors import RetrievalUnavailable
+from app.server.retrieval.errors import NotErasedYet, RetrievalUnavailable
 from app.server.retrieval.file_folder import FileFolder
-from app.server.retrieval.work import (
-    EraseFile,
-    EraseStore,
-    IndexFile,
-    RemoveStoreFile,
-    SetAttributes,
-    Work,
-)
-from app.server.retrieval.work_list import WorkList
+from app.server.retrieval.kept_parser import KeptParser
+from app.server.retrieval.wanted_contents import Gone, WaitingFile, WantedContents
 from engine.api.errors import PravahaError
 from engine.retrieval.api.errors import Unreadable
+from engine.retrieval.library.library import Library
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +27,11 @@ RETRY_S = 30.0
 LONGEST_WAIT_S = 3600.0
 """The clock may be set, and waiting must notice: expiry is looked at this often."""
 
-Pending = tuple[str, ...]
-"""Arguments of `WorkList.is_pending`."""
+_STOPPING = "The server is shutting down."
+_VECTOR_BYTES = {"f32": 4, "f16": 2, "int8": 1}
+
+Target = str | Path
+"""What is to be compared: a vector store by its id, or a file by its place on disk."""
 
 
 class IndexingThread:
@@ -40,27 +39,29 @@ class IndexingThread:
 
     def __init__(
         self,
-        work_list: WorkList,
+        wanted: WantedContents,
         folder: FileFolder,
-        collections: StoreCollections,
+        library: Library,
+        parser: KeptParser,
         *,
         clock: Callable[[], float],
     ) -> None:
         """Nothing runs before `start`.
 
         Args:
-            work_list: what is to be done.
+            wanted: what the library is to hold.
             folder: the files.
-            collections: what is searched.
+            library: what is searched, with a collection for each vector store.
+            parser: the library's, which rests while there is nothing to index.
             clock: Unix time in seconds, the catalogue's.
         """
-        self._work_list, self._folder, self._collections = work_list, folder, collections
-        self._clock = clock
-        self._changed = threading.Condition()  # guards the three below
+        self._wanted, self._folder, self._library = wanted, folder, library
+        self._parser, self._clock = parser, clock
+        self._changed = threading.Condition()  # guards the four below
         self._news = 0
         self._stopping = False
-        self._waiting: list[tuple[Pending, Future[None]]] = []
-        self._failed: list[tuple[Work, float]] = []  # with the time of the next try
+        self._behind: dict[Target, list[Future[None]]] = {}  # with who waits for it
+        self._put_off: dict[Hashable, float] = {}  # what failed, with the time of the next try
         self._thread = threading.Thread(target=self._run, name="pravaha-index", daemon=True)
 
     def start(self) -> None:
@@ -75,122 +76,170 @@ class IndexingThread:
         self._thread.join()
 
     def wake(self) -> None:
-        """The catalogue has changed."""
+        """The catalogue has a file to index, or something that expires."""
         with self._changed:
             self._news += 1
             self._changed.notify_all()
 
-    def when_settled(self, *pending: str) -> "Future[None]":
-        """A future that is done once `WorkList.is_pending` says no; it raises if the work failed.
-
-        Args:
-            *pending: arguments of `is_pending`.
-        """
+    def follow(self, target: Target) -> "Future[None]":
+        """Compare a vector store or a file; the future is done once the library has what is wanted."""
         future: Future[None] = Future()
         future.set_running_or_notify_cancel()  # who waits may leave: a cancelled future takes no result
         with self._changed:
-            self._waiting.append((pending, future))
+            if self._stopping:
+                future.set_exception(RetrievalUnavailable(_STOPPING))
+                return future
+            self._behind.setdefault(target, []).append(future)
+            self._put_off.pop(target, None)
         self.wake()
         return future
+
+    def follow_gone(self, gone: Gone) -> "list[Future[None]]":
+        """`follow` what left the catalogue."""
+        targets: list[Target] = [*gone.store_ids, *map(self._folder.file, gone.names)]
+        return [self.follow(one) for one in targets]
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something is still to be compared."""
+        return bool(self._behind)
 
     # On the thread.
 
     def _run(self) -> None:
+        is_begun = False
         while not self._stopping:
             with self._changed:
                 news = self._news
-            error = None
+            has_worked, has_failed = False, False
             try:
-                work = self._next()
-                if work is not None:
-                    error = self._try(work)
-            except Exception as failure:  # the catalogue itself cannot be read or written
+                if not is_begun:
+                    for collection in self._library.collections():
+                        self.follow(collection.name)
+                    is_begun = True
+                has_worked = self._work()
+            except Exception as error:  # the catalogue itself cannot be read or written
                 log.exception("the catalogue of vector stores cannot be used")
-                work, error = None, failure
-            self._settle(error)
-            if work is None:
-                self._collections.rest()
-                self._wait(news, failed=error is not None)
-        self._settle(RetrievalUnavailable("The server is shutting down."))
+                has_failed = True
+                self._fail_all(error)
+            if not has_worked:
+                self._parser.rest()
+                self._wait(news, failed=has_failed)
+        self._fail_all(RetrievalUnavailable(_STOPPING))
 
-    def _next(self) -> Work | None:
-        """The next piece of work that has not failed lately."""
-        now = self._clock()
-        self._failed = [(work, due) for work, due in self._failed if due > now]
-        put_off = [work for work, _ in self._failed]
-        return next((one for one in self._work_list.pending() if one not in put_off), None)
+    def _work(self) -> bool:
+        """Do one thing; False if there is nothing to do."""
+        self.follow_gone(self._wanted.expire())
+        target = self._next_target()
+        if target is not None:
+            self._compare(target)
+            return True
+        file = next(
+            (one for one in self._wanted.waiting() if not self._is_put_off(_key(one))), None
+        )
+        if file is not None:
+            self._index(file)
+        return file is not None
 
-    def _try(self, work: Work) -> Exception | None:
-        """Carry out a piece of work; the error if it failed."""
+    def _next_target(self) -> Target | None:
+        with self._changed:
+            return next((one for one in self._behind if not self._is_put_off(one)), None)
+
+    def _is_put_off(self, key: Hashable) -> bool:
+        return self._put_off.get(key, 0.0) > self._clock()
+
+    def _compare(self, target: Target) -> None:
+        with self._changed:  # who changes it from now on is followed once more
+            waiting = self._behind.pop(target)
+            self._put_off.pop(target, None)
         try:
-            self._carry_out(work)
+            if isinstance(target, Path):
+                self._folder.erase(target)
+            else:
+                self._compare_store(target)
+            self._wanted.forget_deleted()
         except Exception as error:
-            log.exception("%s failed and is tried again later", type(work).__name__)
-            self._failed.append((work, self._clock() + RETRY_S))
-            return error
-        return None
+            log.exception("%s cannot be brought up to date and is tried again later", target)
+            with self._changed:
+                self._behind.setdefault(target, [])
+                self._put_off[target] = self._clock() + RETRY_S
+            for future in waiting:
+                future.set_exception(error)
+        else:
+            for future in waiting:
+                future.set_result(None)
 
-    def _carry_out(self, work: Work) -> None:
-        match work:
-            case IndexFile():
-                self._index(work)
-                return
-            case SetAttributes(store_id, file, attributes):
-                self._collections.set_attributes(store_id, self._folder.path(file), attributes)
-            case RemoveStoreFile(store_id, file):
-                self._collections.remove(store_id, self._folder.path(file))
-            case EraseStore(store_id):
-                self._collections.drop(store_id)
-            case EraseFile(file):
-                self._folder.erase(file)
-        self._work_list.done(work)
+    def _compare_store(self, store_id: str) -> None:
+        wanted = self._wanted.of_store(store_id)
+        collection = self._library.find(store_id)
+        if collection is not None and wanted is None:
+            self._library.remove(store_id)
+        elif collection is not None and wanted is not None:
+            collection.reconcile({str(self._folder.file(name)): wanted[name] for name in wanted})
+        if not self._library.purge():
+            raise NotErasedYet("A search that runs at present keeps what was deleted on disk.")
 
-    def _index(self, work: IndexFile) -> None:
-        path = self._folder.path(work.file)
+    def _index(self, work: WaitingFile) -> None:
+        store_id, file_id = work.store_id, work.file.id
         try:
-            added = self._collections.add(
-                work.store_id, path, work.attributes, cancelled=lambda: self._gives_way(work)
-            )
+            usage_bytes = self._add(work)
         except Unreadable as error:
-            self._work_list.failed(work, "unsupported_file", str(error))
-            return
-        except (OSError, PravahaError):
-            raise  # of this machine, not of this file
+            self._wanted.note_failed(store_id, file_id, "unsupported_file", str(error))
+        except (OSError, PravahaError):  # of this machine, not of this file
+            log.exception("the file %s cannot be indexed and is tried again later", file_id)
+            with self._changed:
+                self._put_off[_key(work)] = self._clock() + RETRY_S
         except Exception:
-            log.exception("the file %s cannot be indexed", work.file.id)
-            self._work_list.failed(work, "server_error", "The server failed on this file.")
-            return
-        if added is None:
-            return  # it gave way: what is wanted of it now is what the catalogue says
-        if not self._work_list.done(work, usage_bytes=added):
-            self._collections.remove(work.store_id, path)  # cancelled or removed meanwhile
+            log.exception("the file %s cannot be indexed", file_id)
+            reason = "The server failed on this file."
+            self._wanted.note_failed(store_id, file_id, "server_error", reason)
+        else:
+            if usage_bytes is not None and not self._wanted.note_indexed(
+                store_id, file_id, usage_bytes
+            ):
+                self.follow(store_id)  # cancelled or removed meanwhile
 
-    def _gives_way(self, work: IndexFile) -> bool:
+    def _add(self, work: WaitingFile) -> int | None:
+        """Index a file; the bytes that it and its vectors take, or None if it gave way."""
+        path = self._folder.path(work.file)
+        collection = self._library.find(work.store_id) or self._library.create(work.store_id)
+        report = collection.add(
+            [path], attributes=work.attributes, cancelled=lambda: self._gives_way(work)
+        )
+        if report.cancelled:
+            return None
+        if report.failed:
+            raise Unreadable(report.failed[0].reason)
+        document, record = collection.document(path), collection.record
+        vector_bytes = (record.dimensions or 0) * _VECTOR_BYTES[record.vector_type]
+        return document.size + document.chunks * vector_bytes
+
+    def _gives_way(self, work: WaitingFile) -> bool:
         return (
             self._stopping
-            or not self._work_list.is_wanted(work)
-            or (not self._failed and self._work_list.has_erasures())
+            or not self._wanted.is_waiting(work.store_id, work.file.id)
+            or self._next_target() is not None
         )
 
-    def _settle(self, error: Exception | None) -> None:
-        """Finish the futures of what is done; with an error, those of what is not."""
+    def _fail_all(self, error: Exception) -> None:
         with self._changed:
-            waiting, self._waiting = self._waiting, []
-        for pending, future in waiting:
-            if not self._work_list.is_pending(*pending):
-                future.set_result(None)
-            elif error is not None:
-                future.set_exception(error)
-            else:
-                with self._changed:
-                    self._waiting.append((pending, future))
+            waiting = [future for futures in self._behind.values() for future in futures]
+            self._behind = {target: [] for target in self._behind}
+        for future in waiting:
+            future.set_exception(error)
 
     def _wait(self, news: int, *, failed: bool) -> None:
         """Wait for news, the next expiry, or the next try."""
         now, seconds = self._clock(), RETRY_S if failed else LONGEST_WAIT_S
-        dues = [due for _, due in self._failed]
-        if not failed and (expiry := self._work_list.next_expiry()) is not None:
+        with self._changed:
+            self._put_off = {key: due for key, due in self._put_off.items() if due > now}
+            dues = list(self._put_off.values())
+        if not failed and (expiry := self._wanted.next_expiry()) is not None:
             dues.append(expiry)
         seconds = min([seconds, *(max(0.0, due - now) for due in dues)])
         with self._changed:
             self._changed.wait_for(lambda: self._stopping or self._news != news, seconds)
+
+
+def _key(work: WaitingFile) -> tuple[str, str]:
+    return work.store_id, work.file.id

@@ -6,8 +6,7 @@ CREATE TABLE file (
     purpose TEXT NOT NULL,
     size INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
-    expires_at INTEGER,
-    deleting INTEGER NOT NULL DEFAULT 0
+    expires_at INTEGER
 );
 CREATE TABLE vector_store (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -18,23 +17,20 @@ CREATE TABLE vector_store (
     created_at INTEGER NOT NULL,
     last_active_at INTEGER NOT NULL,
     expires_days INTEGER,
-    -- open; expiring: contents being deleted; expired; deleting: all of it is being deleted
-    state TEXT NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'expiring', 'expired', 'deleting'))
+    state TEXT NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'expired'))
 );
 CREATE TABLE store_file (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     store_id TEXT NOT NULL REFERENCES vector_store (id) ON DELETE CASCADE,
     file_id TEXT NOT NULL REFERENCES file (id),
     state TEXT NOT NULL
-        CHECK (state IN ('in_progress', 'completed', 'failed', 'cancelled', 'deleting')),
+        CHECK (state IN ('in_progress', 'completed', 'failed', 'cancelled')),
     attributes TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     error_code TEXT,
     error TEXT,
     usage_bytes INTEGER NOT NULL DEFAULT 0,
     batch_id TEXT,
-    -- whether the collection still has older attributes
-    stale_attributes INTEGER NOT NULL DEFAULT 0,
     UNIQUE (store_id, file_id)
 );
 CREATE INDEX store_file_by_state ON store_file (state, number);

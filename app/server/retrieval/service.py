@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.server.retrieval.catalogue import Catalogue
-from app.server.retrieval.collections import StoreCollections
 from app.server.retrieval.database import CatalogueDatabase
 from app.server.retrieval.errors import (
     EmbeddingModelMissing,
@@ -25,12 +24,14 @@ from app.server.retrieval.errors import (
 )
 from app.server.retrieval.file_folder import FileFolder, PartialFile
 from app.server.retrieval.indexing_thread import IndexingThread
+from app.server.retrieval.kept_parser import KeptParser
 from app.server.retrieval.parted_uploads import PartedUploads
 from app.server.retrieval.records import UploadedFile
-from app.server.retrieval.work_list import WorkList
+from app.server.retrieval.wanted_contents import WantedContents
 from engine.embedding.embedder import Embedder
 from engine.embedding.text_encoder import TRAINED_TOKENS
 from engine.files.file_lock import try_hold
+from engine.retrieval.library.library import Library
 
 SPECIAL_TOKENS = 2
 """Tokens that the embedding model's tokenizer puts around a text."""
@@ -38,12 +39,16 @@ SPECIAL_TOKENS = 2
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What the folder holds. Methods of all of them block: call them off the event loop."""
+    """What the folder holds. Methods of all of them block: call them off the event loop.
+
+    The library is beside the user's, not the same: clients of the API see none of the user's collections, and
+    neither waits for the other's writer. A vector store's collection has its id as its name, and is created
+    with its first file.
+    """
 
     catalogue: Catalogue
-    work_list: WorkList
     folder: FileFolder
-    collections: StoreCollections
+    library: Library
     indexing: IndexingThread
     uploads: PartedUploads
 
@@ -131,7 +136,8 @@ class RetrievalService:
         if parts.catalogue.store_file(store_id, file_id).state != "completed":
             raise NoSuchObject("indexed file", file_id, within=f"the vector store {store_id!r}")
         path = parts.folder.path(parts.catalogue.file(file_id))
-        return parts.collections.text(store_id, path)
+        collection = parts.library.find(store_id)
+        return "" if collection is None else collection.text(path)
 
     def new_file(
         self,
@@ -168,7 +174,7 @@ class RetrievalService:
         try:
             opened.catalogue.add_file(file)
         except BaseException:
-            opened.folder.erase(file)
+            opened.folder.erase(opened.folder.path(file))
             raise
         if lifetime_s is not None:
             opened.indexing.wake()  # it waits until the next expiry
@@ -199,17 +205,21 @@ class RetrievalService:
             folder = FileFolder(self._directory / "files")
             folder.erase_all_but(catalogue.stored_names())
             uploads = PartedUploads(FileFolder(self._directory / "uploads"), clock=self._clock)
-            collections = StoreCollections(self._directory / "library", self._embedder)
-            resources.callback(collections.close)
+            parser = KeptParser()
+            resources.callback(parser.rest)
+            library = Library(
+                self._directory / "library", self._embedder, open_parser=lambda: parser
+            )
+            resources.callback(library.close)
         except OSError as error:
             raise RetrievalUnavailable(
                 f"The folder {self._directory} cannot be used: {error.strerror}."
             ) from error
-        work_list = WorkList(database, clock=self._clock)
-        indexing = IndexingThread(work_list, folder, collections, clock=self._clock)
+        wanted = WantedContents(database, clock=self._clock)
+        indexing = IndexingThread(wanted, folder, library, parser, clock=self._clock)
         indexing.start()
         resources.callback(indexing.stop)
-        return Opened(catalogue, work_list, folder, collections, indexing, uploads)
+        return Opened(catalogue, folder, library, indexing, uploads)
 
 
 def new_file_id() -> str:

@@ -1,7 +1,7 @@
-"""Searches vector stores: one or several, with one query or several, fused by rank."""
+"""Searches vector stores: the ids and files of the API for the collections and paths of the library."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -10,9 +10,10 @@ from app.server.retrieval.service import RetrievalService
 from app.server.wire.retrieval_schemas import FILE_KEY
 from engine.api.errors import InvalidRequest
 from engine.retrieval.api.passage import Passage
+from engine.retrieval.library.collection import Collection
+from engine.retrieval.library.search_across import FoundPassage, mentions_across, search_across
+from engine.retrieval.store.filters import Where
 
-RANK_CONSTANT = 60
-"""Of reciprocal rank fusion: higher values bring the ranks nearer to each other."""
 _MAX_DEPTH = 16
 
 
@@ -33,6 +34,11 @@ class Found:
     passage: Passage
     similarity: float
     attributes: dict[str, AttributeValue]
+
+    @property
+    def named_passage(self) -> Passage:
+        """The passage under the name that its file has for clients."""
+        return replace(self.passage, file=self.file.filename)
 
 
 def search_stores(
@@ -57,32 +63,18 @@ def search_stores(
     parts = service.open()
     for store_id in store_ids:
         parts.catalogue.touch_store(store_id)
-    condition = None if where is None else _by_path(where, service)
-    stores: dict[int, str] = {}
-    passages: dict[int, Passage] = {}
-    similarities: dict[int, float] = {}
-    rankings: list[list[int]] = []
-    for query in queries:
-        for store_id in store_ids:
-            result = parts.collections.search(store_id, query, k=k, where=condition)
-            rankings.append([one.chunk_id for one in result])
-            for one in result:
-                stores[one.chunk_id] = store_id
-                passages[one.chunk_id] = one
-                best = max(one.dense or 0.0, similarities.get(one.chunk_id, 0.0))
-                similarities[one.chunk_id] = min(1.0, best)
-    ranked = rankings[0] if len(rankings) == 1 else _fused(rankings)
+    found = search_across(_collections(service, store_ids, where), queries, k=k)
     files = {
         store_id: parts.catalogue.searchable_files(
-            store_id, [_file_id(passages[one]) for one in ranked if stores[one] == store_id]
+            store_id, [_file_id(one) for one in found if one.collection.name == store_id]
         )
         for store_id in store_ids
     }
     return [
-        Found(stores[one], found.file, passages[one], similarities[one], found.attributes)
-        for one in ranked
-        if similarities[one] >= min_similarity
-        and (found := files[stores[one]].get(_file_id(passages[one]))) is not None
+        Found(one.collection.name, it.file, one.passage, one.similarity, it.attributes)
+        for one in found
+        if one.similarity >= min_similarity
+        and (it := files[one.collection.name].get(_file_id(one))) is not None
     ][:k]
 
 
@@ -99,22 +91,20 @@ def mentioned(
         InvalidRequest: the filter is malformed.
         PravahaError: the library cannot be used.
     """
+    return mentions_across(_collections(service, store_ids, where), words)
+
+
+def _collections(
+    service: RetrievalService, store_ids: Sequence[str], where: Mapping[str, Any] | None
+) -> dict[Collection, Where | None]:
+    """The collections of vector stores, each with the filter; a store has none before its first file."""
     condition = None if where is None else _by_path(where, service)
-    collections = service.open().collections
-    return any(collections.mentions(one, words, where=condition) for one in store_ids)
+    found = map(service.open().library.find, store_ids)
+    return {one: condition for one in found if one is not None}
 
 
-def _fused(rankings: list[list[int]]) -> list[int]:
-    """Reciprocal rank fusion: scores of different queries are not comparable, ranks are."""
-    scores: dict[int, float] = {}
-    for ranking in rankings:
-        for rank, chunk_id in enumerate(ranking, start=1):
-            scores[chunk_id] = scores.get(chunk_id, 0.0) + 1 / (RANK_CONSTANT + rank)
-    return sorted(scores, key=lambda one: -scores[one])
-
-
-def _file_id(passage: Passage) -> str:
-    return PurePath(passage.file).name.partition(".")[0]
+def _file_id(found: FoundPassage) -> str:
+    return PurePath(found.passage.file).name.partition(".")[0]
 
 
 def _by_path(where: Mapping[str, Any], service: RetrievalService, depth: int = 0) -> dict[str, Any]:

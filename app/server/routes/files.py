@@ -79,6 +79,9 @@ async def file_content(file_id: str, request: Request) -> Response:
 @requires("files")
 async def delete_file(file_id: str, request: Request) -> Response:
     """Delete a file: its bytes, and its chunks and vectors in every vector store."""
-    await ask_catalogue(request, lambda it: it.catalogue.delete_file(file_id))
-    await settled(request, "file", file_id)
+    await settled(
+        await ask_catalogue(
+            request, lambda it: it.indexing.follow_gone(it.catalogue.delete_file(file_id))
+        )
+    )
     return json_response({"id": file_id, "object": "file", "deleted": True})

@@ -1,8 +1,9 @@
 """`/v1/vector_stores`: collections of uploaded files that are searched as one."""
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
@@ -24,7 +25,7 @@ from app.server.calls.searching import search, unsupported
 from app.server.calls.uploads import refuse_other_sites
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
-from app.server.retrieval.catalogue import NewStoreFile
+from app.server.retrieval.catalogue import Catalogue, NewStoreFile
 from app.server.retrieval.records import (
     AttributeValue,
     FileBatch,
@@ -33,6 +34,7 @@ from app.server.retrieval.records import (
     StoreFile,
     VectorStore,
 )
+from app.server.retrieval.service import Opened
 from app.server.wire.errors import bad_request
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
@@ -44,6 +46,8 @@ from app.server.wire.retrieval_schemas import (
     SearchVectorStore,
     UpdateStoreFile,
 )
+
+Result = TypeVar("Result")
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -65,9 +69,9 @@ async def create_vector_store(body: CreateVectorStore, request: Request) -> Resp
         )
     retrieval_service(server_context(request)).require_embedder()
     files = [NewStoreFile(file_id) for file_id in dict.fromkeys(body.file_ids or ())]
-    store = await ask_catalogue(
+    store = await _changed(
         request,
-        lambda it: it.catalogue.create_store(
+        lambda it: it.create_store(
             name=body.name or "",
             description=body.description,
             metadata=body.metadata or {},
@@ -75,7 +79,6 @@ async def create_vector_store(body: CreateVectorStore, request: Request) -> Resp
             files=files,
         ),
     )
-    await _wake(request)
     return json_response(_store_fields(store))
 
 
@@ -114,8 +117,7 @@ async def modify_vector_store(store_id: str, body: ModifyVectorStore, request: R
         changes["metadata"] = body.metadata or {}
     if "expires_after" in body.model_fields_set:
         changes["expires_days"] = body.expires_after and body.expires_after.days
-    store = await ask_catalogue(request, lambda it: it.catalogue.modify_store(store_id, changes))
-    await _wake(request)
+    store = await _changed(request, lambda it: it.modify_store(store_id, changes))
     return json_response(_store_fields(store))
 
 
@@ -123,8 +125,7 @@ async def modify_vector_store(store_id: str, body: ModifyVectorStore, request: R
 @requires("rag")
 async def delete_vector_store(store_id: str, request: Request) -> Response:
     """Delete a vector store and what is indexed in it; the files stay."""
-    await ask_catalogue(request, lambda it: it.catalogue.delete_store(store_id))
-    await settled(request, "store", store_id)
+    await _followed(request, store_id, lambda it: it.delete_store(store_id))
     return json_response({"id": store_id, "object": "vector_store.deleted", "deleted": True})
 
 
@@ -181,8 +182,7 @@ async def create_store_file(store_id: str, body: CreateStoreFile, request: Reque
     check_chunking(body.chunking_strategy)
     retrieval_service(server_context(request)).require_embedder()
     files = [NewStoreFile(body.file_id, body.attributes or {})]
-    (file,) = await ask_catalogue(request, lambda it: it.catalogue.add_store_files(store_id, files))
-    await _wake(request)
+    (file,) = await _changed(request, lambda it: it.add_store_files(store_id, files))
     return json_response(_store_file_fields(file))
 
 
@@ -221,10 +221,9 @@ async def update_store_file(
     """Replace the attributes; a search filters by the new ones from now on."""
     check_extra_fields(request, body)
     attributes: Mapping[str, AttributeValue] = body.attributes or {}
-    file = await ask_catalogue(
-        request, lambda it: it.catalogue.set_attributes(store_id, file_id, attributes)
+    file = await _followed(
+        request, store_id, lambda it: it.set_attributes(store_id, file_id, attributes)
     )
-    await settled(request, "store_file", store_id, file_id)
     return json_response(_store_file_fields(file))
 
 
@@ -232,8 +231,7 @@ async def update_store_file(
 @requires("rag")
 async def delete_store_file(store_id: str, file_id: str, request: Request) -> Response:
     """Remove a file from a vector store; the file itself stays."""
-    await ask_catalogue(request, lambda it: it.catalogue.remove_store_file(store_id, file_id))
-    await settled(request, "store_file", store_id, file_id)
+    await _followed(request, store_id, lambda it: it.remove_store_file(store_id, file_id))
     return json_response({"id": file_id, "object": "vector_store.file.deleted", "deleted": True})
 
 
@@ -263,8 +261,7 @@ async def create_file_batch(store_id: str, body: CreateFileBatch, request: Reque
     check_extra_fields(request, body)
     files = _batch_files(body)
     retrieval_service(server_context(request)).require_embedder()
-    batch = await ask_catalogue(request, lambda it: it.catalogue.create_batch(store_id, files))
-    await _wake(request)
+    batch = await _changed(request, lambda it: it.create_batch(store_id, files))
     return json_response(_batch_fields(batch), headers=POLL_AFTER)
 
 
@@ -281,7 +278,7 @@ async def cancel_file_batch(store_id: str, batch_id: str, request: Request) -> R
     """Stop indexing a batch; the files that are indexed already stay."""
     refuse_other_sites(request)
     batch = await ask_catalogue(request, lambda it: it.catalogue.cancel_batch(store_id, batch_id))
-    await _wake(request)
+    await ask_catalogue(request, lambda it: it.indexing.follow(store_id))
     return json_response(_batch_fields(batch))
 
 
@@ -338,8 +335,26 @@ def _batch_files(body: CreateFileBatch) -> list[NewStoreFile]:
     return [NewStoreFile(one.file_id, one.attributes or {}) for one in body.files]
 
 
-async def _wake(request: Request) -> None:
-    await ask_catalogue(request, lambda it: it.indexing.wake())
+async def _changed(request: Request, change: Callable[[Catalogue], Result]) -> Result:
+    """Change the catalogue, which the indexing thread then notices."""
+
+    def changed(it: Opened) -> Result:
+        result = change(it.catalogue)
+        it.indexing.wake()
+        return result
+
+    return await ask_catalogue(request, changed)
+
+
+async def _followed(
+    request: Request, store_id: str, change: Callable[[Catalogue], Result]
+) -> Result:
+    """Change the catalogue, and wait until the collection of a vector store has followed; see `settled`."""
+    result, following = await ask_catalogue(
+        request, lambda it: (change(it.catalogue), it.indexing.follow(store_id))
+    )
+    await settled([following])
+    return result
 
 
 def _store_fields(store: VectorStore) -> dict[str, Any]:
@@ -389,10 +404,4 @@ def _batch_fields(batch: FileBatch) -> dict[str, Any]:
 
 
 def _count_fields(counts: FileCounts) -> dict[str, int]:
-    return {
-        "in_progress": counts.in_progress,
-        "completed": counts.completed,
-        "failed": counts.failed,
-        "cancelled": counts.cancelled,
-        "total": counts.total,
-    }
+    return {**asdict(counts), "total": counts.total}

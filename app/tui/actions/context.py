@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from app.slash.arguments import is_summary
 from app.tui.chat_screen import ChatScreen
 from app.tui.frame import Frame
 from app.tui.numbers import percent
@@ -88,7 +87,7 @@ class ContextActions:
         Raises:
             PravahaError: there is nothing to leave out.
         """
-        self._screen.session.context.shorten(summarised=is_summary(argument))
+        self._screen.session.context.shorten(summarised=argument == "summarise")
         await self._screen.show_chat()
 
     def _send(self, text: str, images: Sequence[Image], *, summarised: bool) -> None:

@@ -20,13 +20,14 @@ from engine.clients.engine_client import EngineClient
 from engine.retrieval.answering.answer import Answer
 from engine.retrieval.answering.citation_grammar import citation_grammar
 from engine.retrieval.answering.closest_quotes import closest_quotes
-from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence, is_answerable, unknown_names
+from engine.retrieval.answering.evidence import MIN_EVIDENCE, evidence
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
-from engine.retrieval.answering.hops import MAX_ROUNDS, Hops, chain_parts, followed
+from engine.retrieval.answering.hops import MAX_ROUNDS, chain_parts
 from engine.retrieval.answering.names import names_of
 from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, answer_messages
 from engine.retrieval.answering.reranking import RERANKED, rerank_by_likelihood
+from engine.retrieval.answering.retrieving import retrieve
 from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.support import SupportJudge
 from engine.retrieval.answering.verification import (
@@ -137,19 +138,27 @@ class Answerer:
             question, query, NOT_FOUND, "not_found",
             passages=tuple(passages), evidence=evidence(passages), search_s=time.monotonic() - began,
         )  # fmt: skip
-        unknown = (
-            () if options.min_evidence <= -1 else _unknown(collection, question, passages, options)
+
+        def best(found: Sequence[Passage]) -> Sequence[Passage]:
+            return self._reranked(query, found)[: options.k] if options.rerank else found
+
+        retrieved = retrieve(
+            query,
+            passages,
+            lambda wanted: collection.search(wanted, k=options.k, where=options.where),
+            lambda words: collection.mentions(words, where=options.where),
+            collection.embed,
+            asked="" if options.min_evidence <= -1 else question,
+            min_evidence=options.min_evidence,
+            rounds=options.rounds,
+            best=best,
         )
-        if unknown or not is_answerable(
-            query, passages, collection.embed, min_evidence=options.min_evidence
-        ):
-            text = not_found_text(unknown)
+        hops = retrieved.hops
+        if hops is None:
+            text = not_found_text(retrieved.unknown)
             on_text(text)
-            return replace(found, text=text, unknown_names=unknown)
+            return replace(found, text=text, unknown_names=retrieved.unknown)
         model = self._model()
-        if options.rerank:
-            passages = self._reranked(query, passages)[: options.k]
-        hops = _followed(collection, query, passages, options)
         passages = hops.best(options.k)
         found = replace(found, passages=tuple(passages), rounds=tuple(hops.rounds))
         sources, prompt = self._prompt(
@@ -190,6 +199,7 @@ class Answerer:
         return ChatEncoder(client.tokenize, client.render_chat, client.control_tokens())
 
     def _reranked(self, query: str, passages: Sequence[Passage]) -> list[Passage]:
+        self._model()
         return rerank_by_likelihood(self._client, self._reader, self._encoder(), query, passages)
 
     def _prompt(
@@ -223,26 +233,6 @@ class Answerer:
                 "beside the question and the answer."
             )
         return sources, tuple(encoder.encode_chat(messages_of(sources)))
-
-
-def _unknown(
-    collection: AskedCollection,
-    question: str,
-    passages: Sequence[Passage],
-    options: AnswerOptions,
-) -> tuple[str, ...]:
-    return unknown_names(
-        question, passages, lambda words: collection.mentions(words, where=options.where)
-    )
-
-
-def _followed(
-    collection: AskedCollection, query: str, passages: Sequence[Passage], options: AnswerOptions
-) -> Hops:
-    def search(wanted: str) -> list[Passage]:
-        return collection.search(wanted, k=options.k, where=options.where)
-
-    return followed(query, passages, search, rounds=options.rounds)
 
 
 def ask(

@@ -38,7 +38,7 @@ from engine.retrieval.library.vector_files import VectorFiles
 from engine.retrieval.search.hybrid import search
 from engine.retrieval.store.collection_index import CollectionIndex
 from engine.retrieval.store.errors import LibraryBusy
-from engine.retrieval.store.filters import Where
+from engine.retrieval.store.filters import FILE_KEY, Where
 from engine.retrieval.store.records import CollectionRecord, Counts, DocumentRecord, Source
 from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import check_attributes
@@ -265,21 +265,38 @@ class Collection:
             self._store.forget_file(collection_id, wanted)
             return len(found)
 
-    def set_attributes(self, document_id: int, attributes: Mapping[str, AttributeValue]) -> None:
-        """Replace the attributes of a document.
+    def reconcile(self, wanted: Mapping[str, Mapping[str, AttributeValue]]) -> None:
+        """Delete the documents that are not wanted, and give the others their attributes. Reads no file.
+
+        Args:
+            wanted: attributes by the absolute path of the file. What is wanted and not there is not added.
 
         Raises:
-            UnknownDocument: there is no such document.
             InvalidRequest: an attribute cannot be stored.
             LibraryBusy: another process adds or deletes.
+            RetrievalStoreError: the disk is full, or the files cannot be used.
         """
-        check_attributes(attributes)
+        documents = self.documents()
+        surplus = [one for one in documents if one.path not in wanted]
+        changed = [
+            one
+            for one in documents
+            if one.path in wanted and _typed(one.attributes) != _typed(wanted[one.path])
+        ]
+        if not surplus and not changed:
+            return
+        for one in changed:
+            check_attributes(wanted[one.path])
         with CollectionWriter.opened(self._store, self.name) as writer:
-            known = {one.id for one in self._store.documents(writer.record.id)}
-            if document_id not in known:
-                raise UnknownDocument(f"{self.name} has no document {document_id}.")
-            writer.rows.set_attributes(document_id, attributes)
+            writer.rows.remove_documents([one.id for one in surplus])
+            for one in surplus:
+                writer.rows.remove_source(writer.record.id, one.path)
+            for one in changed:
+                writer.rows.set_attributes(one.id, wanted[one.path])
             writer.commit()
+            if surplus:
+                writer.purge()
+                writer.maintain()
 
     def search(
         self, query: str, *, k: int = 8, mode: Mode = "hybrid", where: Where | None = None
@@ -325,17 +342,25 @@ class Collection:
         """
         return section_text(self._store, passage)
 
+    def document(self, path: str | Path) -> DocumentRecord:
+        """The document of a file.
+
+        Raises:
+            UnknownDocument: there is none, or the file cannot be read.
+        """
+        wanted = absolute_pattern(os.fspath(path))
+        for one in self.documents({"type": "eq", "key": FILE_KEY, "value": wanted}):
+            if one.status == "ready":
+                return one
+        raise UnknownDocument(f"{self.name} has no document {wanted}.", param="path")
+
     def text(self, path: str | Path) -> str:
         """The text of a document: that of its file, or the text extracted from it.
 
         Raises:
             UnknownDocument: there is no such document.
         """
-        wanted = absolute_pattern(os.fspath(path))
-        for one in self.documents({"type": "eq", "key": "file", "value": wanted}):
-            if one.status == "ready":
-                return document_text(self._store, one)
-        raise UnknownDocument(f"{self.name} has no document {wanted}.", param="path")
+        return document_text(self._store, self.document(path))
 
     def doctor(self) -> DoctorReport:
         """Compare the files of the collection with each other and with the documents; reads everything.
@@ -446,6 +471,11 @@ def _note_mounts(writer: CollectionWriter, source: Source, files: Sequence[Found
     mounts = tuple(sorted(mount_points(folders) | still_missing(source.mounts)))
     if mounts != source.mounts:
         writer.rows.set_mounts(writer.record.id, source.pattern, mounts)
+
+
+def _typed(attributes: Mapping[str, AttributeValue]) -> dict[str, tuple[bool, AttributeValue]]:
+    """Attributes that are equal only if their types are: True equals 1."""
+    return {key: (isinstance(value, bool), value) for key, value in attributes.items()}
 
 
 def _existing(path: str | Path) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from engine.api.errors import InvalidRequest
+from engine.retrieval.api.errors import UnknownCollection
 from engine.retrieval.indexing.index_run import PARSER_PROCESSES, TextEmbedder
 from engine.retrieval.indexing.preparing import Parser
 from engine.retrieval.library.collection import Collection
@@ -116,6 +117,13 @@ class Library:
         """
         self._store.collection(name)
         return Collection(self._store, self._vectors, name, self._embedder, self._open_parser)
+
+    def find(self, name: str) -> Collection | None:
+        """A collection by its name; None if there is none."""
+        try:
+            return self.open(name)
+        except UnknownCollection:
+            return None
 
     def remove(self, name: str) -> bool:
         """Delete a collection with its documents and vectors.

@@ -93,6 +93,11 @@ class ParserPool:
         """End the idle processes; busy ones end with their file. Idempotent."""
         with self._lock:
             self._closed = True
+        self.rest()
+
+    def rest(self) -> None:
+        """End the idle processes; the next file starts another one."""
+        with self._lock:
             idle, self._idle = self._idle, []
         for worker in idle:
             worker.stop()

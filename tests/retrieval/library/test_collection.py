@@ -205,15 +205,20 @@ def test_new_attributes_apply_without_reading_the_file_again(collection, folder,
     assert {one.attributes["version"] for one in collection.documents()} == {2}
 
 
-def test_attributes_of_one_document_can_be_replaced(collection, folder):
-    collection.add([folder], attributes={"a": "x"})
-    first = collection.documents()[0]
+def test_reconcile_deletes_what_is_not_wanted_and_sets_attributes(collection, folder, embedder):
+    for path in sorted(folder.iterdir()):
+        collection.add([path], attributes={"flag": 1})
+    kept, gone = (one.path for one in collection.documents())
+    embedder.texts.clear()
 
-    collection.set_attributes(first.id, {"b": True})
+    collection.reconcile({kept: {"flag": True}, "/nowhere/else.md": {}})
 
-    assert [one.attributes for one in collection.documents()] == [{"b": True}, {"a": "x"}]
-    with pytest.raises(UnknownDocument):
-        collection.set_attributes(10**6, {})
+    (left,) = collection.documents()
+    assert (left.path, left.attributes) == (kept, {"flag": True})
+    assert left.attributes["flag"] is True
+    assert [one.pattern for one in collection.sources()] == [kept]
+    assert not embedder.texts
+    assert gone not in {one.file for one in collection.search("chef heron", k=9, mode="lexical")}
 
 
 def test_a_section_is_the_text_around_a_passage(collection, tmp_path):

@@ -3,8 +3,9 @@
 import pytest
 
 from app.commands.screen import with_chosen_model
+from app.settings.options import DEMO_MODEL
 from app.settings.preferences import Preferences
-from app.settings.settings import DEMO_MODEL, Settings
+from app.settings.settings import Settings
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from app.runtime.opening import (
     open_session,
     wait_loaded,
 )
-from app.settings.settings import MIB, Settings
+from app.settings.options import MIB
+from app.settings.settings import Settings
 from engine.api.errors import EngineUnavailable, ModelError, ModelNotFound
 from engine.api.snapshot import EngineState
 from engine.models.store import ModelStore

@@ -1,11 +1,11 @@
 import inspect
-from pathlib import Path
 
 import pytest
 
 from app.plain.commands import PlainCommands
 from app.slash.commands import COMMANDS
 from app.slash.parse import Invocation, Plain, Refused, available, matches, method_name, read
+from app.tui.keys import ALL_KEYS
 from app.tui.slash import build_completions
 from app.tui.slash_actions import SlashActions
 from app.tui.view.spans import plain
@@ -59,7 +59,9 @@ def test_a_front_end_has_one_method_per_command(front_end, commands):
         for name, _ in inspect.getmembers(commands, inspect.isfunction)
         if not name.startswith("_") and name != "run"
     }
-    assert methods == {method_name(command.name) for command in available(front_end)}
+    keys = {key.id for key in ALL_KEYS} if front_end == "screen" else set()
+    names = {one.name for one in available(front_end) if one.key not in keys}
+    assert methods == set(map(method_name, names))
 
 
 def test_a_missing_command_has_a_sentence():
@@ -75,6 +77,13 @@ def test_surplus_and_missing_arguments_are_refused():
     assert read("/rename", "plain") == Refused("/rename needs an argument: TITLE.")
 
 
+def test_words_that_a_command_does_not_take_are_refused():
+    assert read("/mouse maybe", "screen") == Refused("/mouse takes on or off.")
+    assert read("/copy all", "screen") == Refused("/copy takes code, branch or nothing.")
+    assert isinstance(read("/copy code", "screen"), Invocation)
+    assert isinstance(read("/system clear", "screen"), Invocation)
+
+
 def test_completion_stops_once_an_argument_began():
     assert [command.name for command in matches("/re")] == ["resume", "rename", "redo", "regen"]
     assert len(matches("/")) == len(available("screen"))
@@ -86,11 +95,3 @@ def test_long_lists_say_how_much_is_left_out():
     left = len(available("screen")) - 7
     assert plain(build_completions("/")).splitlines()[-1] == f"{left} more; f1 lists all"
     assert plain(build_completions("/q")).split(maxsplit=1)[0] == "/quit"
-
-
-def test_the_documentation_lists_every_command():
-    page = (Path(__file__).parents[4] / "docs" / "tui.md").read_text(encoding="utf-8")
-    for command in COMMANDS:
-        argument = f" {command.argument}" if command.argument else ""
-        shown = f"`/{command.name}{argument}`".replace("|", "\\|")
-        assert f"| {shown} | {command.help} |" in page
