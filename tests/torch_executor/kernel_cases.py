@@ -23,8 +23,8 @@ from engine.executors.torch.tiling import MAX_SPLIT_QUERIES, split_count
 from engine.executors.torch.triton_attention import triton_step
 from engine.models.transformers_spec import KvLayer
 from tests.fakes.tiny_transformers import greedy, save_tiny, tiny_hf_model
+from tests.parity.stepper import Run
 from tests.torch_executor.loaded import load_torch, stepper
-from tests.torch_executor.stepper import Run
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = torch.device("cpu" if INTERPRETED else "cuda")
