@@ -1,5 +1,6 @@
 """Fixtures every part of the suite may use."""
 
+import atexit
 import gc
 import os
 from pathlib import Path
@@ -21,16 +22,18 @@ GARBAGE_THRESHOLD = 50_000
 """Allocations before a collection of garbage."""
 
 
+gc.disable()  # until the tests begin: what their modules make stays
+# The interpreter collects everything at its end, when native modules report what is left; not before, as pytest
+# collects five times when it ends.
+atexit.register(gc.unfreeze)
+
+
 def pytest_collection_finish() -> None:
     """Collect garbage rarely, and none of the modules and tests: it took a quarter of a test's time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD)
-
-
-def pytest_unconfigure() -> None:
-    """Let the interpreter collect everything at its end: native modules report what is left."""
-    gc.unfreeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
