@@ -23,8 +23,8 @@ GARBAGE_THRESHOLD = 50_000
 
 
 gc.disable()  # until the tests begin: what their modules make stays
-# The interpreter collects everything at its end, when native modules report what is left; not before, as pytest
-# collects five times when it ends.
+# At its end the interpreter collects everything, and native modules report what is left. Pytest's own end,
+# which collects five times, is too early for it.
 atexit.register(gc.unfreeze)
 
 
