@@ -9,7 +9,11 @@ STEP   := scripts/step.sh
 unexport PYTHONDONTWRITEBYTECODE
 NETWORK := "Check the network and the free space on the disk, then run make again."
 
-.PHONY: run setup test lint rust-test sanitize loom pytest bench soak gpu wheel lock clean help
+# Runs targets beside each other; each one's output is shown when it ends.
+BESIDE := $(MAKE) --no-print-directory --jobs=2 --output-sync=target
+
+.PHONY: run setup test quick lint lint-python lint-rust rust-test sanitize loom pytest pytest-torch pytest-others \
+	bench soak gpu wheel lock clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,13 +23,27 @@ run: setup ## open Pravāha (fetches the demo model on the first start)
 
 setup: $(VENV)/.installed ## everything `make run` needs, without starting it
 
-test: lint rust-test pytest ## every check that decides whether a change lands
+test: $(VENV)/.installed-dev ## every check that decides whether a change lands
+	@$(BESIDE) lint-python lint-rust rust-test
+	@$(MAKE) --no-print-directory pytest
 
-lint: $(VENV)/.installed-dev
+quick: $(VENV)/.installed-dev ## lint of Python, and the tests that import what differs from main (under 90 s)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	@tests=$$($(BIN)/python scripts/touched_tests.py $(if $(BASE),--base $(BASE))) && \
+		if [ -n "$$tests" ]; then $(PYTEST) --numprocesses=2 --dist=loadfile $$tests; \
+		else echo "The change touches no tests."; fi
+
+lint: lint-python lint-rust
+
+lint-python: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+lint-rust: $(VENV)/.cargo-checked
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
@@ -42,12 +60,23 @@ loom: $(VENV)/.cargo-checked ## the pool's threads in every interleaving of smal
 	RUSTFLAGS="--cfg loom" CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo test -p pravaha-kernels --locked --lib \
 		--target-dir target/loom pool::interleavings
 
-# The tests of the real engine use every core by themselves; the others run in two processes.
+# Tests that import torch run in one process, so that it is loaded once, beside the others, which run in two. The
+# tests of the real engine use every core by themselves.
+PYTEST := $(BIN)/python -m pytest --durations=15
+TORCH := tests/torch_executor tests/embedding tests/benchmarks
 WHOLE_MACHINE := tests/parity tests/pty
 
 pytest: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --durations=15 --numprocesses=2 --dist=loadfile $(WHOLE_MACHINE:%=--ignore=%)
-	$(BIN)/python -m pytest --durations=15 $(WHOLE_MACHINE)
+	@$(MAKE) --no-print-directory --jobs=2 pytest-torch pytest-others
+	$(PYTEST) $(WHOLE_MACHINE)
+
+# Its output is shown if it fails, and its last line if not, as that of `pytest-others` is on the screen.
+pytest-torch: $(VENV)/.installed-dev
+	@$(PYTEST) $(TORCH) >$(VENV)/pytest-torch.log 2>&1 || { cat $(VENV)/pytest-torch.log; exit 1; }
+	@tail -n 1 $(VENV)/pytest-torch.log
+
+pytest-others: $(VENV)/.installed-dev
+	$(PYTEST) --numprocesses=2 --dist=loadfile $(patsubst %,--ignore=%,$(TORCH) $(WHOLE_MACHINE))
 
 bench: $(VENV)/.installed-dev ## this machine's figures: throughput, latency, roofline
 	$(BIN)/pravaha bench
