@@ -10,6 +10,9 @@ from hypothesis import HealthCheck, settings
 
 from engine.models.demo import SMOLLM2
 from engine.models.store import ModelStore
+from tests.fakes.undurable_disk import use_undurable_disk
+
+use_undurable_disk()
 
 # Commands that a test runs find nothing that an earlier one swapped out, and leave nothing behind.
 os.environ["PRAVAHA_SWAP_BYTES"] = "0"
