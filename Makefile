@@ -70,9 +70,9 @@ pytest: $(VENV)/.installed-dev
 	@$(MAKE) --no-print-directory --jobs=2 pytest-torch pytest-others
 	$(PYTEST) $(WHOLE_MACHINE)
 
-# Its output is shown if it fails, and its last line if not, as that of `pytest-others` is on the screen.
+# Of its output the last line is shown, and all of it if it fails: that of `pytest-others` is on the screen meanwhile.
 pytest-torch: $(VENV)/.installed-dev
-	@$(PYTEST) $(TORCH) >$(VENV)/pytest-torch.log 2>&1 || { cat $(VENV)/pytest-torch.log; exit 1; }
+	@$(PYTEST) -p no:cacheprovider $(TORCH) >$(VENV)/pytest-torch.log 2>&1 || { cat $(VENV)/pytest-torch.log; exit 1; }
 	@tail -n 1 $(VENV)/pytest-torch.log
 
 pytest-others: $(VENV)/.installed-dev
