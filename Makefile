@@ -9,8 +9,7 @@ STEP   := scripts/step.sh
 unexport PYTHONDONTWRITEBYTECODE
 NETWORK := "Check the network and the free space on the disk, then run make again."
 
-# Runs targets beside each other; each one's output is shown when it ends.
-BESIDE := $(MAKE) --no-print-directory --jobs=2 --output-sync=target
+BESIDE := --no-print-directory --jobs=2 # runs the targets of a make beside each other
 
 .PHONY: run setup test quick lint lint-python lint-rust rust-test sanitize loom pytest pytest-torch pytest-others \
 	bench soak gpu wheel lock clean help
@@ -24,7 +23,7 @@ run: setup ## open Pravāha (fetches the demo model on the first start)
 setup: $(VENV)/.installed ## everything `make run` needs, without starting it
 
 test: $(VENV)/.installed-dev ## every check that decides whether a change lands
-	@$(BESIDE) lint-python lint-rust rust-test
+	@$(MAKE) $(BESIDE) --output-sync=target lint-python lint-rust rust-test
 	@$(MAKE) --no-print-directory pytest
 
 quick: $(VENV)/.installed-dev ## lint of Python, and the tests that import what differs from main (under 90 s)
@@ -67,7 +66,7 @@ TORCH := tests/torch_executor tests/embedding tests/benchmarks
 WHOLE_MACHINE := tests/parity tests/pty
 
 pytest: $(VENV)/.installed-dev
-	@$(MAKE) --no-print-directory --jobs=2 pytest-torch pytest-others
+	@$(MAKE) $(BESIDE) pytest-torch pytest-others
 	$(PYTEST) $(WHOLE_MACHINE)
 
 # Of its output the last line is shown, and all of it if it fails: that of `pytest-others` is on the screen meanwhile.
