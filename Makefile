@@ -11,7 +11,7 @@ NETWORK := "Check the network and the free space on the disk, then run make agai
 
 BESIDE := --no-print-directory --jobs=2 # runs the targets of a make beside each other
 
-.PHONY: run setup test quick lint lint-python lint-rust rust-test sanitize loom pytest pytest-torch pytest-others \
+.PHONY: run setup test quick lint lint-python lint-rust rust-test sanitize loom pytest pytest-one pytest-two \
 	bench soak gpu wheel lock clean help
 
 help: ## list the targets
@@ -59,23 +59,25 @@ loom: $(VENV)/.cargo-checked ## the pool's threads in every interleaving of smal
 	RUSTFLAGS="--cfg loom" CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo test -p pravaha-kernels --locked --lib \
 		--target-dir target/loom pool::interleavings
 
-# Tests that import torch run in one process, so that it is loaded once, beside the others, which run in two. The
-# tests of the real engine use every core by themselves.
+# Tests that import torch, so that it is loaded once, and those of a whole terminal, which mostly wait, run in one
+# process beside the others, which run in two. Those of the real engine use every core by themselves.
 PYTEST := $(BIN)/python -m pytest --durations=15
 TORCH := tests/torch_executor tests/embedding tests/benchmarks
-WHOLE_MACHINE := tests/parity tests/pty
+TERMINAL := tests/pty
+WHOLE_MACHINE := tests/parity
 
 pytest: $(VENV)/.installed-dev
-	@$(MAKE) $(BESIDE) pytest-torch pytest-others
+	@$(MAKE) $(BESIDE) pytest-one pytest-two
 	$(PYTEST) $(WHOLE_MACHINE)
 
-# Of its output the last line is shown, and all of it if it fails: that of `pytest-others` is on the screen meanwhile.
-pytest-torch: $(VENV)/.installed-dev
-	@$(PYTEST) -p no:cacheprovider $(TORCH) >$(VENV)/pytest-torch.log 2>&1 || { cat $(VENV)/pytest-torch.log; exit 1; }
-	@tail -n 1 $(VENV)/pytest-torch.log
+# Of its output the last line is shown, and all of it if it fails: that of `pytest-two` is on the screen meanwhile.
+pytest-one: $(VENV)/.installed-dev
+	@$(PYTEST) -p no:cacheprovider $(TORCH) $(TERMINAL) >$(VENV)/pytest-one.log 2>&1 || \
+		{ cat $(VENV)/pytest-one.log; exit 1; }
+	@tail -n 1 $(VENV)/pytest-one.log
 
-pytest-others: $(VENV)/.installed-dev
-	$(PYTEST) --numprocesses=2 --dist=loadfile $(patsubst %,--ignore=%,$(TORCH) $(WHOLE_MACHINE))
+pytest-two: $(VENV)/.installed-dev
+	$(PYTEST) --numprocesses=2 --dist=loadfile $(patsubst %,--ignore=%,$(TORCH) $(TERMINAL) $(WHOLE_MACHINE))
 
 bench: $(VENV)/.installed-dev ## this machine's figures: throughput, latency, roofline
 	$(BIN)/pravaha bench
