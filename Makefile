@@ -11,7 +11,10 @@ BUILD_TIME := about four minutes on two cores
 unexport PYTHONDONTWRITEBYTECODE
 NETWORK := "Check the network and the free space on the disk, then run make again."
 
-.PHONY: run setup test lint rust-test sanitize loom pytest bench soak gpu wheel lock clean help
+BESIDE := --no-print-directory --jobs=2 # runs the targets of a make beside each other
+
+.PHONY: run setup test quick lint lint-python lint-rust rust-test sanitize loom pytest pytest-one pytest-two \
+	bench soak gpu wheel lock clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -21,13 +24,27 @@ run: setup ## open Pravāha (fetches the demo model on the first start)
 
 setup: $(VENV)/.installed ## everything `make run` needs, without starting it
 
-test: lint rust-test pytest ## every check that decides whether a change lands
+test: $(VENV)/.installed-dev ## every check that decides whether a change lands
+	@$(MAKE) $(BESIDE) --output-sync=target lint-python lint-rust rust-test
+	@$(MAKE) --no-print-directory pytest
 
-lint: $(VENV)/.installed-dev
+quick: $(VENV)/.installed-dev ## lint of Python, and the tests that import what differs from main (under 90 s)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	@tests=$$($(BIN)/python scripts/touched_tests.py $(if $(BASE),--base $(BASE))) && \
+		if [ -n "$$tests" ]; then $(PYTEST) --numprocesses=2 --dist=loadfile $$tests; \
+		else echo "The change touches no tests."; fi
+
+lint: lint-python lint-rust
+
+lint-python: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+lint-rust: $(VENV)/.cargo-checked
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
@@ -44,12 +61,25 @@ loom: $(VENV)/.cargo-checked ## the pool's threads in every interleaving of smal
 	RUSTFLAGS="--cfg loom" cargo test -p pravaha-kernels --locked --lib \
 		--target-dir target/loom pool::interleavings
 
-# The tests of the real engine use every core by themselves; the others run in two processes.
-WHOLE_MACHINE := tests/parity tests/pty
+# Tests that import torch, so that it is loaded once, and those of a whole terminal, which mostly wait, run in one
+# process beside the others, which run in two. Those of the real engine use every core by themselves.
+PYTEST := $(BIN)/python -m pytest --durations=15
+TORCH := tests/torch_executor tests/embedding tests/benchmarks
+TERMINAL := tests/pty
+WHOLE_MACHINE := tests/parity
 
 pytest: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --durations=15 --numprocesses=2 --dist=loadfile $(WHOLE_MACHINE:%=--ignore=%)
-	$(BIN)/python -m pytest --durations=15 $(WHOLE_MACHINE)
+	@$(MAKE) $(BESIDE) pytest-one pytest-two
+	$(PYTEST) $(WHOLE_MACHINE)
+
+# Of its output the last line is shown, and all of it if it fails: that of `pytest-two` is on the screen meanwhile.
+pytest-one: $(VENV)/.installed-dev
+	@$(PYTEST) -p no:cacheprovider $(TORCH) $(TERMINAL) >$(VENV)/pytest-one.log 2>&1 || \
+		{ cat $(VENV)/pytest-one.log; exit 1; }
+	@tail -n 1 $(VENV)/pytest-one.log
+
+pytest-two: $(VENV)/.installed-dev
+	$(PYTEST) --numprocesses=2 --dist=loadfile $(patsubst %,--ignore=%,$(TORCH) $(TERMINAL) $(WHOLE_MACHINE))
 
 bench: $(VENV)/.installed-dev ## this machine's figures: throughput, latency, roofline
 	$(BIN)/pravaha bench

@@ -1,5 +1,6 @@
 """Fixtures every part of the suite may use."""
 
+import atexit
 import gc
 import os
 from pathlib import Path
@@ -9,6 +10,9 @@ from hypothesis import HealthCheck, settings
 
 from engine.models.demo import SMOLLM2
 from engine.models.store import ModelStore
+from tests.fakes.undurable_disk import use_undurable_disk
+
+use_undurable_disk()
 
 # Commands that a test runs find nothing that an earlier one swapped out, and leave nothing behind.
 os.environ["PRAVAHA_SWAP_BYTES"] = "0"
@@ -21,16 +25,18 @@ GARBAGE_THRESHOLD = 50_000
 """Allocations before a collection of garbage."""
 
 
+gc.disable()  # until the tests begin: what their modules make stays
+# At its end the interpreter collects everything, and native modules report what is left. Pytest's own end,
+# which collects five times, is too early for it.
+atexit.register(gc.unfreeze)
+
+
 def pytest_collection_finish() -> None:
     """Collect garbage rarely, and none of the modules and tests: it took a quarter of a test's time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD)
-
-
-def pytest_unconfigure() -> None:
-    """Let the interpreter collect everything at its end: native modules report what is left."""
-    gc.unfreeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,4 @@
-"""Compiles the Triton kernels for absent GPUs. Prints kernel, compute capability, shared memory."""
-
-import json
+"""Compiles the Triton kernels for absent GPUs."""
 
 import triton
 from triton.backends.compiler import GPUTarget
@@ -69,7 +67,7 @@ def attend(capability, element, head, *, splits, sinks=False):
         HAS_SINKS=sinks,
         ONE_QUERY=splits > 1,
     )
-    print(json.dumps([f"attend {element} {head} {splits}", capability, compiled.metadata.shared]))
+    return f"attend {element} {head} {splits}", compiled.metadata.shared
 
 
 def few_rows(k, *, rows, bias=False, activation="none"):
@@ -84,10 +82,11 @@ def few_rows(k, *, rows, bias=False, activation="none"):
     }
 
 
-def main():
-    attend(90, "bf16", 128, splits=1)
-    attend(90, "bf16", 128, splits=4, sinks=True)
-    attend(80, "fp16", 256, splits=1)
+def shared_memory():
+    """The name of each kernel and the bytes of shared memory that a block of it uses."""
+    yield attend(90, "bf16", 128, splits=1)
+    yield attend(90, "bf16", 128, splits=4, sinks=True)
+    yield attend(80, "fp16", 256, splits=1)
     merged = compile_for(
         merge_kernel,
         90,
@@ -98,7 +97,7 @@ def main():
         VALUE_PADDED=128,
         HAS_SINKS=True,
     )
-    print(json.dumps(["merge", 90, merged.metadata.shared]))
+    yield "merge", merged.metadata.shared
     head = {"KEY": 64, "KEY_PADDED": 64, "VALUE": 64, "VALUE_PADDED": 64}
     for kernel, constants in (
         (rms_norm_kernel, {"SIZE": 576, "PADDED": 1024}),
@@ -120,8 +119,4 @@ def main():
         (skinny_kernel, few_rows(576, rows=4, activation="silu")),
     ):
         compiled = compile_for(kernel, 90, "bf16", **constants)
-        print(json.dumps([kernel.__name__, 90, compiled.metadata.shared]))
-
-
-if __name__ == "__main__":
-    main()
+        yield kernel.__name__, compiled.metadata.shared

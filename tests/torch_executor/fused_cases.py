@@ -22,8 +22,8 @@ from engine.executors.torch.kv_store import store_kv
 from engine.executors.torch.skinny_linear import skinny_linear
 from engine.models.transformers_spec import KvLayer
 from tests.fakes.tiny_transformers import TINY, greedy, save_tiny, tiny_hf_model
+from tests.parity.stepper import Run
 from tests.torch_executor.loaded import load_torch, stepper
-from tests.torch_executor.stepper import Run
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = torch.device("cpu" if INTERPRETED else "cuda")

@@ -11,7 +11,7 @@ from typing import Any
 from engine.api.config import EngineConfig
 from engine.executors.open_model import open_model
 from engine.executors.torch.executor import TorchExecutor
-from tests.torch_executor.stepper import Stepper
+from tests.parity.stepper import Stepper
 
 DEVICE = os.environ.get("PRAVAHA_TEST_DEVICE", "cpu")
 BLOCK = 8

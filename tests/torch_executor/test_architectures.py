@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.fakes.tiny_transformers import TINY, VOCAB, greedy, save_tiny, tiny_hf_model
+from tests.parity.stepper import Run
 from tests.torch_executor.loaded import load_torch, stepper
-from tests.torch_executor.stepper import Run
 
 NEW_TOKENS = 24
 PROMPTS = [1, 7, 8, 9, 23, 40]

@@ -18,8 +18,8 @@ from engine.runtime.loading import open_from_disk, open_with_headers
 from tests.fakes.tiny_checkpoint import tiny_config, write_checkpoint
 from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.fakes.tiny_transformers import CONTEXT, greedy, save_tiny, tiny_hf_config, tiny_hf_model
+from tests.parity.stepper import Run
 from tests.torch_executor.loaded import load_torch, stepper, torch_config
-from tests.torch_executor.stepper import Run
 
 
 @pytest.fixture(scope="module")

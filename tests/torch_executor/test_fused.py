@@ -45,8 +45,8 @@ def check(lines):
             assert found <= LIMITS[name.split()[-1]], name
 
 
-def test_interpreted_kernels_and_a_model(tmp_path):
-    check(lines_of("fused_cases", tmp_path, TRITON_INTERPRET="1", FUSED_ARCHITECTURES="gemma3"))
+def test_interpreted_kernels_and_a_model(interpreted):
+    check(interpreted["fused_cases"])
 
 
 @pytest.mark.soak
@@ -116,6 +116,5 @@ def test_agree_is_strict_about_rows_types_and_errors():
     assert not agree(lambda: exact @ exact, lambda: exact)
 
 
-def test_a_wrong_fusion_is_undone_with_a_warning(tmp_path):
-    (line,) = lines_of("wrong_fusion", tmp_path, TRITON_INTERPRET="1")
-    assert line == {"fused": 0, "wrong": 0, "warnings": 1}
+def test_a_wrong_fusion_is_undone_with_a_warning(interpreted):
+    assert interpreted["wrong_fusion"] == [{"fused": 0, "wrong": 0, "warnings": 1}]

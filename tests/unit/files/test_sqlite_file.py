@@ -6,6 +6,7 @@ import stat
 import pytest
 
 from engine.files.sqlite_file import create_sqlite_file, open_sqlite_file
+from tests.fakes.undurable_disk import durable_connect
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,8 @@ def test_an_open_database_is_made_private(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_both_ways_of_opening_have_the_same_settings(tmp_path):
+def test_both_ways_of_opening_have_the_same_settings(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite3, "connect", durable_connect)
     path = tmp_path / "a.db"
     for connection in (create_sqlite_file(path), open_sqlite_file(path)):
         settings = {

@@ -52,9 +52,9 @@ def redefine(tools_file: Path) -> Callable[..., None]:
 
 
 def running(pids: Path) -> list[int]:
-    """Which of the processes in the file still run."""
+    """Which of the processes in the file still run; on a slow machine none has begun before it is given up."""
     found = []
-    for pid in map(int, pids.read_text().split()):
+    for pid in map(int, pids.read_text().split() if pids.exists() else ()):
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except FileNotFoundError:
