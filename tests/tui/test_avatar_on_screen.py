@@ -39,6 +39,7 @@ async def test_the_header_shows_the_face_on_narrow_short_and_colourless_screens(
         assert FACE not in header(ui)  # the figure is beside the chat
         for size in ((90, 36), (110, 20), (70, 30)):
             await ui.pilot.resize_terminal(*size)
+            await ui.settled()
             lines = ui.app.query_one("#header", Lines).lines
             if ui.app.query_one("#header").display:  # a short screen has no header
                 assert len(lines) == 1

@@ -7,7 +7,6 @@ every visible widget whenever one row changed, which took 80 % of the time to dr
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
-from textual import events
 from textual._compositor import ChopsUpdate, Compositor
 from textual.geometry import Region
 from textual.screen import Screen
@@ -16,6 +15,7 @@ from textual.strip import Strip
 from app.tui.textual_workarounds.closed_screen import NotifiesOfSelectionAtOnce
 from app.tui.textual_workarounds.paced_output import PacedOutput
 from app.tui.textual_workarounds.removed_under_pointer import RemovedUnderPointer
+from app.tui.textual_workarounds.styled_once import StyledOnce
 
 
 def bands_of(regions: Iterable[Region]) -> list[Region]:
@@ -62,7 +62,7 @@ class PartialCompositor(Compositor):
                 yield region, rows, widget.render_lines(rows.translate(-region.offset))
 
 
-class MainScreen(RemovedUnderPointer, NotifiesOfSelectionAtOnce, Screen[None]):
+class MainScreen(StyledOnce, RemovedUnderPointer, NotifiesOfSelectionAtOnce, Screen[None]):
     """The app's main screen, with a `PartialCompositor`, drawn when the terminal has taken the last frame.
 
     Args:
@@ -78,20 +78,7 @@ class MainScreen(RemovedUnderPointer, NotifiesOfSelectionAtOnce, Screen[None]):
         super().__init__(id="_default", classes=classes)
         self._compositor = PartialCompositor()
         self._drawing_context = drawing_context
-        self._add_breakpoint_classes()
-
-    def _add_breakpoint_classes(self) -> None:
-        """Set the classes for the size; Textual does so after it has styled and drawn all widgets once."""
-        width, height = self.app.size
-        for size, breakpoints in (
-            (width, self.app.HORIZONTAL_BREAKPOINTS),
-            (height, self.app.VERTICAL_BREAKPOINTS),
-        ):
-            self.add_class(*self._get_breakpoint_classes(size, breakpoints or []), update=False)
-
-    def _on_screen_resume(self, event: events.ScreenResume) -> None:
-        if not self.stack_updates:  # the widgets have just been mounted, with their styles
-            event.refresh_styles = False
+        self.add_breakpoint_classes()
 
     def draw_deferred(self) -> None:
         """Draw what changed while the terminal was busy."""

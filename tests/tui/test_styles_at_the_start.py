@@ -2,6 +2,7 @@
 
 import pytest
 from textual.app import App
+from textual.css import stylesheet
 from textual.css.errors import StylesheetError
 from textual.css.stylesheet import Stylesheet
 
@@ -17,13 +18,13 @@ def parsed(monkeypatch):
     """The sources that are parsed from now on."""
     parsed_once._rules_of.cache_clear()
     sources = []
-    parse = parsed_once.Stylesheet._parse_rules.__globals__["parse"]
+    parse = stylesheet.parse
 
     def counted(scope, css, *args, **options):
         sources.append(css)
         return parse(scope, css, *args, **options)
 
-    monkeypatch.setitem(Stylesheet._parse_rules.__globals__, "parse", counted)
+    monkeypatch.setattr(stylesheet, "parse", counted)
     return sources
 
 
