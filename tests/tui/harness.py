@@ -23,7 +23,7 @@ from engine.conversations.text_guard import TextGuard
 from tests.fakes.fake_client import FakeClient
 
 DEADLINE_S = 60.0
-POLL_S = 0.002
+POLL_S = 0.005
 """Seconds between two looks at what a thread or a timer brings."""
 TICK_HZ = 200.0
 """Rate of the frame clock: no test waits long for a tick."""
@@ -106,7 +106,12 @@ class Harness:
 
     async def shown(self, *words: str) -> None:
         """Wait until all of `words` are on the screen."""
-        await self.until(lambda: all(word in self.text for word in words), repr(words))
+
+        def visible() -> bool:
+            text = self.text  # rendered at each look
+            return all(word in text for word in words)
+
+        await self.until(visible, repr(words))
 
     async def gone(self, word: str) -> None:
         """Wait until `word` is not on the screen."""
