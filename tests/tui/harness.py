@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -118,12 +118,17 @@ class Harness:
         await self.until(lambda: word not in self.text, f"the end of {word!r}")
 
     async def press(self, *keys: str) -> None:
-        """Press keys and let the app settle."""
+        """Press keys, each when the effect of the last is complete and drawn."""
         for key in keys:
+            ticks = self.app.frame_clock.ticks
             await self.pilot.press(key)
-            await self.until(
-                lambda: not (self.app.is_running and self.app.input_pending), "the effect of a key"
-            )
+            await self.until(partial(self._took_effect, ticks), "the effect of a key")
+
+    def _took_effect(self, ticks: int) -> bool:
+        """Whether no key is pending and the clock sleeps or has ticked since it had so many ticks."""
+        clock = self.app.frame_clock
+        drawn = clock.sleeping or clock.ticks > ticks or clock.governor.hz < 1  # stopped by a test
+        return not self.app.is_running or (drawn and not self.app.input_pending)
 
     async def type(self, text: str) -> None:
         """Type into whatever has the focus."""
