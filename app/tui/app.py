@@ -58,6 +58,7 @@ from app.tui.textual_workarounds.continued import repaint_when_continued
 from app.tui.textual_workarounds.freed_lines import free_lines_of_removed_widgets
 from app.tui.textual_workarounds.ordered_input import OrderedInput
 from app.tui.textual_workarounds.paced_output import PacedOutput
+from app.tui.textual_workarounds.parsed_once import ParsedOnce
 from app.tui.textual_workarounds.partial_compositor import MainScreen
 from app.tui.themes import default_theme
 from app.tui.toasts import Severity, toast
@@ -156,6 +157,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__()
+        self.stylesheet = ParsedOnce(variables=self.get_css_variables())
         self.client = client
         self.session = session
         self.version = version

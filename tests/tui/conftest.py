@@ -10,6 +10,7 @@ from textual import constants
 from textual.app import App
 
 from tests.tui.harness import Harness, open_screen
+from tests.tui.pilot import SettledPilot, loop_without_work
 
 FOREIGN = ("NO_COLOR", "TMUX", "SSH_TTY", "SSH_CONNECTION", "DISPLAY", "WAYLAND_DISPLAY")
 
@@ -26,6 +27,8 @@ def _same_everywhere(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.setattr(constants, "TEXTUAL_ANIMATIONS", "none")
     monkeypatch.setattr(App, "NOTIFICATION_TIMEOUT", NOTIFICATION_S)
+    monkeypatch.setattr("textual.pilot.Pilot", SettledPilot)
+    monkeypatch.setattr("textual.app.wait_for_idle", loop_without_work)
     time.tzset()
     yield
     monkeypatch.undo()

@@ -1,16 +1,18 @@
 """The screen over a fake engine and a real store: what Pilot and snapshot tests share."""
 
-import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from textual.pilot import Pilot
 
 from app.tui.app import PravahaApp
+from app.tui.frame_clock import Governor
 from app.tui.widgets.message import Message
 from app.tui.widgets.prompt import Prompt
 from app.tui.widgets.transcript import Transcript
@@ -21,6 +23,10 @@ from engine.conversations.text_guard import TextGuard
 from tests.fakes.fake_client import FakeClient
 
 DEADLINE_S = 60.0
+POLL_S = 0.005
+"""Seconds between two looks at what a thread or a timer brings."""
+TICK_HZ = 200.0
+"""Rate of the frame clock: no test waits long for a tick."""
 EPOCH = 1_700_000_000.0
 """Wall clock of the first node, 2023-11-14 22:13:20 UTC; each later one is a minute younger."""
 NOW = EPOCH + 3600.0
@@ -37,6 +43,15 @@ class Clock:
         return self.now
 
 
+@cache
+def empty_database() -> bytes:
+    """The file of a store without conversations: copying it is quicker than creating the tables."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "conversations.db"
+        Store.open(path).close()
+        return path.read_bytes()
+
+
 def make_session(
     client: FakeClient,
     folder: Path,
@@ -46,7 +61,10 @@ def make_session(
 ) -> tuple[TreeSession, Store]:
     """A session over a store in `folder`; ids and dates are the same in every run."""
     numbers = itertools.count()
-    store = Store.open(folder / "conversations.db")
+    path = folder / "conversations.db"
+    if not path.exists():
+        path.write_bytes(empty_database())
+    store = Store.open(path)
     session = TreeSession(
         store,
         client,
@@ -63,7 +81,9 @@ def make_session(
 def make_app(client: FakeClient, session: TreeSession, clock: Clock, **options) -> PravahaApp:
     """The app with fixed clocks and version."""
     options.setdefault("version", "0.0.0")
-    return PravahaApp(client, session, clock=clock, wall_clock=lambda: NOW, **options)
+    app = PravahaApp(client, session, clock=clock, wall_clock=lambda: NOW, **options)
+    app.frame_clock.governor = Governor(full_hz=TICK_HZ)
+    return app
 
 
 @dataclass
@@ -78,27 +98,37 @@ class Harness:
 
     async def until(self, condition: Callable[[], object], what: str = "the condition") -> None:
         """Let the app work until `condition` holds."""
+        await self.pilot.pause()
         deadline = time.monotonic() + DEADLINE_S
         while not condition():
             assert time.monotonic() < deadline, f"{what} did not come:\n{self.text}"
-            await asyncio.sleep(0.005)
-        await self.pilot.pause()
+            await self.pilot.pause(POLL_S)
 
     async def shown(self, *words: str) -> None:
         """Wait until all of `words` are on the screen."""
-        await self.until(lambda: all(word in self.text for word in words), repr(words))
+
+        def visible() -> bool:
+            text = self.text  # rendered at each look
+            return all(word in text for word in words)
+
+        await self.until(visible, repr(words))
 
     async def gone(self, word: str) -> None:
         """Wait until `word` is not on the screen."""
         await self.until(lambda: word not in self.text, f"the end of {word!r}")
 
     async def press(self, *keys: str) -> None:
-        """Press keys and let the app settle."""
+        """Press keys, each when the effect of the last is complete and drawn."""
         for key in keys:
+            ticks = self.app.frame_clock.ticks
             await self.pilot.press(key)
-            await self.until(
-                lambda: not (self.app.is_running and self.app.input_pending), "the effect of a key"
-            )
+            await self.until(partial(self._took_effect, ticks), "the effect of a key")
+
+    def _took_effect(self, ticks: int) -> bool:
+        """Whether no key is pending and the clock sleeps or has ticked since it had so many ticks."""
+        clock = self.app.frame_clock
+        drawn = clock.sleeping or clock.ticks > ticks or clock.governor.hz < 1  # stopped by a test
+        return not self.app.is_running or (drawn and not self.app.input_pending)
 
     async def type(self, text: str) -> None:
         """Type into whatever has the focus."""
@@ -188,6 +218,7 @@ async def open_screen(
             await harness.until(lambda: app.frame_clock.ticks > 0, "the first tick")
             await harness.until(lambda: not app.actions.listing.busy, "the list of conversations")
             yield harness
+            await pilot.pause()  # what still runs would miss the widgets that are removed
         # The app survives exceptions; a test does not, unless it took them from the list.
         for failure in app.failures.first:
             raise failure

@@ -32,7 +32,7 @@ def pane(ui):
     return ui.app.query_one(ComparePane)
 
 
-async def test_c_compares_an_answer_with_the_one_before_it(screen):
+async def test_c_compares_an_answer_with_the_one_before_it_and_esc_closes_the_comparison(screen):
     async with screen(prepare=two, size=(120, 36)) as ui:
         await ui.press("shift+tab", "c")
         await ui.shown(
@@ -41,20 +41,15 @@ async def test_c_compares_an_answer_with_the_one_before_it(screen):
         assert pane(ui).has_focus
         row = next(row for row in ui.text.splitlines() if "They flow" in row)
         assert row.count("They flow to the") == 2
+        await ui.press("escape")
+        await ui.gone("part at")
+        assert ui.app.focused.id == "messages"
+        assert ui.app.layout.pane == "chat"
 
 
-async def test_enter_adopts_the_selected_column(screen):
+async def test_h_l_and_digits_select_a_column_and_enter_adopts_it(screen):
     async with screen(prepare=two) as ui:
         assert ui.session.path()[-1].text == OTHER
-        await ui.press("shift+tab", "c", "l", "h", "enter")
-        await ui.gone("part at")
-        assert ui.session.path()[-1].text == ONE
-        assert ui.app.layout.pane == "chat"
-        assert "the sea" in ui.text
-
-
-async def test_h_l_and_digits_select_a_column(screen):
-    async with screen(prepare=two) as ui:
         await ui.press("shift+tab", "c")
         await ui.shown("part at")
         one, other = ui.session.tree.siblings(ui.session.head)
@@ -65,9 +60,14 @@ async def test_h_l_and_digits_select_a_column(screen):
             await ui.press(key)
             assert pane(ui).selected == node
         assert ui.app.layout.pane == "compare"
+        await ui.press("enter")
+        await ui.gone("part at")
+        assert ui.session.path()[-1].text == ONE
+        assert ui.app.layout.pane == "chat"
+        assert "the sea" in ui.text
 
 
-async def test_all_columns_scroll_together(screen):
+async def test_all_columns_scroll_together_and_n_goes_to_the_next_difference_and_back(screen):
     async with screen(prepare=long, size=(120, 36)) as ui:
         await ui.press("shift+tab", "c")
         await ui.shown("difference 1 of 2", "row 1 of 200")
@@ -87,11 +87,7 @@ async def test_all_columns_scroll_together(screen):
         await ui.shown("row 1 of 200")
         await ui.press("end", "home")
         await ui.shown("row 1 of 200")
-
-
-async def test_n_goes_to_the_next_difference_and_back(screen):
-    async with screen(prepare=long, size=(120, 36)) as ui:
-        await ui.press("shift+tab", "c", "n")
+        await ui.press("n")
         await ui.shown("difference 2 of 2", "▸ LINE 150")
         await ui.press("n")
         await ui.shown("difference 2 of 2")
@@ -130,16 +126,6 @@ async def test_a_comparison_without_running_answers_is_not_read_again(screen, mo
         ui.client.finish()
         await ui.until(lambda: not ui.session.answers.generating)
         assert pane(ui).columns is before
-
-
-async def test_esc_closes_the_comparison(screen):
-    async with screen(prepare=two) as ui:
-        await ui.press("shift+tab", "c")
-        await ui.shown("part at")
-        await ui.press("escape")
-        await ui.gone("part at")
-        assert ui.app.focused.id == "messages"
-        assert ui.app.layout.pane == "chat"
 
 
 async def test_a_resize_wraps_the_columns_again(screen):

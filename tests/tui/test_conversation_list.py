@@ -3,8 +3,6 @@
 from concurrent.futures import Future
 from dataclasses import replace
 
-import pytest
-
 from app.tui.widgets.conversations import MAX_ROWS, Conversations
 from engine.conversations.storage.store import Store
 from tests.tui.harness import converse
@@ -148,15 +146,17 @@ async def test_on_a_narrow_screen_the_list_lies_over_the_transcript(screen):
         assert ui.prompt.has_focus
 
 
-@pytest.mark.parametrize(
-    ("size", "chats", "side"),
-    [((80, 24), False, False), ((100, 30), True, False), ((160, 45), True, True)],
-)
-async def test_what_fits_is_shown(screen, size, chats, side):
-    async with screen(prepare=three_chats, size=size) as ui:
-        assert ui.app.query_one("#left").display is chats
-        assert ui.app.query_one("#side").display is side
-        await ui.shown("All about clouds.", "PROMPT", "ready", "tok/s")
+async def test_what_fits_is_shown(screen):
+    async with screen(prepare=three_chats, size=(80, 24)) as ui:
+        for size, chats, side in (
+            ((80, 24), False, False),
+            ((100, 30), True, False),
+            ((160, 45), True, True),
+        ):
+            await ui.pilot.resize_terminal(*size)
+            assert ui.app.query_one("#left").display is chats
+            assert ui.app.query_one("#side").display is side
+            await ui.shown("All about clouds.", "PROMPT", "ready", "tok/s")
 
 
 async def test_with_no_room_at_all_one_line_says_so(screen):

@@ -18,24 +18,16 @@ def earlier(session, client):
     converse(session, client, ("question", "answer"))
 
 
-async def test_enter_twice_in_the_theme_list_closes_it_only(screen):
+async def test_two_choices_at_once_in_the_theme_list_close_it_only(screen):
     async with screen() as ui:
         post_keys(ui, "f9", "enter", "enter")
         await ui.until(lambda: len(ui.app.screen_stack) == 1, "the end of the dialog")
         assert ui.app.is_running
-
-
-async def test_two_choices_at_once_in_the_theme_list_are_one(screen):
-    async with screen() as ui:
         await ui.press("f9")
         options = ui.app.screen.query_one(OptionList)
         options.action_select()
         options.action_select()
         await ui.until(lambda: len(ui.app.screen_stack) == 1, "the end of the dialog")
-
-
-async def test_a_double_click_on_a_theme_keeps_it(screen):
-    async with screen() as ui:
         await ui.press("f9")
         await ui.pilot.click("#theme-list", offset=(2, 1), times=2)
         await ui.until(lambda: len(ui.app.screen_stack) == 1, "the end of the dialog")

@@ -36,7 +36,7 @@ def own_block(ui):
     return int((blocks.owner == 0).nonzero()[0][0])
 
 
-async def test_focus_shows_the_cursor_and_arrows_move_it_over_the_blocks(open_map):
+async def test_keys_move_the_cursor_over_the_blocks_and_zoom(open_map):
     async with open_map() as ui:
         await ui.press("f3")
         await ui.shown("block 0")
@@ -46,20 +46,33 @@ async def test_focus_shows_the_cursor_and_arrows_move_it_over_the_blocks(open_ma
         await ui.press("h", "k", "k")
         assert kv_map(ui).cursor == 1
         await ui.shown("block 1")
+        await ui.press("h", "minus", "minus")
+        assert kv_map(ui).zoom == 4
+        await ui.shown("(cell of 4)")
+        await ui.press("l")
+        assert kv_map(ui).cursor == 4
+        await ui.press("plus", "plus", "plus")
+        assert kv_map(ui).zoom == 1
 
 
-async def test_a_held_block_names_its_request_and_tokens(open_map):
+async def test_a_held_block_shows_its_request_tokens_and_text_and_enter_lights_its_owner(open_map):
     async with open_map() as ui:
-        await ui.press("f3", *["l"] * own_block(ui))
+        block = own_block(ui)
+        await ui.press("f3", *["l"] * block)
         request = ui.client.requests[-1].request_id
         await ui.shown(
-            f"block {own_block(ui)}",
+            f"block {block}",
             "active",
             "refs 1",
             f"fill {BLOCK_SIZE}/{BLOCK_SIZE}",
             f"tokens 0–{BLOCK_SIZE - 1}",
             request[:16],
+            f"text of block {block}",
         )
+        await ui.press("enter")
+        assert kv_map(ui).lit == request
+        await ui.press("enter")
+        assert kv_map(ui).lit is None
 
 
 async def test_hovering_shows_the_same_as_the_cursor(open_map):
@@ -69,25 +82,6 @@ async def test_hovering_shows_the_same_as_the_cursor(open_map):
         await ui.pilot.hover(KvMap, offset=(block % columns, block // columns // 2))
         await ui.shown(f"block {block - block // columns % 2 * columns}")
         assert ui.prompt.has_focus
-
-
-async def test_zoom_puts_more_blocks_into_a_cell(open_map):
-    async with open_map() as ui:
-        await ui.press("f3", "minus", "minus")
-        assert kv_map(ui).zoom == 4
-        await ui.shown("(cell of 4)")
-        await ui.press("l")
-        assert kv_map(ui).cursor == 4
-        await ui.press("plus", "plus", "plus")
-        assert kv_map(ui).zoom == 1
-
-
-async def test_enter_toggles_the_highlight_of_the_owner(open_map):
-    async with open_map() as ui:
-        await ui.press("f3", *["l"] * own_block(ui), "enter")
-        assert kv_map(ui).lit == ui.client.requests[-1].request_id
-        await ui.press("enter")
-        assert kv_map(ui).lit is None
 
 
 async def test_the_legend_counts_what_the_engine_counts(open_map):
@@ -115,13 +109,6 @@ async def test_a_change_repaints_its_rows_only(open_map, monkeypatch):
         ui.clock.now += FIGURES_S
         await ui.until(lambda: painted, "the repaint")
         assert len(painted) < kv_map(ui).size.height / 2
-
-
-async def test_the_blocks_text_is_under_the_map(open_map):
-    async with open_map() as ui:
-        block = own_block(ui)
-        await ui.press("f3", *["l"] * block)
-        await ui.shown(f"text of block {block}")
 
 
 async def test_t_goes_through_the_colour_modes(open_map):

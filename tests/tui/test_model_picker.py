@@ -60,7 +60,7 @@ async def test_enter_loads_the_highlighted_model_and_the_header_names_it(screen,
         assert saved == ["qwen3-0.6b"]
 
 
-async def test_a_model_that_cannot_be_loaded_cannot_be_highlighted(screen, client):
+async def test_neither_a_model_without_room_nor_the_loaded_one_is_loaded(screen, client):
     async with screen(client=client) as ui:
         await ui.ask("/model")
         await ui.shown("qwen3-0.6b")
@@ -69,6 +69,9 @@ async def test_a_model_that_cannot_be_loaded_cannot_be_highlighted(screen, clien
         assert options.highlighted_option.id == "qwen3-0.6b"
         await ui.press("down")
         assert options.highlighted_option.id == "fake-135m"
+        await ui.press("enter")
+        await ui.until(lambda: not isinstance(ui.app.screen, ModelPicker), "the end of the list")
+        assert client.loads == []
 
 
 async def test_enter_twice_and_esc_change_nothing_more(screen, client):
@@ -81,15 +84,6 @@ async def test_enter_twice_and_esc_change_nothing_more(screen, client):
         await ui.press("escape")
         assert not isinstance(ui.app.screen, ModelPicker)
         assert len(client.loads) == 1
-
-
-async def test_the_loaded_model_is_not_loaded_again(screen, client):
-    async with screen(client=client) as ui:
-        await ui.ask("/model")
-        await ui.shown("qwen3-0.6b")
-        await ui.press("enter")
-        await ui.until(lambda: not isinstance(ui.app.screen, ModelPicker), "the end of the list")
-        assert client.loads == []
 
 
 async def test_s_stops_running_answers(screen):

@@ -64,6 +64,7 @@ async def test_up_and_down_move_over_the_hits_while_typing(screen):
         await ui.press("ctrl+f")
         await ui.type("tell me")
         await ui.shown("You: Tell me of clouds", "You: Tell me of rivers")
+        await ui.until(lambda: all(one.is_finished for one in ui.app.workers), "the last search")
         await ui.press("down", "enter")
         await ui.gone("Search all")
         assert ui.session.title == "Tell me of rivers"

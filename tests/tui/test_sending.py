@@ -1,7 +1,5 @@
 """The prompt: sending, queueing, breaking lines, the history, slash commands."""
 
-import pytest
-
 from engine.api.errors import QueueFull
 from engine.conversations.tree import NodeStatus
 from tests.tui.harness import converse
@@ -57,13 +55,14 @@ async def test_a_queued_message_is_sent_when_the_answer_ends(screen):
         await ui.gone("⋯ second")
 
 
-@pytest.mark.parametrize("keys", [("ctrl+j",), ("shift+enter",), ("\\", "enter")])
-async def test_keys_that_break_the_line_do_not_send(screen, keys):
+async def test_keys_that_break_the_line_do_not_send(screen):
     async with screen() as ui:
-        await ui.type("a")
-        await ui.press(*keys)
-        await ui.type("b")
-        assert ui.prompt.text == "a\nb"
+        for keys in (("ctrl+j",), ("shift+enter",), ("\\", "enter")):
+            ui.prompt.text = ""
+            await ui.type("a")
+            await ui.press(*keys)
+            await ui.type("b")
+            assert ui.prompt.text == "a\nb", keys
         assert ui.client.requests == []
 
 
@@ -135,22 +134,19 @@ async def test_typing_a_slash_lists_commands_and_tab_completes(screen):
         await ui.gone("rename this conversation")
 
 
-@pytest.mark.parametrize(
-    ("command", "shown"),
-    [
-        ("/sampling top_k=5", "Sampling of this conversation: top_k=5."),
-        ("/system Be brief.", "System prompt: Be brief."),
-        ("/system clear", "No system prompt."),
-        ("/rename", "/rename needs an argument: TITLE."),
-        ("/copy", "There is no answer to copy yet."),
-        ("/regen", "The conversation is empty: send a message first."),
-        ("/theme nee", "There is no theme nee. Did you mean neel"),
-    ],
-)
-async def test_a_command_says_what_it_did(screen, command, shown):
+async def test_a_command_says_what_it_did(screen):
     async with screen() as ui:
-        await ui.ask(command)
-        assert shown in ui.toasts[-1]
+        for command, shown in (
+            ("/sampling top_k=5", "Sampling of this conversation: top_k=5."),
+            ("/system Be brief.", "System prompt: Be brief."),
+            ("/system clear", "No system prompt."),
+            ("/rename", "/rename needs an argument: TITLE."),
+            ("/copy", "There is no answer to copy yet."),
+            ("/regen", "The conversation is empty: send a message first."),
+            ("/theme nee", "There is no theme nee. Did you mean neel"),
+        ):
+            await ui.ask(command)
+            assert shown in ui.toasts[-1]
 
 
 async def test_slash_new_with_text_asks_at_once(screen):

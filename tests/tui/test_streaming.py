@@ -1,6 +1,5 @@
 """Answers as they arrive: Markdown, long fences, hostile text, what Markdown cannot show."""
 
-import pytest
 from textual.widgets import Markdown
 
 from app.tui.frame_clock import Governor
@@ -35,7 +34,7 @@ async def test_a_fence_longer_than_the_limit_is_plain_until_it_closes(screen):
         await ui.shown("last = 1")
         ui.client.step(1)
         await ui.until(lambda: not ui.last.query(".message-tail"), "the swap")
-        assert markdown_source(ui) == "".join(pieces[:4])
+        await ui.until(lambda: markdown_source(ui) == "".join(pieces[:4]), "the text before it")
         await ui.answered()
         assert markdown_source(ui) == "".join(pieces)
         await ui.shown("After it.")
@@ -83,29 +82,28 @@ async def test_two_fences_within_one_write_leave_nothing_behind(screen):
         await ui.shown("second", "more", "end")
 
 
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        "a\x1b[2J\x1b[Hb",
-        "a\x1b]52;c;aGk=\x07b",
-        "a\x9b31mb",
-        "a\x1bPq\x1b\\b",
-        "[/] [bold]a[/bold] [@click=app.quit]b[/]",
-        "`\x1b[31m` ```\x1b]0;x\x07",
-        "a\u202eb",
-    ],
-)
-async def test_no_terminal_escape_reaches_the_screen(screen, hostile):
-    async with screen(list(hostile)) as ui:
-        ui.session.conversations.rename(ui.session.tree_id, hostile)
-        await ui.ask(hostile)
-        await ui.answered()
-        ui.app.notify_safely(hostile)
-        await ui.pilot.pause()
-        drawn = ui.text.replace("\n", "")
-        assert not any(ord(letter) < 32 or 0x7F <= ord(letter) < 0xA0 for letter in drawn)
-        assert "\u202e" not in drawn
-        assert ui.session.path()[-1].text == hostile
+async def test_no_terminal_escape_reaches_the_screen(screen):
+    async with screen() as ui:
+        for hostile in (
+            "a\x1b[2J\x1b[Hb",
+            "a\x1b]52;c;aGk=\x07b",
+            "a\x9b31mb",
+            "a\x1bPq\x1b\\b",
+            "[/] [bold]a[/bold] [@click=app.quit]b[/]",
+            "`\x1b[31m` ```\x1b]0;x\x07",
+            "a\u202eb",
+        ):
+            ui.client.answers.append(list(hostile))
+            await ui.ask(hostile)
+            ui.session.conversations.rename(ui.session.tree_id, hostile)
+            await ui.answered()
+            ui.app.notify_safely(hostile)
+            await ui.pilot.pause()
+            drawn = ui.text.replace("\n", "")
+            assert not any(ord(letter) < 32 or 0x7F <= ord(letter) < 0xA0 for letter in drawn)
+            assert "\u202e" not in drawn
+            assert ui.session.path()[-1].text == hostile
+            await ui.press("ctrl+n")
 
 
 async def test_raw_html_is_shown_and_a_link_names_its_target(screen):

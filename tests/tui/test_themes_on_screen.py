@@ -4,20 +4,16 @@ from app.settings.preferences import Preferences
 from app.tui.themes import DEFAULT
 
 
-async def test_moving_previews_and_esc_restores(screen):
+async def test_titles_are_in_a_column_moving_previews_and_esc_restores(screen):
     chosen = []
     async with screen(on_theme=chosen.append) as ui:
-        await ui.press("f9", "down")
+        await ui.press("f9")
+        await ui.shown("contrast-light  high contrast, light", "ansi            the terminal's own")
+        await ui.press("down")
         assert ui.app.theme != DEFAULT
         await ui.press("escape")
         assert ui.app.theme == DEFAULT
         assert chosen == []
-
-
-async def test_the_titles_of_the_themes_are_in_a_column(screen):
-    async with screen() as ui:
-        await ui.press("f9")
-        await ui.shown("contrast-light  high contrast, light", "ansi            the terminal's own")
 
 
 async def test_enter_keeps_and_remembers(screen, tmp_path):

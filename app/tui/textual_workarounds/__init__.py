@@ -20,6 +20,12 @@ Some of it overrides private methods of Textual: check each file before another 
 `laid_out_once`
     Textual lays out the screen a second time when the virtual size of a widget changed.
     Remove it when only a scroll bar that appears or disappears causes a second layout.
+`parsed_once`
+    Textual parses the style sheet twice at the start, and again whenever a theme is shown.
+    Remove it when `Stylesheet.reparse` keeps what it has parsed.
+`styled_once`
+    Textual applies the style sheet to all widgets three times at the start.
+    Remove it when a screen is mounted with the classes of its size.
 `uniform_rows`
     Textual renders every row of a container whose size changed, although all rows are equal.
     Remove it when a container that grew renders only its new rows.

@@ -15,6 +15,7 @@ from textual.strip import Strip
 from app.tui.textual_workarounds.closed_screen import NotifiesOfSelectionAtOnce
 from app.tui.textual_workarounds.paced_output import PacedOutput
 from app.tui.textual_workarounds.removed_under_pointer import RemovedUnderPointer
+from app.tui.textual_workarounds.styled_once import StyledOnce
 
 
 def bands_of(regions: Iterable[Region]) -> list[Region]:
@@ -61,7 +62,7 @@ class PartialCompositor(Compositor):
                 yield region, rows, widget.render_lines(rows.translate(-region.offset))
 
 
-class MainScreen(RemovedUnderPointer, NotifiesOfSelectionAtOnce, Screen[None]):
+class MainScreen(StyledOnce, RemovedUnderPointer, NotifiesOfSelectionAtOnce, Screen[None]):
     """The app's main screen, with a `PartialCompositor`, drawn when the terminal has taken the last frame.
 
     Args:
@@ -77,6 +78,7 @@ class MainScreen(RemovedUnderPointer, NotifiesOfSelectionAtOnce, Screen[None]):
         super().__init__(id="_default", classes=classes)
         self._compositor = PartialCompositor()
         self._drawing_context = drawing_context
+        self.add_breakpoint_classes()
 
     def draw_deferred(self) -> None:
         """Draw what changed while the terminal was busy."""
