@@ -149,7 +149,7 @@ class Cluster:
             raise InvalidTask("There is no model to ask: give the cluster a client.")
         layout, decider = self._model.parts()
         session = self._model.session
-        document = (await asyncio.to_thread(self._guard.admit, document)).text
+        document = (await asyncio.to_thread(self._guard.check_input, document)).text
         return await ask_all(session, layout, decider, document, questions, max_tokens=max_tokens)
 
     async def run(

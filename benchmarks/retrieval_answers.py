@@ -48,8 +48,8 @@ from engine.retrieval.answering.evidence import (
     unknown_names,
 )
 from engine.retrieval.answering.follow_up import standalone_query
+from engine.retrieval.answering.numbered_passage import number_passages
 from engine.retrieval.answering.sentences import sentences
-from engine.retrieval.answering.source import number_passages
 from engine.retrieval.answering.support import SupportJudge
 from engine.retrieval.answering.terms import content_terms
 from engine.retrieval.api.passage import Mode, Passage

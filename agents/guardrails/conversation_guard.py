@@ -70,8 +70,8 @@ class ConversationGuard:
 
     # TextGuard.
 
-    def admit(self, tree_id: str, text: str) -> str:
-        """See `TextGuard.admit`."""
+    def check_input(self, tree_id: str, text: str) -> str:
+        """See `TextGuard.check_input`."""
         redactions = self._of(tree_id)
         before = len(redactions)
         checked = self._guardrails.check_input(text, redactions)

@@ -201,13 +201,13 @@ class AgentRun:
             self._notes.append(text)
             self.record(RunEventType.NOTE, text=text)
 
-    def admit(self, where: str, text: str) -> str:
+    def check_input(self, where: str, text: str) -> str:
         """A text as the model may read it; what is found becomes an event that names `where`."""
         if self._guard is None or not text:
             return text
-        admitted = self._guard.admit(text)
-        self._report(where, admitted)
-        return admitted.text
+        checked = self._guard.check_input(text)
+        self._report(where, checked)
+        return checked.text
 
     def _report(self, where: str, checked: GuardedText) -> None:
         if checked.found:

@@ -49,7 +49,7 @@ class GuardedText:
 
 
 class RunGuard:
-    """The checks of all runs of a cluster. Use from one event loop; `admit` may run on a worker thread."""
+    """The checks of all runs of a cluster. Use from one event loop; `check_input` on any thread."""
 
     def __init__(self, guardrails: Guardrails) -> None:
         """Check by the policy of `guardrails`; its classifiers look at tools' outputs."""
@@ -61,7 +61,7 @@ class RunGuard:
         """Guardrails that raised and were left out, with the reason."""
         return self._guardrails.failures
 
-    def admit(self, text: str) -> GuardedText:
+    def check_input(self, text: str) -> GuardedText:
         """A document or task as a model may read it; a blocked one is empty."""
         return self._guarded(self._checked(text))
 

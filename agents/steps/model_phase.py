@@ -143,8 +143,8 @@ class StepsPhase:
     def _shared(self, layout: SharedLayout, task: AgentTask, run: StepRun) -> SharedPrompt:
         context = self.session.model().context_length
         # Checked as a whole, so that the shared part stays the same for all agents.
-        document = run.admit("the document", shared_document(task.document, task.workspace))
-        asked = run.admit("the task", task.text)
+        document = run.check_input("the document", shared_document(task.document, task.workspace))
+        asked = run.check_input("the task", task.text)
         try:
             return layout.shared(
                 task=f"Task: {asked}" if asked else "",

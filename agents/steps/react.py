@@ -82,7 +82,7 @@ class StepRun(Protocol):
         """The role card, after the memories that the run recalled."""
         ...
 
-    def admit(self, where: str, text: str) -> str:
+    def check_input(self, where: str, text: str) -> str:
         """A text as the model may read it; `where` is what it is, in a few words."""
         ...
 

@@ -184,7 +184,7 @@ class _TestRun:
     def card(self) -> str:
         return self.spec.card
 
-    def admit(self, where: str, text: str) -> str:
+    def check_input(self, where: str, text: str) -> str:
         return text
 
     def permitted(self) -> list[Tool]:

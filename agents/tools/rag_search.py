@@ -18,8 +18,8 @@ from agents.tools.arguments import Arguments
 from agents.tools.bounded_text import bounded
 from agents.tools.sensitive import FILE_TAINT, file_taint
 from agents.tools.tool import Effect, Tool, ToolContext, ToolOutput
+from engine.retrieval.answering.numbered_passage import number_passages
 from engine.retrieval.answering.prompt import passage_block
-from engine.retrieval.answering.source import number_passages
 from engine.retrieval.api.passage import Passage
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agents.service.run_service import RunService
     from app.server.process.server import DrainingServer
     from app.server.retrieval.service import RetrievalService
-    from engine.retrieval.parsing.picture_reader import PictureReader
+    from engine.retrieval.parsing.image_reader import ImageReader
     from engine.runtime.engine import AsyncPravahaEngine
 
 
@@ -21,7 +21,7 @@ class _Running(NamedTuple):
     thread: threading.Thread
     url: str
     retrieval: "RetrievalService | None"
-    pictures: "PictureReader"
+    image_reader: "ImageReader"
 
 
 class BackgroundServer:
@@ -81,7 +81,7 @@ class BackgroundServer:
         from app.server.app import create_app
         from app.server.process.config import ServerConfig
         from app.server.process.server import DrainingServer, base_url, listen
-        from engine.retrieval.parsing.picture_reader import PictureReader
+        from engine.retrieval.parsing.image_reader import ImageReader
 
         with self._lock:
             if self.url is not None:
@@ -94,14 +94,14 @@ class BackgroundServer:
             guardrails = None if self._open_guardrails is None else self._open_guardrails()
             listener = listen(config)
             retrieval = self._start_retrieval()
-            pictures = PictureReader()
+            image_reader = ImageReader()
             app = create_app(
                 self._engine,
                 config,
                 run_service=self._run_service,
                 guardrails=guardrails,
                 retrieval=retrieval,
-                pictures=pictures,
+                image_reader=image_reader,
             )
             server = DrainingServer(app)
             url = base_url(listener)
@@ -112,7 +112,7 @@ class BackgroundServer:
                 daemon=True,
             )
             thread.start()
-            self._running = _Running(server, thread, url, retrieval, pictures)
+            self._running = _Running(server, thread, url, retrieval, image_reader)
             return url
 
     def stop(self) -> None:
@@ -126,7 +126,7 @@ class BackgroundServer:
                 running.server.request_exit()
                 running.thread.join()
             if running is not None:
-                running.pictures.close()
+                running.image_reader.close()
             if running is not None and running.retrieval is not None:
                 running.retrieval.close()
 

@@ -44,7 +44,7 @@ def chat_plain(flags: dict[str, Any]) -> int:
     from app.plain.repl import PlainChat
     from app.runtime.opening import open_client, open_session, open_sources, wait_loaded
     from app.settings.sources import load_settings
-    from engine.retrieval.parsing.picture_reader import PictureReader
+    from engine.retrieval.parsing.image_reader import ImageReader
 
     settings = load_settings(flags)
     log_to_file(settings.log)
@@ -58,7 +58,7 @@ def chat_plain(flags: dict[str, Any]) -> int:
         with (
             open_sources(settings, opened.engine) as sources,
             open_session(settings, opened.client, resume=typed, passages=sources) as session,
-            closing(PictureReader()) as pictures,
+            closing(ImageReader()) as image_reader,
         ):
             plain = PlainChat(
                 session,
@@ -68,7 +68,7 @@ def chat_plain(flags: dict[str, Any]) -> int:
                 show_prompts=typed,
                 memory_file=settings.memory,
                 sources=sources,
-                pictures=pictures,
+                image_reader=image_reader,
                 attached=settings.attach is not None,
             )
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agents.guardrails.guardrails import CheckedText, OutputCheck
     from app.runtime.opening import OpenClient
     from app.settings.settings import Settings
-    from app.slash.pictures import NamedPicture
+    from app.slash.images import NamedImage
     from engine.api.generation_defaults import GenerationDefaults
     from engine.api.grammar import Grammar
     from engine.api.image import Image, PlacedImage
@@ -52,7 +52,7 @@ def run(
         typer.Option(
             "--image",
             metavar="FILE",
-            help="A picture of the question (PNG, JPEG, GIF, WebP): a model that sees gets it, any other "
+            help="An image of the question (PNG, JPEG, GIF, WebP): a model that sees gets it, any other "
             "one its text, with the extra `ocr`. May be given several times.",
         ),
     ] = None,
@@ -97,7 +97,7 @@ def run(
     with one_sentence_errors():
         from app.commands.fetch_bar import fetch_bar
         from app.commands.log_file import log_to_file
-        from app.commands.run_pictures import open_pictures
+        from app.commands.run_images import open_images
         from app.runtime.opening import open_client
         from app.settings.sources import load_settings
         from engine.api.errors import InvalidRequest
@@ -115,7 +115,7 @@ def run(
         text = sys.stdin.read() if prompt == "-" else prompt or ""
         if not text:
             raise InvalidRequest("The prompt is empty: pass a question, or text on standard input.")
-        pictures = open_pictures(images or ())
+        named_images = open_images(images or ())
         grammar = None if schema is None else _read_schema(schema)
         with fetch_bar() as progress, open_client(settings, progress) as opened:
             status = _answer(
@@ -125,7 +125,7 @@ def run(
                 raw=raw,
                 as_json=as_json,
                 grammar=grammar,
-                pictures=pictures,
+                named_images=named_images,
             )
     raise typer.Exit(status)
 
@@ -142,7 +142,7 @@ def _refuse_contradictions(
     """Refuse options that would have no effect.
 
     Raises:
-        typer.BadParameter: --score with options of an answer, neither a prompt nor --score, or pictures
+        typer.BadParameter: --score with options of an answer, neither a prompt nor --score, or images
             without a chat template.
     """
     if has_images and (raw or score is not None):
@@ -185,21 +185,21 @@ def _answer(
     raw: bool,
     as_json: bool,
     grammar: "Grammar | None",
-    pictures: "Sequence[NamedPicture]" = (),
+    named_images: "Sequence[NamedImage]" = (),
 ) -> int:
     """Submit the request and print its answer; the exit status."""
     from agents.guardrails.redaction import RedactionMap
     from agents.guardrails.words import remarks_of
-    from app.commands.run_pictures import read_question
+    from app.commands.run_images import read_question
     from app.runtime.guardrails import open_guardrails
     from app.runtime.opening import wait_loaded
-    from app.slash.pictures import ReadMessage
+    from app.slash.images import ReadMessage
     from engine.api.generation_defaults import GenerationDefaults
     from engine.api.request import FinishReason, Request
 
     client = opened.client
     guardrails, redactions = open_guardrails(settings), RedactionMap()
-    question = None if pictures else _allowed(guardrails.check_input(text, redactions), raw=raw)
+    question = None if named_images else _allowed(guardrails.check_input(text, redactions), raw=raw)
     check = guardrails.output_check(redactions)
     began = time.monotonic()
     opened.start()
@@ -207,8 +207,8 @@ def _answer(
     load_s = time.monotonic() - began
     info = snapshot.model
     read = ReadMessage(text)
-    if pictures:
-        read = read_question(text, pictures, info, attached=settings.attach is not None)
+    if named_images:
+        read = read_question(text, named_images, info, attached=settings.attach is not None)
     if question is None:
         question = _allowed(guardrails.check_input(read.text, redactions), raw=raw)
     ids, placed = _prompt(opened, settings, question, read.images, raw=raw)
@@ -233,9 +233,9 @@ def _answer(
     if as_json:
         model = snapshot.model.name if snapshot.model else None
         report = _report(answer, last, model=model, prompt_tokens=len(ids), load_s=load_s)
-        if pictures:
+        if named_images:
             report["images"] = [
-                {"name": one.name, "read_by": one.way, "text": one.text} for one in read.pictures
+                {"name": one.name, "read_by": one.way, "text": one.text} for one in read.readings
             ]
         print(json.dumps(report, ensure_ascii=False))
     if last.finish_reason is FinishReason.ERROR:
@@ -416,7 +416,7 @@ def _prompt(
     *,
     raw: bool,
 ) -> "tuple[tuple[int, ...], tuple[PlacedImage, ...]]":
-    """Token ids of the prompt, and the places of its pictures."""
+    """Token ids of the prompt, and the places of its images."""
     if raw:
         return _raw_ids(opened, question), ()
     ids = _chat_ids(opened.client, settings, question, images=len(images))

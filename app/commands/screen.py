@@ -124,7 +124,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
     from app.settings.preferences import Preferences
     from app.settings.sources import load_settings
     from app.text.log_ring import kept_log
-    from engine.retrieval.parsing.picture_reader import PictureReader
+    from engine.retrieval.parsing.image_reader import ImageReader
 
     settings = load_settings(flags)
     preferences = Preferences(settings.preferences)
@@ -167,7 +167,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         first_start = preferences.get(_STARTED) is None
         background = settings.attach is not None
         sources = stack.enter_context(open_sources(settings, opened.engine))
-        pictures = stack.enter_context(closing(PictureReader()))
+        image_reader = stack.enter_context(closing(ImageReader()))
         with open_session(
             settings,
             client,
@@ -211,7 +211,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 run_service=run_service,
                 memory_file=settings.memory,
                 sources=sources,
-                pictures=pictures,
+                image_reader=image_reader,
                 on_first_frame=first_frame,
                 inputs=inputs,
             )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from app.server.retrieval.service import RetrievalService
     from app.settings.settings import Settings
     from engine.embedding.embedder import Embedder
-    from engine.retrieval.parsing.picture_reader import PictureReader
+    from engine.retrieval.parsing.image_reader import ImageReader
     from engine.runtime.engine import AsyncPravahaEngine
 
 MIB = 1024**2
@@ -58,7 +58,7 @@ def run_server(
         drain_seconds: time that running requests get after the first signal.
         embedder: computes `/v1/embeddings`; None uses the user's installed embedding model.
         settings: those that agents are opened with; None serves no agents and no files, and
-            reads no pictures.
+            reads no images.
 
     Raises:
         PravahaError: a public address without a key, a port in use, a model that cannot be opened, or no
@@ -86,14 +86,14 @@ def run_server(
     from app.runtime.guardrails import open_guardrails, open_judge, open_moderation
     from app.server.retrieval.service import RetrievalService
     from engine.clients.in_process import InProcessClient
-    from engine.retrieval.parsing.picture_reader import PictureReader
+    from engine.retrieval.parsing.image_reader import ImageReader
 
     judge = open_judge(settings, InProcessClient(engine))
     service = open_run_service(
         settings, engine, roots=() if root is None else [root], remembers=False
     )
     retrieval = RetrievalService(settings.vector_stores, engine.embedder)
-    pictures = PictureReader()
+    image_reader = ImageReader()
     try:
         retrieval.start()
         return serve_engine(
@@ -101,12 +101,12 @@ def run_server(
             config,
             run_service=service,
             retrieval=retrieval,
-            pictures=pictures,
+            image_reader=image_reader,
             guardrails=open_guardrails(settings),
             moderation=open_moderation(settings, engine.embedder, judge),
         )
     finally:
-        pictures.close()
+        image_reader.close()
         retrieval.close()
         service.close()
 
@@ -141,7 +141,7 @@ def serve_engine(
     guardrails: "Guardrails | None" = None,
     moderation: "Guardrails | None" = None,
     retrieval: "RetrievalService | None" = None,
-    pictures: "PictureReader | None" = None,
+    image_reader: "ImageReader | None" = None,
 ) -> int:
     """Start an engine, serve it, shut it down; the exit status. Arguments as `create_app`.
 
@@ -159,7 +159,7 @@ def serve_engine(
         guardrails=guardrails,
         moderation=moderation,
         retrieval=retrieval,
-        pictures=pictures,
+        image_reader=image_reader,
     )
     server = DrainingServer(app)
     announcer = _Announcer(engine, server)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from app.plain.commands import PlainCommands
-from app.plain.pictures import PlainPictures
+from app.plain.images import PlainImages
 from app.plain.sources import PlainSources
 from app.slash import parse
 from app.slash.attachments import attach_files, mention
@@ -27,7 +27,7 @@ from engine.conversations.tree import NodeKind, NodeStatus, NodeView
 
 if TYPE_CHECKING:
     from app.runtime.source_library import SourceLibrary
-    from engine.retrieval.parsing.picture_reader import PictureReader
+    from engine.retrieval.parsing.image_reader import ImageReader
 
 _WAKE_S = 0.5
 """Maximum time between two looks at the session, in case a wake-up is missed."""
@@ -51,7 +51,7 @@ class PlainChat:
         show_prompts: whether input is interactive: then prompts and remarks are printed.
         memory_file: what the agents remember; None for none.
         sources: the collections of documents; None for none.
-        pictures: reads the text of pictures; None reads none.
+        image_reader: reads the text of images; None reads none.
         attached: whether the engine is that of a server.
 
     Attributes:
@@ -69,7 +69,7 @@ class PlainChat:
         show_prompts: bool,
         memory_file: Path | None = None,
         sources: "SourceLibrary | None" = None,
-        pictures: "PictureReader | None" = None,
+        image_reader: "ImageReader | None" = None,
         attached: bool = False,
     ) -> None:
         self.session = session
@@ -84,7 +84,7 @@ class PlainChat:
         self._refused: RefusedMessage | None = None
         self._attached: list[str] = []
         self.sources = PlainSources(sources, session, self.say)
-        self._pictures = PlainPictures(pictures, client, attached=attached)
+        self._images = PlainImages(image_reader, client, attached=attached)
         self._commands = PlainCommands(self)
         client.on_wake(self._wake.set)
         if sources is not None:
@@ -127,10 +127,10 @@ class PlainChat:
         if self.sources.attach_mentioned(text):
             return
         text = " ".join([*self._attached, text])
-        if self._pictures.named(text):
+        if self._images.named(text):
             while self.client.snapshot().state is EngineState.LOADING:
                 self.wait_for_engine()  # until it is known whether the model sees them
-        read = self._pictures.read(text)
+        read = self._images.read(text)
         text = self._expanded(read.text)
         self._attached = []
         try:
@@ -146,8 +146,8 @@ class PlainChat:
                 raise EngineUnavailable(f"{error} /model NAME loads another one.") from error
             raise
         self._refused = None
-        for picture in read.pictures if self._show_prompts else ():
-            self.say(f"({safe_line(picture.remark)})")
+        for image in read.readings if self._show_prompts else ():
+            self.say(f"({safe_line(image.remark)})")
         sent = [node for node in self.session.path() if node.kind is NodeKind.USER][-1:]
         for node in sent:
             self._say_remarks(node)
@@ -158,7 +158,7 @@ class PlainChat:
         Raises:
             InvalidRequest: it cannot be attached.
         """
-        self._pictures.named(f'@"{name}"')
+        self._images.named(f'@"{name}"')
         self._expanded(f'@"{name}"')
         self._attached.append(mention(name))
 

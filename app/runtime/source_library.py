@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from engine.embedding.embedder import Embedder
     from engine.retrieval.answering.cited_text import CitedText
     from engine.retrieval.answering.hops import Hops
-    from engine.retrieval.answering.source import Source
+    from engine.retrieval.answering.numbered_passage import NumberedPassage
     from engine.retrieval.api.passage import AttributeValue, Passage
     from engine.retrieval.indexing.report import AddReport, IndexProgress
     from engine.retrieval.library.collection import Collection
@@ -527,7 +527,11 @@ def query_of(question: str, earlier: Sequence[str]) -> str:
 
 
 def found_passages(
-    sources: "Sequence[Source]", collections: Mapping[int, str], hops: "Hops", *, small: bool
+    sources: "Sequence[NumberedPassage]",
+    collections: Mapping[int, str],
+    hops: "Hops",
+    *,
+    small: bool,
 ) -> FoundPassages:
     """Sources as the model reads them and as they are stored.
 
@@ -558,7 +562,7 @@ def found_passages(
 
 def _stored(
     collection: str,
-    source: "Source",
+    source: "NumberedPassage",
     prompt_end: int,
     *,
     bridge: str,
@@ -587,9 +591,9 @@ def _stored(
     )
 
 
-def _source(stored: StoredPassage) -> "Source":
+def _source(stored: StoredPassage) -> "NumberedPassage":
     """A stored passage as the check takes it."""
-    from engine.retrieval.answering.source import Source
+    from engine.retrieval.answering.numbered_passage import NumberedPassage
     from engine.retrieval.api.passage import Passage
 
     passage = Passage(
@@ -610,7 +614,7 @@ def _source(stored: StoredPassage) -> "Source":
         rank=stored.rank,
         score=stored.score,
     )
-    return Source(stored.n, passage, stored.text, stored.start, stored.end)
+    return NumberedPassage(stored.n, passage, stored.text, stored.start, stored.end)
 
 
 def build_added(name: str, report: "AddReport") -> str:

@@ -45,7 +45,7 @@ from app.server.routes import (
     vector_stores,
 )
 from app.server.wire import errors
-from engine.retrieval.parsing.picture_reader import PictureReader
+from engine.retrieval.parsing.image_reader import ImageReader
 from engine.runtime.engine import AsyncPravahaEngine
 
 _ROUTERS = (
@@ -73,8 +73,8 @@ _ROUTERS = (
 
 _UPLOADS = re.compile(r"/v1/files|/v1/uploads/[^/]+/parts")
 """Paths whose POST bodies are written to disk while they arrive."""
-_WITH_PICTURES = frozenset({"/v1/chat/completions"})
-"""Paths whose bodies may have pictures."""
+_WITH_IMAGES = frozenset({"/v1/chat/completions"})
+"""Paths whose bodies may have images."""
 
 
 def create_app(
@@ -85,7 +85,7 @@ def create_app(
     guardrails: Guardrails | None = None,
     moderation: Guardrails | None = None,
     retrieval: RetrievalService | None = None,
-    pictures: PictureReader | None = None,
+    image_reader: ImageReader | None = None,
 ) -> FastAPI:
     """The API over one engine, and over agents and files if there are any. The caller starts and closes all.
 
@@ -96,7 +96,7 @@ def create_app(
         guardrails: check messages and answers; None checks nothing.
         moderation: answers `/v1/moderations`; None takes the recognizers with their defaults.
         retrieval: keeps files and vector stores; None serves none.
-        pictures: reads the text of pictures; None reads none, and only a model that sees takes pictures.
+        image_reader: reads the text of images; None reads none, and only a model that sees takes images.
     """
     context = ServerContext(
         engine,
@@ -105,7 +105,7 @@ def create_app(
         guardrails=guardrails,
         moderation=moderation or Guardrails(moderation_policy(Policy())),
         retrieval=retrieval,
-        pictures=pictures,
+        image_reader=image_reader,
     )
     app = FastAPI(
         title="Pravāha",
@@ -142,8 +142,8 @@ def _middleware(context: ServerContext) -> list[Middleware]:
             timeout_s=config.body_timeout_s,
             is_upload=lambda path: _UPLOADS.fullmatch(path) is not None,
             max_upload_bytes=config.max_upload_bytes,
-            with_pictures=_WITH_PICTURES,
-            max_picture_bytes=config.max_picture_bytes,
+            with_images=_WITH_IMAGES,
+            max_image_bytes=config.max_image_bytes,
         )
     )
     return layers

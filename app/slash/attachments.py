@@ -1,6 +1,6 @@
 """Files in a message: `@path` names one, and on sending its text is appended in a fenced block.
 
-Pictures are named in the same way and read elsewhere (`app.slash.pictures`).
+Images are named in the same way and read elsewhere (`app.slash.images`).
 """
 
 import os
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.api.errors import InvalidRequest
-from engine.retrieval.answering.picture_text import own_words
-from engine.vision.opening import picture_type
+from engine.retrieval.answering.image_text import own_words
+from engine.vision.opening import image_type
 
 MAX_BYTES = 4 * 1024 * 1024
 """Largest file that is read to count its tokens."""
@@ -18,7 +18,7 @@ _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]\S*))')
 _OPEN = re.compile(r'(?<!\S)@"?([^\s"]*)$')
 _MAX_NAMES = 200
 SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".webp"))
-"""Of the names of pictures."""
+"""Of the names of images."""
 
 
 def mention(path: str) -> str:
@@ -42,7 +42,7 @@ def attach_files(text: str, *, count: Callable[[str], int], length: int) -> str:
     blocks = [
         _block(path, count, length)
         for path in mentioned_files(text)
-        if not is_picture(path) and f"\n{path.name}:\n```" not in text
+        if not is_image(path) and f"\n{path.name}:\n```" not in text
     ]
     return "\n\n".join([text, *blocks])
 
@@ -72,11 +72,11 @@ def mentions(text: str) -> list[tuple[str, str]]:
     return list(dict.fromkeys(_MENTION.findall(own_words(text))))
 
 
-def is_picture(path: Path) -> bool:
-    """Whether a file is a picture, by its content or else by its name."""
+def is_image(path: Path) -> bool:
+    """Whether a file is an image, by its content or else by its name."""
     try:
         with path.open("rb") as file:
-            return picture_type(file.read(12)) is not None or path.suffix.lower() in SUFFIXES
+            return image_type(file.read(12)) is not None or path.suffix.lower() in SUFFIXES
     except OSError:
         return False  # reading it says why
 

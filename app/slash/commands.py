@@ -80,7 +80,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("history", "print this conversation", not_on_screen="It is on the screen."),
     Command("sources", "show the collections of documents, create, fill, watch, attach, detach or delete one",
             "[create|add|refresh|watch|attach|remove NAME…|stop]"),
-    Command("attach", "add a text file or picture to the message; @FILE in the text does the same", "FILE"),
+    Command("attach", "add a text file or image to the message; @FILE in the text does the same", "FILE"),
     Command("export", "write this conversation to FILE.json, .jsonl, .md or .messages.json", "FILE"),
     Command("import", "open a conversation or message list from a .json or .jsonl file; /delete archives it",
             "FILE"),

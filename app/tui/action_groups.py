@@ -17,12 +17,12 @@ from app.tui.actions.files import FileActions
 from app.tui.actions.fork_at_token import ForkAtToken
 from app.tui.actions.go import GoActions
 from app.tui.actions.guarded import guarded
+from app.tui.actions.images import ImageActions
 from app.tui.actions.jump import JumpActions
 from app.tui.actions.kv import KvActions
 from app.tui.actions.listing import ListActions
 from app.tui.actions.merge import MergeActions
 from app.tui.actions.models import ModelActions
-from app.tui.actions.pictures import PictureActions
 from app.tui.actions.sampling import SamplingActions
 from app.tui.actions.scheduler import SchedulerActions, TimeActions
 from app.tui.actions.search import SearchActions
@@ -40,7 +40,7 @@ from app.tui.marks import Marks
 from app.tui.screen_layout import ScreenLayout
 from app.tui.selection import Selection
 from app.tui.terminal import Terminal
-from engine.retrieval.parsing.picture_reader import PictureReader
+from engine.retrieval.parsing.image_reader import ImageReader
 
 
 class ActionGroups:
@@ -64,7 +64,7 @@ class ActionGroups:
         wall_clock: Callable[[], float],
         run_service: RunService | None,
         sources: SourceLibrary | None,
-        pictures: PictureReader | None,
+        image_reader: ImageReader | None,
         engine_server: EngineServer | None,
         server: str | None,
         on_model: Callable[[str], None],
@@ -88,7 +88,7 @@ class ActionGroups:
         )
         self.search = SearchActions(screen, layout, self.conversations, wall_clock)
         self.files = FileActions(screen, selection, terminal)
-        self.pictures = PictureActions(screen, self.files, pictures, attached=server is not None)
+        self.images = ImageActions(screen, self.files, image_reader, attached=server is not None)
         self.sources = SourceActions(
             screen,
             selection,

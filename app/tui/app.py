@@ -80,7 +80,7 @@ from app.tui.widgets.token_view import TokenView
 from app.tui.widgets.transcript import Transcript
 from engine.clients.engine_client import EngineClient
 from engine.conversations.session import TreeSession
-from engine.retrieval.parsing.picture_reader import PictureReader
+from engine.retrieval.parsing.image_reader import ImageReader
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         run_service: runs agents; None in a replay.
         memory_file: what the agents remember on this machine; None in a replay.
         sources: the collections of documents; None in a replay.
-        pictures: reads the text of pictures; None in a replay.
+        image_reader: reads the text of images; None in a replay.
         log_file: where tracebacks are, for messages about failures.
         log_ring: the records of the log pane; None for none.
         on_theme: called with the name of a theme that was chosen, to save it.
@@ -138,7 +138,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         run_service: RunService | None = None,
         memory_file: Path | None = None,
         sources: SourceLibrary | None = None,
-        pictures: PictureReader | None = None,
+        image_reader: ImageReader | None = None,
         theme: str | None = None,
         true_colors: bool = True,
         avatar: str = figures.DEFAULT,
@@ -203,7 +203,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             wall_clock=wall_clock,
             run_service=run_service,
             sources=sources,
-            pictures=pictures,
+            image_reader=image_reader,
             engine_server=engine_server,
             server=server,
             on_model=on_model,
@@ -379,7 +379,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
 
     async def on_event(self, event: events.Event) -> None:
         """Handle an event, unless it is input that a replay does not let through."""
-        if self._inputs is None or not is_input(event) or self._inputs.takes(event):
+        if self._inputs is None or not is_input(event) or self._inputs.let_through(event):
             await super().on_event(event)
 
     def on_deferred(self) -> None:

@@ -64,7 +64,7 @@ class EscapeKey:
             or bool(main.get_selected_text())
             or chats.narrowed,
             editing=prompt.editing is not None,
-            reading=self._actions.pictures.reading,
+            reading=self._actions.images.reading,
             queued=bool(session.messages.queued),
             generating=session.answers.generating,
             prompting=self._layout.typing,
@@ -90,7 +90,7 @@ class EscapeKey:
             case EscapeEffect.LEAVE_EDIT:
                 self._actions.tree.leave_edit()
             case EscapeEffect.KEEP_UNSENT:
-                self._actions.pictures.cancel()
+                self._actions.images.cancel()
             case EscapeEffect.WITHDRAW_QUEUED:
                 self._sending.withdraw()
             case EscapeEffect.STOP:

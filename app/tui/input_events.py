@@ -45,7 +45,7 @@ class Replayed(Protocol):
 class InputTap(Protocol):
     """Sees every input event before the app handles it."""
 
-    def takes(self, event: events.Event) -> bool:
+    def let_through(self, event: events.Event) -> bool:
         """Whether the app may handle the event."""
         ...
 
@@ -98,7 +98,7 @@ class InputRecorder:
     def __init__(self, write: Callable[[Any], None]) -> None:
         self._write = write
 
-    def takes(self, event: events.Event) -> bool:
+    def let_through(self, event: events.Event) -> bool:
         """Write the event; the app handles it too."""
         data = to_json(event)
         if data is not None:
@@ -175,7 +175,7 @@ class InputReplayer:
         self._clock.run()
         self._task = asyncio.get_running_loop().create_task(self._play(app), name="replay")
 
-    def takes(self, event: events.Event) -> bool:
+    def let_through(self, event: events.Event) -> bool:
         """Whether it is an event of the recording."""
         for index, own in enumerate(self._own):
             if own is event:

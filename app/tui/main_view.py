@@ -125,7 +125,7 @@ class MainView:
                     glyphs,
                     place_of=lambda node: sibling_place(self._session.tree.siblings(node), node),
                     rows_below=lambda node: [
-                        *actions.pictures.rows_below(node),
+                        *actions.images.rows_below(node),
                         *actions.sources.rows_below(node),
                     ],
                     id="transcript",

@@ -4,7 +4,7 @@
 (`send`). A message
 
 1. may call an agent, or only attach collections of documents; then nothing is sent;
-2. waits until the text of its pictures is read, if the model does not see them;
+2. waits until the text of its images is read, if the model does not see them;
 3. gets the files that it names inserted;
 4. goes to the session, which answers from the attached collections, and queues it while an answer runs;
 5. is shown, and its answer followed.
@@ -56,7 +56,7 @@ class Sending:
 
     def text_changed(self, text: str) -> None:
         """The text in the prompt is `text` now: a held message is not sent, and the draft is saved."""
-        self._actions.pictures.text_changed(text)
+        self._actions.images.text_changed(text)
         if self._prompt.editing is None:  # an edited message is no draft
             self._drafts.changed(text)
 
@@ -81,23 +81,25 @@ class Sending:
     async def send(self, text: str) -> None:
         """Send a message; if it is refused, its text returns to the prompt."""
         try:
-            if await self._actions.agents.takes(text) or await self._actions.sources.takes(text):
+            if await self._actions.agents.start_if_called(
+                text
+            ) or await self._actions.sources.attach_mentioned(text):
                 return
-            pictures = self._actions.pictures.named(text)
-            if self._actions.pictures.takes(text, pictures, send=self._send_read):
+            images = self._actions.images.named(text)
+            if self._actions.images.begin_reading(text, images, send=self._send_read):
                 return  # it is sent when they are read
         except PravahaError as error:
             await self._return_unsent(text, error)
             return
-        await self._send_read(text, text, images=[one.image for one in pictures])
+        await self._send_read(text, text, images=[one.image for one in images])
 
     async def _send_read(self, text: str, message: str, *, images: Sequence[Image] = ()) -> None:
-        """Send a message whose pictures were read; if it is refused, its text returns to the prompt.
+        """Send a message whose images were read; if it is refused, its text returns to the prompt.
 
         Args:
             text: as it was typed.
             message: what is sent, together with the files that it names.
-            images: the pictures that the model sees.
+            images: the images that the model sees.
         """
         sent = message
         try:

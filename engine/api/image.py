@@ -1,4 +1,4 @@
-"""`Image`: a picture of a message, encoded, and `PlacedImage`: its place in a prompt."""
+"""`Image`: an image of a message, encoded, and `PlacedImage`: its place in a prompt."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import Literal
 
 MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
-"""The types of pictures that a chat takes, which are those of the OpenAI API."""
+"""The types of images that a chat takes, which are those of the OpenAI API."""
 
 MAX_IMAGES = 64
 """Most images of a prompt."""
@@ -17,7 +17,7 @@ MAX_PIXELS = 40_000_000
 
 @dataclass(frozen=True)
 class Image:
-    """A picture as it came: not decoded, so that only the process that computes with it decodes it.
+    """An image as it came: not decoded, so that only the process that computes with it decodes it.
 
     Attributes:
         data: the bytes of the file.
@@ -32,16 +32,16 @@ class Image:
 
     @cached_property
     def digest(self) -> bytes:
-        """32 bytes, BLAKE2b of `data`: equal pictures have equal KV."""
+        """32 bytes, BLAKE2b of `data`: equal images have equal KV."""
         return blake2b(self.data, digest_size=32).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedImage:
-    """A picture and its tokens in a prompt.
+    """An image and its tokens in a prompt.
 
     Attributes:
-        image: the picture.
+        image: the image.
         start: position of its first token in the prompt.
         tokens: how many tokens it takes: copies of the model's image token, and the separators that
             the model's processor writes around and between them.

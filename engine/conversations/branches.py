@@ -38,7 +38,7 @@ class Branches:
         nodes: the messages of the open conversation.
         tokens: the tokens of its answers.
         sampling: the sampling parameters of the next answer.
-        admit: what is stored of a text of the user; see `TextGuard.admit`.
+        check_input: what is stored of a text of the user; see `TextGuard.check_input`.
         wall: seconds since the epoch, for `pruned_at`.
     """
 
@@ -52,7 +52,7 @@ class Branches:
         tokens: Tokens,
         sampling: ChosenSampling,
         *,
-        admit: Callable[[str], str],
+        check_input: Callable[[str], str],
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
@@ -62,7 +62,7 @@ class Branches:
         self._nodes = nodes
         self._tokens = tokens
         self._sampling = sampling
-        self._admit = admit
+        self._check_input = check_input
         self._wall = wall
 
     # Going to a node.
@@ -168,7 +168,7 @@ class Branches:
         node = self._nodes.finished(node_id)
         if not text.strip():
             raise InvalidRequest("The message is empty: type something, or prune it.")
-        text = self._admit(text)
+        text = self._check_input(text)
         with self._loaded.writing():
             path = self._nodes.path_to(node_id)[:-1]
             parent = path[-1] if path else None

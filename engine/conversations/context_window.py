@@ -30,7 +30,7 @@ class ContextWindow:
         answering: builds prompts.
         new_nodes: adds nodes.
         summaries: writes summaries.
-        admit: what is stored of a text of the user; see `TextGuard.admit`.
+        check_input: what is stored of a text of the user; see `TextGuard.check_input`.
     """
 
     def __init__(
@@ -41,14 +41,14 @@ class ContextWindow:
         new_nodes: NewNodes,
         summaries: Summaries,
         *,
-        admit: Callable[[str], str],
+        check_input: Callable[[str], str],
     ) -> None:
         self._loaded = loaded
         self._client = client
         self._answering = answering
         self._new_nodes = new_nodes
         self._summaries = summaries
-        self._admit = admit
+        self._check_input = check_input
 
     def used(self) -> int:
         """Tokens of the open conversation's last prompt and answer; 0 before the first answer."""
@@ -95,7 +95,7 @@ class ContextWindow:
         users = [at for at, node in enumerate(nodes) if node.kind is NodeKind.USER]
         first = users[-keep] if keep else len(nodes)
         system = [node for node in nodes[:first] if node.kind is NodeKind.SYSTEM]
-        text = self._admit(text)
+        text = self._check_input(text)
         message = self._new_nodes.make(
             self._loaded.current, None, NodeKind.USER, text, images=tuple(images)
         )

@@ -146,11 +146,11 @@ class TreeSession:
         self.writes = store.writes
         summaries = Summaries(loaded, self._answering, new_nodes, self.sampling)
         self.context = ContextWindow(
-            loaded, client, self._answering, new_nodes, summaries, admit=self._admit
+            loaded, client, self._answering, new_nodes, summaries, check_input=self._check_input
         )
         self.branches = Branches(
             store, loaded, self._answering, new_nodes, self.nodes, self.tokens, self.sampling,
-            admit=self._admit,
+            check_input=self._check_input,
         )  # fmt: skip
         self.merging = Merging(loaded, new_nodes, self.nodes, self.tokens, summaries)
         if resume:
@@ -250,6 +250,6 @@ class TreeSession:
         self._answering.close()
         self._store.writes.flush()
 
-    def _admit(self, text: str) -> str:
+    def _check_input(self, text: str) -> str:
         """What is stored of a text of the open conversation."""
-        return self._guard.admit(self._loaded.current.id, text)
+        return self._guard.check_input(self._loaded.current.id, text)

@@ -30,7 +30,7 @@ class AnswerCheck(Protocol):
 class TextGuard(Protocol):
     """Used by the session's thread only."""
 
-    def admit(self, tree_id: str, text: str) -> str:
+    def check_input(self, tree_id: str, text: str) -> str:
         """The text to store and to let the model read in place of what the user wrote.
 
         Raises:
@@ -47,7 +47,7 @@ class TextGuard(Protocol):
         ...
 
     def shown_text(self, tree_id: str, text: str) -> str:
-        """A text that `admit` returned as its writer wrote it."""
+        """A text that `check_input` returned as its writer wrote it."""
         ...
 
     def forget(self, tree_ids: Sequence[str]) -> None:
@@ -74,8 +74,8 @@ NO_CHECK: AnswerCheck = _Unchecked()
 class NoGuard:
     """A `TextGuard` that lets everything pass unchanged."""
 
-    def admit(self, tree_id: str, text: str) -> str:
-        """See `TextGuard.admit`."""
+    def check_input(self, tree_id: str, text: str) -> str:
+        """See `TextGuard.check_input`."""
         return text
 
     def begin_answer(self, tree_id: str) -> AnswerCheck:

@@ -71,7 +71,7 @@ class UserMessages:
             raise InvalidRequest(
                 "A message with images cannot wait for an answer: send it when none is running."
             )
-        written, text = text, self._guard.admit(current.id, text)
+        written, text = text, self._guard.check_input(current.id, text)
         if current.answer is not None:
             current.queue(text)
         else:
@@ -104,8 +104,8 @@ class UserMessages:
         current = self._loaded.current
         if current.answers:
             raise InvalidRequest("An answer is running: wait until it has finished.")
-        question = self._guard.admit(current.id, question)
-        answer = self._guard.admit(current.id, answer)
+        question = self._guard.check_input(current.id, question)
+        answer = self._guard.check_input(current.id, answer)
         with self._loaded.writing() as conversation:
             return self._new_nodes.add_exchange(conversation, question, answer, by=by)
 

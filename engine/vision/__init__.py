@@ -1,1 +1,1 @@
-"""Pictures in chats: opening them, and which way a model reads them."""
+"""Images in chats: opening them, and which way a model reads them."""

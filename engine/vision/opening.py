@@ -1,8 +1,8 @@
-"""`open_image`: the type and size of a picture, from the header of its file; nothing is decoded.
+"""`open_image`: the type and size of an image, from the header of its file; nothing is decoded.
 
 The bytes are untrusted. Only the first fields of the file are read, every one within the bytes that there
 are, in time that does not grow with the file. A header can lie about what follows it: whatever decodes the
-picture has its own limits.
+image has its own limits.
 """
 
 import re
@@ -14,9 +14,9 @@ from engine.api.errors import InvalidRequest
 from engine.api.image import MAX_PIXELS, Image, MediaType
 
 MAX_BYTES = 20 * 1024 * 1024
-"""Largest file of a picture, which is also OpenAI's limit."""
-MAX_PICTURES = 16
-"""Most pictures of a message or a request."""
+"""Largest file of an image, which is also OpenAI's limit."""
+MAX_IMAGES = 16
+"""Most images of a message or a request."""
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8\xff"
@@ -36,23 +36,23 @@ class _Damaged(Exception):
 
 
 def open_image(data: bytes, *, name: str = "") -> Image:
-    """The picture in a file.
+    """The image in a file.
 
     Args:
         data: the file.
-        name: what messages call it; empty for "the picture".
+        name: what messages call it; empty for "the image".
 
     Raises:
         InvalidRequest: it is no PNG, JPEG, GIF or WebP, its header is damaged, or it is too large.
     """
-    called = name or "The picture"
+    called = name or "The image"
     if not data:
         raise InvalidRequest(f"{called} is empty.")
     if len(data) > MAX_BYTES:
         raise InvalidRequest(f"{called} is larger than {MAX_BYTES // 1024**2} MiB.")
-    media_type = picture_type(data)
+    media_type = image_type(data)
     if media_type is None:
-        raise InvalidRequest(f"{called} is no PNG, JPEG, GIF or WebP picture.")
+        raise InvalidRequest(f"{called} is no PNG, JPEG, GIF or WebP image.")
     try:
         width, height = _SIZES[media_type](data)
         if not width or not height:
@@ -69,8 +69,8 @@ def open_image(data: bytes, *, name: str = "") -> Image:
     return Image(data, media_type, width, height)
 
 
-def picture_type(data: bytes) -> MediaType | None:
-    """The type of a picture by its first 12 bytes; None if it is none that is accepted."""
+def image_type(data: bytes) -> MediaType | None:
+    """The type of an image by its first 12 bytes; None if it is none that is accepted."""
     if data.startswith(_PNG):
         return "image/png"
     if data.startswith(_JPEG):

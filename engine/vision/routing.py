@@ -1,9 +1,9 @@
-"""`choose_way`: which way a picture of a chat is read.
+"""`choose_way`: which way an image of a chat is read.
 
 | the loaded model | the extra `ocr` | way |
 |---|---|---|
-| sees pictures | either | `model`: the model gets the picture |
-| sees none | installed | `ocr`: the model gets the text that is found in the picture |
+| sees images | either | `model`: the model gets the image |
+| sees none | installed | `ocr`: the model gets the text that is found in the image |
 | sees none | missing | refused |
 """
 
@@ -15,11 +15,11 @@ Way = Literal["model", "ocr"]
 
 
 def choose_way(*, model: str, sees_images: bool, ocr: bool) -> Way:
-    """The way for all pictures of a message or request.
+    """The way for all images of a message or request.
 
     Args:
         model: the name of the loaded model.
-        sees_images: whether it takes pictures.
+        sees_images: whether it takes images.
         ocr: whether OCR is installed.
 
     Raises:
@@ -30,6 +30,6 @@ def choose_way(*, model: str, sees_images: bool, ocr: bool) -> Way:
     if ocr:
         return "ocr"
     raise InvalidRequest(
-        f"{model} does not see pictures: load a model that does, or run `pip install 'pravaha[ocr]'` to "
+        f"{model} does not see images: load a model that does, or run `pip install 'pravaha[ocr]'` to "
         "have their text read."
     )

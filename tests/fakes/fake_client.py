@@ -67,7 +67,7 @@ class FakeClient(ToyClient):
         answers: answers to the next requests, in order; each a text, split into
             words, or the pieces themselves. A request beyond them never ends by itself.
         blocks: size of the KV pool.
-        sees_images: whether the model takes pictures.
+        sees_images: whether the model takes images.
 
     Attributes:
         answers: answers not given yet; a test may add to them.

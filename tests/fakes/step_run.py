@@ -70,7 +70,7 @@ class FakeStepRun:
     def card(self) -> str:
         return self.spec.card
 
-    def admit(self, where: str, text: str) -> str:
+    def check_input(self, where: str, text: str) -> str:
         return text
 
     def record(self, kind: RunEventType, **data: Any) -> None:

@@ -1,4 +1,4 @@
-"""Tiny random models that see, saved with their processors, and pictures for them."""
+"""Tiny random models that see, saved with their processors, and images for them."""
 
 import io
 import json
@@ -62,12 +62,12 @@ class SeeingModel:
     processor: Any
 
     def inputs(self, text: str, images: list[Image]) -> Any:
-        """What transformers' processor passes to the model for a text with pictures."""
+        """What transformers' processor passes to the model for a text with images."""
         opened = [PilImage.open(io.BytesIO(image.data)).convert("RGB") for image in images]
         return self.processor(images=opened or None, text=text, return_tensors="pt")
 
     def generate(self, text: str, images: list[Image], count: int) -> tuple[list[int], list[int]]:
-        """The ids of transformers' processor for a text with pictures, and `generate`'s greedy tokens."""
+        """The ids of transformers' processor for a text with images, and `generate`'s greedy tokens."""
         inputs = self.inputs(text, images)
         prompt = inputs["input_ids"][0].tolist()
         return prompt, self.greedy(prompt, inputs, count)
@@ -88,8 +88,8 @@ class SeeingModel:
         return answer
 
 
-def picture(seed: int, width: int = 40, height: int = 30, kind: str = "PNG") -> Image:
-    """A picture of random pixels."""
+def random_image(seed: int, width: int = 40, height: int = 30, kind: str = "PNG") -> Image:
+    """An image of random pixels."""
     pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
     buffer = io.BytesIO()
     PilImage.fromarray(pixels).save(buffer, kind)

@@ -1,9 +1,9 @@
 """The `pravaha` command on toy engines, in a separate process: `python -m tests.fakes.toy_cli …`.
 
 `TOY` in the environment chooses the engine: `paris` answers at once, `echo` repeats its
-prompt, `seeing` says the sizes of its pictures, `endless` writes until it is
+prompt, `seeing` says the sizes of its images, `endless` writes until it is
 cancelled, `looping` writes the same until then, `failing` fails in mid-answer, `broken` never loads.
-`TOY_OCR` is what is found in every picture; without it OCR is not installed.
+`TOY_OCR` is what is found in every image; without it OCR is not installed.
 """
 
 import os
@@ -14,9 +14,9 @@ from app.cli import main
 from app.runtime import opening
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineSnapshot, EngineState
-from engine.retrieval.parsing import picture_reader
+from engine.retrieval.parsing import image_reader
 from tests.fakes.chat_toys import SEEING, ToyClient
-from tests.fakes.picture_parser import AnyText, PictureParser
+from tests.fakes.image_parser import AnyText, ImageParser
 
 
 class Paris(ToyClient):
@@ -91,14 +91,14 @@ def open_toy(settings, progress=None, *, model_required=True):
     client.close()
 
 
-class ToyReader(picture_reader.PictureReader):
+class ToyReader(image_reader.ImageReader):
     def __init__(self):
         found = os.environ.get("TOY_OCR")
-        parser = PictureParser(AnyText(found or ""))
+        parser = ImageParser(AnyText(found or ""))
         super().__init__(lambda: parser, installed=lambda: found is not None)
 
 
 if __name__ == "__main__":
     opening.open_client = open_toy
-    picture_reader.PictureReader = ToyReader
+    image_reader.ImageReader = ToyReader
     main()

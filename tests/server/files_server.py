@@ -66,7 +66,14 @@ class FilesServer:
 
 @contextmanager
 def files_server(
-    folder, *, embedder=None, clock=None, force=None, engine_options=None, pictures=None, **config
+    folder,
+    *,
+    embedder=None,
+    clock=None,
+    force=None,
+    engine_options=None,
+    image_reader=None,
+    **config,
 ):
     embedder, clock = embedder or GatedEmbedder(), clock or Clock()
     engine = new_byte_engine(force=force, **(engine_options or {}))
@@ -77,7 +84,7 @@ def files_server(
     try:
         service.start()
         with (
-            live(engine, retrieval=service, pictures=pictures, **config) as server,
+            live(engine, retrieval=service, image_reader=image_reader, **config) as server,
             openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as api,
             httpx.Client(base_url=server.url, timeout=60) as http,
         ):

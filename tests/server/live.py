@@ -13,7 +13,7 @@ from app.server.process.config import ServerConfig
 from app.server.process.context import ServerContext
 from app.server.process.server import DrainingServer, base_url, listen
 from app.server.retrieval.service import RetrievalService
-from engine.retrieval.parsing.picture_reader import PictureReader
+from engine.retrieval.parsing.image_reader import ImageReader
 
 
 @dataclass
@@ -39,7 +39,7 @@ def live(
     guardrails: Guardrails | None = None,
     moderation: Guardrails | None = None,
     retrieval: RetrievalService | None = None,
-    pictures: PictureReader | None = None,
+    image_reader: ImageReader | None = None,
     **config: Any,
 ) -> Iterator[Live]:
     settings = ServerConfig(**{"port": 0} | config)
@@ -50,7 +50,7 @@ def live(
         guardrails=guardrails,
         moderation=moderation,
         retrieval=retrieval,
-        pictures=pictures,
+        image_reader=image_reader,
     )
     listener = listen(settings)  # connections queue up here until the thread serves them
     server = DrainingServer(app)

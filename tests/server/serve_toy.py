@@ -5,7 +5,7 @@ import sys
 
 from app.commands.serve import serve_engine
 from app.server.process.config import ServerConfig
-from tests.fakes.picture_parser import AnyText, PictureParser
+from tests.fakes.image_parser import AnyText, ImageParser
 from tests.server.byte_engine import new_byte_engine
 
 if __name__ == "__main__":
@@ -15,5 +15,5 @@ if __name__ == "__main__":
             int(position): token for position, token in engine_options["force"].items()
         }
     engine = new_byte_engine(**engine_options)
-    with PictureParser(AnyText()).reader() as pictures:
-        sys.exit(serve_engine(engine, ServerConfig(**server_options), pictures=pictures))
+    with ImageParser(AnyText()).reader() as image_reader:
+        sys.exit(serve_engine(engine, ServerConfig(**server_options), image_reader=image_reader))

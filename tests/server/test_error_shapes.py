@@ -25,7 +25,7 @@ def error_of(response):
 @pytest.fixture(scope="module")
 def server():
     with live(
-        ScriptedEngine(words("ok")), max_body_bytes=10_000, max_picture_bytes=0, body_timeout_s=0.5
+        ScriptedEngine(words("ok")), max_body_bytes=10_000, max_image_bytes=0, body_timeout_s=0.5
     ) as running:
         yield running
 

@@ -1,4 +1,4 @@
-"""Pictures are decoded within limits; whatever is in them, the refusal is one sentence."""
+"""Images are decoded within limits; whatever is in them, the refusal is one sentence."""
 
 import io
 from contextlib import suppress
@@ -12,15 +12,15 @@ from PIL import Image as PilImage
 from engine.api.errors import InvalidRequest
 from engine.api.image import MAX_PIXELS, Image
 from engine.executors.torch.image_decoding import decode_image
-from tests.fakes.pictures import png
-from tests.fakes.tiny_vision import picture
+from tests.fakes.images import png
+from tests.fakes.tiny_vision import random_image
 
 KINDS = ["PNG", "JPEG", "GIF", "WEBP"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_type_is_decoded_as_rgb(kind):
-    decoded = decode_image(picture(1, kind=kind))
+    decoded = decode_image(random_image(1, kind=kind))
     assert (decoded.mode, decoded.size) == ("RGB", (40, 30))
 
 
@@ -34,7 +34,7 @@ def test_every_mode_becomes_rgb(mode):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
 def test_a_file_that_ends_early_is_refused(kind, share):
-    whole = picture(1, 200, 150, kind=kind)
+    whole = random_image(1, 200, 150, kind=kind)
     cut = Image(whole.data[: int(len(whole.data) * share)], whole.media_type, 200, 150)
     with pytest.raises(InvalidRequest, match="damaged or incomplete"):
         decode_image(cut)
@@ -42,7 +42,7 @@ def test_a_file_that_ends_early_is_refused(kind, share):
 
 def test_a_file_of_another_type_than_it_says_is_refused():
     with pytest.raises(InvalidRequest, match="damaged"):
-        decode_image(Image(picture(1, kind="PNG").data, "image/jpeg", 40, 30))
+        decode_image(Image(random_image(1, kind="PNG").data, "image/jpeg", 40, 30))
 
 
 @pytest.mark.parametrize("size", [(30_000, 30_000), (MAX_PIXELS // 1000 + 1, 1000)])
@@ -72,7 +72,7 @@ def test_a_line_of_pixels_is_refused():
     changes=st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), max_size=20),
 )
 def test_changed_bytes_are_decoded_or_refused(kind, changes):
-    whole = picture(1, 24, 20, kind=kind)
+    whole = random_image(1, 24, 20, kind=kind)
     data = bytearray(whole.data)
     for at, value in changes:
         data[at % len(data)] = value

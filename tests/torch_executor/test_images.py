@@ -11,14 +11,14 @@ from engine.api.errors import InvalidRequest
 from engine.api.image import Image
 from engine.api.request import FinishReason, Request, SamplingParams
 from engine.executors.torch import image_features
-from tests.fakes.tiny_vision import picture, tiny_vision
+from tests.fakes.tiny_vision import random_image, tiny_vision
 from tests.torch_executor.loaded import DEVICE
 from tests.torch_executor.running import TIMEOUT_S, running_engine
 
 NEW_TOKENS = 12
 GREEDY = SamplingParams(temperature=0.0, max_tokens=NEW_TOKENS, ignore_eos=True, logprobs=0)
-WIDE = (picture(2, 70, 20), picture(3, 50, 50))
-SMALL = picture(1)
+WIDE = (random_image(2, 70, 20), random_image(3, 50, 50))
+SMALL = random_image(1)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_concurrent_prompts_with_images_equal_generate(tmp_path, name):
         ("no image here, only text that is longer than a step", []),
         ("<image>", [WIDE[0]]),
         ("first <image> then <image> and text", list(WIDE)),
-        ("what is <image>?", [picture(9)]),
+        ("what is <image>?", [random_image(9)]),
     ]
     with running(seeing) as engine:
         assert engine.model_info.sees_images
@@ -105,7 +105,7 @@ def test_logprobs_and_penalties_over_image_tokens_equal_transformers(llava, engi
 
 
 def test_equal_prompts_with_different_images_share_nothing(llava, engine):
-    images = [picture(seed) for seed in range(20, 24)]
+    images = [random_image(seed) for seed in range(20, 24)]
     handles = [engine.submit(request(engine, "<image> what is it?", [one])) for one in images]
     outputs = [handle.wait_result(TIMEOUT_S) for handle in handles]
     for image, output in zip(images, outputs, strict=True):
@@ -117,7 +117,7 @@ def test_equal_prompts_with_different_images_share_nothing(llava, engine):
 
 
 def test_an_equal_image_is_found_in_the_prefix_cache_and_not_computed_again(llava, engine, towers):
-    image = picture(30)
+    image = random_image(30)
     first = answer(engine, "describe <image> please", [image])
     assert len(towers) == 1
     copy = Image(bytes(image.data), image.media_type, image.width, image.height)
@@ -128,7 +128,7 @@ def test_an_equal_image_is_found_in_the_prefix_cache_and_not_computed_again(llav
 
 
 def test_a_further_image_shares_the_blocks_before_it(llava, engine, towers):
-    one, other, third = picture(60), picture(61), picture(62)
+    one, other, third = random_image(60), random_image(61), random_image(62)
     text = "the first is <image> and the second is "
     answer(engine, text, [one])
     shared = len(llava.inputs(text, [one])["input_ids"][0]) // 8 * 8
@@ -145,14 +145,14 @@ def test_a_further_image_shares_the_blocks_before_it(llava, engine, towers):
 def test_text_before_an_image_is_shared_with_other_prompts(llava, engine):
     text = "a text that is longer than some blocks, "
     answer(engine, text, [])
-    output = answer(engine, f"{text}<image>", [picture(63)])
+    output = answer(engine, f"{text}<image>", [random_image(63)])
     assert output.cached_tokens == len(engine.tokenizer.encode(text)) // 8 * 8
-    expected = llava.generate(f"{text}<image>", [picture(63)], NEW_TOKENS)[1]
+    expected = llava.generate(f"{text}<image>", [random_image(63)], NEW_TOKENS)[1]
     assert list(output.token_ids) == expected
 
 
 def test_running_prompts_share_up_to_their_first_different_image(llava, engine):
-    one, images = picture(70), [picture(seed) for seed in (71, 72, 73)]
+    one, images = random_image(70), [random_image(seed) for seed in (71, 72, 73)]
     text = "look at <image> before you look at <image>, and then"
     requests = [request(engine, text, [one, other]) for other in images]
     outputs = [handle.wait_result(TIMEOUT_S) for handle in engine.submit_all(requests)]
@@ -184,7 +184,7 @@ def test_the_cache_of_embeddings_is_bounded_and_what_is_gone_is_computed_again(
 
 
 def test_preempted_requests_with_images_are_recomputed_alike(llava):
-    images = [picture(seed) for seed in range(40, 46)]
+    images = [random_image(seed) for seed in range(40, 46)]
     block = 3 * 2 * 2 * 8 * 8 * 4
     sampling = replace(GREEDY, max_tokens=40)
     with running(llava, kv_cache_bytes=20 * block, max_num_batched_tokens=64) as engine:
@@ -200,7 +200,7 @@ def test_a_restart_finds_blocks_of_the_same_image_only(llava, tmp_path):
     settings = {"swap_bytes": 16 << 20, "swap_dir": tmp_path / "swap"}
     text = "the very same question about <image>, asked again"
     cached = []
-    for image in (SMALL, SMALL, picture(50)):
+    for image in (SMALL, SMALL, random_image(50)):
         with running(llava, **settings) as engine:
             output = answer(engine, text, [image])
         assert list(output.token_ids) == llava.generate(text, [image], NEW_TOKENS)[1]

@@ -10,11 +10,11 @@ from engine.clients.in_process import InProcessClient
 from engine.conversations.session import TreeSession
 from engine.conversations.storage.store import Store
 from engine.runtime.engine import AsyncPravahaEngine
-from tests.fakes.tiny_vision import picture, tiny_vision
+from tests.fakes.tiny_vision import random_image, tiny_vision
 from tests.torch_executor.loaded import torch_config
 
 TIMEOUT_S = 60
-RED, BLUE = picture(1), picture(2, 70, 20)
+RED, BLUE = random_image(1), random_image(2, 70, 20)
 CHOICE = SamplingChoice(SamplingParams(temperature=0.0, max_tokens=8, ignore_eos=True))
 
 

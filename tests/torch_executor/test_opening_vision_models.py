@@ -11,7 +11,7 @@ from engine.executors.image_placing import place_images
 from engine.executors.open_model import open_model
 from engine.executors.torch import hf_config, image_processor
 from engine.memory.kv_identity import kv_salt
-from tests.fakes.tiny_vision import CONTEXT, VOCAB, picture, tiny_vision
+from tests.fakes.tiny_vision import CONTEXT, VOCAB, random_image, tiny_vision
 from tests.torch_executor.loaded import load_torch, torch_config
 
 
@@ -55,7 +55,7 @@ def test_a_model_of_bidirectional_images_runs_on_text_alone(tmp_path):
     model = opened(tmp_path)
     assert model.images is None
     with pytest.raises(InvalidRequest, match="sees no images"):
-        place_images(model, [1, 2], [picture(1)])
+        place_images(model, [1, 2], [random_image(1)])
     load_torch(tmp_path).close()
     assert gemma.model.config.model_type == "gemma3"
 
@@ -163,8 +163,8 @@ def test_a_model_that_treats_several_images_otherwise_takes_one(llava, monkeypat
     monkeypatch.setattr(model.images, "one_per_prompt", True)
     ids = model.tokenizer.encode("<image><image>", special=True)
     with pytest.raises(InvalidRequest, match="may have 1 image, not 2"):
-        place_images(model, ids, [picture(1), picture(2)])
-    assert len(place_images(model, ids[:1], [picture(1)])[1]) == 1
+        place_images(model, ids, [random_image(1), random_image(2)])
+    assert len(place_images(model, ids[:1], [random_image(1)])[1]) == 1
 
 
 def test_the_tower_keeps_transformers_attention(llava):

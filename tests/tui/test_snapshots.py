@@ -69,7 +69,7 @@ def numbered_requests(monkeypatch):
 
 @pytest.fixture
 def compare(tmp_path, snap_compare):
-    """Open a screen, do things on it, and compare it with the stored picture."""
+    """Open a screen, do things on it, and compare it with the stored image."""
     opened = []
 
     def compare_one(do=None, *, size=MEDIUM, prepare=chats, client=None, **options):

@@ -37,7 +37,7 @@ class ChatAnswer:
             model: the model.
             generation: the running choices.
             sources: the passages that the answer cites; None for a chat without retrieval.
-            images: the pictures in the messages; None for a chat without any.
+            images: the images in the messages; None for a chat without any.
         """
         self._body = body
         self._model = model
@@ -138,7 +138,7 @@ class ChatAnswer:
         return self._chunk(index, {"role": "assistant", "content": None}, top=top)
 
     def _input(self) -> dict[str, Any]:
-        """What the model reads beside the messages: passages and pictures."""
+        """What the model reads beside the messages: passages and images."""
         retrieval = {} if self._sources is None else self._sources.fields()
         images = {} if self._images is None else self._images.fields()
         return retrieval | images

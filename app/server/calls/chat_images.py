@@ -1,8 +1,8 @@
-"""`ChatImages`: the pictures of a chat's messages, and how the model reads them.
+"""`ChatImages`: the images of a chat's messages, and how the model reads them.
 
-A picture is in the request itself (a `data:` URL) or an uploaded file (its id). Others are refused: a server
-that fetches what a client names can be made to fetch from its own network. Which way a picture is read says
-`engine.vision.routing`; its text stands in the message where the picture stood, as quoted data.
+An image is in the request itself (a `data:` URL) or an uploaded file (its id). Others are refused: a server
+that fetches what a client names can be made to fetch from its own network. Which way an image is read says
+`engine.vision.routing`; its text stands in the message where the image stood, as quoted data.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from app.server.wire.errors import bad_request
 from app.server.wire.schemas import ChatCompletionRequest, ContentPart, ImagePart, Message, TextPart
 from engine.api.errors import InvalidRequest
 from engine.api.image import Image, PlacedImage
-from engine.retrieval.answering.picture_text import picture_text
-from engine.retrieval.parsing.picture_reader import PictureReader
-from engine.vision.opening import MAX_PICTURES, open_image
+from engine.retrieval.answering.image_text import image_text
+from engine.retrieval.parsing.image_reader import ImageReader
+from engine.vision.opening import MAX_IMAGES, open_image
 from engine.vision.routing import Way, choose_way
 
 _FILE_ID = "file-"
@@ -38,13 +38,13 @@ _DECODED_CHARS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ChatImage:
-    """One picture of the request.
+    """One image of the request.
 
     Attributes:
         message, part: the indices of its place.
         name: of its file; of one in a `data:` URL its number.
-        image: the picture; None once its text was read.
-        media_type, width, height: of the picture.
+        image: the image; None once its text was read.
+        media_type, width, height: of the image.
         text: what OCR has found; None where the model sees it.
     """
 
@@ -73,7 +73,7 @@ class ChatImage:
 
 @dataclass(frozen=True, slots=True)
 class ChatImages:
-    """The pictures of one call, in the order of its messages; at least one, all read the same way."""
+    """The images of one call, in the order of its messages; at least one, all read the same way."""
 
     way: Way
     images: tuple[ChatImage, ...]
@@ -90,10 +90,10 @@ class ChatImages:
     async def placed(
         self, context: ServerContext, prompt: tuple[int, ...]
     ) -> tuple[tuple[int, ...], tuple[PlacedImage, ...]]:
-        """A prompt with the tokens of the pictures in place of its placeholders, and their places.
+        """A prompt with the tokens of the images in place of its placeholders, and their places.
 
         Raises:
-            ApiError: 400, a picture cannot be decoded, or the model does not take so many.
+            ApiError: 400, an image cannot be decoded, or the model does not take so many.
         """
         if not self.seen:
             return prompt, ()
@@ -104,14 +104,14 @@ class ChatImages:
                 raise bad_request(str(error), param="messages", code="invalid_image") from error
 
     def in_messages(self, messages: Sequence[Message], *, small: bool) -> list[Message]:
-        """The conversation with texts in place of the pictures that were read by OCR.
+        """The conversation with texts in place of the images that were read by OCR.
 
         Args:
             messages: the conversation.
             small: whether a small model reads it.
         """
         texts = {
-            (one.message, one.part): picture_text(one.name, one.text, small=small)
+            (one.message, one.part): image_text(one.name, one.text, small=small)
             for one in self.images
             if one.text is not None
         }
@@ -121,25 +121,25 @@ class ChatImages:
 async def read_images(
     request: Request, context: ServerContext, body: ChatCompletionRequest, model: LoadedModel
 ) -> ChatImages | None:
-    """Open the pictures of a chat, and read their text if the model does not see them.
+    """Open the images of a chat, and read their text if the model does not see them.
 
     Returns:
-        None for a chat without pictures.
+        None for a chat without images.
 
     Raises:
-        ApiError: 400 that names the picture: its URL is refused, it is damaged or too large, or nothing here
+        ApiError: 400 that names the image: its URL is refused, it is damaged or too large, or nothing here
             can read it.
         ClientDisconnected: the client left meanwhile.
-        QueueFull: too many pictures wait.
+        QueueFull: too many images wait.
     """
     parts = list(_image_parts(body.messages))
     if not parts:
         return None
-    reader = context.pictures
+    reader = context.image_reader
     way = _way(model, reader, param=_param(*parts[0][:2]))
-    if len(parts) > MAX_PICTURES:
+    if len(parts) > MAX_IMAGES:
         raise bad_request(
-            f"The messages have {len(parts)} pictures; at most {MAX_PICTURES} are accepted.",
+            f"The messages have {len(parts)} images; at most {MAX_IMAGES} are accepted.",
             param="messages",
             code="too_many_images",
         )
@@ -150,14 +150,14 @@ async def read_images(
 
 
 def refuse_images(messages: Sequence[Message]) -> None:
-    """Refuse messages with pictures, for endpoints that only render or count text.
+    """Refuse messages with images, for endpoints that only render or count text.
 
     Raises:
         ApiError: 400 that names the first one.
     """
     for message, part, _ in _image_parts(messages):
         raise bad_request(
-            "Pictures are accepted in `/v1/chat/completions` only.",
+            "Images are accepted in `/v1/chat/completions` only.",
             param=_param(message, part),
             code="images_not_supported",
         )
@@ -174,7 +174,7 @@ def _param(message: int, part: int) -> str:
     return f"messages[{message}].content[{part}].image_url"
 
 
-def _way(model: LoadedModel, reader: PictureReader | None, *, param: str) -> Way:
+def _way(model: LoadedModel, reader: ImageReader | None, *, param: str) -> Way:
     try:
         return choose_way(
             model=model.info.name,
@@ -188,11 +188,11 @@ def _way(model: LoadedModel, reader: PictureReader | None, *, param: str) -> Way
 async def _read_all(
     context: ServerContext,
     parts: Sequence[tuple[int, int, ImagePart]],
-    reader: PictureReader | None,
+    reader: ImageReader | None,
     salt: str,
 ) -> list[ChatImage]:
-    """The pictures, one after another; with a reader their texts in their place."""
-    left = context.config.max_picture_bytes
+    """The images, one after another; with a reader their texts in their place."""
+    left = context.config.max_image_bytes
     found: list[ChatImage] = []
     for number, (message, part, given) in enumerate(parts, start=1):
         param = _param(message, part)
@@ -200,7 +200,7 @@ async def _read_all(
         left -= len(data)
         if left < 0:
             raise bad_request(
-                f"The pictures have more than {context.config.max_picture_bytes} bytes together.",
+                f"The images have more than {context.config.max_image_bytes} bytes together.",
                 param=param,
                 code="image_too_large",
             )
@@ -227,7 +227,7 @@ async def _read_all(
 
 
 async def _data(context: ServerContext, url: str, number: int, param: str) -> tuple[str, bytes]:
-    """The name and the bytes of a picture.
+    """The name and the bytes of an image.
 
     Raises:
         ApiError: 400, the URL is of another kind, its base64 is damaged, or there is no such file.
@@ -236,12 +236,12 @@ async def _data(context: ServerContext, url: str, number: int, param: str) -> tu
         return await asyncio.to_thread(_file, context, url, param)
     if not url.startswith(_DATA):
         raise bad_request(
-            "A picture must be a `data:` URL or the id of a file of `/v1/files`; this server does not "
+            "An image must be a `data:` URL or the id of a file of `/v1/files`; this server does not "
             "fetch other URLs.",
             param=f"{param}.url",
             code="invalid_image_url",
         )
-    return f"picture {number}", await asyncio.to_thread(_decoded, url, param)
+    return f"image {number}", await asyncio.to_thread(_decoded, url, param)
 
 
 def _file(context: ServerContext, file_id: str, param: str) -> tuple[str, bytes]:
@@ -250,7 +250,7 @@ def _file(context: ServerContext, file_id: str, param: str) -> tuple[str, bytes]
         file = opened.catalogue.file(file_id)
     except NoSuchObject as error:
         raise bad_request(str(error), param=f"{param}.url", code="file_not_found") from error
-    limit = context.config.max_picture_bytes
+    limit = context.config.max_image_bytes
     if file.size > limit:
         raise bad_request(
             f"{file.filename} is larger than {limit} bytes.", param=param, code="image_too_large"
@@ -264,7 +264,7 @@ def _decoded(url: str, param: str) -> bytes:
     head = url[:comma].lower()
     if comma < 0 or not head.startswith("data:image/") or not head.endswith(";base64"):
         raise bad_request(
-            "A `data:` URL of a picture begins with `data:image/TYPE;base64,`.",
+            "A `data:` URL of an image begins with `data:image/TYPE;base64,`.",
             param=f"{param}.url",
             code="invalid_image_url",
         )
@@ -283,12 +283,12 @@ def _decoded(url: str, param: str) -> bytes:
 
 def _damaged(param: str) -> Exception:
     return bad_request(
-        "The base64 of the picture is damaged.", param=f"{param}.url", code="invalid_image_url"
+        "The base64 of the image is damaged.", param=f"{param}.url", code="invalid_image_url"
     )
 
 
 def _with_texts(message: Message, index: int, texts: dict[tuple[int, int], str]) -> Message:
-    """The message with texts in place of pictures, each in lines of its own."""
+    """The message with texts in place of images, each in lines of its own."""
     if not any(at == index for at, _ in texts):
         return message
     parts: list[ContentPart] = []

@@ -35,9 +35,9 @@ from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
 from engine.retrieval.answering.hops import Hops, Round, chain_parts
 from engine.retrieval.answering.names import names_of
+from engine.retrieval.answering.numbered_passage import NumberedPassage
 from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, passage_block
 from engine.retrieval.answering.retrieving import retrieve
-from engine.retrieval.answering.source import Source
 from engine.retrieval.answering.support import SupportJudge
 from engine.retrieval.api.errors import UnknownCollection, UnknownDocument
 from engine.retrieval.api.passage import Passage
@@ -47,7 +47,7 @@ from engine.retrieval.api.passage import Passage
 class NumberedSource:
     """What the model reads under a number, and the passage that was found."""
 
-    source: Source
+    source: NumberedPassage
     found: Found
 
 
@@ -83,7 +83,7 @@ class ChatSources:
         )
 
     @property
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[NumberedPassage]:
         """What the model reads, in the order of the numbers."""
         return [one.source for one in self.numbered]
 
@@ -119,10 +119,10 @@ async def find_sources(
     Args:
         request: the HTTP request.
         context: the server.
-        body: its body; what the user wrote is searched for, not the text of pictures.
+        body: its body; what the user wrote is searched for, not the text of images.
         messages: the conversation as the model reads it.
         model: the model.
-        images: the pictures in the messages.
+        images: the images in the messages.
 
     Returns:
         None for a chat without the field `retrieval`.
@@ -186,7 +186,7 @@ async def find_sources(
 
 
 def with_sources(
-    messages: Sequence[Message], sources: Sequence[Source], model: LoadedModel
+    messages: Sequence[Message], sources: Sequence[NumberedPassage], model: LoadedModel
 ) -> list[Message]:
     """A conversation with the instruction to cite, and the passages before the last question."""
     text = SHORT_INSTRUCTION if model.info.is_small else INSTRUCTION
@@ -274,6 +274,6 @@ async def _fitting(
 
 
 def _with_text(message: Message, text: str) -> Message:
-    """The message with another text; its pictures come behind it."""
-    pictures = [part for part in message.content if isinstance(part, ImagePart)]
-    return message.model_copy(update={"content": [TextPart(type="text", text=text), *pictures]})
+    """The message with another text; its images come behind it."""
+    images = [part for part in message.content if isinstance(part, ImagePart)]
+    return message.model_copy(update={"content": [TextPart(type="text", text=text), *images]})

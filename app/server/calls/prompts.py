@@ -89,7 +89,7 @@ def _template_message(message: Message) -> ChatMessage:
 
 
 def _content(message: Message) -> Any:
-    """A text, or with pictures the parts that chat templates expect, in the order of the message."""
+    """A text, or with images the parts that chat templates expect, in the order of the message."""
     if not message.has_images:
         return message.text
     return [

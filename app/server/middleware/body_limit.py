@@ -2,8 +2,8 @@
 
 Compressed bodies are refused instead of being decompressed, which excludes decompression bombs.
 Uploads, which are written to disk while they arrive, have a limit of their own, and more time the more of
-them has arrived. Bodies with pictures are larger, too; few of them are held at a time, and what they have
-beside the pictures is limited when they are parsed (`wire.json_body`).
+them has arrived. Bodies with images are larger, too; few of them are held at a time, and what they have
+beside the images is limited when they are parsed (`wire.json_body`).
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from app.server.wire.errors import ApiError, error_response, retry_hints
 MIN_UPLOAD_RATE = 64 * 1024
 """Bytes per second that an upload must have on average, beyond the time that every body has."""
 MAX_LARGE_BODIES = 4
-"""Bodies beyond `max_bytes` with pictures at a time, from their arrival to the beginning of their answer."""
+"""Bodies beyond `max_bytes` with images at a time, from their arrival to the beginning of their answer."""
 _LARGE_RETRY_S = 2
 
 
@@ -36,8 +36,8 @@ class BodyLimit:
         timeout_s: float,
         is_upload: Callable[[str], bool] = lambda path: False,
         max_upload_bytes: int = 0,
-        with_pictures: frozenset[str] = frozenset(),
-        max_picture_bytes: int = 0,
+        with_images: frozenset[str] = frozenset(),
+        max_image_bytes: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._app = app
@@ -45,8 +45,8 @@ class BodyLimit:
         self._timeout_s = timeout_s
         self._is_upload = is_upload
         self._max_upload_bytes = max_upload_bytes
-        self._with_pictures = with_pictures
-        self._max_picture_bytes = max_picture_bytes
+        self._with_images = with_images
+        self._max_image_bytes = max_image_bytes
         self._places = _Places(MAX_LARGE_BODIES)
         self._clock = clock
 
@@ -58,8 +58,8 @@ class BodyLimit:
         headers = Headers(scope=scope)
         is_upload = scope["method"] == "POST" and self._is_upload(scope["path"])
         max_bytes = self._max_upload_bytes if is_upload else self._max_bytes
-        if scope["path"] in self._with_pictures:
-            max_bytes += base64_length(self._max_picture_bytes)
+        if scope["path"] in self._with_images:
+            max_bytes += base64_length(self._max_image_bytes)
         refusal = _refuse_headers(headers, max_bytes)
         if refusal is not None:
             await error_response(refusal)(scope, receive, send)
@@ -109,7 +109,7 @@ class _Places:
 
 
 class _LargeBody:
-    """The place of one body with pictures, if it needs one."""
+    """The place of one body with images, if it needs one."""
 
     def __init__(self, places: _Places) -> None:
         self._places = places
@@ -126,7 +126,7 @@ class _LargeBody:
         if not self._places.free:
             raise ApiError(
                 429,
-                f"{MAX_LARGE_BODIES} requests with large pictures are being received; try again.",
+                f"{MAX_LARGE_BODIES} requests with large images are being received; try again.",
                 code="too_many_large_requests",
                 headers={**retry_hints(_LARGE_RETRY_S), "connection": "close"},
             )

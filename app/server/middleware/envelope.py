@@ -18,13 +18,13 @@ _NO_ROUTE = "none"
 GUARDRAILS_HEADER = "x-pravaha-guardrails"
 """Lists what the guardrails found in the messages of a call, and what they did."""
 IMAGES_HEADER = "x-pravaha-images"
-"""How the pictures of a call were read: `model` or `ocr`."""
+"""How the images of a call were read: `model` or `ocr`."""
 
 
 class Envelope:
     """Echoes or creates `x-request-id`, lists ignored fields and findings, counts responses by route pattern.
 
-    It also says how pictures were read. An error that no handler caught is logged and answered with 500 here.
+    It also says how images were read. An error that no handler caught is logged and answered with 500 here.
     """
 
     def __init__(self, app: ASGIApp, *, counters: ServerCounters) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_UPLOAD_BYTES = 512 * 1024 * 1024
-MAX_PICTURE_BYTES = 20 * 1024 * 1024
+MAX_IMAGE_BYTES = 20 * 1024 * 1024
 DRAIN_S = 30.0
 RESUME_S = 30.0
 KEEP_ALIVE_S = 2.0
@@ -21,8 +21,8 @@ class ServerConfig:
         api_key: the bearer key that every route but the probes requires; None requires none.
         allowed_hosts: further names a `Host` header may carry while bound to loopback.
         strict_fields: refuse unknown request fields instead of ignoring and counting them.
-        max_body_bytes: largest request body, but for uploads and pictures.
-        max_picture_bytes: largest sum of the pictures of a request, before base64.
+        max_body_bytes: largest request body, but for uploads and images.
+        max_image_bytes: largest sum of the images of a request, before base64.
         max_upload_bytes: largest body of an upload of a file.
         body_timeout_s: seconds a client may take to send its body.
         max_choices: largest `n`, and the largest number of prompts times `n`.
@@ -40,7 +40,7 @@ class ServerConfig:
     allowed_hosts: tuple[str, ...] = ()
     strict_fields: bool = False
     max_body_bytes: int = MAX_BODY_BYTES
-    max_picture_bytes: int = MAX_PICTURE_BYTES
+    max_image_bytes: int = MAX_IMAGE_BYTES
     max_upload_bytes: int = MAX_UPLOAD_BYTES
     body_timeout_s: float = 30.0
     max_choices: int = 64

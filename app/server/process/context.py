@@ -14,14 +14,14 @@ from app.server.process.counters import ServerCounters
 from app.server.process.drain import Drain
 from app.server.process.kept_streams import KeptStreams
 from app.server.retrieval.service import RetrievalService
-from engine.retrieval.parsing.picture_reader import PictureReader
+from engine.retrieval.parsing.image_reader import ImageReader
 from engine.runtime.engine import AsyncPravahaEngine
 
 MAX_UPLOADS = 16
 """Uploads at a time; each holds a file open and up to a mebibyte of memory."""
 
 MAX_DECODING = 2
-"""Requests whose pictures are decoded at a time; a picture takes up to 120 MB meanwhile."""
+"""Requests whose images are decoded at a time; an image takes up to 120 MB meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class ServerContext:
         guardrails: check messages and answers; None checks nothing.
         moderation: answers `/v1/moderations`.
         retrieval: keeps files and vector stores; None where none are served.
-        pictures: reads the text of pictures; None reads none.
+        image_reader: reads the text of images; None reads none.
         uploads: taken by each upload of a file.
-        decoding: taken while the pictures of a request are decoded.
+        decoding: taken while the images of a request are decoded.
     """
 
     engine: AsyncPravahaEngine
@@ -48,7 +48,7 @@ class ServerContext:
     guardrails: Guardrails | None = None
     moderation: Guardrails = field(default_factory=Guardrails)
     retrieval: RetrievalService | None = None
-    pictures: PictureReader | None = None
+    image_reader: ImageReader | None = None
     uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_UPLOADS))
     decoding: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_DECODING))
     created: int = field(default_factory=lambda: int(time.time()))

@@ -46,7 +46,7 @@ class ServerCounters:
         )
         self._images = Counter(
             "pravaha_images",
-            "Pictures in chats, by the way that they were read.",
+            "Images in chats, by the way that they were read.",
             ["way"],
             registry=self._registry,
         )
@@ -82,7 +82,7 @@ class ServerCounters:
         self._guarded.labels(direction, kind, action).inc()
 
     def images(self, way: str, count: int) -> None:
-        """`count` pictures of one request were read: by the `model`, or their text by `ocr`."""
+        """`count` images of one request were read: by the `model`, or their text by `ocr`."""
         self._images.labels(way).inc(count)
 
     def render(self) -> bytes:

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict
 
-TEXT_TAG, IMAGE_TAG = "a part of text", "a picture"
+TEXT_TAG, IMAGE_TAG = "a part of text", "an image"
 """The tags of content parts, which pydantic adds to the place of an error in one."""
 
 

@@ -1,4 +1,4 @@
-"""The limit of bodies without the data of their pictures, which `BodyLimit` sets for each request."""
+"""The limit of bodies without the data of their images, which `BodyLimit` sets for each request."""
 
 from starlette.types import Scope
 
@@ -13,7 +13,7 @@ def limit_body(scope: Scope, max_bytes: int) -> None:
 
 
 def check_body_size(scope: Scope, size: int) -> None:
-    """Refuse a body that is too large without its pictures.
+    """Refuse a body that is too large without its images.
 
     Raises:
         ApiError: 413.

@@ -14,8 +14,8 @@ from fastapi.routing import APIRoute
 
 from app.server.wire.body_size import check_body_size
 from app.server.wire.errors import ApiError, bad_request
+from app.server.wire.image_literals import without_images
 from app.server.wire.json_size import check_json_size
-from app.server.wire.picture_literals import without_pictures
 
 
 class JsonRequest(Request):
@@ -29,14 +29,14 @@ class JsonRequest(Request):
 
         Raises:
             ApiError: 415 for another content type, 400 for a body that is not JSON or has too many
-                values, 413 for one that is too large without its pictures.
+                values, 413 for one that is too large without its images.
         """
         if self._is_parsed:
             return self._parsed
         if not is_json(self.headers.get("content-type", "")):
             raise ApiError(415, "Send the body as JSON, with `content-type: application/json`.")
         body = await self.body()
-        text = without_pictures(body)
+        text = without_images(body)
         check_body_size(self.scope, len(text))
         check_json_size(text)
         try:

@@ -178,7 +178,7 @@ class SamplingFields(Body):
 
 def _no_detail(detail: str | None) -> str | None:
     if detail not in (None, "auto"):
-        raise ValueError("pictures are read in one way here; leave it out, or send 'auto'")
+        raise ValueError("images are read in one way here; leave it out, or send 'auto'")
     return detail
 
 
@@ -190,14 +190,14 @@ class TextPart(Body):
 
 
 class ImageUrl(Body):
-    """Where a picture is: in the URL itself (`data:`), or the id of an uploaded file."""
+    """Where an image is: in the URL itself (`data:`), or the id of an uploaded file."""
 
     url: Annotated[str, StringConstraints(min_length=1)]
     detail: Annotated[Literal["auto", "low", "high"] | None, AfterValidator(_no_detail)] = None
 
 
 class ImagePart(Body):
-    """A picture inside a message's content."""
+    """An image inside a message's content."""
 
     type: Literal["image_url"]
     image_url: ImageUrl
@@ -219,7 +219,7 @@ def _as_parts(value: Any, info: ValidationInfo) -> Any:
     """A string becomes one part; a part of another type is refused with its type.
 
     Only the assistant may say nothing: null or no content is an empty list there. Only the user shows
-    pictures.
+    images.
     """
     if value is None and info.data.get("role") == "assistant":
         return []
@@ -231,7 +231,7 @@ def _as_parts(value: Any, info: ValidationInfo) -> Any:
         kind = part.get("type") if isinstance(part, dict) else None
         if kind == "image_url":
             if info.data.get("role") != "user":
-                raise ValueError("only messages of the role 'user' have pictures")
+                raise ValueError("only messages of the role 'user' have images")
         elif isinstance(kind, str) and kind != "text":
             raise ValueError(f"content parts of type {kind[:40]!r} are not supported yet")
     return value
@@ -282,12 +282,12 @@ class Message(Body):
 
     @property
     def text(self) -> str:
-        """The content as one string, without its pictures."""
+        """The content as one string, without its images."""
         return "".join(part.text for part in self.content if isinstance(part, TextPart))
 
     @property
     def has_images(self) -> bool:
-        """Whether there are pictures in it."""
+        """Whether there are images in it."""
         return any(isinstance(part, ImagePart) for part in self.content)
 
 

@@ -118,7 +118,7 @@ class AgentActions:
             )
         await self._start(call, f"@{argument}")
 
-    async def takes(self, text: str) -> bool:
+    async def start_if_called(self, text: str) -> bool:
         """Whether a message calls an agent, as `@key PATH… : task`; it is then started."""
         if self._service is None or not text.startswith("@") or text.startswith("@/"):
             return False

@@ -304,7 +304,7 @@ class SourceActions:
 
     # Sending.
 
-    async def takes(self, text: str) -> bool:
+    async def attach_mentioned(self, text: str) -> bool:
         """Attach the collections that a message names; whether it says nothing else."""
         if "@" not in text:
             return False

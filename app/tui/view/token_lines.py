@@ -198,9 +198,9 @@ def _visible(text: str, glyphs: Glyphs) -> tuple[str, ...]:
 
 def _control_marks(glyphs: Glyphs) -> dict[int, str]:
     if glyphs.name not in _CONTROL_MARKS:
-        pictures = {code: chr(0x2400 + code) for code in range(0x20) if code != 0x0A}
+        images = {code: chr(0x2400 + code) for code in range(0x20) if code != 0x0A}
         others = {code: _codes(chr(code)) for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF)}
-        _CONTROL_MARKS[glyphs.name] = pictures | others | {0x09: glyphs.tab}
+        _CONTROL_MARKS[glyphs.name] = images | others | {0x09: glyphs.tab}
     return _CONTROL_MARKS[glyphs.name]
 
 

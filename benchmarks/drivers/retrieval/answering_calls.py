@@ -9,7 +9,7 @@ from engine.api.config import EngineConfig
 from engine.clients.in_process import InProcessClient
 from engine.retrieval.answering.answer import Answer
 from engine.retrieval.answering.answerer import Answerer, AnswerOptions
-from engine.retrieval.answering.source import Source
+from engine.retrieval.answering.numbered_passage import NumberedPassage
 from engine.retrieval.answering.verification import verify
 from engine.retrieval.api.passage import Passage
 from engine.retrieval.library.collection import Collection
@@ -57,7 +57,7 @@ def kept_citations(
     return kept
 
 
-def _source(text: str) -> Source:
+def _source(text: str) -> NumberedPassage:
     size = len(text.encode())
     passage = Passage(
         chunk_id=1,
@@ -78,7 +78,7 @@ def _source(text: str) -> Source:
         score=1.0,
         dense=1.0,
     )
-    return Source.of(1, passage)
+    return NumberedPassage.of(1, passage)
 
 
 def _plain(answer: Answer) -> dict[str, Any]:

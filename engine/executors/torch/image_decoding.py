@@ -1,4 +1,4 @@
-"""`decode_image`: the pixels of a picture, by Pillow, within limits.
+"""`decode_image`: the pixels of an image, by Pillow, within limits.
 
 The file is untrusted, and its header may lie: the size that Pillow reads is checked again before a pixel
 is decoded.
@@ -19,7 +19,7 @@ _FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image
 
 
 def decode_image(image: Image) -> Any:
-    """The picture as an RGB `PIL.Image.Image`, turned as its EXIF data says.
+    """The image as an RGB `PIL.Image.Image`, turned as its EXIF data says.
 
     Of an animation, the first frame.
 
@@ -44,7 +44,7 @@ def decode_image(image: Image) -> Any:
         raise _too_large() from error
     except Exception as error:  # decoders raise OSError, SyntaxError, ValueError, struct.error, …
         raise InvalidRequest(
-            "A picture cannot be decoded: its file is damaged or incomplete.", param="images"
+            "An image cannot be decoded: its file is damaged or incomplete.", param="images"
         ) from error
 
 
@@ -53,7 +53,7 @@ def _check_size(width: int, height: int) -> None:
         raise _too_large()
     if max(width, height) > MAX_ASPECT * min(width, height):
         raise InvalidRequest(
-            f"A picture of {width} × {height} pixels is too narrow: one side may be at most "
+            f"An image of {width} × {height} pixels is too narrow: one side may be at most "
             f"{MAX_ASPECT} times the other.",
             param="images",
         )
@@ -61,5 +61,5 @@ def _check_size(width: int, height: int) -> None:
 
 def _too_large() -> InvalidRequest:
     return InvalidRequest(
-        f"A picture has more than {MAX_PIXELS // 1_000_000} million pixels.", param="images"
+        f"An image has more than {MAX_PIXELS // 1_000_000} million pixels.", param="images"
     )

@@ -1,7 +1,7 @@
-"""`ImageProcessor`: the tokens and pixel inputs of pictures, by the model's own transformers processor.
+"""`ImageProcessor`: the tokens and pixel inputs of images, by the model's own transformers processor.
 
-Pictures are decoded and scaled by Pillow; torchvision is not needed. A picture is processed by itself, so
-its tokens do not depend on the other pictures of a prompt. Models whose processors treat several pictures
+Images are decoded and scaled by Pillow; torchvision is not needed. An image is processed by itself, so
+its tokens do not depend on the other images of a prompt. Models whose processors treat several images
 differently take one per prompt (`one_per_prompt`).
 
 Cost: decoding and scaling take about 10 ns per pixel of the file, on the caller's thread. The results are
@@ -26,7 +26,7 @@ from engine.executors.torch.image_decoding import decode_image
 from engine.executors.torch.installed import INSTALL, pillow_installed
 
 CACHE_BYTES = 128 << 20
-"""Pixel inputs that are kept. One picture may exceed it; it is then kept alone."""
+"""Pixel inputs that are kept. One image may exceed it; it is then kept alone."""
 
 _MAPPING: Any = PROCESSOR_MAPPING
 _IMAGES: Any = AutoImageProcessor
@@ -36,12 +36,12 @@ _TEXT_INPUTS = frozenset(
     {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids", "position_ids"}
 )
 _PROBES = ((64, 48), (48, 96))
-"""Sizes of the two pictures by which a processor is tried."""
+"""Sizes of the two images by which a processor is tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessedImage:
-    """A picture as its model takes it.
+    """An image as its model takes it.
 
     Attributes:
         token_ids: the tokens that stand for it, separators included.
@@ -91,7 +91,7 @@ class ImageProcessor:
             ModelError: there is none, it cannot be used, or its tokens are not the model's.
         """
         if not pillow_installed():
-            raise ModelError(f"{directory} sees pictures, which needs Pillow: {INSTALL}.")
+            raise ModelError(f"{directory} sees images, which needs Pillow: {INSTALL}.")
         try:
             processor = _load(directory, config)
             token = processor.image_token
@@ -109,7 +109,7 @@ class ImageProcessor:
         return loaded
 
     def token_ids(self, image: Image) -> tuple[int, ...]:
-        """The tokens that stand for a picture, separators included.
+        """The tokens that stand for an image, separators included.
 
         Raises:
             InvalidRequest: as `process`.
@@ -117,7 +117,7 @@ class ImageProcessor:
         return self.process(image).token_ids
 
     def process(self, image: Image) -> ProcessedImage:
-        """Decode and scale a picture, or take it from the cache. Any thread.
+        """Decode and scale an image, or take it from the cache. Any thread.
 
         Raises:
             InvalidRequest: it is damaged or too large, or the model's processor rejects it.
@@ -143,15 +143,15 @@ class ImageProcessor:
             return self._process(pixels)
         except Exception as error:  # processors raise many kinds for sizes they cannot scale
             raise InvalidRequest(
-                f"The model's image processor rejects a picture: {first_line(error)}.",
+                f"The model's image processor rejects an image: {first_line(error)}.",
                 param="images",
             ) from error
 
-    def _process(self, *pictures: Any) -> ProcessedImage:
-        """The tokens and inputs of one call with these pictures."""
+    def _process(self, *images: Any) -> ProcessedImage:
+        """The tokens and inputs of one call with these images."""
         output = self._processor(
-            images=list(pictures),
-            text=self._processor.image_token * len(pictures),
+            images=list(images),
+            text=self._processor.image_token * len(images),
             add_special_tokens=False,
             return_tensors="pt",
         )
@@ -160,10 +160,10 @@ class ImageProcessor:
         return ProcessedImage(ids, inputs)
 
     def _is_separable(self) -> bool:
-        """Whether two pictures have the same tokens together as each has by itself."""
-        pictures = [_blank(size) for size in _PROBES]
-        alone = [self._process(one).token_ids for one in pictures]
-        return self._process(*pictures).token_ids == alone[0] + alone[1]
+        """Whether two images have the same tokens together as each has by itself."""
+        images = [_blank(size) for size in _PROBES]
+        alone = [self._process(one).token_ids for one in images]
+        return self._process(*images).token_ids == alone[0] + alone[1]
 
 
 def _load(directory: Path, config: PreTrainedConfig) -> Any:

@@ -13,7 +13,7 @@ def torch_installed() -> bool:
 
 
 def pillow_installed() -> bool:
-    """Whether Pillow is installed, which decodes pictures."""
+    """Whether Pillow is installed, which decodes images."""
     return find_spec("PIL") is not None
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from engine.api.request import FinishReason
 from engine.retrieval.answering.hops import Round
-from engine.retrieval.answering.source import Source
+from engine.retrieval.answering.numbered_passage import NumberedPassage
 from engine.retrieval.answering.verification import (
     CheckedSentence,
     Citation,
@@ -51,7 +51,7 @@ class Answer:
     citations: tuple[Citation, ...] = ()
     dropped: tuple[DroppedCitation, ...] = ()
     sentences: tuple[CheckedSentence, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[NumberedPassage, ...] = ()
     passages: tuple[Passage, ...] = ()
     unknown_names: tuple[str, ...] = ()
     rounds: tuple[Round, ...] = ()

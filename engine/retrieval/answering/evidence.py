@@ -13,8 +13,8 @@ close as the right one would be. Its name is evidence against an answer (`unknow
 from collections.abc import Callable, Sequence
 
 from engine.retrieval.answering.names import asked_names, folded_words
+from engine.retrieval.answering.numbered_passage import labels_of
 from engine.retrieval.answering.sentences import sentences
-from engine.retrieval.answering.source import labels_of
 from engine.retrieval.answering.support import Embed
 from engine.retrieval.answering.terms import folded
 from engine.retrieval.api.passage import Passage

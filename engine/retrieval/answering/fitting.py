@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from engine.retrieval.answering.citation_grammar import MAX_SOURCES
-from engine.retrieval.answering.source import Source
+from engine.retrieval.answering.numbered_passage import NumberedPassage
 from engine.retrieval.api.passage import Passage
 
 CountTokens = Callable[[str], int]
@@ -26,7 +26,7 @@ def fit_sources(
     budget: int,
     section: Callable[[Passage], str] | None = None,
     section_tokens: int = 512,
-) -> list[Source]:
+) -> list[NumberedPassage]:
     """Sources for a prompt, in the order of the passages, numbered from 1.
 
     Args:
@@ -39,12 +39,12 @@ def fit_sources(
     Returns:
         As many passages as fit; none if even the best is too long.
     """
-    chosen: list[Source] = []
+    chosen: list[NumberedPassage] = []
     left = budget
     for passage in passages[:MAX_SOURCES]:
         cost = _cost(passage.text, count_tokens)
         if cost <= left:
-            chosen.append(Source.of(0, passage))
+            chosen.append(NumberedPassage.of(0, passage))
             left -= cost
     if section is not None:
         chosen = _grown(chosen, count_tokens, left, section, section_tokens)
@@ -69,12 +69,12 @@ def in_cached_order(passages: Sequence[Passage], previous: Sequence[int]) -> lis
 
 
 def _grown(
-    chosen: list[Source],
+    chosen: list[NumberedPassage],
     count_tokens: CountTokens,
     left: int,
     section: Callable[[Passage], str],
     section_tokens: int,
-) -> list[Source]:
+) -> list[NumberedPassage]:
     for source in list(chosen):
         if source not in chosen or not _has_more(source.passage):
             continue
@@ -95,16 +95,16 @@ def _grown(
         if cost > min(section_tokens, spare):
             continue
         left = spare - cost
-        grown = Source(0, passage, text, passage.section_start, passage.section_end)
+        grown = NumberedPassage(0, passage, text, passage.section_start, passage.section_end)
         chosen = [
             grown if one is source else one for one in chosen if one is source or one not in within
         ]
     return chosen
 
 
-def _joined(chosen: Sequence[Source]) -> list[Source]:
+def _joined(chosen: Sequence[NumberedPassage]) -> list[NumberedPassage]:
     """The sources with those that overlap or touch joined, in the place and with the passage of the best."""
-    joined: list[Source] = []
+    joined: list[NumberedPassage] = []
     for source in chosen:
         meeting = [one for one in joined if _meet(one, source)]
         at = joined.index(meeting[0]) if meeting else len(joined)
@@ -115,7 +115,7 @@ def _joined(chosen: Sequence[Source]) -> list[Source]:
     return joined
 
 
-def _meet(one: Source, other: Source) -> bool:
+def _meet(one: NumberedPassage, other: NumberedPassage) -> bool:
     """Whether two sources are neighbouring or common bytes of one document, in UTF-8."""
     first, last = sorted((one, other), key=lambda each: each.start)
     same = (one.passage.document_id, one.passage.file) == (
@@ -128,15 +128,15 @@ def _meet(one: Source, other: Source) -> bool:
     return last.text.encode()[: len(common)] == common[: last.end - last.start]
 
 
-def _is_exact(source: Source) -> bool:
+def _is_exact(source: NumberedPassage) -> bool:
     return len(source.text.encode()) == source.end - source.start
 
 
-def _union(best: Source, other: Source) -> Source:
+def _union(best: NumberedPassage, other: NumberedPassage) -> NumberedPassage:
     """Two sources that meet as one, under the passage of the first."""
     first, last = sorted((best, other), key=lambda one: (one.start, -one.end))
     rest = last.text.encode()[first.end - last.start :] if last.end > first.end else b""
-    return Source(
+    return NumberedPassage(
         best.n, best.passage, first.text + rest.decode(), first.start, max(first.end, last.end)
     )
 

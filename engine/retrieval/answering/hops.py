@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.retrieval.answering.names import capitalises_nouns, folded_words, names_of
+from engine.retrieval.answering.numbered_passage import NumberedPassage, labels_of
 from engine.retrieval.answering.sentences import sentence_spans
-from engine.retrieval.answering.source import Source, labels_of
 from engine.retrieval.answering.terms import content_terms, folded
 from engine.retrieval.answering.windows import SourcePart
 from engine.retrieval.api.passage import Passage
@@ -79,7 +79,7 @@ def followed(
     return hops
 
 
-def chain_parts(chain: Sequence[Link], sources: Sequence[Source]) -> list[SourcePart]:
+def chain_parts(chain: Sequence[Link], sources: Sequence[NumberedPassage]) -> list[SourcePart]:
     """A chain in the texts of sources; empty if one of its sentences is in none of them."""
     parts: list[SourcePart] = []
     for link in chain:

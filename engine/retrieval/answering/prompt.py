@@ -10,8 +10,8 @@ therefore not pretend to be the head of another passage, the end of the passages
 from collections.abc import Sequence
 
 from engine.api.chat import ChatMessage
+from engine.retrieval.answering.numbered_passage import NumberedPassage
 from engine.retrieval.answering.passage_text import quoted_text
-from engine.retrieval.answering.source import Source
 
 INSTRUCTION = (
     "Answer the question in one to three short sentences, using only the numbered passages. After each "
@@ -24,14 +24,14 @@ SHORT_INSTRUCTION = "Answer the question in one short sentence, using the passag
 _MAX_LABEL = 120
 
 
-def passage_block(sources: Sequence[Source]) -> str:
+def passage_block(sources: Sequence[NumberedPassage]) -> str:
     """The passages as marked data. Equal first sources are an equal prefix, which the KV cache reuses."""
     return "\n".join(_quoted(source) for source in sources)
 
 
 def answer_messages(
     question: str,
-    sources: Sequence[Source],
+    sources: Sequence[NumberedPassage],
     *,
     history: Sequence[ChatMessage] = (),
     instruction: str = INSTRUCTION,
@@ -52,12 +52,12 @@ def answer_messages(
     ]
 
 
-def _quoted(source: Source) -> str:
+def _quoted(source: NumberedPassage) -> str:
     lines = quoted_text(source.text).split("\n")
     return "\n".join([f"[{source.n}] {_label(source)}", *(f"> {line}" for line in lines)])
 
 
-def _label(source: Source) -> str:
+def _label(source: NumberedPassage) -> str:
     """Where the passage comes from: file name and headings, on one line."""
     passage = source.passage
     name = passage.file.replace("\\", "/").rsplit("/", 1)[-1]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.retrieval.answering.names import capitalises_nouns, names_of
-from engine.retrieval.answering.source import Source
+from engine.retrieval.answering.numbered_passage import NumberedPassage
 from engine.retrieval.answering.terms import content_terms, identifiers, numbers
 from engine.retrieval.answering.windows import (
     SourcePart,
@@ -108,7 +108,7 @@ class SupportJudge:
 
     def __init__(
         self,
-        sources: Sequence[Source],
+        sources: Sequence[NumberedPassage],
         embed: Embed,
         chain: Sequence[SourcePart] = (),
         *,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from engine.retrieval.answering.claims import Claim, claims_of
-from engine.retrieval.answering.source import Source
+from engine.retrieval.answering.numbered_passage import NumberedPassage
 from engine.retrieval.answering.support import Embed, Support, SupportJudge
 from engine.retrieval.answering.windows import SourcePart
 
@@ -45,7 +45,7 @@ class Quote:
     sentence: str
 
     @classmethod
-    def of(cls, source: Source, support: Support, sentence: str) -> Self:
+    def of(cls, source: NumberedPassage, support: Support, sentence: str) -> Self:
         """The quote that a support points at."""
         start, end = source.byte_span(support.start, support.end) or (None, None)
         text = source.text[support.start : support.end]
@@ -56,7 +56,7 @@ class Quote:
 class Citation:
     """A source that the answer cites, with the parts that support it."""
 
-    source: Source
+    source: NumberedPassage
     quotes: tuple[Quote, ...]
 
     @property
@@ -115,7 +115,7 @@ class VerifiedAnswer:
 
 
 def verify(
-    answer: str, sources: Sequence[Source], embed: Embed, chain: Sequence[SourcePart] = ()
+    answer: str, sources: Sequence[NumberedPassage], embed: Embed, chain: Sequence[SourcePart] = ()
 ) -> VerifiedAnswer:
     """Check a complete answer.
 

@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import Self
 
 from engine.retrieval.answering.names import capitalises_nouns, folded_words
+from engine.retrieval.answering.numbered_passage import NumberedPassage, labels_of
 from engine.retrieval.answering.sentences import sentence_spans
-from engine.retrieval.answering.source import Source, labels_of
 from engine.retrieval.answering.terms import content_terms, numbers, plain_words
 
 _MAX_LENGTH = 600
@@ -67,7 +67,7 @@ class Window:
         return len(terms & self.terms) / max(1, len(terms))
 
 
-def windows_of(source: Source) -> list[Window]:
+def windows_of(source: NumberedPassage) -> list[Window]:
     """Each sentence, and each two neighbours that are short enough to be read as one statement."""
     text = source.text
     spans = [(start, end) for start, end in sentence_spans(text) if plain_words(text[start:end])]
@@ -85,7 +85,7 @@ def windows_of(source: Source) -> list[Window]:
     ]
 
 
-def chain_window(sources: Sequence[Source], parts: Sequence[SourcePart]) -> Window:
+def chain_window(sources: Sequence[NumberedPassage], parts: Sequence[SourcePart]) -> Window:
     """The sentences of a chain as one window."""
     by_number = {source.n: source for source in sources}
     own = [by_number[part.n] for part in parts]

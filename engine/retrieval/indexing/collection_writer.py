@@ -28,7 +28,7 @@ from engine.retrieval.store.records import CollectionRecord
 from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import StoreWriter
 from engine.retrieval.store.stored_texts import StoredTexts
-from engine.retrieval.vectors.vector_store import VectorStore
+from engine.retrieval.vectors.vector_index import VectorIndex
 
 MAX_DEAD_SHARE = 0.25
 """Beyond this share of dead rows a deletion rewrites the vectors: at most three are copied for a dead one."""
@@ -52,7 +52,7 @@ class CollectionWriter:
         self.record = record
         self._store = store
         self._rewrites = record.rewrites
-        self._vectors: VectorStore | None = None
+        self._vectors: VectorIndex | None = None
         self._slots = record.slots
         self._dimensions = record.dimensions
         self._document_id: int | None = None
@@ -186,7 +186,7 @@ class CollectionWriter:
             ranges = self.rows.vector_ranges(self.record.id)
             self._file().maintain(sum(count for _, _, count in ranges))
 
-    def replace_lost(self) -> VectorStore:
+    def replace_lost(self) -> VectorIndex:
         """The vectors; if they are unusable, others in which every row is zero. `finish_restoring` follows.
 
         Documents that were not complete are deleted: their vectors would be taken over by the next run.
@@ -230,7 +230,7 @@ class CollectionWriter:
                 raise
             # The deletion itself is done. The next one tries again.
 
-    def _switch(self, new: VectorStore, *, lost: bool, first_slots: Mapping[int, int]) -> None:
+    def _switch(self, new: VectorIndex, *, lost: bool, first_slots: Mapping[int, int]) -> None:
         """Commit that `new` holds the vectors, and delete the old file."""
         self.rows.switch_vectors(self.record.id, first_slots, lost=lost)
         if self._vectors is not None:
@@ -252,7 +252,7 @@ class CollectionWriter:
             raise RuntimeError(f"vectors were appended at {slots.start} instead of {self._slots}")
         self._slots = slots.stop
 
-    def _file(self) -> VectorStore:
+    def _file(self) -> VectorIndex:
         if self._vectors is None:
             self._vectors = open_vectors(self._store, self.record, rewrites=self._rewrites)
         return self._vectors

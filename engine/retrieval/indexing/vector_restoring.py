@@ -19,7 +19,7 @@ from engine.retrieval.indexing.index_run import TextEmbedder
 from engine.retrieval.indexing.report import Cancelled, IndexProgress, Progress
 from engine.retrieval.store.errors import store_errors
 from engine.retrieval.store.store import Store
-from engine.retrieval.vectors.vector_store import VectorStore
+from engine.retrieval.vectors.vector_index import VectorIndex
 
 _BLOCK_ROWS = 8192
 _MAX_LENGTH_ERROR = 0.05
@@ -27,7 +27,7 @@ _MAX_LENGTH_ERROR = 0.05
 _RETRY_S = 0.05
 
 
-def broken_slots(file: VectorStore, live: NDArray[np.int64]) -> NDArray[np.int64]:
+def broken_slots(file: VectorIndex, live: NDArray[np.int64]) -> NDArray[np.int64]:
     """Those of the slots whose vector is not of unit length; reads all of them."""
     broken = [np.zeros(0, np.int64)]
     for at in range(0, len(live), _BLOCK_ROWS):

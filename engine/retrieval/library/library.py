@@ -12,7 +12,7 @@ from engine.retrieval.indexing.index_run import PARSER_PROCESSES, TextEmbedder
 from engine.retrieval.indexing.preparing import Parser
 from engine.retrieval.library.collection import Collection
 from engine.retrieval.library.vector_files import VectorFiles
-from engine.retrieval.library.vector_store_choice import check_vector_store
+from engine.retrieval.library.vector_index_choice import check_vector_index
 from engine.retrieval.parsing.parser_pool import ParserPool
 from engine.retrieval.store.collection_vectors import delete_unused_files, delete_unused_tables
 from engine.retrieval.store.errors import store_errors
@@ -21,7 +21,7 @@ from engine.retrieval.store.store import Store
 from engine.retrieval.store.store_writer import StoreWriter
 from engine.retrieval.vectors.header import VectorType
 from engine.retrieval.vectors.vector_file import DEFAULT_TYPE
-from engine.retrieval.vectors.vector_store import StoreKind
+from engine.retrieval.vectors.vector_index import StoreKind
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -87,7 +87,7 @@ class Library:
 
         Raises:
             InvalidRequest: the name is malformed or taken, or the vectors cannot be kept there.
-            VectorStoreUnavailable: the database server cannot be reached.
+            VectorIndexUnavailable: the database server cannot be reached.
             LibraryBusy: another process adds or deletes.
         """
         if not _NAME.fullmatch(name):
@@ -96,7 +96,7 @@ class Library:
                 "with a letter or digit first.",
                 param="name",
             )
-        check_vector_store(vector_store, vector_type, dsn_env)
+        check_vector_index(vector_store, vector_type, dsn_env)
         with StoreWriter.open(self._store.directory) as writer:
             collection_id = writer.create_collection(
                 name,

@@ -7,7 +7,7 @@ from engine.retrieval.store.errors import RetrievalStoreError
 from engine.retrieval.store.records import CollectionRecord
 from engine.retrieval.store.slots import Slots
 from engine.retrieval.store.store import Store
-from engine.retrieval.vectors.vector_store import VectorStore
+from engine.retrieval.vectors.vector_index import VectorIndex
 
 
 class VectorFiles:
@@ -16,9 +16,9 @@ class VectorFiles:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._files: dict[int, tuple[int, VectorStore]] = {}
+        self._files: dict[int, tuple[int, VectorIndex]] = {}
 
-    def get(self, record: CollectionRecord) -> tuple[VectorStore, Slots] | None:
+    def get(self, record: CollectionRecord) -> tuple[VectorIndex, Slots] | None:
         """The vectors of a collection and its slots, which fit each other; None if it has no vector yet.
 
         A file that was rewritten since is dropped; searches in it end normally, then it is closed.
@@ -47,7 +47,7 @@ class VectorFiles:
                 if file is not None:
                     file.close()
 
-    def _open(self, record: CollectionRecord, rewrites: int) -> VectorStore:
+    def _open(self, record: CollectionRecord, rewrites: int) -> VectorIndex:
         with self._lock:
             known = self._files.get(record.id)
             if known is None or known[0] < rewrites:

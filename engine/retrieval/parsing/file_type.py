@@ -9,7 +9,7 @@ from engine.retrieval.parsing.languages import language_of
 
 Format = Literal[
     "text", "markdown", "rst", "code", "rows", "json", "notebook", "html", "mail",
-    "pdf", "zip", "gzip", "picture",
+    "pdf", "zip", "gzip", "image",
 ]  # fmt: skip
 
 
@@ -34,12 +34,12 @@ _SIGNATURES: tuple[tuple[bytes, FileType], ...] = (
     (b"\x1f\x8b", FileType("gzip", "application/gzip")),
     (b"PK\x03\x04", FileType("zip", "application/zip")),
     (b"PK\x05\x06", FileType("zip", "application/zip")),
-    (b"\x89PNG\r\n\x1a\n", FileType("picture", "image/png")),
-    (b"\xff\xd8\xff", FileType("picture", "image/jpeg")),
-    (b"GIF87a", FileType("picture", "image/gif")),
-    (b"GIF89a", FileType("picture", "image/gif")),
-    (b"II*\0", FileType("picture", "image/tiff")),
-    (b"MM\0*", FileType("picture", "image/tiff")),
+    (b"\x89PNG\r\n\x1a\n", FileType("image", "image/png")),
+    (b"\xff\xd8\xff", FileType("image", "image/jpeg")),
+    (b"GIF87a", FileType("image", "image/gif")),
+    (b"GIF89a", FileType("image", "image/gif")),
+    (b"II*\0", FileType("image", "image/tiff")),
+    (b"MM\0*", FileType("image", "image/tiff")),
 )
 _REFUSED: tuple[tuple[bytes, str], ...] = (
     (b"\x7fELF", "a program"),
@@ -102,16 +102,16 @@ def detect_type(name: str, data: bytes) -> FileType:
         return _SIGNATURES[0][1]
     if head[:4] == b"RIFF":
         if head[8:12] == b"WEBP":
-            return FileType("picture", "image/webp")
+            return FileType("image", "image/webp")
         raise Unreadable("It is a sound or video recording.")
     if head[:2] == b"BM" and b"\0" in head[:32]:
-        return FileType("picture", "image/bmp")
+        return FileType("image", "image/bmp")
     binary = b"\0" in head
     for signature, kind in _REFUSED:
         if head.startswith(signature) and (binary or signature in (b"{\\rtf", b"BZh", b"ID3")):
             raise Unreadable(f"It is {kind}.")
     if head[4:8] == b"ftyp":
-        raise Unreadable("It is a video, sound recording or picture of the MP4 family.")
+        raise Unreadable("It is a video, sound recording or image of the MP4 family.")
     return _text_type(name, head)
 
 

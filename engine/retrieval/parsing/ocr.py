@@ -1,4 +1,4 @@
-"""`read_picture`: the text in a picture, with the extra `ocr`; its models are in its wheel."""
+"""`read_image`: the text in an image, with the extra `ocr`; its models are in its wheel."""
 
 import os
 from functools import cache
@@ -9,12 +9,12 @@ from engine.retrieval.api.errors import Unreadable
 from engine.retrieval.parsing.extracted import Extracted
 
 _NOT_INSTALLED = (
-    "It is a picture, whose text is read with the extra `ocr`: run `pip install 'pravaha[ocr]'`."
+    "It is an image, whose text is read with the extra `ocr`: run `pip install 'pravaha[ocr]'`."
 )
 
 
 def ocr_installed() -> bool:
-    """Whether pictures can be read."""
+    """Whether images can be read."""
     return all(find_spec(name) is not None for name in ("rapidocr", "onnxruntime"))
 
 
@@ -33,8 +33,8 @@ def _engine() -> Any:
     )
 
 
-def read_picture(data: bytes) -> str:
-    """The text in a picture, in lines from top to bottom.
+def read_image(data: bytes) -> str:
+    """The text in an image, in lines from top to bottom.
 
     Raises:
         Unreadable: it cannot be decoded.
@@ -44,21 +44,19 @@ def read_picture(data: bytes) -> str:
     except MemoryError:
         raise
     except Exception as error:  # of Pillow, OpenCV or ONNX Runtime
-        raise Unreadable(
-            "It is a damaged picture, or of a format that cannot be decoded."
-        ) from error
+        raise Unreadable("It is a damaged image, or of a format that cannot be decoded.") from error
     return "\n".join(result.txts or ())
 
 
-def extract_picture(data: bytes, most: int) -> Extracted:
-    """A picture as a document.
+def extract_image(data: bytes, most: int) -> Extracted:
+    """An image as a document.
 
     Raises:
         Unreadable: OCR is not installed, or finds no text.
     """
     if not ocr_installed():
         raise Unreadable(_NOT_INSTALLED)
-    text = read_picture(data)
+    text = read_image(data)
     if not text.strip():
-        raise Unreadable("It is a picture in which no text was found.")
+        raise Unreadable("It is an image in which no text was found.")
     return Extracted(text[:most])

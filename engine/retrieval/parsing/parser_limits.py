@@ -16,7 +16,7 @@ class ParserLimits:
         memory_bytes: address space of a parser process.
         cpu_s: processor time for one file.
         wall_s: time for one file.
-        ocr_factor: how many times as long pictures and PDFs may take where OCR is installed: a scanned page
+        ocr_factor: how many times as long images and PDFs may take where OCR is installed: a scanned page
             takes seconds.
     """
 

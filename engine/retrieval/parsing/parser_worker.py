@@ -68,7 +68,7 @@ class ParserWorker:
             WorkerDied: the process crashed. It is not usable any more, as after a time limit: see `alive`.
         """
         most = self._limits.text_bytes
-        factor = self._limits.ocr_factor if kind in ("pdf", "picture") and ocr_installed() else 1
+        factor = self._limits.ocr_factor if kind in ("pdf", "image") and ocr_installed() else 1
         request = orjson.dumps({"kind": kind, "cpu_s": factor * self._limits.cpu_s, "most": most})
         answer = self._exchange(memoryview(frame(request, data)), factor * self._limits.wall_s)
         try:

@@ -16,7 +16,7 @@ _NAMES = {
     "pdf": "PDF",
     "zip": "ZIP archive, office document or book",
     "gzip": "gzip file",
-    "picture": "picture",
+    "image": "image",
     "code": "source code",
 }
 
@@ -74,10 +74,10 @@ def _parser(kind: str) -> Callable[[bytes, int], Extracted]:
             from engine.retrieval.parsing.gzip_text import extract_gzip
 
             return extract_gzip
-        case "picture":
-            from engine.retrieval.parsing.ocr import extract_picture
+        case "image":
+            from engine.retrieval.parsing.ocr import extract_image
 
-            return extract_picture
+            return extract_image
     code, _, language = kind.partition("/")
     if code != "code":
         raise KeyError(kind)

@@ -10,14 +10,14 @@ from pypdf.errors import PdfReadError
 
 from engine.retrieval.api.errors import Unreadable
 from engine.retrieval.parsing.extracted import Extracted
-from engine.retrieval.parsing.ocr import ocr_installed, read_picture
+from engine.retrieval.parsing.ocr import ocr_installed, read_image
 from engine.retrieval.parsing.text_builder import TextBuilder, TextTooLong
 
 _MAX_BOOKMARKS = 2_000
 _MAX_LEVEL = 6
-_MAX_PICTURES = 4
-"""Pictures of one page that are read; a scanned page is one."""
-_NO_TEXT = "It has no text: its pages are pictures, which are read with the extra `ocr`."
+_MAX_IMAGES = 4
+"""Images of one page that are read; a scanned page is one."""
+_NO_TEXT = "It has no text: its pages are images, which are read with the extra `ocr`."
 
 
 def extract_pdf(data: bytes, most: int) -> Extracted:
@@ -65,16 +65,16 @@ def _page_text(page: Any) -> str:
         text = ""
     if text.strip() or not ocr_installed():
         return text.strip()
-    return "\n".join(_pictures_text(page)).strip()
+    return "\n".join(_images_text(page)).strip()
 
 
-def _pictures_text(page: Any) -> Iterator[str]:
+def _images_text(page: Any) -> Iterator[str]:
     try:
-        for picture in list(page.images)[:_MAX_PICTURES]:
-            yield read_picture(picture.data)
+        for image in list(page.images)[:_MAX_IMAGES]:
+            yield read_image(image.data)
     except (MemoryError, TextTooLong):
         raise
-    except Exception:  # a picture in a format that Pillow does not read
+    except Exception:  # an image in a format that Pillow does not read
         return
 
 

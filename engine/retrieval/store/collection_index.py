@@ -17,7 +17,7 @@ from engine.retrieval.store.store import Store
 
 
 class SearchableVectors(Protocol):
-    """What a search needs of a `VectorStore`; slot i is the chunk `Slots.chunk_ids[i]`."""
+    """What a search needs of a `VectorIndex`; slot i is the chunk `Slots.chunk_ids[i]`."""
 
     def search(
         self, queries: NDArray[np.float32], k: int, *, allowed: NDArray[np.bool_] | None = None

@@ -17,7 +17,7 @@ from engine.retrieval.vectors.hnsw_vectors import MIN_ROWS, HnswVectors
 from engine.retrieval.vectors.postgres_address import PostgresAddress, postgres_address
 from engine.retrieval.vectors.postgres_vectors import PostgresVectors, drop_table, tables_of
 from engine.retrieval.vectors.vector_file import VectorFile
-from engine.retrieval.vectors.vector_store import VectorStore
+from engine.retrieval.vectors.vector_index import VectorIndex
 
 _NAME = re.compile(r"(\d+)(?:-(\d+))?\.(?:vectors|hnsw|hnsw\.json)")
 _UNFINISHED = "*.hnsw*.new"
@@ -25,12 +25,12 @@ _UNFINISHED = "*.hnsw*.new"
 
 def create_vectors(
     store: Store, record: CollectionRecord, *, rewrites: int, dimensions: int
-) -> VectorStore:
+) -> VectorIndex:
     """Create the vectors of a collection, without rows. What a crash has left under this number goes.
 
     Raises:
         OSError: the file cannot be written.
-        VectorStoreUnavailable: the server cannot be reached.
+        VectorIndexUnavailable: the server cannot be reached.
     """
     if record.vector_store == "pgvector":
         return PostgresVectors.create(
@@ -44,12 +44,12 @@ def create_vectors(
     return _with_index(record, VectorFile.create(path, dimensions, record.vector_type))
 
 
-def open_vectors(store: Store, record: CollectionRecord, *, rewrites: int) -> VectorStore:
+def open_vectors(store: Store, record: CollectionRecord, *, rewrites: int) -> VectorIndex:
     """The vectors of a collection that has some, after so many rewrites.
 
     Raises:
         RetrievalStoreError: they are missing or damaged.
-        VectorStoreUnavailable: the server cannot be reached.
+        VectorIndexUnavailable: the server cannot be reached.
     """
     path = store.vector_path(record.id, rewrites)
     try:
@@ -100,7 +100,7 @@ def delete_unused_tables(record: CollectionRecord, *, all_of_them: bool = False)
     """Drop the tables of a collection that belong to no commit, or all; nothing where vectors are in a file.
 
     Raises:
-        VectorStoreUnavailable: the server cannot be reached.
+        VectorIndexUnavailable: the server cannot be reached.
     """
     if record.vector_store != "pgvector":
         return
@@ -111,7 +111,7 @@ def delete_unused_tables(record: CollectionRecord, *, all_of_them: bool = False)
             drop_table(address, table)
 
 
-def _with_index(record: CollectionRecord, file: VectorFile) -> VectorStore:
+def _with_index(record: CollectionRecord, file: VectorFile) -> VectorIndex:
     if record.vector_store == "exact":
         return file
     return HnswVectors(file, min_rows=0 if record.vector_store == "hnsw" else MIN_ROWS)

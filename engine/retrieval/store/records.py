@@ -6,7 +6,7 @@ from typing import Literal
 from engine.retrieval.api.parsed_document import SpansOf
 from engine.retrieval.api.passage import AttributeValue
 from engine.retrieval.vectors.header import VectorType
-from engine.retrieval.vectors.vector_store import StoreKind
+from engine.retrieval.vectors.vector_index import StoreKind
 
 Status = Literal["ready", "failed", "partial", "stale"]
 

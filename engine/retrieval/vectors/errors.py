@@ -7,5 +7,5 @@ class DamagedVectors(PravahaError):
     """A file is not a vector file, is shorter than it says, or is of another version."""
 
 
-class VectorStoreUnavailable(PravahaError):
+class VectorIndexUnavailable(PravahaError):
     """The server with the vectors cannot be reached, or refuses."""

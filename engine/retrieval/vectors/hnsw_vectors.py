@@ -87,7 +87,7 @@ _NOTHING = _Description(0, 0, 0.0, 0, "")
 
 
 class HnswVectors:
-    """See `VectorStore`.
+    """See `VectorIndex`.
 
     Args:
         file: the vectors; closed with this.
@@ -105,7 +105,7 @@ class HnswVectors:
 
     @property
     def rows(self) -> int:
-        """See `VectorStore`."""
+        """See `VectorIndex`."""
         return self.file.rows
 
     @property
@@ -114,25 +114,25 @@ class HnswVectors:
         return self._current()[1].rows
 
     def append(self, vectors: NDArray[np.float32]) -> range:
-        """See `VectorStore`; the index follows in `maintain`."""
+        """See `VectorIndex`; the index follows in `maintain`."""
         return self.file.append(vectors)
 
     def append_copies(self, source: Self, slots: NDArray[np.int64]) -> range:
-        """See `VectorStore`; the index follows in `maintain`."""
+        """See `VectorIndex`; the index follows in `maintain`."""
         return self.file.append_copies(source.file, slots)
 
     def write(self, slots: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        """See `VectorStore`; an index that has one of the rows is dropped."""
+        """See `VectorIndex`; an index that has one of the rows is dropped."""
         if len(slots) and slots.min() < self.indexed_rows:
             self._drop()
         self.file.write(slots, vectors)
 
     def sync(self) -> None:
-        """See `VectorStore`."""
+        """See `VectorIndex`."""
         self.file.sync()
 
     def clear(self, slots: NDArray[np.int64]) -> None:
-        """See `VectorStore`. The index is written anew at once."""
+        """See `VectorIndex`. The index is written anew at once."""
         self.file.clear(slots)
         current, described = self._current()
         if current is None:
@@ -156,13 +156,13 @@ class HnswVectors:
         self._save(index, described.rows, fillers, described.recall)
 
     def truncate(self, rows: int) -> None:
-        """See `VectorStore`."""
+        """See `VectorIndex`."""
         if rows < self.indexed_rows:
             self._drop()
         self.file.truncate(rows)
 
     def maintain(self, live: int) -> None:
-        """See `VectorStore`: build or extend the index, at about 1,500 rows a second on two cores."""
+        """See `VectorIndex`: build or extend the index, at about 1,500 rows a second on two cores."""
         rows = self.rows
         if live < max(self._min_rows, MIN_INDEXED_ROWS) or not is_available():
             return
@@ -183,13 +183,13 @@ class HnswVectors:
         self._save(index, rows, described.fillers, self._recall(index, rows))
 
     def read(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
-        """See `VectorStore`."""
+        """See `VectorIndex`."""
         return self.file.read(slots)
 
     def search(
         self, queries: NDArray[np.float32], k: int, *, allowed: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """See `VectorStore`. Approximate; docs/retrieval.md has the recall."""
+        """See `VectorIndex`. Approximate; docs/retrieval.md has the recall."""
         rows = self.rows if allowed is None else len(allowed)
         live = rows if allowed is None else int(np.count_nonzero(allowed))
         index, described = self._current()
@@ -208,7 +208,7 @@ class HnswVectors:
         return np.stack([one for one, _ in found]), np.stack([one for _, one in found])
 
     def close(self) -> None:
-        """See `VectorStore`."""
+        """See `VectorIndex`."""
         with self._lock:
             self._index = None
         self.file.close()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from engine.retrieval.vectors.errors import VectorStoreUnavailable
+from engine.retrieval.vectors.errors import VectorIndexUnavailable
 
 SslMode = Literal["disable", "require", "verify-full"]
 
@@ -63,12 +63,12 @@ def postgres_address(variable: str) -> PostgresAddress:
     TLS with a verified certificate is the default for other machines; `sslmode` changes it.
 
     Raises:
-        VectorStoreUnavailable: the variable is not set, or its value is no such URL. The message has nothing
+        VectorIndexUnavailable: the variable is not set, or its value is no such URL. The message has nothing
             of the value.
     """
     text = os.environ.get(variable, "")
     if not text:
-        raise VectorStoreUnavailable(
+        raise VectorIndexUnavailable(
             f"The environment variable {variable} is not set: it must have the URL of the PostgreSQL "
             "database, postgresql://user:password@host/database."
         )
@@ -86,20 +86,20 @@ def postgres_address(variable: str) -> PostgresAddress:
     if url.scheme not in ("postgresql", "postgres") or not (user and database):
         raise _malformed(variable)
     if unknown := set(given) - _PARAMETERS:
-        raise VectorStoreUnavailable(
+        raise VectorIndexUnavailable(
             f"The URL in {variable} has the parameter {min(unknown)}; known are host, port, user and "
             "sslmode."
         )
     if ssl_mode not in _SSL_MODES:
-        raise VectorStoreUnavailable(
+        raise VectorIndexUnavailable(
             f"sslmode in {variable} must be one of {', '.join(_SSL_MODES)}."
         )
     password = None if url.password is None else unquote(url.password)
     return PostgresAddress(host, port, user, password, database, cast(SslMode, ssl_mode))
 
 
-def _malformed(variable: str) -> VectorStoreUnavailable:
-    return VectorStoreUnavailable(
+def _malformed(variable: str) -> VectorIndexUnavailable:
+    return VectorIndexUnavailable(
         f"The value of {variable} is no URL of a PostgreSQL database: it must be like "
         "postgresql://user:password@host/database."
     )

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from engine.api.error_text import first_line
 from engine.api.errors import InvalidRequest
-from engine.retrieval.vectors.errors import DamagedVectors, VectorStoreUnavailable
+from engine.retrieval.vectors.errors import DamagedVectors, VectorIndexUnavailable
 from engine.retrieval.vectors.header import VectorType
 from engine.retrieval.vectors.postgres_address import PostgresAddress
 
@@ -37,7 +37,7 @@ _TIMEOUT_S = 30
 
 
 class PostgresVectors:
-    """See `VectorStore`. Thread-safe: one statement runs at a time.
+    """See `VectorIndex`. Thread-safe: one statement runs at a time.
 
     Args:
         address: of the database.
@@ -63,7 +63,7 @@ class PostgresVectors:
         """Create the table; one of this name, which a crash has left, is dropped.
 
         Raises:
-            VectorStoreUnavailable: the server cannot be reached, or refuses.
+            VectorIndexUnavailable: the server cannot be reached, or refuses.
         """
         store = cls(address, table, dimensions=dimensions, dtype=dtype)
         with store._executing() as execute:
@@ -82,7 +82,7 @@ class PostgresVectors:
         """Open an existing table.
 
         Raises:
-            VectorStoreUnavailable: the server cannot be reached.
+            VectorIndexUnavailable: the server cannot be reached.
             DamagedVectors: there is no such table.
         """
         store = cls(address, table, dimensions=dimensions, dtype=dtype)
@@ -92,20 +92,20 @@ class PostgresVectors:
 
     @property
     def rows(self) -> int:
-        """See `VectorStore`."""
+        """See `VectorIndex`."""
         with self._reading() as execute:
             ((last,),) = execute(f"SELECT max(slot) FROM {self.table}")
         return 0 if last is None else int(last) + 1
 
     def append(self, vectors: NDArray[np.float32]) -> range:
-        """See `VectorStore`."""
+        """See `VectorIndex`."""
         first = self.rows
         slots = range(first, first + len(vectors))
         self._copy_in(self.table, np.arange(slots.start, slots.stop), vectors)
         return slots
 
     def append_copies(self, source: Self, slots: NDArray[np.int64]) -> range:
-        """See `VectorStore`; the vectors do not leave the server."""
+        """See `VectorIndex`; the vectors do not leave the server."""
         first = self.rows
         with self._executing() as execute:
             execute(
@@ -116,7 +116,7 @@ class PostgresVectors:
         return range(first, first + len(slots))
 
     def write(self, slots: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        """See `VectorStore`."""
+        """See `VectorIndex`."""
         with self._executing() as execute:
             execute(
                 f"DELETE FROM {self.table} WHERE slot = ANY(CAST(%s AS bigint[]))",
@@ -125,7 +125,7 @@ class PostgresVectors:
         self._copy_in(self.table, slots, vectors)
 
     def sync(self) -> None:
-        """See `VectorStore`: commit, and rewrite the table if vectors were cleared."""
+        """See `VectorIndex`: commit, and rewrite the table if vectors were cleared."""
         self._commit()
         if self._cleared:
             with self._reading() as execute:
@@ -133,7 +133,7 @@ class PostgresVectors:
             self._cleared = False
 
     def clear(self, slots: NDArray[np.int64]) -> None:
-        """See `VectorStore`."""
+        """See `VectorIndex`."""
         with self._executing() as execute:
             execute(
                 f"UPDATE {self.table} SET embedding = NULL WHERE slot = ANY(CAST(%s AS bigint[]))",
@@ -142,19 +142,19 @@ class PostgresVectors:
         self._cleared = True
 
     def truncate(self, rows: int) -> None:
-        """See `VectorStore`; commits."""
+        """See `VectorIndex`; commits."""
         with self._executing() as execute:
             execute(f"DELETE FROM {self.table} WHERE slot >= %s", (rows,))
         self._commit()
 
     def maintain(self, live: int) -> None:
-        """See `VectorStore`: refresh the planner's statistics."""
+        """See `VectorIndex`: refresh the planner's statistics."""
         self._commit()
         with self._reading() as execute:
             execute(f"ANALYZE {self.table}")
 
     def read(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
-        """See `VectorStore`."""
+        """See `VectorIndex`."""
         wanted = ",".join(map(str, np.asarray(slots, np.int64).tolist()))
         found, vectors = self._copy_out(
             f"SELECT slot, embedding FROM {self.table} "
@@ -170,7 +170,7 @@ class PostgresVectors:
     def search(
         self, queries: NDArray[np.float32], k: int, *, allowed: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """See `VectorStore`."""
+        """See `VectorIndex`."""
         if (
             queries.ndim != 2
             or queries.shape[1] != self.dimensions
@@ -193,7 +193,7 @@ class PostgresVectors:
         return slots, scores
 
     def close(self) -> None:
-        """See `VectorStore`."""
+        """See `VectorIndex`."""
         with self._lock:
             connection, self._connection = self._connection, None
             self._in_transaction = False
@@ -290,12 +290,12 @@ def connect(address: PostgresAddress) -> "Connection":
     """A connection to a database.
 
     Raises:
-        VectorStoreUnavailable: pg8000 is not installed, or the server cannot be reached or refuses.
+        VectorIndexUnavailable: pg8000 is not installed, or the server cannot be reached or refuses.
     """
     try:
         import pg8000.dbapi
     except ImportError as error:
-        raise VectorStoreUnavailable(
+        raise VectorIndexUnavailable(
             "PostgreSQL needs pg8000: install it with `pip install 'pravaha[pgvector]'`."
         ) from error
     place: dict[str, object] = {"host": address.host, "port": address.port}
@@ -329,7 +329,7 @@ def check_server(address: PostgresAddress) -> None:
     """Check that vectors can be kept there.
 
     Raises:
-        VectorStoreUnavailable: the server cannot be reached, or has no pgvector.
+        VectorIndexUnavailable: the server cannot be reached, or has no pgvector.
     """
     _once(address, "CREATE EXTENSION IF NOT EXISTS vector", ())
 
@@ -358,7 +358,7 @@ def _errors(address: PostgresAddress) -> Iterator[None]:
         yield
     except (Error, OSError, struct.error) as error:
         where = f"{address.database} at {address.host}"
-        raise VectorStoreUnavailable(
+        raise VectorIndexUnavailable(
             f"The PostgreSQL database {where} cannot be used: {_reason(error)}."
         ) from error
 

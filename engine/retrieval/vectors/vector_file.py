@@ -212,7 +212,7 @@ class VectorFile:
             at += len(zeros)
 
     def maintain(self, live: int) -> None:
-        """See `VectorStore`: nothing is to be done."""
+        """See `VectorIndex`: nothing is to be done."""
 
     def read(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
         """The stored vectors: [n, dimensions] float32. What the element type cannot hold is lost.

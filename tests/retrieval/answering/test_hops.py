@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 
 from engine.retrieval.answering.hops import chain_parts, followed
-from engine.retrieval.answering.source import number_passages
+from engine.retrieval.answering.numbered_passage import number_passages
 from engine.retrieval.api.passage import Passage
 from tests.retrieval.answering.passages import passage
 

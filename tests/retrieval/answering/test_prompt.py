@@ -1,5 +1,5 @@
+from engine.retrieval.answering.numbered_passage import number_passages
 from engine.retrieval.answering.prompt import answer_messages, passage_block
-from engine.retrieval.answering.source import number_passages
 from engine.text.chat_encoding import ChatEncoder
 from engine.text.control_tokens import ControlTokens
 from tests.fakes.chat_toys import CONTROLS, ToyClient

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from engine.retrieval.answering.source import number_passages
+from engine.retrieval.answering.numbered_passage import number_passages
 from engine.retrieval.answering.support import SupportJudge
 from engine.retrieval.answering.windows import SourcePart
 from tests.retrieval.answering.passages import embed, passage

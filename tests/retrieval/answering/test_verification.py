@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.retrieval.answering.source import number_passages
+from engine.retrieval.answering.numbered_passage import number_passages
 from engine.retrieval.answering.support import SupportJudge
 from engine.retrieval.answering.verification import VerifyingStream, verify
 from tests.retrieval.answering.passages import embed, passage

@@ -5,7 +5,7 @@ import pytest
 
 from engine.api.errors import InvalidRequest
 from engine.retrieval.indexing import collection_writer
-from engine.retrieval.library import vector_store_choice
+from engine.retrieval.library import vector_index_choice
 from engine.retrieval.library.library import Library
 from engine.retrieval.store.store_writer import StoreWriter
 from engine.retrieval.vectors import hnsw_vectors
@@ -127,6 +127,6 @@ def test_a_removed_collection_leaves_no_index(tmp_path, library, docs):
 
 
 def test_without_usearch_it_is_refused(library, monkeypatch):
-    monkeypatch.setattr(vector_store_choice, "is_available", lambda: False)
+    monkeypatch.setattr(vector_index_choice, "is_available", lambda: False)
     with pytest.raises(InvalidRequest, match=r"pip install 'pravaha\[hnsw\]'"):
         library.create("docs", vector_store="hnsw")

@@ -8,7 +8,7 @@ from engine.retrieval.indexing import collection_writer
 from engine.retrieval.library.library import Library
 from engine.retrieval.store.errors import RetrievalStoreError
 from engine.retrieval.store.store_writer import StoreWriter
-from engine.retrieval.vectors.errors import VectorStoreUnavailable
+from engine.retrieval.vectors.errors import VectorIndexUnavailable
 from engine.retrieval.vectors.postgres_address import postgres_address
 from engine.retrieval.vectors.postgres_vectors import PostgresVectors, drop_table, tables_of
 from engine.retrieval.vectors.vector_file import VectorFile
@@ -173,13 +173,13 @@ def test_a_server_that_is_away_is_said_and_searches_by_words_go_on(library, docs
     monkeypatch.setenv("TEST_DSN", "postgresql://me:secret@127.0.0.1:1/x")
     for call in (lambda: docs.search("quokka"), docs.refresh, lambda: library.remove("docs")):
         with pytest.raises(
-            VectorStoreUnavailable, match=r"x at 127\.0\.0\.1 cannot be used"
+            VectorIndexUnavailable, match=r"x at 127\.0\.0\.1 cannot be used"
         ) as caught:
             call()
         assert "secret" not in str(caught.value)
     assert docs.search("quokka", mode="lexical")
     monkeypatch.delenv("TEST_DSN")
-    with pytest.raises(VectorStoreUnavailable, match="TEST_DSN is not set"):
+    with pytest.raises(VectorIndexUnavailable, match="TEST_DSN is not set"):
         docs.search("quokka")
 
 
@@ -193,7 +193,7 @@ def test_a_connection_that_was_closed_is_opened_again(address, docs):
         "WHERE application_name = 'pravaha' AND pid <> pg_backend_pid()",
         (),
     )
-    with pytest.raises(VectorStoreUnavailable):
+    with pytest.raises(VectorIndexUnavailable):
         docs.search("quokka", mode="dense")
     assert docs.search("quokka", mode="dense")
 

@@ -104,7 +104,7 @@ class TestPdf:
         document = parse("a.pdf", samples.pdf(["One", "", "Three"]))
         assert document.notes == ("No text was found on 1 of 3 pages: 2.",)
 
-    def test_a_pdf_of_pictures_says_what_is_missing(self, parse: Parse) -> None:
+    def test_a_pdf_of_images_says_what_is_missing(self, parse: Parse) -> None:
         with pytest.raises(Unreadable, match="has no text"):
             parse("a.pdf", samples.pdf(["", ""]))
 
@@ -162,7 +162,7 @@ class TestGzip:
             parse("a.gz", gzip.compress(b"text")[:12] + b"\xff" * 9)
 
 
-class TestPictures:
+class TestImages:
     def test_without_ocr_the_extra_is_named(self, parse: Parse) -> None:
         from engine.retrieval.parsing.ocr import ocr_installed
 
@@ -177,14 +177,14 @@ class TestPictures:
 
         from PIL import Image, ImageDraw, ImageFont
 
-        picture = Image.new("RGB", (600, 120), "white")
+        image = Image.new("RGB", (600, 120), "white")
         font = ImageFont.load_default(48)
-        ImageDraw.Draw(picture).text((20, 30), "Invoice number 4711", fill="black", font=font)
+        ImageDraw.Draw(image).text((20, 30), "Invoice number 4711", fill="black", font=font)
         file = BytesIO()
-        picture.save(file, "PNG")
+        image.save(file, "PNG")
         assert "4711" in parse("a.png", file.getvalue()).text
         scan = BytesIO()
-        picture.save(scan, "PDF")
+        image.save(scan, "PDF")
         assert "4711" in parse("scan.pdf", scan.getvalue()).text
 
 

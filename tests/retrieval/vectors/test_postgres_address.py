@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from engine.retrieval.vectors.errors import VectorStoreUnavailable
+from engine.retrieval.vectors.errors import VectorIndexUnavailable
 from engine.retrieval.vectors.postgres_address import PostgresAddress, postgres_address
 
 
@@ -48,6 +48,6 @@ def test_other_machines_are_verified(monkeypatch):
     ],
 )
 def test_what_is_wrong_is_said_without_the_secret(monkeypatch, text, message):
-    with pytest.raises(VectorStoreUnavailable, match=message) as caught:
+    with pytest.raises(VectorIndexUnavailable, match=message) as caught:
         address(monkeypatch, text)
     assert "secret" not in str(caught.value)

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import cli
-from tests.fakes.pictures import whole_png
+from tests.fakes.images import whole_png
 from tests.fakes.toy_cli import ToyReader, open_toy
 
 
@@ -57,7 +57,7 @@ def pravaha_here(environ, monkeypatch):
 
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     monkeypatch.setattr("app.runtime.opening.open_client", open_toy)
-    monkeypatch.setattr("engine.retrieval.parsing.picture_reader.PictureReader", ToyReader)
+    monkeypatch.setattr("engine.retrieval.parsing.image_reader.ImageReader", ToyReader)
     return run
 
 
@@ -170,15 +170,15 @@ def test_run_json_has_tokens_logprobs_timings_and_seed(pravaha_here):
     assert report["timings"]["load"] >= 0
 
 
-def test_run_reads_the_text_of_a_picture(pravaha_here, tmp_path):
-    picture = tmp_path / "sign.png"
-    picture.write_bytes(whole_png(30, 20))
-    arguments = ("run", "--system", "", "What?", "--image", str(picture))
+def test_run_reads_the_text_of_a_image(pravaha_here, tmp_path):
+    image = tmp_path / "sign.png"
+    image.write_bytes(whole_png(30, 20))
+    arguments = ("run", "--system", "", "What?", "--image", str(image))
     done = pravaha_here(*arguments, toy="echo", TOY_OCR="Closed on Sundays")
-    assert 'Text in the picture "sign.png", read by OCR' in done.stdout
+    assert 'Text in the image "sign.png", read by OCR' in done.stdout
     assert "\n> Closed on Sundays\n" in done.stdout
     assert done.stderr == (
-        "pravaha: sign.png: its text was read by OCR; the model does not see the picture.\n"
+        "pravaha: sign.png: its text was read by OCR; the model does not see the image.\n"
     )
     done = pravaha_here(*arguments, "--json", toy="paris", TOY_OCR="Closed on Sundays")
     assert json.loads(done.stdout)["images"] == [
@@ -186,31 +186,31 @@ def test_run_reads_the_text_of_a_picture(pravaha_here, tmp_path):
     ]
 
 
-def test_run_gives_pictures_to_a_model_that_sees(pravaha_here, tmp_path):
+def test_run_gives_images_to_a_model_that_sees(pravaha_here, tmp_path):
     for name, width in (("a.png", 30), ("b.png", 40)):
         (tmp_path / name).write_bytes(whole_png(width, 20))
-    pictures = [f"--image={tmp_path / name}" for name in ("a.png", "b.png")]
-    done = pravaha_here("run", "What?", *pictures, toy="seeing")
+    images = [f"--image={tmp_path / name}" for name in ("a.png", "b.png")]
+    done = pravaha_here("run", "What?", *images, toy="seeing")
     assert done.stdout == "I see 30×20, 40×20.\n"
     assert done.stderr == (
-        "pravaha: a.png: the model sees the picture.\npravaha: b.png: the model sees the picture.\n"
+        "pravaha: a.png: the model sees the image.\npravaha: b.png: the model sees the image.\n"
     )
-    done = pravaha_here("run", "What?", "--json", *pictures, toy="seeing")
+    done = pravaha_here("run", "What?", "--json", *images, toy="seeing")
     assert [one["read_by"] for one in json.loads(done.stdout)["images"]] == ["model", "model"]
 
 
-def test_run_says_what_to_do_with_a_picture_that_nothing_can_read(pravaha_here, tmp_path):
-    picture = tmp_path / "sign.png"
-    picture.write_bytes(whole_png(30, 20))
-    done = pravaha_here("run", "What?", "--image", str(picture), toy="paris")
+def test_run_says_what_to_do_with_a_image_that_nothing_can_read(pravaha_here, tmp_path):
+    image = tmp_path / "sign.png"
+    image.write_bytes(whole_png(30, 20))
+    done = pravaha_here("run", "What?", "--image", str(image), toy="paris")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("pravaha: toy does not see pictures: load a model that does, or")
+    assert done.stderr.startswith("pravaha: toy does not see images: load a model that does, or")
     (tmp_path / "a.txt").write_text("text")
     for name, why in (("a.txt", "is no PNG"), ("none.png", "No such file")):
         done = pravaha_here("run", "What?", "--image", str(tmp_path / name), toy="paris")
         assert done.returncode == 1
         assert why in done.stderr
-    done = pravaha_here("run", "--raw", "What?", "--image", str(picture), toy="paris")
+    done = pravaha_here("run", "--raw", "What?", "--image", str(image), toy="paris")
     assert done.returncode == 2
     assert "--image needs a question and the chat template" in done.stderr
 

@@ -24,7 +24,7 @@ from tests.fakes.chat_toys import (
     SEEING,
     ToyClient,
 )
-from tests.fakes.pictures import whole_png
+from tests.fakes.images import whole_png
 
 RED, BLUE = (open_image(whole_png(9, 5, colour)) for colour in ((255, 0, 0), (0, 0, 255)))
 PLACEHOLDER = CONTROLS.index(IMAGE)
@@ -57,7 +57,7 @@ def answer(session, client, text="an answer"):
     session.pump()
 
 
-def pictures(request):
+def images(request):
     """The images of a request; checks that its prompt has their placeholders where they are placed."""
     tokens = request.prompt_ids
     places = [at for at, token in enumerate(tokens) if token == PLACEHOLDER]
@@ -75,7 +75,7 @@ def stored_images(store):
 def test_a_message_is_sent_with_its_images_before_its_text(session, client):
     session.messages.send("compare", images=[RED, BLUE])
     request = client.requests[-1]
-    assert pictures(request) == [RED, BLUE]
+    assert images(request) == [RED, BLUE]
     text = client.tokenizer.decode(request.prompt_ids, skip_special=False)
     assert f"user\n{IMAGE * 2 * IMAGE_TOKENS}compare<|im_end|>" in text
     assert session.path()[0].n_images == 2
@@ -88,11 +88,11 @@ def test_later_prompts_have_the_images_of_all_messages_and_keep_the_answers_ids(
     before = client.requests[-1].prompt_ids
     session.messages.send("second", images=[BLUE])
     after = client.requests[-1]
-    assert pictures(after) == [RED, BLUE]
+    assert images(after) == [RED, BLUE]
     assert after.prompt_ids[: len(before)] == before
     answer(session, client)
     session.messages.send("third")
-    assert pictures(client.requests[-1]) == [RED, BLUE]
+    assert images(client.requests[-1]) == [RED, BLUE]
 
 
 def test_a_placeholder_that_an_answer_sampled_is_no_image(session, client):
@@ -107,7 +107,7 @@ def test_a_placeholder_that_an_answer_sampled_is_no_image(session, client):
 
 def test_a_placeholder_that_the_user_spells_is_text(session, client):
     session.messages.send(f"what is {IMAGE}?", images=[RED])
-    assert pictures(client.requests[-1]) == [RED]
+    assert images(client.requests[-1]) == [RED]
 
 
 def test_a_template_that_rewrites_contents_still_places_images(store):
@@ -115,7 +115,7 @@ def test_a_template_that_rewrites_contents_still_places_images(store):
     client.sees_images = True
     session = TreeSession(store, client, system_prompt=None)
     session.messages.send("look", images=[RED])
-    assert pictures(client.requests[-1]) == [RED]
+    assert images(client.requests[-1]) == [RED]
 
 
 def test_images_are_kept_over_a_restart(file, client):
@@ -128,7 +128,7 @@ def test_images_are_kept_over_a_restart(file, client):
     store = Store.open(file)
     again = TreeSession(store, client)
     again.messages.send("and?")
-    assert pictures(client.requests[-1]) == [RED, BLUE]
+    assert images(client.requests[-1]) == [RED, BLUE]
     store.check_integrity()
     again.close()
     store.close()
@@ -139,19 +139,19 @@ def test_forks_edits_copies_and_regenerated_answers_have_the_images(session, cli
     answer(session, client)
     first, reply = (node.id for node in session.path())
     session.branches.regenerate()
-    assert pictures(client.requests[-1]) == [RED]
+    assert images(client.requests[-1]) == [RED]
     answer(session, client)
     session.branches.expand(2)
-    assert [pictures(one) for one in client.requests[-2:]] == [[RED], [RED]]
+    assert [images(one) for one in client.requests[-2:]] == [[RED], [RED]]
     for at in (-1, -2):
         client.write("x", eos=True, at=at)
     session.pump()
     session.branches.edit(first, "look again")
-    assert pictures(client.requests[-1]) == [RED]
+    assert images(client.requests[-1]) == [RED]
     answer(session, client)
     session.merging.graft(reply)
     session.messages.send("both")
-    assert pictures(client.requests[-1]) == [RED, RED]
+    assert images(client.requests[-1]) == [RED, RED]
     assert stored_images(store) == 1
 
 
@@ -191,7 +191,7 @@ def test_images_survive_export_and_import(session, client, store):
     answer(session, client)
     session.conversations.add(export_json(session.contents()))
     session.messages.send("and?")
-    assert pictures(client.requests[-1]) == [RED, BLUE]
+    assert images(client.requests[-1]) == [RED, BLUE]
     answer(session, client)
     lines = "\n".join(session.export())
     session.conversations.add(lines)
@@ -275,7 +275,7 @@ def test_a_message_with_images_is_not_queued(session, client):
     assert session.messages.queued == ()
     answer(session, client)
     session.messages.send("", images=[RED])  # a text is not needed beside an image
-    assert pictures(client.requests[-1]) == [RED]
+    assert images(client.requests[-1]) == [RED]
 
 
 def test_images_are_sent_after_the_context_was_shortened(session, client):
@@ -286,13 +286,13 @@ def test_images_are_sent_after_the_context_was_shortened(session, client):
     session.messages.send("second")
     answer(session, client)
     send_shortened(session, "look", summarised=False, length=4096, images=[RED])
-    assert pictures(client.requests[-1]) == [RED]
+    assert images(client.requests[-1]) == [RED]
 
 
 def test_requests_beside_answers_have_the_images(session, client):
     session.messages.send("look", images=[RED])
     answer(session, client)
     session.tokens.warm(session.head)
-    assert pictures(client.requests[-1]) == [RED]
+    assert images(client.requests[-1]) == [RED]
     session.tokens.next_tokens(session.head, 1)
-    assert pictures(client.requests[-1]) == [RED]
+    assert images(client.requests[-1]) == [RED]

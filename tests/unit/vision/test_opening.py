@@ -1,4 +1,4 @@
-"""`open_image` reads the header of a picture, whatever bytes it is given."""
+"""`open_image` reads the header of an image, whatever bytes it is given."""
 
 import struct
 import zlib
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.api.errors import InvalidRequest
 from engine.api.image import MAX_PIXELS
 from engine.vision.opening import MAX_BYTES, open_image
-from tests.fakes.pictures import gif, jpeg, jpeg_segment, lossless_webp, lossy_webp, png, webp
+from tests.fakes.images import gif, jpeg, jpeg_segment, lossless_webp, lossy_webp, png, webp
 
 SIDES = st.integers(1, 6000)
 
@@ -71,7 +71,7 @@ class TestLimits:
     def test_the_largest_numbers_are_no_overflow(self):
         assert "pixels" in refused(png(2**32 - 1, 2**32 - 1))
 
-    def test_a_picture_without_pixels(self):
+    def test_a_image_without_pixels(self):
         for data in (png(0, 5), png(5, 0), jpeg(0, 5), jpeg(5, 0), gif(0, 0), lossy_webp(0, 4)):
             assert "damaged: it has no pixels" in refused(data)
 
@@ -87,9 +87,9 @@ class TestLimits:
 class TestDamage:
     def test_other_files_are_named_as_such(self):
         for data in (b"hello", b"%PDF-1.4", b"BM" + bytes(60), b"II*\0" + bytes(60), b"RIFF"):
-            assert refused(data, name="a.x") == "a.x is no PNG, JPEG, GIF or WebP picture."
+            assert refused(data, name="a.x") == "a.x is no PNG, JPEG, GIF or WebP image."
         assert refused(b"", name="a.x") == "a.x is empty."
-        assert refused(b"hello").startswith("The picture is no PNG")
+        assert refused(b"hello").startswith("The image is no PNG")
 
     @pytest.mark.parametrize(
         ("whole", "signature", "header"),
@@ -104,7 +104,7 @@ class TestDamage:
     )
     def test_a_header_that_is_cut_off(self, whole, signature, header):
         for length in range(signature, header):
-            assert refused(whole[:length]) == "The picture is damaged: it ends within its header."
+            assert refused(whole[:length]) == "The image is damaged: it ends within its header."
         assert open_image(whole[:header])
 
     def test_a_png_with_a_wrong_checksum(self):

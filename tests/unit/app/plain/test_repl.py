@@ -24,9 +24,9 @@ from engine.conversations.storage.store import Store
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from tests.fakes.chat_toys import ToyClient
 from tests.fakes.fake_sources import FakeSources, Report, passage
+from tests.fakes.image_parser import AnyText, ImageParser
+from tests.fakes.images import whole_png
 from tests.fakes.installed_models import HUGE, LOADED, OTHER
-from tests.fakes.picture_parser import AnyText, PictureParser
-from tests.fakes.pictures import whole_png
 
 
 class Answering(ToyClient):
@@ -50,7 +50,7 @@ class Chat:
         self.guard = guard
         self.memory_file = None
         self.sources = None
-        self.pictures = None
+        self.images = None
         self.store = Store.open(folder / "c.db")
         self.client = Answering()
         self.resume = False
@@ -81,7 +81,7 @@ class Chat:
             show_prompts=typed,
             memory_file=self.memory_file,
             sources=self.sources,
-            pictures=self.pictures,
+            images=self.images,
         )
         self.succeeded = chat.run()
         session.close()
@@ -122,17 +122,17 @@ def test_escapes_of_a_model_never_reach_the_terminal(chat):
     assert chat("hello") == "abcd\n"
 
 
-class TestPictures:
-    OCR = "(sign.png: its text was read by OCR; the model does not see the picture)"
+class TestImages:
+    OCR = "(sign.png: its text was read by OCR; the model does not see the image)"
 
     @pytest.fixture
-    def picture(self, tmp_path, monkeypatch):
+    def image(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         (tmp_path / "sign.png").write_bytes(whole_png(30, 20))
 
     @pytest.fixture
-    def reading(self, chat, picture):
-        with PictureParser(AnyText("Closed on Sundays")).reader() as chat.pictures:
+    def reading(self, chat, image):
+        with ImageParser(AnyText("Closed on Sundays")).reader() as chat.images:
             yield chat
 
     def prompts(self, chat):
@@ -141,7 +141,7 @@ class TestPictures:
     def test_its_text_goes_with_the_message(self, reading):
         assert self.OCR in reading("When is it closed? @sign.png", typed=True)
         (prompt,) = self.prompts(reading)
-        assert 'closed? @sign.png\n\nText in the picture "sign.png", read by OCR' in prompt
+        assert 'closed? @sign.png\n\nText in the image "sign.png", read by OCR' in prompt
         assert "\n> Closed on Sundays" in prompt
 
     def test_a_pipe_gets_the_answer_alone(self, reading):
@@ -157,14 +157,14 @@ class TestPictures:
         reading.resume = True
         assert "> Closed on Sundays" in reading("/history")
 
-    def test_without_ocr_nothing_is_sent(self, chat, picture):
-        with PictureParser({}).reader(installed=False) as chat.pictures:
-            assert "does not see pictures: load a model that does" in chat("When? @sign.png")
+    def test_without_ocr_nothing_is_sent(self, chat, image):
+        with ImageParser({}).reader(installed=False) as chat.images:
+            assert "does not see images: load a model that does" in chat("When? @sign.png")
         assert not chat.succeeded
         assert chat.client.requests == []
 
-    def test_one_without_text_is_not_sent(self, chat, picture):
-        with PictureParser({}).reader() as chat.pictures:
+    def test_one_without_text_is_not_sent(self, chat, image):
+        with ImageParser({}).reader() as chat.images:
             assert "sign.png cannot be read by OCR" in chat("When? @sign.png")
         assert chat.client.requests == []
 

@@ -76,7 +76,7 @@ def test_a_library_without_collections_creates_no_file(library, tmp_path):
 
 
 def test_a_folder_is_added_and_listed(library, folder):
-    (folder / "picture.bin").write_bytes(bytes(range(256)) * 8)
+    (folder / "image.bin").write_bytes(bytes(range(256)) * 8)
     jobs, woken = [], []
     library.on_wake(lambda: (woken.append(1), jobs.append(library.job)))
     report = fill(library, "papers", folder)

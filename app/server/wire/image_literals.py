@@ -1,6 +1,6 @@
-"""`without_pictures`: a JSON body without the data of its pictures, to which the limits of text apply.
+"""`without_images`: a JSON body without the data of its images, to which the limits of text apply.
 
-A picture in a body is one long string without escapes, `"data:image/…;base64,…"`. Parsing it costs no more
+An image in a body is one long string without escapes, `"data:image/…;base64,…"`. Parsing it costs no more
 than copying it, unlike other JSON of its length.
 """
 
@@ -9,7 +9,7 @@ _QUOTE = b'"'
 _BACKSLASH = b"\\"
 
 
-def without_pictures(body: bytes) -> bytes:
+def without_images(body: bytes) -> bytes:
     r"""The body without the contents of those strings; the body itself if it has none.
 
     A string with an escape stays, because its parsing may cost more, except for `\/`, which some encoders

@@ -5,15 +5,15 @@ from engine.retrieval.vectors.header import VectorType
 from engine.retrieval.vectors.hnsw_vectors import is_available
 from engine.retrieval.vectors.postgres_address import postgres_address
 from engine.retrieval.vectors.postgres_vectors import check_server
-from engine.retrieval.vectors.vector_store import StoreKind
+from engine.retrieval.vectors.vector_index import StoreKind
 
 
-def check_vector_store(kind: StoreKind, vector_type: VectorType, dsn_env: str | None) -> None:
+def check_vector_index(kind: StoreKind, vector_type: VectorType, dsn_env: str | None) -> None:
     """Check a choice before anything is created.
 
     Raises:
         InvalidRequest: something is missing, or does not go together.
-        VectorStoreUnavailable: the database server cannot be reached, or has no pgvector.
+        VectorIndexUnavailable: the database server cannot be reached, or has no pgvector.
     """
     if kind != "pgvector":
         if dsn_env is not None:

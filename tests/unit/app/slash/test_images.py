@@ -3,16 +3,16 @@ import os
 import pytest
 
 from app.slash.attachments import attach_files
-from app.slash.pictures import (
+from app.slash.images import (
     build_remark,
-    named_pictures,
-    read_picture,
+    named_images,
+    read_image,
     seen_names,
-    with_picture_texts,
+    with_image_texts,
 )
 from engine.api.errors import InvalidRequest
-from engine.vision.opening import MAX_BYTES, MAX_PICTURES
-from tests.fakes.pictures import jpeg, whole_png
+from engine.vision.opening import MAX_BYTES, MAX_IMAGES
+from tests.fakes.images import jpeg, whole_png
 
 
 @pytest.fixture(autouse=True)
@@ -25,27 +25,27 @@ def folder(tmp_path, monkeypatch):
 
 
 def names(text):
-    return [one.name for one in named_pictures(text)]
+    return [one.name for one in named_images(text)]
 
 
-def test_pictures_are_known_by_their_content():
-    found = named_pictures('see @a.png, @notes.md, @"my b.dat" and @a.png')
+def test_images_are_known_by_their_content():
+    found = named_images('see @a.png, @notes.md, @"my b.dat" and @a.png')
     assert [(one.name, one.image.width, one.image.media_type) for one in found] == [
         ("my b.dat", 5, "image/jpeg"),  # `@a.png,` names no file
         ("a.png", 3, "image/png"),
     ]
     assert names('see @a.png @notes.md @"my b.dat" @a.png') == ["a.png", "my b.dat"]
-    assert names("no picture, me@example.com @nobody") == []
+    assert names("no image, me@example.com @nobody") == []
 
 
 def test_they_are_no_text_files():
     assert attach_files("see @a.png", count=len, length=99) == "see @a.png"
 
 
-def test_what_is_no_picture_in_spite_of_its_name_is_refused(folder):
+def test_what_is_no_image_in_spite_of_its_name_is_refused(folder):
     (folder / "b.png").write_text("hello")
-    with pytest.raises(InvalidRequest, match=r"b.png is no PNG, JPEG, GIF or WebP picture\."):
-        named_pictures("@b.png")
+    with pytest.raises(InvalidRequest, match=r"b.png is no PNG, JPEG, GIF or WebP image\."):
+        named_images("@b.png")
 
 
 def test_limits(folder):
@@ -53,26 +53,24 @@ def test_limits(folder):
         file.write(whole_png(3, 2))
         os.truncate(file.fileno(), MAX_BYTES + 1)
     with pytest.raises(InvalidRequest, match=r"large.png is larger than 20 MiB\."):
-        read_picture(folder / "large.png")
+        read_image(folder / "large.png")
     with pytest.raises(InvalidRequest, match=r"gone.png can't be read: No such file"):
-        read_picture(folder / "gone.png")
-    for number in range(MAX_PICTURES):
+        read_image(folder / "gone.png")
+    for number in range(MAX_IMAGES):
         (folder / f"{number}.png").write_bytes(whole_png(3, 2))
-    many = " ".join(f"@{number}.png" for number in range(MAX_PICTURES))
-    assert len(named_pictures(many)) == MAX_PICTURES
-    with pytest.raises(InvalidRequest, match="names 17 pictures; at most 16"):
-        named_pictures(f"{many} @a.png")
+    many = " ".join(f"@{number}.png" for number in range(MAX_IMAGES))
+    assert len(named_images(many)) == MAX_IMAGES
+    with pytest.raises(InvalidRequest, match="names 17 images; at most 16"):
+        named_images(f"{many} @a.png")
 
 
 def read(text, found="words", **limits):
-    pictures = named_pictures(text)
-    return with_picture_texts(text, pictures, [found] * len(pictures), small=True, **limits)
+    images = named_images(text)
+    return with_image_texts(text, images, [found] * len(images), small=True, **limits)
 
 
 def test_texts_stand_behind_the_message():
-    assert read("see @a.png") == (
-        'see @a.png\n\nText in the picture "a.png", read by OCR:\n> words'
-    )
+    assert read("see @a.png") == ('see @a.png\n\nText in the image "a.png", read by OCR:\n> words')
 
 
 def test_a_message_that_is_sent_again_is_not_extended_again():
@@ -94,15 +92,15 @@ def test_a_text_beyond_the_context_is_refused():
         read("see @a.png", "x" * 100, count=len, length=50)
 
 
-def test_the_names_of_pictures_that_the_model_saw():
+def test_the_names_of_images_that_the_model_saw():
     assert seen_names("see @a.png and @notes.md", 1) == ("a.png",)
     assert seen_names('see @x/a.png and @"my b.jpg"', 2) == ("a.png", "my b.jpg")
-    assert seen_names("see", 1) == ("1 picture",)
-    assert seen_names("see @a.png", 2) == ("2 pictures",)
+    assert seen_names("see", 1) == ("1 image",)
+    assert seen_names("see @a.png", 2) == ("2 images",)
 
 
-def test_how_a_picture_was_read():
+def test_how_a_image_was_read():
     assert build_remark("a.png", "ocr") == (
-        "a.png: its text was read by OCR; the model does not see the picture"
+        "a.png: its text was read by OCR; the model does not see the image"
     )
-    assert build_remark("a.png", "model") == "a.png: the model sees the picture"
+    assert build_remark("a.png", "model") == "a.png: the model sees the image"

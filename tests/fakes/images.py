@@ -1,4 +1,4 @@
-"""Headers of pictures of every type, and whole PNG files, without an imaging library."""
+"""Headers of images of every type, and whole PNG files, without an imaging library."""
 
 import struct
 import zlib

@@ -1,8 +1,8 @@
-"""`PictureReader`: the text in pictures of chats, by OCR in the confined parser process.
+"""`ImageReader`: the text in images of chats, by OCR in the confined parser process.
 
-One picture is read at a time, by a thread that starts with the first one and ends, together with the
-parser process, after `REST_S` without any. What was read is kept for pictures that come again: a client of
-the API sends the pictures of a conversation with every message of it.
+One image is read at a time, by a thread that starts with the first one and ends, together with the
+parser process, after `REST_S` without any. What was read is kept for images that come again: a client of
+the API sends the images of a conversation with every message of it.
 """
 
 import queue
@@ -22,15 +22,15 @@ from engine.retrieval.parsing.parser_limits import ParserLimits
 
 REST_S = 60.0
 MAX_WAITING = 64
-"""Pictures that wait at a time; each holds up to 20 MiB."""
+"""Images that wait at a time; each holds up to 20 MiB."""
 MAX_KEPT_CHARS = 4 * 1024 * 1024
 """Characters of texts that are kept."""
 _LIMITS = ParserLimits(text_bytes=256 * 1024, cpu_s=120, wall_s=90.0, ocr_factor=1)
 """Shorter than for documents, because somebody waits: a page of text takes a few seconds."""
 
 
-class PictureParser(Protocol):
-    """What `ParserPool` does with pictures."""
+class ImageParser(Protocol):
+    """What `ParserPool` does with images."""
 
     def parse_bytes(self, name: str, data: bytes) -> ParsedDocument:
         """See `ParserPool.parse_bytes`."""
@@ -41,8 +41,8 @@ class PictureParser(Protocol):
         ...
 
 
-def _open_pool() -> PictureParser:
-    # Imported with the first picture: a screen starts without the parsers.
+def _open_pool() -> ImageParser:
+    # Imported with the first image: a screen starts without the parsers.
     from engine.retrieval.parsing.parser_pool import ParserPool
 
     return ParserPool(limits=_LIMITS)
@@ -56,18 +56,18 @@ class _Task:
     future: "Future[str]"
 
 
-class PictureReader:
-    """Thread-safe. `close` it once; nothing runs before the first picture.
+class ImageReader:
+    """Thread-safe. `close` it once; nothing runs before the first image.
 
     Args:
         parser: opens the parser, when it is first needed and after each rest.
         installed: whether OCR is.
-        rest_s: seconds without a picture after which the thread and the process end.
+        rest_s: seconds without an image after which the thread and the process end.
     """
 
     def __init__(
         self,
-        parser: Callable[[], PictureParser] = _open_pool,
+        parser: Callable[[], ImageParser] = _open_pool,
         *,
         installed: Callable[[], bool] = ocr_installed,
         rest_s: float = REST_S,
@@ -84,31 +84,31 @@ class PictureReader:
 
     @property
     def installed(self) -> bool:
-        """Whether pictures can be read."""
+        """Whether images can be read."""
         return self._is_installed()
 
-    def read(self, image: Image, *, name: str = "The picture", salt: str = "") -> "Future[str]":
-        """Begin to read a picture. A future that is cancelled before its turn is not read.
+    def read(self, image: Image, *, name: str = "The image", salt: str = "") -> "Future[str]":
+        """Begin to read an image. A future that is cancelled before its turn is not read.
 
         Args:
-            image: the picture.
+            image: the image.
             name: what messages call it.
             salt: texts are found again only under the salt that they were read for, so that no caller
                 learns by the time it takes what another one sent.
 
         Returns:
-            Its text, which is never blank. It fails with `InvalidRequest` if there is none, or the picture
+            Its text, which is never blank. It fails with `InvalidRequest` if there is none, or the image
             cannot be decoded.
 
         Raises:
-            QueueFull: too many pictures wait.
+            QueueFull: too many images wait.
             EngineUnavailable: the reader is closed.
         """
         future: Future[str] = Future()
         key = (salt, image.digest)
         with self._lock:
             if self._closed:
-                raise EngineUnavailable("Pictures are not read any more: the program is ending.")
+                raise EngineUnavailable("Images are not read any more: the program is ending.")
             known = self._texts.get(key)
             if known is not None:
                 self._texts.move_to_end(key)
@@ -117,16 +117,16 @@ class PictureReader:
             try:
                 self._tasks.put_nowait(_Task(image, name, key, future))
             except queue.Full:
-                raise QueueFull(f"{MAX_WAITING} pictures wait to be read; try again.") from None
+                raise QueueFull(f"{MAX_WAITING} images wait to be read; try again.") from None
             if self._thread is None:
                 self._thread = threading.Thread(
-                    target=self._run, name="pravaha-pictures", daemon=True
+                    target=self._run, name="pravaha-images", daemon=True
                 )
                 self._thread.start()
         return future
 
     def close(self) -> None:
-        """Cancel what waits. The picture that is being read is finished in the background. Idempotent."""
+        """Cancel what waits. The image that is being read is finished in the background. Idempotent."""
         with self._lock:
             self._closed = True
             while True:
@@ -160,7 +160,7 @@ class PictureReader:
         finally:
             parser.close()
 
-    def _finish(self, parser: PictureParser, task: _Task) -> None:
+    def _finish(self, parser: ImageParser, task: _Task) -> None:
         try:
             text = self._text(parser, task)
         except Exception as error:
@@ -168,13 +168,13 @@ class PictureReader:
         else:
             task.future.set_result(text)
 
-    def _text(self, parser: PictureParser, task: _Task) -> str:
-        with self._lock:  # perhaps the one before it was the same picture
+    def _text(self, parser: ImageParser, task: _Task) -> str:
+        with self._lock:  # perhaps the one before it was the same image
             known = self._texts.get(task.key)
         if known is not None:
             return known
         try:
-            text = parser.parse_bytes("picture", task.image.data).text
+            text = parser.parse_bytes("image", task.image.data).text
         except Unreadable as error:
             reason = str(error)
             raise InvalidRequest(

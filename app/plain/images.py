@@ -1,54 +1,54 @@
-"""Pictures in line mode: `@picture.png` in a message."""
+"""Images in line mode: `@image.png` in a message."""
 
 from typing import TYPE_CHECKING
 
-from app.slash.pictures import NamedPicture, ReadMessage, named_pictures, read_pictures
+from app.slash.images import NamedImage, ReadMessage, named_images, read_images
 from engine.api.errors import EngineUnavailable
 from engine.clients.engine_client import EngineClient
 
 if TYPE_CHECKING:
-    from engine.retrieval.parsing.picture_reader import PictureReader
+    from engine.retrieval.parsing.image_reader import ImageReader
 
 
-class PlainPictures:
-    """Reads the pictures of messages; every method waits until it is done.
+class PlainImages:
+    """Reads the images of messages; every method waits until it is done.
 
     Args:
-        reader: reads the text of pictures; None reads none.
+        reader: reads the text of images; None reads none.
         client: the engine, for what its model sees and the length of texts.
         attached: whether it is that of a server.
     """
 
     def __init__(
-        self, reader: "PictureReader | None", client: EngineClient, *, attached: bool
+        self, reader: "ImageReader | None", client: EngineClient, *, attached: bool
     ) -> None:
         self._reader = reader
         self._attached = attached
         self._client = client
 
-    def named(self, text: str) -> tuple[NamedPicture, ...]:
-        """The pictures that a message names.
+    def named(self, text: str) -> tuple[NamedImage, ...]:
+        """The images that a message names.
 
         Raises:
             InvalidRequest: one cannot be opened.
         """
-        return named_pictures(text)
+        return named_images(text)
 
     def read(self, text: str) -> ReadMessage:
-        """A message with its pictures, or with their text.
+        """A message with its images, or with their text.
 
         Raises:
             PravahaError: one cannot be opened or read.
         """
-        pictures = self.named(text)
-        if not pictures:
+        images = self.named(text)
+        if not images:
             return ReadMessage(text)
         model = self._client.snapshot().model
         if model is None:
             raise EngineUnavailable("No model is loaded: /model NAME loads one.")
-        return read_pictures(
+        return read_images(
             text,
-            pictures,
+            images,
             model,
             self._reader,
             attached=self._attached,

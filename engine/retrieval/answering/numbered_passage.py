@@ -1,4 +1,4 @@
-"""`Source`: a numbered text that the model reads and can cite."""
+"""`NumberedPassage`: a numbered text that the model reads and can cite."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from engine.retrieval.api.passage import Passage
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class NumberedPassage:
     """A passage, or the section around it, under the number by which the answer cites it.
 
     Attributes:
@@ -48,9 +48,9 @@ class Source:
         return max(1, self.passage.line - above + self.text.count("\n", 0, at))
 
 
-def number_passages(passages: Iterable[Passage]) -> list[Source]:
+def number_passages(passages: Iterable[Passage]) -> list[NumberedPassage]:
     """Passages as sources, numbered in their order."""
-    return [Source.of(n, passage) for n, passage in enumerate(passages, start=1)]
+    return [NumberedPassage.of(n, passage) for n, passage in enumerate(passages, start=1)]
 
 
 def labels_of(passage: Passage) -> str:

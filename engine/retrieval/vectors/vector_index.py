@@ -1,4 +1,4 @@
-"""`VectorStore`: where the vectors of a collection are; `VectorFile` is the default."""
+"""`VectorIndex`: where the vectors of a collection are; `VectorFile` is the default."""
 
 from typing import Literal, Protocol, Self
 
@@ -9,7 +9,7 @@ StoreKind = Literal["auto", "exact", "hnsw", "pgvector"]
 """What a collection is created with; docs/retrieval.md has what each means."""
 
 
-class VectorStore(Protocol):
+class VectorIndex(Protocol):
     """Rows of vectors; a row's number is its *slot*.
 
     The collection's database is the truth about which slots are live, and commits after `sync`. So a store

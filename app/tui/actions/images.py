@@ -1,7 +1,7 @@
-"""Pictures on the screen: `@picture.png` in a message.
+"""Images on the screen: `@image.png` in a message.
 
 A model that sees gets them with the message. Where it does not, their text is read first, on the thread of
-`PictureReader`. The message stays in the prompt meanwhile, and so in the draft: it is sent once its pictures
+`ImageReader`. The message stays in the prompt meanwhile, and so in the draft: it is sent once its images
 are read, unless it was changed or Esc was pressed.
 """
 
@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from app.slash.pictures import (
-    NamedPicture,
+from app.slash.images import (
+    NamedImage,
     build_remark,
-    named_pictures,
+    named_images,
     seen_names,
     way_for,
-    with_picture_texts,
+    with_image_texts,
 )
 from app.text.safe_text import safe_line
 from app.tui.actions.files import FileActions
@@ -26,8 +26,8 @@ from app.tui.view.spans import Line, Span
 from app.tui.widgets.prompt import Prompt
 from engine.api.errors import EngineUnavailable, PravahaError
 from engine.conversations.tree import NodeKind, NodeView
-from engine.retrieval.answering.picture_text import pictures_read
-from engine.retrieval.parsing.picture_reader import PictureReader
+from engine.retrieval.answering.image_text import images_read
+from engine.retrieval.parsing.image_reader import ImageReader
 from engine.vision.routing import Way
 
 Send = Callable[[str, str], Awaitable[None]]
@@ -35,21 +35,21 @@ Send = Callable[[str, str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reading:
-    """A message whose pictures are being read."""
+    """A message whose images are being read."""
 
     text: str
     tree_id: str
-    pictures: Sequence[NamedPicture]
+    images: Sequence[NamedImage]
     texts: "Sequence[Future[str]]"
     send: Send
 
 
-class PictureActions:
-    """Reads the pictures of messages.
+class ImageActions:
+    """Reads the images of messages.
 
     Args:
         files: count the tokens of a text.
-        reader: None in a replay, where the name of a picture is text.
+        reader: None in a replay, where the name of an image is text.
         attached: whether the engine is that of a server.
     """
 
@@ -57,7 +57,7 @@ class PictureActions:
         self,
         screen: ChatScreen,
         files: FileActions,
-        reader: PictureReader | None,
+        reader: ImageReader | None,
         *,
         attached: bool,
     ) -> None:
@@ -69,45 +69,43 @@ class PictureActions:
 
     @property
     def reading(self) -> bool:
-        """Whether a message waits for the text of its pictures."""
+        """Whether a message waits for the text of its images."""
         return self._reading is not None
 
-    def named(self, text: str) -> tuple[NamedPicture, ...]:
-        """The pictures that a message names.
+    def named(self, text: str) -> tuple[NamedImage, ...]:
+        """The images that a message names.
 
         Raises:
             InvalidRequest: one cannot be opened.
         """
-        return () if self._reader is None else named_pictures(text)
+        return () if self._reader is None else named_images(text)
 
-    def takes(self, text: str, pictures: Sequence[NamedPicture], *, send: Send) -> bool:
-        """Begin to read the text of a message's pictures, after which it is sent.
+    def begin_reading(self, text: str, images: Sequence[NamedImage], *, send: Send) -> bool:
+        """Begin to read the text of a message's images, after which it is sent.
 
         Args:
             send: called with the message as it was typed, and as it is sent.
 
         Returns:
-            False if there is nothing to read: it has no pictures, or the model sees them.
+            False if there is nothing to read: it has no images, or the model sees them.
 
         Raises:
             PravahaError: nothing here can read them.
         """
         self.cancel()
-        if self._reader is None or not pictures or self._way() == "model":
+        if self._reader is None or not images or self._way() == "model":
             return False
         reading = _Reading(
             text,
             self._screen.session.tree_id,
-            pictures,
-            [self._reader.read(one.image, name=one.name) for one in pictures],
+            images,
+            [self._reader.read(one.image, name=one.name) for one in images],
             send,
         )
-        names = ", ".join(safe_line(one.name) for one in pictures)
+        names = ", ".join(safe_line(one.name) for one in images)
         self._screen.main.query_one(Prompt).hold(text, f"reading {names}")
         self._reading = reading
-        self._screen.run_worker(
-            self._send_when_read(reading), group="pictures", exit_on_error=False
-        )
+        self._screen.run_worker(self._send_when_read(reading), group="images", exit_on_error=False)
         return True
 
     def text_changed(self, text: str) -> None:
@@ -122,10 +120,10 @@ class PictureActions:
             one.cancel()
 
     def rows_below(self, node: NodeView) -> list[Line]:
-        """The rows below a message: how each of its pictures was read."""
+        """The rows below a message: how each of its images was read."""
         if node.kind is not NodeKind.USER:
             return []
-        remarks = [build_remark(name, "ocr") for name in pictures_read(node.text)]
+        remarks = [build_remark(name, "ocr") for name in images_read(node.text)]
         if node.n_images:
             seen = seen_names(node.text, node.n_images)
             remarks += [build_remark(name, "model") for name in seen]
@@ -135,7 +133,7 @@ class PictureActions:
         model = self._screen.client.snapshot().model
         if model is None:
             raise EngineUnavailable(
-                "No model is loaded yet, so it is not known whether it sees pictures: send it again when "
+                "No model is loaded yet, so it is not known whether it sees images: send it again when "
                 "one is."
             )
         return way_for(model, self._reader, attached=self._attached)
@@ -158,9 +156,9 @@ class PictureActions:
     async def _send(self, reading: _Reading, texts: Sequence[str]) -> None:
         files = self._files
         model = self._screen.client.snapshot().model
-        message = with_picture_texts(
+        message = with_image_texts(
             reading.text,
-            reading.pictures,
+            reading.images,
             texts,
             small=model is not None and model.is_small,
             count=files.count_tokens,

@@ -1,4 +1,4 @@
-"""`PictureParser`: texts of pictures by their bytes, in place of OCR."""
+"""`ImageParser`: texts of images by their bytes, in place of OCR."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -6,13 +6,13 @@ from contextlib import contextmanager
 
 from engine.retrieval.api.errors import Unreadable
 from engine.retrieval.api.parsed_document import ParsedDocument
-from engine.retrieval.parsing.picture_reader import PictureReader
+from engine.retrieval.parsing.image_reader import ImageReader
 
 _TIMEOUT_S = 30.0
 
 
 class AnyText(dict[bytes, str]):
-    """The same text for every picture."""
+    """The same text for every image."""
 
     def __init__(self, text: str = "some words") -> None:
         super().__init__()
@@ -22,14 +22,14 @@ class AnyText(dict[bytes, str]):
         return self._text
 
 
-class PictureParser:
+class ImageParser:
     """Used by the reader's thread.
 
     Attributes:
-        read: the bytes of the pictures that were read, in order.
+        read: the bytes of the images that were read, in order.
         opened: how often a reader has opened it.
         closed: set by a reader that closes it.
-        began: set when a picture is being read.
+        began: set when an image is being read.
         failure: raised instead of reading; None reads.
     """
 
@@ -51,7 +51,7 @@ class PictureParser:
             raise self.failure
         text = self._texts.get(data)
         if text is None:
-            raise Unreadable("It is a picture in which no text was found.")
+            raise Unreadable("It is an image in which no text was found.")
         return ParsedDocument(media_type="image/png", text=text, spans_of="text")
 
     def close(self) -> None:
@@ -60,14 +60,14 @@ class PictureParser:
     @contextmanager
     def reader(
         self, *, rest_s: float = _TIMEOUT_S, installed: bool = True
-    ) -> Iterator[PictureReader]:
+    ) -> Iterator[ImageReader]:
         """A reader over this parser."""
 
-        def open_parser() -> "PictureParser":
+        def open_parser() -> "ImageParser":
             self.opened += 1
             return self
 
-        reader = PictureReader(open_parser, installed=lambda: installed, rest_s=rest_s)
+        reader = ImageReader(open_parser, installed=lambda: installed, rest_s=rest_s)
         try:
             yield reader
         finally:
@@ -75,7 +75,7 @@ class PictureParser:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Pictures are not finished before the end of the block."""
+        """Images are not finished before the end of the block."""
         self.began.clear()
         self._goes_on.clear()
         try:

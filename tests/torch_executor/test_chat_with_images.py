@@ -15,12 +15,12 @@ from engine.conversations.session import TreeSession
 from engine.conversations.storage.store import Store
 from engine.vision.opening import open_image
 from tests.fakes.gated_embedder import GatedEmbedder
-from tests.fakes.tiny_vision import PARTS_TEMPLATE, picture, tiny_vision
+from tests.fakes.tiny_vision import PARTS_TEMPLATE, random_image, tiny_vision
 from tests.server.live import live
 from tests.torch_executor.running import TIMEOUT_S, running_engine
 
 LENGTH = 8
-RED, BLUE = picture(1, 24, 18), picture(2, 18, 30)
+RED, BLUE = random_image(1, 24, 18), random_image(2, 18, 30)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def requests_of(engine):
 
 
 class TestHttp:
-    def test_the_model_sees_the_picture_where_it_stands(self, engine, api):
+    def test_the_model_sees_the_image_where_it_stands(self, engine, api):
         raw = ask(api, text("what is "), part(RED), text("?"), raw=True)
         assert raw.headers["x-pravaha-images"] == "model"
         answer = raw.parse()
@@ -101,11 +101,11 @@ class TestHttp:
         (one,) = answer.images
         assert (one["read_by"], one["text"], one["width"]) == ("model", None, 24)
 
-    def test_another_picture_is_another_answer(self, api):
+    def test_another_image_is_another_answer(self, api):
         first, second = (ids_of(ask(api, text("what?"), part(one))) for one in (RED, BLUE))
         assert first != second
 
-    def test_a_conversation_with_pictures_in_two_messages(self, engine, api):
+    def test_a_conversation_with_images_in_two_messages(self, engine, api):
         messages = [
             {"role": "user", "content": [part(RED), text("first")]},
             {"role": "assistant", "content": "seen"},
@@ -120,7 +120,7 @@ class TestHttp:
         ids, _ = expected(engine, in_parts, [RED, BLUE])
         assert ids_of(ask(api, messages=messages)) == ids
 
-    def test_choices_share_the_picture(self, engine, api):
+    def test_choices_share_the_image(self, engine, api):
         with requests_of(engine) as requests:
             answer = ask(api, part(RED), text("?"), n=2)
         assert len(answer.choices) == len(requests) == 2
@@ -160,7 +160,7 @@ class TestHttp:
 
 
 class TestLineMode:
-    def test_a_message_is_sent_with_its_picture(self, engine, tmp_path, monkeypatch):
+    def test_a_message_is_sent_with_its_image(self, engine, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         (tmp_path / "red.png").write_bytes(RED.data)
         out = io.StringIO()
@@ -181,4 +181,4 @@ class TestLineMode:
             (message, *_) = session.path()
             assert session.nodes.images_of(message.id) == (open_image(RED.data),)
             session.close()
-        assert "(red.png: the model sees the picture)" in out.getvalue()
+        assert "(red.png: the model sees the image)" in out.getvalue()
