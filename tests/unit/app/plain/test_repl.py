@@ -81,7 +81,7 @@ class Chat:
             show_prompts=typed,
             memory_file=self.memory_file,
             sources=self.sources,
-            images=self.images,
+            image_reader=self.images,
         )
         self.succeeded = chat.run()
         session.close()
