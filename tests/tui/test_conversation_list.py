@@ -233,4 +233,5 @@ async def test_the_list_over_the_chat_closes_when_something_else_gets_the_focus(
         await ui.pilot.resize_terminal(60, 20)
         await ui.until(lambda: ui.app.size.width == 60, "the resize")
         await ui.shown("All about clouds.")
-        assert not ui.app.query_one(Conversations).display or "filter" not in ui.text
+        chats = ui.app.query_one(Conversations)
+        await ui.until(lambda: not chats.display or "filter" not in ui.text, "the closed list")
