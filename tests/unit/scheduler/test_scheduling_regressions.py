@@ -96,6 +96,24 @@ def test_18_nothing_is_admitted_in_a_step_that_preempted(policy, former):
     assert preempted
 
 
+def test_18_what_a_preemption_frees_is_not_given_to_a_short_request_at_once(policy):
+    toy = TimedPipeline(policy, blocks=16, block_size=4)
+    happened = []
+    toy.events.subscribe(RequestPreempted, lambda _: happened.append("preempted"))
+    toy.events.subscribe(RequestScheduled, lambda _: happened.append("scheduled"))
+    for start in range(2):
+        toy.submit(ask(26, start, max_tokens=14, deadline_ms=900))
+    while len(toy.pipeline.scheduler.running) < 2:
+        toy.step()
+    toy.submit(ask(2, 9, max_tokens=2, deadline_ms=900))
+    while "preempted" not in happened:
+        happened.clear()
+        toy.step()
+    assert "scheduled" not in happened
+    toy.run()
+    toy.assert_idle()
+
+
 @pytest.mark.parametrize("extra", [-1, 0, 1])
 def test_20_a_budget_equal_to_the_remaining_prompt_and_off_by_one(policy, extra):
     """sglang #1594."""
