@@ -24,7 +24,8 @@ run: setup ## open Pravāha (fetches the demo model on the first start)
 
 setup: $(VENV)/.installed ## everything `make run` needs, without starting it
 
-test: $(VENV)/.installed-dev ## every check that decides whether a change lands
+# On a fresh machine torch, which `lint-python` needs, is downloaded while the Rust tests are built.
+test: $(VENV)/.installed ## every check that decides whether a change lands
 	@$(MAKE) $(BESIDE) --output-sync=target lint-python lint-rust rust-test
 	@$(MAKE) --no-print-directory pytest
 
