@@ -56,6 +56,17 @@ def test_the_last_token_of_a_prompt_is_computed_in_any_case(length):
     assert handle.wait_result(0).cached_tokens == (length - 1) // BLOCK * BLOCK
 
 
+@pytest.mark.parametrize("length", [BLOCK, BLOCK + 1, 5 * BLOCK, 5 * BLOCK + 1])
+def test_the_blocks_that_a_lookup_finds_are_those_that_a_request_reuses(length):
+    toy = swapping()
+    handle = toy.submit(ask(prompt(length), max_tokens=BLOCK + 1))
+    toy.run()
+    evict_everything(toy)
+    salt = toy.sequences[handle.request.request_id].cache_salt
+    found = toy.blocks.lookup_prefix(np.array(prompt(length), np.int32), salt)
+    assert found == (0, (length - 1) // BLOCK)
+
+
 def test_swapped_in_blocks_are_shared_at_once():
     toy = swapping()
     toy.submit(ask(prompt(21), max_tokens=1))
