@@ -6,7 +6,7 @@ RUST   := $(shell find rust_core -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null)
 LOCK   := constraints.txt
 STEP   := scripts/step.sh
 # How long the first build takes; later ones compile only what has changed.
-BUILD_TIME := about two minutes on two cores
+BUILD_TIME := two to three minutes on two cores
 # Where bytecode is not written, each of the hundreds of processes that the tests start compiles the program.
 unexport PYTHONDONTWRITEBYTECODE
 NETWORK := "Check the network and the free space on the disk, then run make again."

@@ -5,6 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from engine.conversations.errors import StoreError
+from engine.files.sql_script import schema_version, statements_of
 
 _SCRIPTS = ("schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql", "schema_5.sql")
 
@@ -23,7 +24,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """
     scripts = _migrations()
     newest = len(scripts)
-    version = _version(connection)
+    version = schema_version(connection)
     if version > newest:
         raise StoreError(
             f"The database {path} was written by a newer Pravāha (schema {version}; this version "
@@ -33,9 +34,9 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         # Read again inside the transaction, because another process may be migrating.
         connection.execute("BEGIN IMMEDIATE")
         try:
-            version = _version(connection)
+            version = schema_version(connection)
             if version < newest:
-                for statement in _statements(scripts[version]):
+                for statement in statements_of(scripts[version]):
                     connection.execute(statement)
                 version += 1
                 connection.execute(f"PRAGMA user_version = {version}")
@@ -43,18 +44,3 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         except BaseException:
             connection.execute("ROLLBACK")
             raise
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _statements(script: str) -> list[str]:
-    """The script's statements. `executescript` would commit the transaction around them."""
-    statements, current = [], ""
-    for line in script.splitlines(keepends=True):
-        current += line
-        if sqlite3.complete_statement(current):
-            statements.append(current)
-            current = ""
-    return statements

@@ -4,6 +4,7 @@ import sqlite3
 from importlib.resources import files
 from pathlib import Path
 
+from engine.files.sql_script import schema_version, statements_of
 from engine.retrieval.store.errors import RetrievalStoreError
 
 _SCRIPTS = ("schema.sql", "schema_2.sql", "schema_3.sql")
@@ -17,14 +18,14 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         RetrievalStoreError: the schema is newer than this version supports.
     """
     check_version(connection, path)
-    if _version(connection) == len(_SCRIPTS):
+    if schema_version(connection) == len(_SCRIPTS):
         return
     connection.execute(
         "BEGIN IMMEDIATE"
     )  # another process may have migrated: read the version again
     try:
-        for number in range(_version(connection), len(_SCRIPTS)):
-            for statement in _statements(_SCRIPTS[number]):
+        for number in range(schema_version(connection), len(_SCRIPTS)):
+            for statement in statements_of(_script(number)):
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {len(_SCRIPTS)}")
         connection.execute("COMMIT")
@@ -39,7 +40,7 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
     Raises:
         RetrievalStoreError: the schema is newer.
     """
-    version = _version(connection)
+    version = schema_version(connection)
     if version > len(_SCRIPTS):
         raise RetrievalStoreError(
             f"The database {path} was written by a newer Pravāha (schema {version}; this version "
@@ -50,20 +51,9 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
 
 def is_current(connection: sqlite3.Connection) -> bool:
     """Whether the database has the newest schema that this version supports."""
-    return _version(connection) == len(_SCRIPTS)
+    return schema_version(connection) == len(_SCRIPTS)
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _statements(name: str) -> list[str]:
-    """The script's statements. `executescript` would commit the transaction around them."""
-    script = files("engine.retrieval.store").joinpath(name).read_text(encoding="utf-8")
-    statements, current = [], ""
-    for line in script.splitlines(keepends=True):
-        current += line
-        if sqlite3.complete_statement(current):
-            statements.append(current)
-            current = ""
-    return statements
+def _script(number: int) -> str:
+    folder = files("engine.retrieval.store")
+    return folder.joinpath(_SCRIPTS[number]).read_text(encoding="utf-8")
