@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 MAX_S = 1.0
 """Seconds after which a loop that never runs out of work counts as settled, as in Textual."""
@@ -43,14 +44,18 @@ class SettledPilot(Pilot[Any]):
     async def settle(self) -> None:
         """Let the loop run until nothing is ready; what changed is drawn at once, not with the next frame."""
         await loop_without_work()
-        while self._frame_is_due:
-            self.app.screen._on_timer_update()
+        while due := self._screens_to_draw():
+            for screen in due:
+                screen._on_timer_update()
             await loop_without_work()
 
-    @property
-    def _frame_is_due(self) -> bool:
+    def _screens_to_draw(self) -> list[Screen[Any]]:
+        """Screens that wait for their next frame; those behind a modal screen are drawn, too."""
         app = self.app
-        return app._running and bool(app.screen_stack) and app.screen._update_timer._active.is_set()
+        if not app._running or not app.screen_stack:
+            return []
+        shown = [*app._background_screens, app.screen]
+        return [screen for screen in shown if screen._update_timer._active.is_set()]
 
     async def _wait_for_screen(self, timeout: float = 30.0) -> bool:  # noqa: ASYNC109 - Textual's signature
         await self.settle()

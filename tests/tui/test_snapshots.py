@@ -317,14 +317,8 @@ def test_cited_passage(compare):
     assert compare(cited_passage, prepare=nothing, sources=collections())
 
 
-async def alternatives(ui):
-    await ui.press("shift+tab", "L", "L", "L")
-    await ui.shown("fork 42 tok")  # the price of this place; the list covers what asks for it
-    await ui.press("full_stop")
-
-
 def test_alternatives(compare):
-    assert compare(alternatives, prepare=surprised)
+    assert compare(press("shift+tab", "L", "L", "L", "full_stop"), prepare=surprised)
 
 
 def test_help(compare):

@@ -237,6 +237,7 @@ class TokenActions:
         self._cursor = cursor = TokenCursor(answer, unit)
         self._moved = True
         self._sync()
+        self._screen.draw_all()  # the status bar shows the price of a fork here
         self._transcript.call_after_refresh(self._scroll_to_cursor)
         return cursor
 
