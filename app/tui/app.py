@@ -321,7 +321,8 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         exit_on_signals(lambda status: self.exit(return_code=status))
         self._log_ring.listen(self._recorded)
         self.drawing.start()
-        self.set_interval(_FOLLOW_S, self.actions.conversations.follow_others)
+        # A timer of the screen ends with it; one of the app would outlive the widgets that it draws.
+        self.main.set_interval(_FOLLOW_S, self.actions.conversations.follow_others)
         self.call_after_refresh(self._on_first_frame)
         self.call_after_refresh(self.survive_failures)
 
