@@ -149,6 +149,23 @@ class Tokenizer:
         """Whether the model has a chat template."""
         return not self._chat_template.is_fallback
 
+    @property
+    def chat_template(self) -> str:
+        """The source of the template that `render_chat` applies."""
+        return self._chat_template.source
+
+    def named_token(self, name: str) -> str | None:
+        """The text of a special token by its name in chat templates, such as `eos_token`; None without one.
+
+        A model without a name for its BOS or end token has that of the id.
+        """
+        text = self._chat_template.tokens.get(name)
+        if text is not None:
+            return text
+        ids = {"bos_token": self.bos_id, "eos_token": min(self.eos_ids, default=None)}
+        token_id = ids.get(name)
+        return None if token_id is None else self._bytes[token_id].decode(errors="replace")
+
     @cached_property
     def control_tokens(self) -> ControlTokens:
         """The control tokens and their spellings."""
