@@ -104,6 +104,7 @@ def show(
         "context_length": opened.spec.context_length,
         "vocab_size": opened.spec.vocab_size,
         "chat_template": opened.tokenizer.has_chat_template,
+        "notes": opened.tokenizer.notes,
         "file_bytes": opened.file_bytes,
         "weights": mode,
         "weight_bytes": memory.weight_bytes,
@@ -132,7 +133,8 @@ def show(
         "KV cache": f"{kv_token_bytes:,.0f} bytes per token in {kv_dtype}",
         "SHA-256": _digests(model),
     }
-    _print_facts(shown)
+    notes = opened.tokenizer.notes
+    _print_facts(shown | ({"Notes": "\n".join(notes)} if notes else {}))
 
 
 def _weight_mode(text: str) -> "WeightMode":

@@ -206,19 +206,20 @@ class _Announcer(threading.Thread):
 
 
 def describe_model(engine: "AsyncPravahaEngine") -> str:
-    """The loaded model and the size of its KV pool, in one line."""
+    """The loaded model and the size of its KV pool, in one line; below it, notes about its files."""
     snapshot = engine.snapshot()
     info, blocks = snapshot.model, snapshot.blocks
     if info is None:
         return "No model is loaded."
     drafts = "" if info.draft_model is None else f"; drafts by {info.draft_model}"
     pool = blocks.total * blocks.block_bytes / MIB
-    return (
+    line = (
         f"Model {info.name} ({info.architecture}, {info.parameters / 1e6:.0f}M, "
         f"{info.weight_format}) on {info.executor}/{info.dispatch}, {info.threads} threads; "
         f"context {info.context_length} tokens; KV pool {pool:.0f} MiB, {blocks.total} blocks of "
         f"{blocks.block_size} tokens, {info.kv_dtype}{drafts}."
     )
+    return "\n".join([line, *(f"Note: {note}" for note in engine.tokenizer.notes)])
 
 
 def _access_note(config: ServerConfig) -> str:

@@ -85,7 +85,10 @@ def _parameters(group: str) -> list[inspect.Parameter]:
 
 
 def _kind(options: type, name: str, row: Row) -> Any:
-    """What Typer converts to; `load_settings` reads the rest from strings. A list may be given in several options."""
+    """What Typer converts to; `load_settings` reads the rest from strings.
+
+    A list may be given in several options.
+    """
     declared = options.__annotations__[name].__origin__
     if get_origin(declared) is tuple:
         return list[str]

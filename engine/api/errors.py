@@ -23,9 +23,9 @@ class InvalidRequest(PravahaError):
 class ContextLengthExceeded(InvalidRequest):
     """The prompt has no room in the context.
 
-    Clients find out by the text: most drop the code, and each looks for another server's words. It has those of
-    OpenAI ("maximum context length is N tokens", "reduce the length of the messages") and of Anthropic ("prompt is
-    too long: A tokens > B maximum").
+    Clients find out by the text: most drop the code, and each looks for another server's words. It has
+    those of OpenAI ("maximum context length is N tokens", "reduce the length of the messages") and of
+    Anthropic ("prompt is too long: A tokens > B maximum").
     """
 
     code = "context_length_exceeded"
@@ -52,8 +52,8 @@ class ContextLengthExceeded(InvalidRequest):
         """
         answer = ", the answer included" if includes_answer else ""
         super().__init__(
-            f"This model's maximum context length is {context_length} tokens{bound}{answer}; the prompt is too "
-            f"long: {excess}. Please reduce the length of the messages{advice}.",
+            f"This model's maximum context length is {context_length} tokens{bound}{answer}; "
+            f"the prompt is too long: {excess}. Please reduce the length of the messages{advice}.",
             param=param,
         )
 

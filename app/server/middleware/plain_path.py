@@ -1,7 +1,7 @@
 """`PlainPath`: a path with a slash at its end, or with several in a row, is the path without them.
 
-Base URLs are written with and without a slash at the end. A redirect, the usual remedy, would lose the body of a
-POST in many clients.
+Base URLs are written with and without a slash at the end. A redirect, the usual remedy, would lose the
+body of a POST in many clients.
 """
 
 import re

@@ -83,13 +83,13 @@ def listen(config: ServerConfig) -> socket.socket:
     """A bound, listening socket.
 
     Raises:
-        PravahaError: there is no key, and the address is public or any web page may ask; or the address cannot
-            be bound.
+        PravahaError: there is no key, and the address is public or any web page may ask; or the address
+            cannot be bound.
     """
     if not config.api_key and (open_to := ANY_PAGE.intersection(config.cors_origins)):
         raise PravahaError(
-            f"Refusing to answer every web page (--cors-origin {min(open_to)}) without an API key: give one with "
-            "--api-key or PRAVAHA_API_KEY, or name the pages' origins."
+            f"Refusing to answer every web page (--cors-origin {min(open_to)}) without an API key: "
+            "give one with --api-key or PRAVAHA_API_KEY, or name the pages' origins."
         )
     if not config.on_loopback and not config.api_key:
         raise PravahaError(

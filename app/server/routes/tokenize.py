@@ -46,9 +46,7 @@ async def tokenize(body: TokenizeRequest, request: Request) -> Response:
     if body.return_token_strs:
         answer["token_strs"] = [tokenizer.token_bytes(one).decode(errors="replace") for one in ids]
     if body.with_pieces:
-        answer["tokens"] = [
-            {"id": one, "piece": _piece(tokenizer.token_bytes(one))} for one in ids
-        ]
+        answer["tokens"] = [{"id": one, "piece": _piece(tokenizer.token_bytes(one))} for one in ids]
     return json_response(answer)
 
 

@@ -3,9 +3,9 @@
 orjson refuses input that Python's own parser accepts: NaN, infinities, numbers beyond a double, lone
 surrogates, invalid UTF-8 and nesting past 1,024 levels.
 
-A web page must send the content type of JSON: browsers send a form or plain text to any address, but JSON only after
-they have asked it. Of other programs the content type is not looked at, because many send none, or that of a form (as
-`curl -d` does).
+A web page must send the content type of JSON: browsers send a form or plain text to any address, but
+JSON only after they have asked it. Of other programs the content type is not looked at, because many
+send none, or that of a form (as `curl -d` does).
 """
 
 from collections.abc import Callable, Coroutine
@@ -87,7 +87,9 @@ def is_read_as_json(headers: Headers) -> bool:
     media, *parameters = (
         part.strip().lower() for part in headers.get("content-type", "").split(";")
     )
-    charsets = {one.partition("=")[2].strip('"') for one in parameters if one.startswith("charset=")}
+    charsets = {
+        one.partition("=")[2].strip('"') for one in parameters if one.startswith("charset=")
+    }
     if not charsets <= {"utf-8", "utf8"}:
         return False
     if is_from_page(headers):

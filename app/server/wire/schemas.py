@@ -332,9 +332,7 @@ def _wrong_item(value: list[Any]) -> str:
         if one == []:
             return f"item [{index}] is an empty list; a prompt needs a token"
         if isinstance(one, list) and not _is_token_ids(one):
-            inner, wrong = next(
-                (i, item) for i, item in enumerate(one) if type(item) is not int
-            )
+            inner, wrong = next((i, item) for i, item in enumerate(one) if type(item) is not int)
             kind = "null" if wrong is None else f"a {type(wrong).__name__}"
             return f"item [{index}][{inner}] is {kind}; token ids are integers"
     return "must hold only strings, only token ids, or only lists of token ids"

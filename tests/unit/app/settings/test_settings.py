@@ -90,8 +90,13 @@ def test_lists_are_written_with_commas_or_as_lists(folders):
 
 
 def test_origins_are_checked_and_are_not_for_a_project_to_decide(folders):
-    assert load(folders, cors_origin="https://A.example/ *").cors_origin == ("https://a.example", "*")
-    with pytest.raises(ConfigurationError, match="PRAVAHA_CORS_ORIGIN is 'x' but should be an origin"):
+    assert load(folders, cors_origin="https://A.example/ *").cors_origin == (
+        "https://a.example",
+        "*",
+    )
+    with pytest.raises(
+        ConfigurationError, match="PRAVAHA_CORS_ORIGIN is 'x' but should be an origin"
+    ):
         load(folders, cors_origin="x")
     with pytest.raises(ConfigurationError, match="not for a project to decide"):
         load(folders, here="cors_origin = ['https://a.example']")
