@@ -4,10 +4,11 @@ Many templates know no system message, or demand that user and assistant alterna
 conversations of two. Nothing of a message is left out, only where it stands changes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine.api.chat import ChatMessage
+from engine.api.errors import InvalidRequest
 
 _BETWEEN = "\n\n"
 
@@ -33,6 +34,19 @@ def fold_system(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     if pending is not None:
         folded.append({"role": "user", "content": pending})
     return folded
+
+
+def has_system_role(render: Callable[[Sequence[ChatMessage]], str]) -> bool:
+    """Whether a chat template writes a system message as such, not at the beginning of the user's.
+
+    Args:
+        render: applies the template.
+    """
+    messages = [{"role": "system", "content": "x"}, {"role": "user", "content": "y"}]
+    try:
+        return render(messages) != render(fold_system(messages))
+    except InvalidRequest:
+        return False
 
 
 def alternating(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
