@@ -15,7 +15,7 @@ import typer
 from app.settings.options import GROUPS
 from app.settings.row import Row, names, rows_of, rules
 
-_SEPARATORS = {names: ",", rules: ";"}
+_SEPARATORS: dict[object, str] = {names: ",", rules: ";"}
 """Of each way to read several values from one string: what stands between them."""
 
 
@@ -94,7 +94,7 @@ def _kind(options: type, name: str, row: Row) -> Any:
         return list[str]
     kinds = get_args(declared) if isinstance(declared, UnionType) else (declared,)
     if row.read is None and kinds[0] in (bool, int, float):
-        return kinds[0]  # type: ignore[no-any-return]
+        return kinds[0]
     return str
 
 
