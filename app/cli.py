@@ -172,6 +172,7 @@ def _serve(flags: dict[str, Any]) -> int:
         port=settings.port,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
         allowed_hosts=settings.allowed_hosts,
+        cors_origins=settings.cors_origin,
         strict_fields=settings.strict_fields,
         max_body_bytes=settings.max_body_bytes,
         max_upload_bytes=settings.max_upload_bytes,

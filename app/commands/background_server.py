@@ -39,6 +39,7 @@ class BackgroundServer:
         *,
         port: int,
         api_key: str | None,
+        cors_origins: tuple[str, ...] = (),
         guardrails: "Callable[[], Guardrails] | None" = None,
         run_service: "RunService | None" = None,
         retrieval_folder: Path | None = None,
@@ -49,6 +50,7 @@ class BackgroundServer:
             engine: the engine.
             port: TCP port for a `start` without one.
             api_key: the key that clients must send; None for none.
+            cors_origins: as in `ServerConfig`.
             guardrails: opens those of messages and answers, at each `start`; None checks nothing.
             run_service: the agents that are served; None for none.
             retrieval_folder: where clients' files and vector stores are kept; None serves none.
@@ -57,6 +59,7 @@ class BackgroundServer:
         self._engine = engine
         self._port = port
         self._api_key = api_key
+        self._cors_origins = cors_origins
         self._run_service = run_service
         self._retrieval_folder = retrieval_folder
         self._lock = threading.Lock()  # held by `start` and `stop`
@@ -76,7 +79,7 @@ class BackgroundServer:
 
         Raises:
             InvalidRequest: it is served already.
-            PravahaError: the port cannot be bound.
+            PravahaError: the port cannot be bound, or any web page may ask and there is no key.
         """
         from app.server.app import create_app
         from app.server.process.config import ServerConfig
@@ -89,6 +92,7 @@ class BackgroundServer:
             config = ServerConfig(
                 port=self._port if port is None else port,
                 api_key=self._api_key,
+                cors_origins=self._cors_origins,
                 drain_s=0.0,  # who ends it, or quits, does not wait for the answers of others
             )
             guardrails = None if self._open_guardrails is None else self._open_guardrails()

@@ -44,12 +44,17 @@ def add(
     source: Annotated[
         str,
         typer.Argument(
-            help="smollm2, minilm (embeddings), a GGUF file, a model directory, or a Hugging Face id: "
-            "org/name, or org/name:CHOICE if it has several GGUF files."
+            help="smollm2, minilm (embeddings), a GGUF file, a model directory, a Hugging Face id "
+            "(org/name, or org/name:CHOICE if it has several GGUF files), an address of its pages, or a link "
+            "to a GGUF file on any server."
         ),
     ],
     name: Annotated[
         str | None, typer.Option(help="Name for the model; made from the source unless given.")
+    ] = None,
+    sha256: Annotated[
+        str | None,
+        typer.Option("--sha256", help="The digest that the model's only file must have."),
     ] = None,
 ) -> None:
     """Install a model. Local files are linked, not copied.
@@ -61,7 +66,7 @@ def add(
     with one_sentence_errors():
         store = _store()
         with fetch_bar() as report:
-            model = store.add(source, name=name, progress=report)
+            model = store.add(source, name=name, sha256=sha256, progress=report)
     print(f"{model.name} is ready: {model.path}")
 
 
@@ -104,6 +109,7 @@ def show(
         "context_length": opened.spec.context_length,
         "vocab_size": opened.spec.vocab_size,
         "chat_template": opened.tokenizer.has_chat_template,
+        "notes": opened.tokenizer.notes,
         "file_bytes": opened.file_bytes,
         "weights": mode,
         "weight_bytes": memory.weight_bytes,
@@ -132,7 +138,8 @@ def show(
         "KV cache": f"{kv_token_bytes:,.0f} bytes per token in {kv_dtype}",
         "SHA-256": _digests(model),
     }
-    _print_facts(shown)
+    notes = opened.tokenizer.notes
+    _print_facts(shown | ({"Notes": "\n".join(notes)} if notes else {}))
 
 
 def _weight_mode(text: str) -> "WeightMode":

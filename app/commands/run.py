@@ -37,7 +37,10 @@ DEFAULT_MAX_TOKENS = 512
 def run(
     context: typer.Context,
     prompt: Annotated[
-        str | None, typer.Argument(help="The question; - reads standard input.")
+        str | None,
+        typer.Argument(
+            help="The question; text from a pipe or a file follows it. - is that text alone."
+        ),
     ] = None,
     raw: Annotated[
         bool,
@@ -98,6 +101,7 @@ def run(
         from app.commands.fetch_bar import fetch_bar
         from app.commands.log_file import log_to_file
         from app.commands.run_images import open_images
+        from app.commands.standard_input import read_prompt
         from app.runtime.opening import open_client
         from app.settings.sources import load_settings
         from engine.api.errors import InvalidRequest
@@ -112,7 +116,7 @@ def run(
             raise typer.Exit(0)
         if raw and "system" in given:
             raise InvalidRequest("--system needs the chat template, which --raw leaves out.")
-        text = sys.stdin.read() if prompt == "-" else prompt or ""
+        text = read_prompt(prompt)
         if not text:
             raise InvalidRequest("The prompt is empty: pass a question, or text on standard input.")
         named_images = open_images(images or ())
@@ -145,10 +149,12 @@ def _refuse_contradictions(
         typer.BadParameter: --score with options of an answer, neither a prompt nor --score, or images
             without a chat template.
     """
+    from app.commands.standard_input import has_piped_input
+
     if has_images and (raw or score is not None):
         raise typer.BadParameter("--image needs a question and the chat template")
     if score is None:
-        if prompt is None:
+        if prompt is None and not has_piped_input():
             raise typer.BadParameter("Missing argument: the question, or - for standard input.")
         if stride is not None:
             raise typer.BadParameter("--stride needs --score")
@@ -435,19 +441,15 @@ def _chat_ids(
 ) -> tuple[int, ...]:
     """Token ids of one question in the model's chat template, as in a conversation.
 
-    The default system prompt is omitted if the template does not support one; the user's own is not.
+    The default system prompt is omitted if the template has no system message; the user's own is not.
     """
     from engine.api.chat import content_with_images
-    from engine.api.errors import InvalidRequest
     from engine.text.chat_encoding import ChatEncoder
+    from engine.text.message_forms import has_system_role
 
     encoder = ChatEncoder(client.tokenize, client.render_chat, client.control_tokens())
     question = {"role": "user", "content": content_with_images(text, images)}
-    system = settings.system
-    if system:
-        try:
-            return tuple(encoder.encode_chat([{"role": "system", "content": system}, question]))
-        except InvalidRequest:
-            if settings.is_set("system"):
-                raise
-    return tuple(encoder.encode_chat([question]))
+    messages = [question]
+    if settings.system and (settings.is_set("system") or has_system_role(client.render_chat)):
+        messages.insert(0, {"role": "system", "content": settings.system})
+    return tuple(encoder.encode_chat(messages))

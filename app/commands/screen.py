@@ -159,6 +159,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 opened.engine,
                 port=settings.port,
                 api_key=key,
+                cors_origins=settings.cors_origin,
                 guardrails=partial(open_guardrails, settings),
                 run_service=ConfinedRunService(run_service, () if root is None else [root]),
                 retrieval_folder=settings.vector_stores,

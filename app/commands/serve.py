@@ -34,6 +34,7 @@ def run_server(
     port: int = 8000,
     api_key: str | None = None,
     allowed_hosts: Sequence[str] = (),
+    cors_origins: Sequence[str] = (),
     strict_fields: bool = False,
     max_body_bytes: int = MAX_BODY_BYTES,
     max_upload_bytes: int = MAX_UPLOAD_BYTES,
@@ -52,6 +53,7 @@ def run_server(
         port: TCP port; 0 takes a free one and prints it.
         api_key: the key clients must send, or None for none.
         allowed_hosts: further `Host` names to answer to on loopback, for a local proxy.
+        cors_origins: origins of the web pages that may read answers; `*` is any page and needs `api_key`.
         strict_fields: refuse unknown request fields.
         max_body_bytes: largest request body, but for uploads.
         max_upload_bytes: largest body of an upload.
@@ -73,6 +75,7 @@ def run_server(
         port=port,
         api_key=api_key or None,
         allowed_hosts=tuple(allowed_hosts),
+        cors_origins=tuple(cors_origins),
         strict_fields=strict_fields,
         max_body_bytes=max_body_bytes,
         max_upload_bytes=max_upload_bytes,
@@ -203,19 +206,20 @@ class _Announcer(threading.Thread):
 
 
 def describe_model(engine: "AsyncPravahaEngine") -> str:
-    """The loaded model and the size of its KV pool, in one line."""
+    """The loaded model and the size of its KV pool, in one line; below it, notes about its files."""
     snapshot = engine.snapshot()
     info, blocks = snapshot.model, snapshot.blocks
     if info is None:
         return "No model is loaded."
     drafts = "" if info.draft_model is None else f"; drafts by {info.draft_model}"
     pool = blocks.total * blocks.block_bytes / MIB
-    return (
+    line = (
         f"Model {info.name} ({info.architecture}, {info.parameters / 1e6:.0f}M, "
         f"{info.weight_format}) on {info.executor}/{info.dispatch}, {info.threads} threads; "
         f"context {info.context_length} tokens; KV pool {pool:.0f} MiB, {blocks.total} blocks of "
         f"{blocks.block_size} tokens, {info.kv_dtype}{drafts}."
     )
+    return "\n".join([line, *(f"Note: {note}" for note in engine.tokenizer.notes)])
 
 
 def _access_note(config: ServerConfig) -> str:

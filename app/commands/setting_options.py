@@ -8,12 +8,15 @@ import functools
 import inspect
 from collections.abc import Callable
 from types import UnionType
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
 from app.settings.options import GROUPS
-from app.settings.row import Row, rows_of
+from app.settings.row import Row, names, rows_of, rules
+
+_SEPARATORS: dict[object, str] = {names: ",", rules: ";"}
+"""Of each way to read several values from one string: what stands between them."""
 
 
 def setting_options(*groups: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -22,12 +25,17 @@ def setting_options(*groups: str) -> Callable[[Callable[..., Any]], Callable[...
     Typer reads a command's signature, in which the decorated one has a parameter for each option.
     """
     options = [parameter for group in groups for parameter in _parameters(group)]
+    rows = {name: row for group in groups for name, row in rows_of(GROUPS[group][1]).items()}
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def with_flags(*args: Any, **values: Any) -> Any:
             flags = {one.name: values.pop(one.name) for one in options}
-            given = {name: value for name, value in flags.items() if value is not None}
+            given = {
+                name: _SEPARATORS[rows[name].read].join(value) if isinstance(value, list) else value
+                for name, value in flags.items()
+                if value is not None and value != []
+            }
             return command(*args, flags=given, **values)
 
         own = inspect.signature(command, eval_str=True).parameters.values()
@@ -76,16 +84,21 @@ def _parameters(group: str) -> list[inspect.Parameter]:
     ]
 
 
-def _kind(options: type, name: str, row: Row) -> type:
-    """What Typer converts to; `load_settings` reads the rest from strings."""
+def _kind(options: type, name: str, row: Row) -> Any:
+    """What Typer converts to; `load_settings` reads the rest from strings.
+
+    A list may be given in several options.
+    """
     declared = options.__annotations__[name].__origin__
+    if get_origin(declared) is tuple:
+        return list[str]
     kinds = get_args(declared) if isinstance(declared, UnionType) else (declared,)
     if row.read is None and kinds[0] in (bool, int, float):
-        return kinds[0]  # type: ignore[no-any-return]
+        return kinds[0]
     return str
 
 
-def _parameter(name: str, row: Row, kind: type, default: Any, panel: str) -> inspect.Parameter:
+def _parameter(name: str, row: Row, kind: Any, default: Any, panel: str) -> inspect.Parameter:
     flag = f"--{name.replace('_', '-')}"
     if kind is bool and default is not False:
         flag = f"{flag}/--no{flag[1:]}"

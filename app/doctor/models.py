@@ -41,13 +41,15 @@ def _model(settings: Settings) -> tuple[Fact, ...]:
         opened = open_with_headers(config, open_from_disk)
     except (ModelError, OSError) as error:
         return (Fact("kv_pool", label, None, "none", "problem", str(error)),)
-    memory, pool = opened.memory, opened.kv_cache
+    memory, pool, notes = opened.memory, opened.kv_cache, opened.model.tokenizer.notes
     loaded = Fact(
         "model",
         settings.model if opened.draft is None else f"{settings.model}, {opened.draft.model.name}",
         memory.weight_bytes + memory.work_bytes,
         f"{format_size(memory.weight_bytes)} of weights in {memory.weight_format}, "
         f"{format_size(memory.work_bytes)} of work buffers",
+        "note" if notes else "ok",
+        " ".join(notes),
     )
     text = (
         f"{format_size(pool.pool_bytes)}: {pool.num_blocks} blocks of {pool.block_size} tokens, "

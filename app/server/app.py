@@ -5,6 +5,7 @@ import re
 from fastapi import FastAPI, Request
 from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import BaseRoute
@@ -18,6 +19,7 @@ from app.server.middleware.body_limit import BodyLimit
 from app.server.middleware.disconnect import ClientDisconnected
 from app.server.middleware.envelope import Envelope
 from app.server.middleware.hosts import LoopbackHosts
+from app.server.middleware.plain_path import PlainPath
 from app.server.process.config import ServerConfig
 from app.server.process.context import ServerContext
 from app.server.retrieval.errors import RetrievalError
@@ -75,6 +77,8 @@ _UPLOADS = re.compile(r"/v1/files|/v1/uploads/[^/]+/parts")
 """Paths whose POST bodies are written to disk while they arrive."""
 _WITH_IMAGES = frozenset({"/v1/chat/completions"})
 """Paths whose bodies may have images."""
+_PREFLIGHT_S = 7200
+"""Time for which a browser need not ask again; the longest that Chrome keeps."""
 
 
 def create_app(
@@ -127,9 +131,25 @@ def create_app(
 
 
 def _middleware(context: ServerContext) -> list[Middleware]:
-    """Outermost first, in increasing order of the cost of refusing a request."""
+    """Outermost first, in increasing order of the cost of refusing a request.
+
+    Pages of other sites can read every answer, refusals included, or none; a preflight has no key.
+    """
     config = context.config
-    layers = [Middleware(Envelope, counters=context.counters)]
+    layers = [Middleware(PlainPath)]
+    if config.cors_origins:
+        layers.append(
+            Middleware(
+                CORSMiddleware,
+                allow_origins=config.cors_origins,
+                allow_methods=("GET", "HEAD", "POST", "DELETE"),
+                allow_headers=("*",),
+                expose_headers=("*",),
+                allow_private_network=True,  # a public page may ask a server on this machine
+                max_age=_PREFLIGHT_S,
+            )
+        )
+    layers.append(Middleware(Envelope, counters=context.counters))
     if config.on_loopback:
         layers.append(Middleware(LoopbackHosts, also=config.allowed_hosts))
     if config.api_key is not None:

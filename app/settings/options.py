@@ -136,6 +136,9 @@ class ServerOptions:
     port: Annotated[int, Row("Port to serve on; 0 takes a free one.", ge=0, le=65535)] = 8000
     allowed_hosts: Annotated[tuple[str, ...], Row(
         "Further Host names to accept on loopback, separated by commas.", read=names)] = ()
+    cors_origin: Annotated[tuple[str, ...], Row(
+        "Origin of web pages that may use the API from a browser, such as https://chat.example; may be given "
+        "several times. * is every page and needs a key.", read=names, user_only=True)] = ()
     strict_fields: Annotated[bool, Row("Refuse unknown request fields.")] = False
     max_body_bytes: Annotated[int, Row(
         "Largest request body but for uploads, such as 4MiB.", ge=1024, le=2**32, read=size)] = 4 * MIB

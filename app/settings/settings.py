@@ -16,6 +16,7 @@ from agents.guardrails.detection import Action, Kind
 from agents.guardrails.policy import MAX_ENTRY_CHARS, Mode, mode_actions
 from agents.guardrails.policy import Policy as GuardrailPolicy
 from agents.tools.web_domains import check_domain
+from app.settings.cors_origin import check_origin
 from app.settings.mcp import McpSettings
 from app.settings.options import Options
 from app.settings.row import Row, flattened, folder, names, rows_of
@@ -124,6 +125,11 @@ class Settings(Options, BaseSettings):
         if value is not None and not value.startswith(("http://", "https://")):
             raise ValueError("should be a URL such as http://127.0.0.1:8000")
         return value
+
+    @field_validator("cors_origin")
+    @classmethod
+    def _origins_are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(check_origin(origin) for origin in value)
 
     @field_validator("http_domains")
     @classmethod

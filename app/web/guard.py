@@ -18,7 +18,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 COOKIE = "pravaha-token"
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-# The page of textual-serve refers to a font elsewhere; nothing is to be fetched from other machines.
+# Nothing is to be fetched from other machines, whatever a script of the page wants.
 _POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'"

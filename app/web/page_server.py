@@ -10,11 +10,11 @@ import socket
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import aiohttp_jinja2
 from aiohttp import web
 from textual_serve.server import Server, to_int
 
 from app.web.guard import Guard, Handler
+from app.web.page import page_html
 
 CLOSE_S = 2.0
 """Time that tabs get to end their processes."""
@@ -43,14 +43,10 @@ class PageServer(Server):
 
     async def handle_index(self, request: web.Request) -> web.Response:
         """The page, with addresses by the name under which it was opened."""
-        base = f"{request.scheme}://{request.host}"
-        context = {
-            "font_size": to_int(request.query.get("fontsize", "16"), 16),
-            "app_websocket_url": f"ws{base.removeprefix('http')}/ws",
-            "config": {"static": {"url": f"{base}/static/"}},
-            "application": {"name": self.title},
-        }
-        return aiohttp_jinja2.render_template("app_index.html", request, context)
+        socket = f"ws{request.scheme.removeprefix('http')}://{request.host}/ws"
+        font_size = to_int(request.query.get("fontsize", "16"), 16)
+        page = page_html(title=self.title, socket=socket, font_size=font_size)
+        return web.Response(text=page, content_type="text/html")
 
     async def _run(self, listener: socket.socket) -> None:
         app = await self._make_app()

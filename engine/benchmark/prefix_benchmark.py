@@ -94,6 +94,7 @@ class PrefixBenchmark:
         agents: number of requests.
         prefix_tokens: length of the shared prefix.
         on_progress: called with the name of each run before it starts.
+        on_estimate: called with the predicted seconds of the second run, before it.
     """
 
     def __init__(
@@ -103,16 +104,21 @@ class PrefixBenchmark:
         agents: int = AGENTS,
         prefix_tokens: int = PREFIX_TOKENS,
         on_progress: Callable[[str], None] = lambda _: None,
+        on_estimate: Callable[[float], None] = lambda _: None,
     ) -> None:
         self._start = start
         self._agents = agents
         self._prefix_tokens = prefix_tokens
         self._on_progress = on_progress
+        self._on_estimate = on_estimate
 
     def run(self) -> PrefixReport:
         """Run the workload with and without prefix caching, each in a new engine."""
         self._on_progress("a shared prefix")
         shared, answers, model, least = self._run(prefix_caching=True)
+        generated = self._agents * NEW_TOKENS
+        computed = self._agents * (self._prefix_tokens + TAIL_TOKENS) + generated
+        self._on_estimate(shared.seconds * computed / (shared.prompt_tokens + generated))
         self._on_progress("private prefixes")
         private, alone, _, _ = self._run(prefix_caching=False)
         return PrefixReport(

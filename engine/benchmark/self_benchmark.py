@@ -15,6 +15,7 @@ from statistics import fmean, median
 from typing import Any
 
 from engine.api.request import Request, RequestOutput, SamplingParams
+from engine.benchmark.pace import MAX_REPEATS, Pace
 from engine.benchmark.step_work import Ceilings, ModelWork
 from engine.benchmark.workload import random_tokens
 from engine.runtime.engine import AsyncPravahaEngine
@@ -30,7 +31,9 @@ SINGLE_TEXT = (
 """Prompt of *single*, the same for every engine, in the demo model's chat template."""
 SINGLE_CONTEXT = 20 + SINGLE_TOKENS / 2
 """Mean context length of *single*."""
-RUN_TIMEOUT_S = 600.0
+PACE_TOKENS = 9
+"""Tokens of the stream that measures the pace of a model."""
+RUN_TIMEOUT_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +68,13 @@ class BenchmarkReport:
         model: the fields of `ModelInfo`.
         roofline: the measured ceilings.
         columns: results by name: `single`, then the numbers of streams.
+        repeats: runs of each column, of which the best is reported.
     """
 
     model: dict[str, Any]
     roofline: Ceilings
     columns: dict[str, Column]
+    repeats: int
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json`."""
@@ -109,37 +114,55 @@ class SelfBenchmark:
 
     Args:
         engine: a ready engine with at least as many rows as the largest batch.
-        repeats: runs of each column; the best one is reported, as for the peers.
-        on_progress: called with the name of each column before it runs.
+        repeats: runs of each column; the best one is reported, as for the peers. None takes as many as fit
+            in `BUDGET_S`, at most `MAX_REPEATS` and at least one.
+        on_progress: called before each column runs with its name and the predicted seconds until the end.
+        on_estimate: called once with the predicted seconds and the runs of each column, before the first.
     """
 
     def __init__(
         self,
         engine: AsyncPravahaEngine,
         *,
-        repeats: int = 3,
-        on_progress: Callable[[str], None] = lambda _: None,
+        repeats: int | None = None,
+        on_progress: Callable[[str, float], None] = lambda _, __: None,
+        on_estimate: Callable[[float, int], None] = lambda _, __: None,
     ) -> None:
         self._engine = engine
-        self._repeats = repeats
+        self._given_repeats = repeats
+        self._repeats = repeats or MAX_REPEATS
         self._on_progress = on_progress
+        self._on_estimate = on_estimate
 
     def run(self, batches: Sequence[int] = BATCHES) -> BenchmarkReport:
-        """Measure the roofline, then *single* and every batch."""
+        """Measure the pace and the roofline, then *single* and every batch."""
         work = ModelWork.of(self._engine)
-        self._on_progress("roofline")
+        pace = self._pace()
+        self._repeats = self._given_repeats or pace.repeats(batches)
+        seconds = pace.seconds(batches, self._repeats)
+        self._on_estimate(seconds, self._repeats)
+        self._on_progress("roofline", seconds)
         ceilings = Ceilings.measure(
             (work.decode(streams, MEAN_CONTEXT).nbytes for streams in (1, *batches)),
             threads=self._engine.model_info.threads,
             integer=work.integer,
             seconds_each=0.2,
         )
-        self._on_progress("single")
+        self._on_progress("single", seconds)
         columns = {"single": self._single(work, ceilings)}
-        for streams in batches:
-            self._on_progress(str(streams))
+        for index, streams in enumerate(batches):
+            left = pace.seconds(batches[index:], self._repeats, single=False)
+            self._on_progress(str(streams), left)
             columns[str(streams)] = self._batch(streams, work, ceilings)
-        return BenchmarkReport(asdict(self._engine.model_info), ceilings, columns)
+        info = asdict(self._engine.model_info)
+        return BenchmarkReport(info, ceilings, columns, self._repeats)
+
+    def _pace(self) -> Pace:
+        """The model's speed, from one prompt and a few tokens; the first run warms up pages and caches."""
+        vocabulary = self._engine.model_info.vocab_size
+        self._generate(random_prompts(1, -2, vocabulary), new_tokens=2)
+        run = self._generate(random_prompts(1, -1, vocabulary), new_tokens=PACE_TOKENS)
+        return Pace(PROMPT_TOKENS, NEW_TOKENS, SINGLE_TOKENS, run.median_ttft, run.mean_itl)
 
     def _single(self, work: ModelWork, ceilings: Ceilings) -> Column:
         """One stream, including the prefill of its short prompt."""

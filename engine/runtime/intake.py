@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.api.errors import InvalidRequest
+from engine.api.errors import ContextLengthExceeded, InvalidRequest, exceeding
 from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS, MAX_PRIORITY, Request
 from engine.api.service_class import SERVICE_CLASSES
 from engine.batch.mailbox import Mailbox
@@ -234,16 +234,20 @@ def prompt_array(
         )
     count = len(prompt)
     if count + answer_room > opened.max_model_len:
-        needs = ", of which the answer needs at least one" if answer_room else ""
-        raise InvalidRequest(
-            f"The prompt has {count} tokens; the context holds {opened.max_model_len}{needs}.",
+        raise ContextLengthExceeded(
+            exceeding(count, opened.max_model_len - answer_room),
+            opened.max_model_len,
             param="prompt",
+            includes_answer=answer_room > 0,
         )
     cache = opened.kv_cache
     if cache.blocks_for(count) > cache.num_blocks:
-        raise InvalidRequest(
-            f"The prompt has {count} tokens and the KV pool holds {cache.capacity_tokens}: give "
-            "it more memory (kv_cache_bytes) or shorten the prompt.",
+        raise ContextLengthExceeded(
+            exceeding(count, cache.capacity_tokens),
+            cache.capacity_tokens,
             param="prompt",
+            includes_answer=False,
+            bound=f" here (the KV pool holds {cache.capacity_tokens})",
+            advice=", or give the pool more memory (--kv-cache)",
         )
     return prompt.astype(np.int32)

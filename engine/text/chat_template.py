@@ -13,6 +13,7 @@ from jinja2 import Template
 from engine.api.chat import ChatMessage, has_images, text_of
 from engine.api.error_text import first_line
 from engine.api.errors import InvalidRequest
+from engine.text.message_forms import alternating, fold_system
 from engine.text.template_budget import MAX_TEXT, TemplateBudget, TemplateLimitError, spending
 from engine.text.template_sandbox import RefusedMessagesError, TemplateSandbox
 from engine.text.tool_messages import (
@@ -35,6 +36,12 @@ _PROBE = "a message's text"
 """The content by which a template is asked for the form of contents that it reads."""
 _MAX_SOURCE = 128 << 10
 """Maximum length of a source in characters; the longest published templates have about 30,000."""
+_ABSENT_TOKENS = {"bos_token": "", "eos_token": ""}
+"""Templates add these to texts, which an undefined variable does not allow."""
+
+
+class _Rejected(InvalidRequest):
+    """The template called `raise_exception`."""
 
 
 class ChatTemplate:
@@ -56,10 +63,12 @@ class ChatTemplate:
         """Use `source`; errors in it are raised by `render`.
 
         Args:
-            source: Jinja source; None takes ChatML.
+            source: Jinja source; None, and one without any text, takes ChatML.
             tokens: texts of special tokens by template variable, such as `bos_token`.
             sandbox: the environment to run it in; None creates one.
         """
+        if source is not None and not source.strip():
+            source = None
         self.is_fallback = source is None
         self.source = CHATML if source is None else source
         self.tokens = dict(tokens)
@@ -72,7 +81,10 @@ class ChatTemplate:
         add_generation_prompt: bool = True,
         budget: TemplateBudget | None = None,
     ) -> str:
-        """Render the conversation; tool calls as JSON text if the template does not render them.
+        """Render the conversation, in the form that the template knows.
+
+        Tool calls are JSON text if it does not render them, and a system message stands in the user's if
+        it renders none. If it rejects several messages of a role in a row, they are rendered as one.
 
         Raises:
             InvalidRequest: the template rejects the messages, fails, or exceeds a limit.
@@ -82,7 +94,32 @@ class ChatTemplate:
                 messages = as_plain_messages(messages)
             except RecursionError as error:
                 raise nested_too_deep() from error
-        return self._render(self._in_form(messages), add_generation_prompt, budget)
+        form = self._in_form(messages)
+        if any(one["role"] == "system" for one in form) and not self.renders_system:
+            form = fold_system(form)
+        try:
+            return self._render(form, add_generation_prompt, budget)
+        except _Rejected as rejected:
+            other = alternating(form)
+            if other == form:
+                raise
+            try:
+                return self._render(other, add_generation_prompt, budget)
+            except InvalidRequest:
+                raise rejected from None
+
+    @cached_property
+    def problem(self) -> str | None:
+        """Why no conversation can be rendered, in a sentence; None if one can, or might."""
+        question = {"role": "user", "content": _PROBE}
+        try:
+            if _PROBE in self.render([question]):
+                return None
+            return "The model's chat template does not write what the user asks."
+        except _Rejected:
+            return None  # it may want another conversation
+        except InvalidRequest as error:
+            return str(error).replace("these messages", "a plain question")
 
     def _in_form(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
         """The messages with their contents in the form that the template reads."""
@@ -115,6 +152,15 @@ class ChatTemplate:
             return False
 
     @cached_property
+    def renders_system(self) -> bool:
+        """Whether the template renders a system message."""
+        system = [{"role": "system", "content": _PROBE}, {"role": "user", "content": "x"}]
+        try:
+            return _PROBE in self._render(self._in_form(system), True, None)
+        except InvalidRequest:
+            return False
+
+    @cached_property
     def renders_tools(self) -> bool:
         """Whether the template renders tool calls and their results."""
         try:
@@ -132,7 +178,7 @@ class ChatTemplate:
             with spending(budget or TemplateBudget()):
                 return self._write(messages, add_generation_prompt)
         except RefusedMessagesError as error:
-            raise InvalidRequest(
+            raise _Rejected(
                 f"The model's chat template rejects these messages: {first_line(error)}.",
                 param="messages",
             ) from error
@@ -154,7 +200,7 @@ class ChatTemplate:
             tools=None,
             documents=None,
             add_generation_prompt=add_generation_prompt,
-            **self.tokens,
+            **(_ABSENT_TOKENS | self.tokens),
         )
         for piece in pieces:
             length += len(piece)

@@ -18,12 +18,15 @@ from engine.text.chat_template import ChatTemplate
 from engine.text.end_of_turn import end_ids
 from engine.text.pre_tokenizers import text_splitter
 from engine.text.sentencepiece_merges import merges_from_scores
+from engine.text.special_ids import SpecialIds, without_rows
 from engine.text.token_bytes import Scheme
 from engine.text.tokenizer import Tokenizer
 
 _SPACE_MARK = "\u2581"
 _PREFIX = "tokenizer.ggml."
 _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
+_NAMED = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
+"""GGUF's words for the special tokens that chat templates know by other names."""
 
 
 class TokenType(IntEnum):
@@ -35,6 +38,10 @@ class TokenType(IntEnum):
     USER_DEFINED = 4
     UNUSED = 5
     BYTE = 6
+
+
+_OF_TEXT = frozenset({TokenType.NORMAL, TokenType.BYTE})
+"""The kinds of tokens without which text cannot be written."""
 
 
 def read_tokenizer(metadata: Mapping[str, object], *, source: str, vocab_size: int) -> Tokenizer:
@@ -51,29 +58,33 @@ def read_tokenizer(metadata: Mapping[str, object], *, source: str, vocab_size: i
     fields = Fields(metadata, source=source)
     kind = fields.text(_PREFIX + "model")
     pieces = fields.texts(_PREFIX + "tokens")
-    if not pieces or len(pieces) > vocab_size:
+    types = _token_types(fields, len(pieces))
+    surplus = pieces[vocab_size:]
+    if not pieces or any(kind in _OF_TEXT for kind in types[vocab_size:]):
         raise ModelError(
             f"{source} lists {len(pieces)} tokens for an embedding of {vocab_size} rows."
         )
-    types = _token_types(fields, len(pieces))
+    pieces, types = pieces[:vocab_size], types[:vocab_size]
+    special_ids = SpecialIds(fields, len(pieces), prefix=_PREFIX)
     match kind:
         case "gpt2":
             encoder, adds_bos, adds_space = _byte_level(fields, pieces, source=source)
             scheme: Scheme = "byte-level"
         case "llama":
-            encoder, adds_bos, adds_space = _sentencepiece(fields, pieces, types)
+            unknown = special_ids.first("unknown_token_id")
+            encoder, adds_bos, adds_space = _sentencepiece(fields, pieces, types, unknown)
             scheme = "sentencepiece"
         case _:
             raise ModelError(
                 f"{source} has a tokenizer of kind {kind!r}, which is not supported "
                 "(supported: gpt2, llama)."
             )
-    declared = [
-        i for i in (_token_id(fields, key, len(pieces)) for key in _END_KEYS) if i is not None
-    ]
+    declared = [token_id for key in _END_KEYS for token_id in special_ids.all(key)]
     special = _add_tokens(encoder, pieces, types, declared)
     template = fields.optional_text("tokenizer.chat_template")
-    bos_id = _token_id(fields, "bos_token_id", len(pieces))
+    bos_id = special_ids.first("bos_token_id")
+    named = {name: special_ids.first(f"{key}_token_id") for name, key in _NAMED.items()}
+    texts = {f"{name}_token": pieces[i] for name, i in named.items() if i is not None}
     return Tokenizer(
         encoder,
         pieces=pieces,
@@ -83,8 +94,9 @@ def read_tokenizer(metadata: Mapping[str, object], *, source: str, vocab_size: i
         eos_ids=end_ids(declared, special, template),
         add_bos=bos_id is not None and fields.flag(_PREFIX + "add_bos_token", default=adds_bos),
         strip_leading_space=adds_space,
-        chat_template=ChatTemplate(template, tokens=_named_tokens(fields, pieces)),
+        chat_template=ChatTemplate(template, tokens=texts),
         fingerprint=_fingerprint(fields, pieces, types, template),
+        notes=special_ids.notes + ([without_rows(surplus, vocab_size)] if surplus else []),
     )
 
 
@@ -96,17 +108,6 @@ def _token_types(fields: Fields, count: int) -> list[int]:
     if len(types) != count:
         raise ModelError(f"{fields.source} gives {len(types)} token types for {count} tokens.")
     return types
-
-
-def _token_id(fields: Fields, name: str, count: int) -> int | None:
-    return fields.optional_integer(_PREFIX + name, high=count - 1)
-
-
-def _named_tokens(fields: Fields, pieces: Sequence[str]) -> dict[str, str]:
-    """Special tokens by their variable names in chat templates."""
-    keys = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
-    ids = {name: _token_id(fields, f"{key}_token_id", len(pieces)) for name, key in keys.items()}
-    return {f"{name}_token": pieces[i] for name, i in ids.items() if i is not None}
 
 
 def _byte_level(
@@ -128,10 +129,10 @@ def _byte_level(
 
 
 def _sentencepiece(
-    fields: Fields, pieces: Sequence[str], types: Sequence[int]
+    fields: Fields, pieces: Sequence[str], types: Sequence[int], unknown: int | None
 ) -> tuple[Encoder, bool, bool]:
     """The encoder, whether it adds BOS by default, and whether it adds a leading space."""
-    scores = fields.numbers(_PREFIX + "scores")
+    scores = fields.numbers(_PREFIX + "scores")[: len(pieces)]
     if len(scores) != len(pieces):
         raise ModelError(f"{fields.source} gives {len(scores)} scores for {len(pieces)} tokens.")
     vocabulary = {piece: token_id for token_id, piece in enumerate(pieces)}
@@ -140,7 +141,6 @@ def _sentencepiece(
         for token_id, piece in enumerate(pieces)
         if types[token_id] == TokenType.NORMAL and vocabulary[piece] == token_id
     ]
-    unknown = _token_id(fields, "unknown_token_id", len(pieces))
     if unknown is None and TokenType.UNKNOWN in types:
         unknown = types.index(TokenType.UNKNOWN)
     encoder = Encoder(

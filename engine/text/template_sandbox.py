@@ -4,7 +4,8 @@ Jinja's immutable sandbox prevents access to Python's internals, but not endless
 memory use. Here every operation that can grow a value charges the current `TemplateBudget` first:
 
 * loops, macros and calls charge steps (inserted into the syntax tree before compilation);
-* `+`, `*`, `**`, `%`, `~`, join, replace, indent and tojson charge the size of their result in advance;
+* `+`, `*`, `**`, `%`, `~`, join, replace, format, indent and tojson charge the size of their result in
+advance;
 * list and mapping displays charge their elements at every depth, so that no value is too large to
   compare, hash or print;
 * other filters, globals and string methods that can grow text are removed.
@@ -17,10 +18,10 @@ from datetime import datetime
 from types import BuiltinMethodType
 from typing import Any, TypeVar
 
-from jinja2 import TemplateError, Undefined, nodes
+from jinja2 import TemplateError, nodes
 from jinja2.environment import Environment
 from jinja2.ext import Extension, loopcontrols
-from jinja2.filters import do_indent, make_attrgetter
+from jinja2.filters import do_indent, do_round, make_attrgetter
 from jinja2.parser import Parser
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -28,6 +29,14 @@ from jinja2.utils import pass_environment
 from jinja2.visitor import NodeTransformer
 
 from engine.text.template_budget import TemplateLimitError, current_budget
+from engine.text.template_formatting import (
+    check_percent,
+    expand_tabs,
+    format_fields,
+    format_mapping,
+    padded,
+)
+from engine.text.template_values import check_plain, text_of
 
 _Block = TypeVar("_Block", nodes.For, nodes.Macro, nodes.CallBlock)
 
@@ -38,15 +47,14 @@ _FILTERS = frozenset((
     "rejectattr", "reverse", "safe", "select", "selectattr", "sort", "title", "trim", "unique",
     "upper", "wordcount",
 ))
-_GROWING_STRING_METHODS = frozenset((
-    "center", "encode", "expandtabs", "format", "format_map", "ljust", "maketrans", "rjust",
-    "translate", "zfill",
+_REMOVED_STRING_METHODS = frozenset((
+    "encode", "maketrans", "translate",
 ))
 # fmt: on
-_WIDE_FORMAT = re.compile(r"%[^a-zA-Z%]*(?:\*|\d{4})")
 _STRFTIME = re.compile(r"(?:[^%]|%[-_0^#]?[A-Za-z%])*")
 _MAX_BITS = 1024
 _MAX_INDENT = 16
+_MAX_PRECISION = 99
 
 
 class RefusedMessagesError(TemplateError):
@@ -68,11 +76,14 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
             finalize=_printable,
         )
         self.filters = {name: self.filters[name] for name in _FILTERS} | {
+            "format": _format,
             "indent": _indent,
             "join": _join,
             "list": _list,
             "replace": _replace,
+            "round": _round,
             "string": _string,
+            "sum": _sum,
             "tojson": _to_json,
         }
         self.globals = {name: self.globals[name] for name in ("dict", "namespace", "range")} | {
@@ -95,8 +106,8 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return value
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Jinja's rules, without methods that can grow text."""
-        if isinstance(obj, str) and attr in _GROWING_STRING_METHODS:
+        """Jinja's rules, without string methods whose result `call` does not bound."""
+        if isinstance(obj, str) and attr in _REMOVED_STRING_METHODS:
             return False
         if isinstance(obj, int | float | bytes):
             return False
@@ -115,7 +126,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return __self.counted(result) if isinstance(result, dict) else result
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
-        """No replacement of str.format, whose field widths create strings of any size."""
+        """No replacement of str.format by jinja's: `call` has one, with bounds."""
         return None
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
@@ -128,8 +139,8 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
             case "**":
                 if isinstance(left, int) and isinstance(right, int):
                     _check_bits(left.bit_length() * max(right, 0))
-            case "%" if isinstance(left, str) and _WIDE_FORMAT.search(left):
-                raise TemplateLimitError("it formats a very wide field")
+            case "%" if isinstance(left, str):
+                check_percent(left, right)
         return super().call_binop(context, operator, left, right)
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
@@ -203,42 +214,9 @@ def _count_elements(value: Any) -> int:
     return total
 
 
-def _text_of(value: Any) -> str:
-    """The value as text, if it is plain data within the size limit."""
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, list | tuple | dict):
-        _check_plain(value)
-    elif not isinstance(value, int | float | Undefined | None):
-        raise TemplateLimitError(f"it prints a {type(value).__name__}, which is not text")
-    text = str(value)
-    current_budget().text(len(text))
-    return text
-
-
-def _check_plain(value: Any) -> None:
-    """Reject a nested value that contains anything but data, or whose text would be too large."""
-    budget, length, pending, seen = current_budget(), 0, [value], 0
-    while pending:
-        item = pending.pop()
-        seen += 1
-        if isinstance(item, dict):
-            pending.extend((*item.keys(), *item.values()))
-        elif isinstance(item, list | tuple):
-            pending.extend(item)
-        elif isinstance(item, str):
-            length += len(item)
-        elif not isinstance(item, int | float | None):
-            raise TemplateLimitError(f"it prints a {type(item).__name__}, which is not data")
-        if seen % 1024 == 0:
-            budget.nodes(seen + len(pending))
-    budget.nodes(seen)
-    budget.text(length)
-
-
 def _printable(value: Any) -> str:
     """The text of `{{ … }}`."""
-    text = _text_of(value)
+    text = text_of(value)
     current_budget().text(len(text))
     return text
 
@@ -246,7 +224,7 @@ def _printable(value: Any) -> str:
 def _joined(separator: str, values: Iterable[Any]) -> str:
     budget, parts, length = current_budget(), [], 0
     for value in values:
-        part = _text_of(value)
+        part = text_of(value)
         parts.append(part)
         length += len(part) + len(separator)
         budget.text(length if length > 1 << 20 else len(part))
@@ -260,11 +238,11 @@ def _join(
 ) -> str:
     if attribute is not None:
         value = map(make_attrgetter(environment, attribute), value)
-    return _joined(_text_of(d), value)
+    return _joined(text_of(d), value)
 
 
 def _replace(text: Any, old: str, new: str, count: int = -1) -> str:
-    source, old, new = _text_of(text), _text_of(old), _text_of(new)
+    source, old, new = text_of(text), text_of(old), text_of(new)
     found = source.count(old)
     times = found if count is None or count < 0 else min(found, count)
     current_budget().text(len(source) + times * max(0, len(new) - len(old)))
@@ -301,13 +279,42 @@ def _indent(text: Any, width: int | str = 4, first: bool = False, blank: bool = 
     size = len(width) if isinstance(width, str) else int(width)
     if not 0 <= size <= _MAX_INDENT:
         raise TemplateLimitError(f"it indents by more than {_MAX_INDENT}")
-    source = _text_of(text)
+    source = text_of(text)
     current_budget().text(len(source) + (source.count("\n") + 1) * size)
     return do_indent(source, width, first, blank)
 
 
 def _string(value: Any) -> str:
-    return _text_of(value)
+    return text_of(value)
+
+
+def _format(text: Any, *args: Any, **kwargs: Any) -> str:
+    """Jinja's filter `format`, which is the operator `%`."""
+    source, values = text_of(text), kwargs or args
+    check_percent(source, values)
+    return source % values
+
+
+def _round(value: Any, precision: int = 0, method: str = "common") -> float:
+    if not -_MAX_PRECISION <= precision <= _MAX_PRECISION:
+        raise TemplateLimitError("it rounds to very many digits")
+    return do_round(value, precision, method)  # type: ignore[arg-type]
+
+
+@pass_environment
+def _sum(
+    environment: Environment, values: Iterable[Any], attribute: str | None = None, start: Any = 0
+) -> Any:
+    """The sum of numbers: that of lists would grow."""
+    if attribute is not None:
+        values = map(make_attrgetter(environment, attribute), values)
+    total = start
+    for value in values:
+        if not isinstance(value, int | float) or not isinstance(total, int | float):
+            raise TemplateLimitError("it adds up something other than numbers")
+        current_budget().step()
+        total += value
+    return total
 
 
 def _to_json(
@@ -322,7 +329,7 @@ def _to_json(
         raise TemplateLimitError(f"it indents by more than {_MAX_INDENT}")
     if separators is not None and sum(map(len, separators)) > _MAX_INDENT:
         raise TemplateLimitError("it uses very long JSON separators")
-    _check_plain(value)
+    check_plain(value)
     text = json.dumps(
         value,
         ensure_ascii=ensure_ascii,
@@ -371,9 +378,16 @@ def _strftime(moment: datetime, pattern: Any) -> str:
 
 
 _BOUNDED_STRING_METHODS: dict[str, Callable[..., Any]] = {
+    "center": padded(str.center),
+    "expandtabs": expand_tabs,
+    "format": format_fields,
+    "format_map": format_mapping,
     "join": _joined,
+    "ljust": padded(str.ljust),
     "replace": _replace,
+    "rjust": padded(str.rjust),
     "rsplit": _rsplit,
     "split": _split,
     "splitlines": _splitlines,
+    "zfill": padded(str.zfill),
 }

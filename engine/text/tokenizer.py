@@ -51,6 +51,7 @@ class Tokenizer:
         strip_leading_space: bool,
         chat_template: ChatTemplate,
         fingerprint: str,
+        notes: Sequence[str] = (),
     ) -> None:
         """Wrap an encoder.
 
@@ -65,6 +66,7 @@ class Tokenizer:
             strip_leading_space: encoding adds a space before the text, which decoding removes.
             chat_template: renders conversations.
             fingerprint: see the attribute.
+            notes: what of the model's files is not used, and why, in sentences.
         """
         added = encoder.get_added_tokens_decoder()
         self._encoder = encoder
@@ -85,6 +87,7 @@ class Tokenizer:
         self.eos_ids = eos_ids
         self.add_bos = add_bos
         self.fingerprint = fingerprint
+        self._notes = tuple(notes)
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> "Tokenizer":
@@ -148,6 +151,36 @@ class Tokenizer:
     def has_chat_template(self) -> bool:
         """Whether the model has a chat template."""
         return not self._chat_template.is_fallback
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the model's owner should know about its files, in sentences.
+
+        Renders the chat template the first time.
+        """
+        notes = list(self._notes)
+        if not self.eos_ids:
+            notes.append("No token is known to end an answer: each ends at its length limit.")
+        if self._chat_template.problem is not None:
+            notes.append(f"Chats are refused. {self._chat_template.problem}")
+        return tuple(notes)
+
+    @property
+    def chat_template(self) -> str:
+        """The source of the template that `render_chat` applies."""
+        return self._chat_template.source
+
+    def named_token(self, name: str) -> str | None:
+        """The text of a special token by its name in chat templates, such as `eos_token`; None without one.
+
+        A model without a name for its BOS or end token has that of the id.
+        """
+        text = self._chat_template.tokens.get(name)
+        if text is not None:
+            return text
+        ids = {"bos_token": self.bos_id, "eos_token": min(self.eos_ids, default=None)}
+        token_id = ids.get(name)
+        return None if token_id is None else self._bytes[token_id].decode(errors="replace")
 
     @cached_property
     def control_tokens(self) -> ControlTokens:
@@ -240,8 +273,10 @@ class Tokenizer:
         """The chat template applied to messages. For token ids use `encode_chat`.
 
         Raises:
-            InvalidRequest: the template rejects the messages, fails, or exceeds a limit.
+            InvalidRequest: the template rejects the messages, fails, exceeds a limit, or cannot render any.
         """
+        if self._chat_template.problem is not None:
+            raise InvalidRequest(self._chat_template.problem, param="messages")
         return self._chat_template.render(messages, add_generation_prompt=add_generation_prompt)
 
     def encode_chat(

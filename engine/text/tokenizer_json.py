@@ -2,6 +2,7 @@
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import orjson
 from tokenizers import Tokenizer as Encoder
@@ -12,6 +13,7 @@ from engine.files.fields import Fields
 from engine.files.json_file import read_optional_json
 from engine.text.chat_template import ChatTemplate
 from engine.text.end_of_turn import end_ids
+from engine.text.special_ids import SpecialIds, without_rows
 from engine.text.token_bytes import Scheme
 from engine.text.tokenizer import Tokenizer
 
@@ -39,11 +41,20 @@ def read_tokenizer(directory: Path, config: Fields, *, vocab_size: int) -> Token
         description = orjson.loads(raw)
     except Exception as error:  # the library raises plain Exception for a damaged file
         raise ModelError(f"{path} is damaged: {first_line(error)}.") from error
-    encoder.no_truncation()
-    encoder.no_padding()
-    highest = max(encoder.get_vocab(with_added_tokens=True).values(), default=-1)
+    highest = max(encoder.get_vocab(with_added_tokens=False).values(), default=-1)
     if highest >= vocab_size:
         raise ModelError(f"{path} has token id {highest}, but the embedding has {vocab_size} rows.")
+    notes: list[str] = []
+    surplus = [
+        token.content
+        for token_id, token in encoder.get_added_tokens_decoder().items()
+        if token_id >= vocab_size
+    ]
+    if surplus:
+        encoder = _without_surplus(description, vocab_size, path)
+        notes.append(without_rows(surplus, vocab_size))
+    encoder.no_truncation()
+    encoder.no_padding()
     scheme, strips = _scheme(description, path)
     settings = read_optional_json(directory / "tokenizer_config.json")
     if "auto_map" in settings:
@@ -58,7 +69,11 @@ def read_tokenizer(directory: Path, config: Fields, *, vocab_size: int) -> Token
     bos = _token_text(settings, "bos_token")
     eos = _token_text(settings, "eos_token")
     bos_id = None if bos is None else encoder.token_to_id(bos)
-    declared = {*_token_ids(config, vocab_size), *_token_ids(generation, vocab_size)}
+    declared = set()
+    for fields in (config, generation):
+        special_ids = SpecialIds(fields, vocab_size)
+        declared.update(special_ids.all("eos_token_id"))
+        notes += special_ids.notes
     if eos is not None and (eos_id := encoder.token_to_id(eos)) is not None:
         declared.add(eos_id)
     return Tokenizer(
@@ -71,6 +86,7 @@ def read_tokenizer(directory: Path, config: Fields, *, vocab_size: int) -> Token
         strip_leading_space=strips,
         chat_template=ChatTemplate(template, tokens=_named_tokens(settings)),
         fingerprint=hashlib.sha256(raw + (template or "").encode()).hexdigest(),
+        notes=notes,
     )
 
 
@@ -83,6 +99,22 @@ def _read(path: Path) -> bytes:
         raise ModelError(f"{path.parent} has no {path.name}.") from error
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _without_surplus(description: dict[str, Any], rows: int, path: Path) -> Encoder:
+    """The encoder without the added tokens that have no row in the embedding.
+
+    Raises:
+        ModelError: the rest is not a tokenizer.
+    """
+    kept = [token for token in description["added_tokens"] if token["id"] < rows]
+    try:
+        return Encoder.from_buffer(orjson.dumps({**description, "added_tokens": kept}))
+    except Exception as error:  # the library raises plain Exception for a damaged file
+        raise ModelError(
+            f"{path} has tokens beyond the {rows} rows of the embedding and cannot be read without them: "
+            f"{first_line(error)}."
+        ) from error
 
 
 def _scheme(description: object, path: Path) -> tuple[Scheme, bool]:
@@ -117,9 +149,11 @@ def _template(directory: Path, settings: Fields) -> str | None:
     file = directory / _TEMPLATE_FILE
     if file.is_file():
         try:
-            return _read(file).decode()
+            source = _read(file).decode()
         except UnicodeDecodeError as error:
             raise ModelError(f"{file} is not UTF-8.") from error
+        if source.strip():
+            return source
     if "chat_template" not in settings:
         # Where older processors of images save it.
         return read_optional_json(directory / _TEMPLATE_JSON).optional_text("chat_template")
@@ -144,17 +178,6 @@ def _token_text(settings: Fields, key: str) -> str | None:
         nested = settings.mapping(key)
         return None if nested is None else nested.text("content")
     return settings.optional_text(key)
-
-
-def _token_ids(fields: Fields, vocab_size: int) -> list[int]:
-    """End-of-sequence ids, given as one id or a list."""
-    key = "eos_token_id"
-    if key not in fields:
-        return []
-    ids = fields.integers(key) if fields.is_list(key) else [fields.integer(key)]
-    if not all(0 <= token_id < vocab_size for token_id in ids):
-        raise fields.wrong(key, f"token ids below {vocab_size}")
-    return ids
 
 
 def _adds_bos(encoder: Encoder, settings: Fields, bos_id: int) -> bool:

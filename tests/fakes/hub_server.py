@@ -21,6 +21,7 @@ class HubServer:
         cut_at: bytes after which downloads of a file break off, by its name.
         requested: every requested path.
         ranges: the `Range` of every request that had one.
+        revisions: commits by the names of branches and tags beside `main`.
     """
 
     def __init__(self, repository: str, files: dict[str, bytes]) -> None:
@@ -30,6 +31,7 @@ class HubServer:
         self.cut_at: dict[str, int] = {}
         self.requested: list[str] = []
         self.ranges: list[str] = []
+        self.revisions: dict[str, str] = {}
         self.url = ""
 
     def info(self) -> dict[str, object]:
@@ -61,7 +63,8 @@ def serve_hub(repository: str, files: dict[str, bytes]) -> Iterator[HubServer]:
             path = unquote(urlsplit(self.path).path)
             hub.requested.append(path)
             name = path.removeprefix(resolve)
-            if path == f"/api/models/{repository}":
+            info, _, revision = path.partition("/revision/")
+            if info == f"/api/models/{repository}" and (not revision or revision in hub.revisions):
                 body, headers = (
                     json.dumps(hub.info()).encode(),
                     {"Content-Type": "application/json"},
@@ -75,7 +78,8 @@ def serve_hub(repository: str, files: dict[str, bytes]) -> Iterator[HubServer]:
                     return
             else:
                 self.send_response(404)
-                self.send_header("X-Error-Code", "RepoNotFound")
+                missing = "RevisionNotFound" if revision else "RepoNotFound"
+                self.send_header("X-Error-Code", missing)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return

@@ -110,10 +110,7 @@ def test_the_request_id_is_echoed_unless_it_is_hostile(client):
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"content-type": "text/plain"}, 415),
-        ({"content-type": "application/x-www-form-urlencoded"}, 415),
         ({"content-type": "application/json; charset=utf-16"}, 415),
-        ({"content-type": ""}, 415),
         ({"content-type": "application/json", "content-encoding": "gzip"}, 415),
         ({"content-type": "application/json; charset=utf-8"}, 400),
         ({"content-type": "application/json", "content-encoding": "Identity"}, 400),

@@ -99,6 +99,16 @@ def test_other_bodies_keep_the_small_limit(tmp_path):
         assert answer.status_code == 413
 
 
+def test_an_allowed_page_of_another_site_may_upload(tmp_path):
+    page = {"origin": "https://chat.example"}
+    with files_server(tmp_path, cors_origins=("https://chat.example",)) as served:
+        for headers, status in ((page, 200), ({"origin": "https://evil.test"}, 403)):
+            response = served.http.post(
+                "/v1/files", content=form(PURPOSE, FILE), headers=FORM | headers
+            )
+            assert response.status_code == status
+
+
 FORM = {"content-type": "multipart/form-data; boundary=b"}
 
 

@@ -25,10 +25,9 @@ def test_malformed_bodies_are_refused_and_affect_no_other_request(client, engine
 @pytest.mark.parametrize(
     "content_type", ["", "text/plain", "multipart/form-data; boundary=x", "json"]
 )
-def test_the_wrong_content_type_is_refused(client, content_type):
-    response = client.post(
-        "/v1/completions", content=b'{"model":"toy"}', headers={"content-type": content_type}
-    )
+def test_the_wrong_content_type_of_a_web_page_is_refused(client, content_type):
+    headers = {"content-type": content_type, "origin": "https://page.example"}
+    response = client.post("/v1/completions", content=b'{"model":"toy"}', headers=headers)
     assert response.status_code == 415
     assert response.json()["error"]["type"] == "invalid_request_error"
 

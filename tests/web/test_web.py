@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from app.web.page import page_html
 from tests.server.byte_engine import byte_engine
 from tests.server.live import live
 from tests.server.process import ROOT
@@ -98,6 +99,30 @@ async def test_tabs_show_the_screen_and_share_the_engine(open_page, engine_url):
         await first.shown("hello", "first token")
         await second.type("there\r")
         await second.shown("there", "first token")
+
+
+async def test_the_page_loads_nothing_from_other_hosts(open_page, engine_url):
+    url = open_page("--attach", engine_url)
+    async with aiohttp.ClientSession() as http:
+        async with http.get(url) as response:
+            page = await response.text()
+        loaded = re.findall(r"""(?:src|href)="([^"]*)"|url\("?([^")]*)"?\)""", page)
+        paths = [one or other for one, other in loaded if not (one or other).startswith("data:")]
+        assert len(paths) == 4
+        for path in paths:
+            assert re.fullmatch(r"static/[\w/.-]+", path)
+            async with http.get(f"{url}/{path}") as response:
+                assert response.status == 200
+                if path.endswith(".css"):
+                    assert "url(" not in await response.text()
+                    assert "@import" not in await response.text()
+    assert re.findall(r"\w*://[^\s\"/]*", page) == [f"ws://{url.removeprefix('http://')}"]
+
+
+def test_a_host_name_cannot_write_into_the_page():
+    page = page_html(title="<b>", socket='ws://"><script>', font_size=16)
+    assert "<b>" not in page
+    assert '"><script>' not in page
 
 
 async def test_a_request_from_another_page_is_refused(open_page, engine_url):

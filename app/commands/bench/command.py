@@ -16,7 +16,10 @@ def bench(
     repeats: Annotated[
         int | None,
         typer.Option(
-            "--repeats", min=1, max=100, help="Runs of each column, by default 3; the best counts."
+            "--repeats",
+            min=1,
+            max=100,
+            help="Runs of each column, of which the best counts; by default up to 3, as a minute allows.",
         ),
     ] = None,
     prefix: Annotated[
@@ -38,7 +41,8 @@ def bench(
     """Measure throughput, latency and the share of this machine's roofline.
 
     One stream of 128 tokens, then 1, 4, 16, 32 and 64 streams of 64 random prompt tokens and 64
-    generated ones, on the engine that chat and server use. Takes a minute; close other programs.
+    generated ones, on the engine that chat and server use. Takes a minute, or says how long: a large model
+    takes longer even if each column runs once. Close other programs.
     """
     given = {**(context.obj or {}), **flags}
     _refuse_contradictions(given, repeats=repeats, prefix=prefix, roofline=roofline)
@@ -54,7 +58,7 @@ def bench(
         else:
             from app.commands.bench.throughput import bench_throughput
 
-            bench_throughput(given, repeats=repeats or 3, as_json=as_json)
+            bench_throughput(given, repeats=repeats, as_json=as_json)
 
 
 def _refuse_contradictions(

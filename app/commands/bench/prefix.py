@@ -9,6 +9,7 @@ from app.commands.bench.setup import (
     clear_measuring,
     configuration,
     running_engine,
+    show_estimate,
     show_measuring,
 )
 
@@ -36,7 +37,7 @@ def bench_prefix(flags: dict[str, Any], *, as_json: bool) -> None:
     def start(prefix_caching: bool) -> "AbstractContextManager[AsyncPravahaEngine]":
         return running_engine(replace(config, prefix_caching=prefix_caching))
 
-    report = PrefixBenchmark(start, on_progress=show_measuring).run()
+    report = PrefixBenchmark(start, on_progress=show_measuring, on_estimate=show_estimate).run()
     clear_measuring()
     if as_json:
         print(json.dumps(report.to_dict()))

@@ -6,6 +6,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+SHORT_S = 75.0
+"""Predictions up to this are a minute."""
+
 if TYPE_CHECKING:
     from app.settings.settings import Settings
     from engine.api.config import EngineConfig
@@ -49,10 +52,26 @@ def running_engine(config: "EngineConfig") -> "Iterator[AsyncPravahaEngine]":
         engine.shutdown()
 
 
-def show_measuring(what: str) -> None:
-    """Show on one line of a terminal what is being measured."""
+def show_measuring(what: str, seconds_left: float = 0.0) -> None:
+    """Show on one line of a terminal what is being measured, and how long it takes if that is long."""
     if sys.stderr.isatty():
-        print(f"\r\033[Kmeasuring {what} …", end="", file=sys.stderr, flush=True)
+        left = f", {in_minutes(seconds_left)} left" if seconds_left > SHORT_S else ""
+        print(f"\r\033[Kmeasuring {what} …{left}", end="", file=sys.stderr, flush=True)
+
+
+def show_estimate(seconds: float, runs: int | None = None) -> None:
+    """Say how long a benchmark takes, if it is more than the minute that is promised."""
+    if seconds <= SHORT_S:
+        return
+    clear_measuring()
+    each = "" if runs is None else f", with {runs} run{'s' if runs > 1 else ''} of each column"
+    print(f"pravaha: this takes {in_minutes(seconds)}{each}; Ctrl+C ends it.", file=sys.stderr)
+
+
+def in_minutes(seconds: float) -> str:
+    """A duration in whole minutes."""
+    minutes = max(1, round(seconds / 60))
+    return f"about {minutes} minute{'s' if minutes > 1 else ''}"
 
 
 def clear_measuring() -> None:

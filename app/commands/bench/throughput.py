@@ -8,6 +8,7 @@ from app.commands.bench.setup import (
     clear_measuring,
     configuration,
     running_engine,
+    show_estimate,
     show_measuring,
 )
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from engine.benchmark.self_benchmark import BenchmarkReport
 
 
-def bench_throughput(flags: dict[str, Any], *, repeats: int, as_json: bool) -> None:
+def bench_throughput(flags: dict[str, Any], *, repeats: int | None, as_json: bool) -> None:
     """Measure and print.
 
     Raises:
@@ -31,7 +32,9 @@ def bench_throughput(flags: dict[str, Any], *, repeats: int, as_json: bool) -> N
     # Prompts repeat from run to run: with prefix caching their prefill would not be measured.
     config = replace(configuration(settings), prefix_caching=False)
     with running_engine(config) as engine:
-        report = SelfBenchmark(engine, repeats=repeats, on_progress=show_measuring).run()
+        report = SelfBenchmark(
+            engine, repeats=repeats, on_progress=show_measuring, on_estimate=show_estimate
+        ).run()
     clear_measuring()
     if as_json:
         print(json.dumps(report.to_dict()))
@@ -46,7 +49,7 @@ def _print_table(report: "BenchmarkReport") -> None:
     model = report.model
     table = Table(
         title=f"{model['name']} · {model['weight_format']} · KV {model['kv_dtype']} · "
-        f"{model['dispatch']} · {model['threads']} threads",
+        f"{model['dispatch']} · {model['threads']} threads · best of {report.repeats}",
         title_justify="left",
     )
     table.add_column("streams")

@@ -23,6 +23,7 @@ from app.server.retrieval.service import RetrievalService
 from app.server.retrieval.store_search import Found, mentioned
 from app.server.wire.errors import bad_request
 from app.server.wire.schemas import ChatCompletionRequest, ImagePart, Message, TextPart
+from engine.api.errors import ContextLengthExceeded
 from engine.api.grammar import Grammar
 from engine.retrieval.answering.answerer import (
     DEFAULT_K,
@@ -128,8 +129,8 @@ async def find_sources(
         None for a chat without the field `retrieval`.
 
     Raises:
-        ApiError: 400 for a chat that does not end with a question, or has no room for a passage; else as
-            `search`.
+        ApiError: 400 for a chat that does not end with a question; else as `search`.
+        ContextLengthExceeded: there is no room for a passage.
         RetrievalError: as `search`.
     """
     wanted = body.retrieval
@@ -177,10 +178,10 @@ async def find_sources(
     previous = wanted.previous_chunk_ids or ()
     fitting = await _fitting(service, body, model, chosen, previous, frame=frame)
     if not fitting:
-        raise bad_request(
-            "The context has no room for a passage beside the messages.",
+        raise ContextLengthExceeded(
+            f"its {frame} tokens leave no room for a passage",
+            model.info.context_length,
             param="messages",
-            code="context_length_exceeded",
         )
     return ChatSources(query, fitting, service, hops, small=model.info.is_small)
 

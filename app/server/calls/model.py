@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from app.server.process.context import ServerContext
 from app.server.wire.errors import ApiError, bad_request, unavailable
+from engine.api.errors import ContextLengthExceeded, exceeding
 from engine.api.snapshot import EngineState, ModelInfo
 from engine.text.tokenizer import Tokenizer
 
@@ -87,14 +88,15 @@ def check_length(
     """Refuse a prompt that leaves no room for an answer of `answer_room` tokens.
 
     Raises:
-        ApiError: 400 with OpenAI's code for it.
+        ApiError: 400, it has no tokens.
+        ContextLengthExceeded: it has too many.
     """
     if not prompt:
         raise bad_request("The prompt has no tokens.", param=param)
     if len(prompt) + answer_room > info.context_length:
-        raise bad_request(
-            f"The prompt has {len(prompt)} tokens; this model's context length is "
-            f"{info.context_length}, the answer included.",
+        raise ContextLengthExceeded(
+            exceeding(len(prompt), info.context_length - answer_room),
+            info.context_length,
             param=param,
-            code="context_length_exceeded",
+            includes_answer=answer_room > 0,
         )

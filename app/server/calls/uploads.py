@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from app.server.calls.retrieval import opened
 from app.server.calls.upload_form import read_form
-from app.server.process.context import MAX_UPLOADS, ServerContext
+from app.server.process.context import MAX_UPLOADS, ServerContext, server_context
 from app.server.retrieval.records import UploadedFile
 from app.server.retrieval.service import RetrievalService, new_file_id
 from app.server.wire.errors import ApiError, bad_request, retry_hints
@@ -127,7 +127,7 @@ def report_unknown(request: Request, context: ServerContext, unknown: list[str])
 
 
 def refuse_other_sites(request: Request) -> None:
-    """Refuse a call from a web page of another site.
+    """Refuse a call from a web page of another site, unless the server is open to it.
 
     Browsers send forms to any address without asking it first, unlike JSON; they name the page's site.
 
@@ -135,5 +135,7 @@ def refuse_other_sites(request: Request) -> None:
         ApiError: 403.
     """
     origin = request.headers.get("origin")
+    if {origin, "*"}.intersection(server_context(request).config.cors_origins):
+        return
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
         raise ApiError(403, "This call is not open to web pages of other sites.")

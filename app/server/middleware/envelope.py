@@ -1,4 +1,4 @@
-"""The outermost middleware: request ids, our response headers, response counts, unhandled errors.
+"""The middleware around every answer: request ids, our response headers, response counts, unhandled errors.
 
 Pure ASGI, because a `BaseHTTPMiddleware` breaks the cancellation of streams.
 """

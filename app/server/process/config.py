@@ -20,6 +20,7 @@ class ServerConfig:
         port: TCP port; 0 takes a free one.
         api_key: the bearer key that every route but the probes requires; None requires none.
         allowed_hosts: further names a `Host` header may carry while bound to loopback.
+        cors_origins: origins of the web pages that may read answers, as browsers send them; `*` is any page.
         strict_fields: refuse unknown request fields instead of ignoring and counting them.
         max_body_bytes: largest request body, but for uploads and images.
         max_image_bytes: largest sum of the images of a request, before base64.
@@ -38,6 +39,7 @@ class ServerConfig:
     port: int = 8000
     api_key: str | None = None
     allowed_hosts: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()
     strict_fields: bool = False
     max_body_bytes: int = MAX_BODY_BYTES
     max_image_bytes: int = MAX_IMAGE_BYTES

@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from app.server.process.config import ServerConfig
 from app.server.process.connection import Connection
 from app.server.process.context import ServerContext
+from app.settings.cors_origin import ANY_PAGE
 from engine.api.errors import PravahaError
 
 KEEP_ALIVE_S = 30
@@ -82,8 +83,14 @@ def listen(config: ServerConfig) -> socket.socket:
     """A bound, listening socket.
 
     Raises:
-        PravahaError: the address is public and there is no key, or it cannot be bound.
+        PravahaError: there is no key, and the address is public or any web page may ask; or the address
+            cannot be bound.
     """
+    if not config.api_key and (open_to := ANY_PAGE.intersection(config.cors_origins)):
+        raise PravahaError(
+            f"Refusing to answer every web page (--cors-origin {min(open_to)}) without an API key: "
+            "give one with --api-key or PRAVAHA_API_KEY, or name the pages' origins."
+        )
     if not config.on_loopback and not config.api_key:
         raise PravahaError(
             f"Refusing to listen on {config.host} without an API key: give one with --api-key "

@@ -1,6 +1,6 @@
 """The tokenizer over HTTP.
 
-`POST /tokenize` and `POST /detokenize` (vLLM's shapes), `POST /apply-template`,
+`POST /tokenize` and `POST /detokenize` (vLLM's shapes and llama.cpp's), `POST /apply-template`,
 `GET /tokenizer_info` and `GET /tokenizer`.
 """
 
@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from app.server.calls.chat_images import refuse_images
 from app.server.calls.extra_fields import check_extra_fields
-from app.server.calls.model import loaded_model, off_loop
+from app.server.calls.model import LoadedModel, loaded_model, off_loop
 from app.server.calls.prompts import chat_ids, chat_size, template_messages, text_ids
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
@@ -36,26 +36,45 @@ async def tokenize(body: TokenizeRequest, request: Request) -> Response:
     context = server_context(request)
     check_extra_fields(request, body)
     model = loaded_model(context, body.model)
-    if body.messages is not None and body.prompt is None:
-        refuse_images(body.messages)
-        ids: Sequence[int] = await chat_ids(
-            model, body.messages, add_generation_prompt=body.add_generation_prompt
-        )
-    elif body.prompt is not None and body.messages is None:
-        ids = await text_ids(
-            model, body.prompt, add_bos=body.add_special_tokens, special=body.parse_special
-        )
-    else:
-        raise bad_request("Give either `prompt` or `messages`.", param="prompt")
+    ids = await _ids(model, body)
     answer: dict[str, Any] = {
         "count": len(ids),
         "max_model_len": model.info.context_length,
         "tokens": ids,
     }
+    tokenizer = model.tokenizer
     if body.return_token_strs:
-        tokenizer = model.tokenizer
         answer["token_strs"] = [tokenizer.token_bytes(one).decode(errors="replace") for one in ids]
+    if body.with_pieces:
+        answer["tokens"] = [{"id": one, "piece": _piece(tokenizer.token_bytes(one))} for one in ids]
     return json_response(answer)
+
+
+async def _ids(model: LoadedModel, body: TokenizeRequest) -> Sequence[int]:
+    texts = [text for text in (body.prompt, body.content) if text is not None]
+    if len(texts) + (body.messages is not None) != 1:
+        raise bad_request("Give one of `prompt`, `content` and `messages`.", param="prompt")
+    if body.messages is None:
+        # llama.cpp's `content` has its default, vLLM's `prompt` the other.
+        add_bos = body.prompt is not None if body.add_bos is None else body.add_bos
+        special = body.parse_special is not False
+        return await text_ids(model, texts[0], add_bos=add_bos, special=special)
+    for name in ("add_special_tokens", "add_special", "parse_special"):
+        if getattr(body, name):
+            raise bad_request(
+                f"`{name}` is for a `prompt`: of `messages` the chat template alone writes special tokens.",
+                param=name,
+            )
+    refuse_images(body.messages)
+    return await chat_ids(model, body.messages, add_generation_prompt=body.add_generation_prompt)
+
+
+def _piece(token: bytes) -> str | list[int]:
+    """The text of a token, or its bytes if they are a part of a character."""
+    try:
+        return token.decode()
+    except UnicodeDecodeError:
+        return list(token)
 
 
 @router.post("/detokenize")
@@ -69,7 +88,7 @@ async def detokenize(body: DetokenizeRequest, request: Request) -> Response:
         len(body.tokens),
         lambda: model.tokenizer.decode(body.tokens, skip_special=body.skip_special_tokens),
     )
-    answer: dict[str, Any] = {"prompt": text}
+    answer: dict[str, Any] = {"prompt": text, "content": text}
     if body.return_token_texts:
         answer["token_texts"] = await off_loop(
             len(body.tokens), lambda: model.tokenizer.token_texts(body.tokens)
@@ -98,11 +117,15 @@ async def apply_template(body: ApplyTemplateRequest, request: Request) -> Respon
 @router.get("/tokenizer_info")
 @requires("infer")
 async def tokenizer_info(request: Request) -> Response:
-    """The tokenizer's fingerprint and the text of its control tokens."""
+    """The tokenizer's fingerprint, its chat template and the text of its control tokens."""
     tokenizer = loaded_model(server_context(request), None).tokenizer
+    names = ("bos_token", "eos_token", "unk_token", "pad_token")
     return json_response(
-        {
+        {name: tokenizer.named_token(name) for name in names}
+        | {
             "fingerprint": tokenizer.fingerprint,
+            "add_bos_token": tokenizer.add_bos,
+            "chat_template": tokenizer.chat_template,
             "control_tokens": tokenizer.control_tokens.spellings,
         }
     )

@@ -84,7 +84,7 @@ def from_engine(error: Exception) -> ApiError:
     if isinstance(error, ApiError):
         return error
     if isinstance(error, InvalidRequest):
-        return bad_request(str(error), param=error.param)
+        return bad_request(str(error), param=error.param, code=error.code)
     if isinstance(error, QueueFull):
         hints = retry_hints(QUEUE_FULL_RETRY_S)
         return ApiError(429, str(error), code="queue_full", headers=hints)

@@ -1,8 +1,11 @@
 """Strict JSON bodies: the route class of every endpoint with a body.
 
 orjson refuses input that Python's own parser accepts: NaN, infinities, numbers beyond a double, lone
-surrogates, invalid UTF-8 and nesting past 1,024 levels. The required content type also excludes
-cross-site forms, which can send text/plain but no JSON without a preflight.
+surrogates, invalid UTF-8 and nesting past 1,024 levels.
+
+A web page must send the content type of JSON: browsers send a form or plain text to any address, but
+JSON only after they have asked it. Of other programs the content type is not looked at, because many
+send none, or that of a form (as `curl -d` does).
 """
 
 from collections.abc import Callable, Coroutine
@@ -11,11 +14,13 @@ from typing import Any
 import orjson
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
+from starlette.datastructures import Headers, MutableHeaders
 
 from app.server.wire.body_size import check_body_size
 from app.server.wire.errors import ApiError, bad_request
 from app.server.wire.image_literals import without_images
 from app.server.wire.json_size import check_json_size
+from app.server.wire.web_page import is_from_page
 
 
 class JsonRequest(Request):
@@ -28,13 +33,11 @@ class JsonRequest(Request):
         """The parsed body.
 
         Raises:
-            ApiError: 415 for another content type, 400 for a body that is not JSON or has too many
-                values, 413 for one that is too large without its images.
+            ApiError: 400 for a body that is not JSON or has too many values, 413 for one that is too large
+                without its images.
         """
         if self._is_parsed:
             return self._parsed
-        if not is_json(self.headers.get("content-type", "")):
-            raise ApiError(415, "Send the body as JSON, with `content-type: application/json`.")
         body = await self.body()
         text = without_images(body)
         check_body_size(self.scope, len(text))
@@ -66,16 +69,29 @@ class JsonRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def strictly(request: Request) -> Response:
+            if request.method != "POST":
+                return await handle(JsonRequest(request.scope, request.receive))
+            if not is_read_as_json(request.headers):
+                raise ApiError(415, "Send the body as JSON, with `content-type: application/json`.")
+            # The framework itself does not parse other content types.
+            MutableHeaders(scope=request.scope)["content-type"] = "application/json"
             strict = JsonRequest(request.scope, request.receive)
-            if request.method == "POST":
-                await strict.json()  # the framework itself does not parse other content types
+            await strict.json()
             return await handle(strict)
 
         return strictly
 
 
-def is_json(content_type: str) -> bool:
-    """Whether a content type is JSON in UTF-8."""
-    media, *parameters = (part.strip().lower() for part in content_type.split(";"))
-    charsets = {one for one in parameters if one.startswith("charset=")}
-    return media == "application/json" and charsets <= {"charset=utf-8", 'charset="utf-8"'}
+def is_read_as_json(headers: Headers) -> bool:
+    """Whether the body of a request with these headers is taken for JSON in UTF-8."""
+    media, *parameters = (
+        part.strip().lower() for part in headers.get("content-type", "").split(";")
+    )
+    charsets = {
+        one.partition("=")[2].strip('"') for one in parameters if one.startswith("charset=")
+    }
+    if not charsets <= {"utf-8", "utf8"}:
+        return False
+    if is_from_page(headers):
+        return media == "application/json"
+    return not media.startswith("multipart/")  # a file for another endpoint

@@ -321,7 +321,21 @@ def _parse_prompts(value: Any) -> list[Prompt]:
         return value
     if all(isinstance(one, list) and one and _is_token_ids(one) for one in value):
         return value
-    raise ValueError("must hold only strings, only token ids, or only lists of token ids")
+    raise ValueError(_wrong_item(value))
+
+
+def _wrong_item(value: list[Any]) -> str:
+    """What is wrong with a list of prompts, by the place of the first item that does not fit."""
+    for index, one in enumerate(value):
+        if one is None:
+            return f"item [{index}] is null; a list has texts, token ids, or lists of token ids"
+        if one == []:
+            return f"item [{index}] is an empty list; a prompt needs a token"
+        if isinstance(one, list) and not _is_token_ids(one):
+            inner, wrong = next((i, item) for i, item in enumerate(one) if type(item) is not int)
+            kind = "null" if wrong is None else f"a {type(wrong).__name__}"
+            return f"item [{index}][{inner}] is {kind}; token ids are integers"
+    return "must hold only strings, only token ids, or only lists of token ids"
 
 
 def _is_token_ids(value: list[Any]) -> bool:
@@ -425,15 +439,23 @@ class ForkRequest(SamplingFields):
 
 
 class TokenizeRequest(Body):
-    """Body of `POST /tokenize`: a `prompt`, or `messages` for the chat template."""
+    """Body of `POST /tokenize`: a `prompt` (`content` in llama.cpp), or `messages` for the chat template."""
 
     model: str | None = None
     prompt: str | None = None
+    content: str | None = None
     messages: Messages | None = None
-    add_special_tokens: bool = True
-    parse_special: bool = False
+    add_special_tokens: bool | None = None
+    add_special: bool | None = None
+    parse_special: bool | None = None
     add_generation_prompt: bool = True
     return_token_strs: bool | None = None
+    with_pieces: bool | None = None
+
+    @property
+    def add_bos(self) -> bool | None:
+        """Whether BOS is wanted; None if the body does not say so."""
+        return self.add_special if self.add_special_tokens is None else self.add_special_tokens
 
 
 class DetokenizeRequest(Body):

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
@@ -61,10 +62,10 @@ def pravaha_here(environ, monkeypatch):
     return run
 
 
-def start_toy(environ, *arguments, toy):
+def start_toy(environ, *arguments, toy, stdin=subprocess.PIPE):
     return subprocess.Popen(
         [sys.executable, "-m", "tests.fakes.toy_cli", *arguments],
-        stdin=subprocess.PIPE,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -156,6 +157,88 @@ def test_run_reads_standard_input(pravaha):
     assert done.stdout == "user\ntwo\nlines\nassistant\n\n"
 
 
+ASK = ("run", "--system", "", "Explain:")
+ALONE = "user\nExplain:\nassistant\n\n"
+
+
+@pytest.mark.parametrize(
+    ("piped", "prompt"),
+    [
+        (b"one\ntwo\n", "Explain:\n\none\ntwo\n"),
+        ("\ufeffGrö\u00dfe".encode(), "Explain:\n\nGröße"),
+        ("Größe".encode("utf-16"), "Explain:\n\nGröße"),
+        (b"", "Explain:"),
+        (b" \n", "Explain:"),
+    ],
+)
+def test_run_puts_the_pipe_behind_the_prompt(environ, piped, prompt):
+    child = start_toy(environ, *ASK, toy="echo")
+    child.stdin.buffer.write(piped)
+    out, err = child.communicate()
+    assert (child.returncode, err) == (0, "")
+    assert out == f"user\n{prompt}\nassistant\n\n"
+
+
+def test_run_puts_a_file_behind_the_prompt(environ, tmp_path):
+    (tmp_path / "a.txt").write_text("contents")
+    with (tmp_path / "a.txt").open() as file:
+        child = start_toy(environ, *ASK, toy="echo", stdin=file)
+        assert child.communicate()[0] == "user\nExplain:\n\ncontents\nassistant\n\n"
+
+
+def test_a_pipe_alone_is_the_prompt(pravaha):
+    done = pravaha("run", "--system", "", stdin="Why?", toy="echo")
+    assert done.stdout == "user\nWhy?\nassistant\n\n"
+    done = pravaha("run", stdin="", toy="echo")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "pravaha: The prompt is empty: pass a question, or text on standard input.\n",
+    )
+
+
+def test_run_reads_nothing_where_nothing_is_piped(environ):
+    child = start_toy(environ, *ASK, toy="echo", stdin=subprocess.DEVNULL)
+    assert child.communicate() == (ALONE, "")
+    code = ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-m", "tests.fakes.toy_cli", *ASK]
+    done = subprocess.run(code, capture_output=True, text=True, env=environ | {"TOY": "echo"})
+    assert (done.stdout, done.stderr) == (ALONE, "")
+    ours, theirs = os.openpty()
+    with os.fdopen(ours), os.fdopen(theirs) as terminal:
+        child = start_toy(environ, *ASK, toy="echo", stdin=terminal)
+        assert child.communicate()[0] == ALONE
+
+
+@pytest.mark.parametrize(
+    ("piped", "sentence"),
+    [
+        (b"\x89PNG\r\n", "is not text: byte 0 cannot be read as UTF-8."),
+        (b"good\xff", "is not text: byte 4 cannot be read as UTF-8."),
+        (b"\xff\xfeab\x00", "is not text: byte 4 cannot be read as UTF-16."),
+        (b"a\x00b", "is not text: character 1 is a zero byte."),
+        (
+            b"a" * (64 * 1024**2 + 1),
+            "has more than 64 MiB, more than any context holds: pass a part of it.",
+        ),
+    ],
+    ids=["image", "latin-1", "utf-16", "zero", "long"],
+)
+@pytest.mark.parametrize("prompt", ["Explain:", "-"])
+def test_run_refuses_a_pipe_without_text_in_a_sentence(environ, piped, sentence, prompt):
+    child = start_toy(environ, "run", prompt, toy="echo")
+    with suppress(BrokenPipeError):
+        child.stdin.buffer.write(piped)
+    out, err = child.communicate()
+    assert (child.returncode, out) == (1, "")
+    assert err == f"pravaha: Standard input {sentence}\n"
+
+
+def test_run_says_that_it_waits_for_a_pipe_that_stays_open(environ):
+    child = start_toy(environ, *ASK, toy="echo")
+    assert child.stderr.readline().startswith("pravaha: waiting for the text on standard input")
+    child.stdin.write("late")
+    assert child.communicate()[0] == "user\nExplain:\n\nlate\nassistant\n\n"
+
+
 def test_run_json_has_tokens_logprobs_timings_and_seed(pravaha_here):
     done = pravaha_here("run", "--json", "--seed", "5", "hello", toy="paris")
     report = json.loads(done.stdout)
@@ -243,7 +326,7 @@ def test_run_tells_of_a_model_that_cannot_be_loaded(pravaha_here):
 
 
 def test_ctrl_c_keeps_what_was_written_and_says_130(environ):
-    child = start_toy(environ, "run", "hello", toy="endless")
+    child = start_toy(environ, "run", "hello", toy="endless", stdin=subprocess.DEVNULL)
     assert child.stdout.read(5) == "word "
     child.send_signal(signal.SIGINT)
     out, err = child.communicate()
@@ -252,7 +335,7 @@ def test_ctrl_c_keeps_what_was_written_and_says_130(environ):
 
 
 def test_a_reader_that_leaves_ends_it_quietly(environ):
-    child = start_toy(environ, "run", "hello", toy="endless")
+    child = start_toy(environ, "run", "hello", toy="endless", stdin=subprocess.DEVNULL)
     assert child.stdout.read(5) == "word "
     child.stdout.close()
     assert child.stderr.read() == ""

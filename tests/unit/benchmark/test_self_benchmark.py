@@ -2,8 +2,10 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from engine.benchmark.pace import MAX_REPEATS
 from engine.benchmark.self_benchmark import (
     NEW_TOKENS,
+    PACE_TOKENS,
     PROMPT_TOKENS,
     SINGLE_TOKENS,
     SelfBenchmark,
@@ -29,10 +31,12 @@ def test_metrics_count_exactly_what_the_benchmark_asked_for():
     finally:
         engine.shutdown()
     single = WARM_TOKENS + 2 * SINGLE_TOKENS
+    pace = WARM_TOKENS + PACE_TOKENS
     batches = sum(n * (WARM_TOKENS + 2 * 1 + 2 * (1 + NEW_TOKENS)) for n in (1, 4))
-    assert counted["pravaha_generation_tokens_total"] == single + batches
-    assert counted["vllm:generation_tokens_total"] == single + batches
+    assert counted["pravaha_generation_tokens_total"] == pace + single + batches
+    assert counted["vllm:generation_tokens_total"] == pace + single + batches
     assert list(report.columns) == ["single", "1", "4"]
+    assert report.repeats == 2
     for column in report.columns.values():
         assert column.output_throughput > 0
         assert column.mean_itl_ms > 0
@@ -48,3 +52,24 @@ def test_prompts_repeat_for_a_seed_and_differ_between_seeds():
 
 def test_prompts_fit_a_small_vocabulary():
     assert max(max(prompt) for prompt in random_prompts(8, seed=1, vocab_size=64)) < 64
+
+
+def test_it_says_how_long_it_takes_before_it_begins():
+    told, left = [], []
+    engine, _ = toy_engine(toy_config(blocks=512))
+    engine.start()
+    try:
+        engine.wait_ready()
+        benchmark = SelfBenchmark(
+            engine,
+            on_progress=lambda name, seconds: left.append((name, seconds)),
+            on_estimate=lambda seconds, repeats: told.append((seconds, repeats, len(left))),
+        )
+        report = benchmark.run((1, 4))
+    finally:
+        engine.shutdown()
+    ((seconds, repeats, before),) = told
+    assert (repeats, before) == (report.repeats, 0)
+    assert repeats == MAX_REPEATS  # a toy takes no minute
+    assert [name for name, _ in left] == ["roofline", "single", "1", "4"]
+    assert left[0][1] == seconds > left[2][1] > left[3][1] > 0

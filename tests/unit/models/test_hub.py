@@ -151,7 +151,7 @@ def test_a_choice_that_no_file_can_have_is_refused(store, choice, problem):
     ("source", "words"),
     [
         ("org/name:", "No file follows the colon"),
-        ("https://example.org/org/name", "is a web address: give"),
+        ("https://example.org/org/name", "is no link to a GGUF file: give"),
         ("", "is neither a file"),
         ("org/name/Q4_K_M", "nor a Hugging Face id"),
     ],
@@ -160,6 +160,29 @@ def test_sources_that_are_not_ids_are_refused_with_the_reason(store, hub, source
     with pytest.raises(ModelError, match=words):
         store.add(source)
     assert hub.requested == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "blob/main/tiny-Q4_K_M.gguf",
+        "resolve/main/tiny-Q4_K_M.gguf?download=true",
+        "?show_file_info=tiny-Q4_K_M.gguf",
+    ],
+)
+def test_an_address_of_the_hub_is_added_like_its_id(store, gguf_hub, address):
+    model = store.add(f"{gguf_hub.url}/{REPOSITORY}/{address}")
+    assert (model.origin, model.source) == ("hub", f"{REPOSITORY}:tiny-Q4_K_M.gguf")
+    assert store.add(f"{REPOSITORY}:tiny-Q4_K_M.gguf", name=model.name) == model
+
+
+def test_a_revision_is_asked_for(store, hub):
+    hub.revisions["v1"] = COMMIT
+    model = store.add(f"{hub.url}/{REPOSITORY}/tree/v1")
+    assert (model.source, model.revision) == (f"{REPOSITORY}@v1", COMMIT)
+    assert f"/api/models/{REPOSITORY}/revision/v1" in hub.requested
+    with pytest.raises(FetchError, match="has no branch, tag or commit v2"):
+        store.add(f"{REPOSITORY}@v2", name="other")
 
 
 def test_a_mistyped_path_is_told_to_be_no_file(store, hub):

@@ -22,7 +22,7 @@ TEXT = "\n".join(
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *NOTEBOOK]
 )
 MAKEFILE = (ROOT / "Makefile").read_text()
-FLAG = re.compile(r"--[a-z][a-z-]*")
+FLAG = re.compile(r"--[a-z][a-z0-9-]*")
 
 
 def named(pattern):

@@ -383,7 +383,7 @@ def test_timings_survive_preemption():
         ((-1,), "vocabulary"),
         ((1.5,), "integers"),
         ((True, False), "integers"),
-        (tuple(range(90)) * 3, "context holds 256"),
+        (tuple(range(90)) * 3, "context length is 256 tokens"),
     ],
 )
 def test_invalid_prompts_are_refused(ids, words):

@@ -177,10 +177,26 @@ LIMITED = {
     "split of a huge text": "{{ ('a,' * 4000000).split(',')|length }}",
     "wide %": "{{ '%9999999999d' % 1 }}",
     "wide %*": "{{ '%*d' % (9999999999, 1) }}",
+    "wide named %": "{{ '%(x)9999999999d' % {'x': 1} }}",
+    "wide % in a nested name": "{{ '%((x))9999999999d' % {'(x)': 1} }}",
+    "precise %": "{{ '%.9999999999f' % 1 }}",
+    "wide format filter": "{{ '%9999999999d'|format(1) }}",
+    "many named %": "{{ ('%(x)s' * 9999) % {'x': 'a' * 9999} }}",
+    "doubling by %": GROW.replace("STEP", "'%s%s' % (ns.x, ns.x)"),
+    "doubling by format": GROW.replace("STEP", "'{0}{0}'.format(ns.x)"),
+    "many fields": "{{ ('{x}' * 9999).format(x='a' * 9999) }}",
+    "precise format": "{{ '{:.9999999999f}'.format(1) }}",
+    "width from a field": "{{ '{:{w}}'.format(1, w=9**9) }}",
+    "object in a format": "{{ '{}'.format(namespace(a=1)) }}",
     "wide format": "{{ '{:>9999999999}'.format(1) }}",
     "wide format_map": "{{ '{a:>9999999999}'.format_map({'a': 1}) }}",
     "wide centre": "{{ 'a'|center(10**10) }}",
     "wide ljust": "{{ 'a'.ljust(10**10) }}",
+    "wide rjust": "{{ 'a'.rjust(10**10) }}",
+    "wide zfill": "{{ 'a'.zfill(10**10) }}",
+    "wide tabs": "{{ ('\t' * 9999).expandtabs(10**10) }}",
+    "sum of lists": "{{ [[1], [2]]|sum(start=[]) }}",
+    "precise rounding": "{{ 1.5|round(10**9, 'ceil') }}",
     "wide indent": "{{ 'a\nb'|indent(10**10) }}",
     "wide JSON": "{{ [1]|tojson(indent=10**10) }}",
     "wide time": "{{ strftime_now('%999999999d') }}",
@@ -212,6 +228,11 @@ ESCAPES = {
     "globals of a function": "{{ raise_exception.__globals__['os'] }}",
     "globals of a global": "{{ cycler.__init__.__globals__.os }}",
     "format attribute": "{{ '{0.__class__}'.format(messages) }}",
+    "format item": "{{ '{0[0].__class__}'.format(messages) }}",
+    "format_map attribute": "{{ '{a.__class__}'.format_map({'a': messages}) }}",
+    "format method kept": "{% set f = '{0.__class__}'.format %}{{ f(messages) }}",
+    "format of a class": "{{ ''.__class__.format('{0.__class__}', messages) }}",
+    "format by map": "{{ ['{0.__class__}']|map('format', messages)|list }}",
     "self": "{{ self._TemplateReference__context }}",
     "changing a list": "{{ messages.append(1) }}",
     "changing a mapping": "{{ messages[0].update({'role': 'x'}) }}",
@@ -298,3 +319,115 @@ def test_a_template_of_parts_renders_tool_calls_as_text():
     assert "<image><image>what?" in rendering
     assert "find" in rendering
     assert "done" in rendering
+
+
+FORMATTED = {
+    "{{ '{} {}'.format('a', 1) }}": "a 1",
+    "{{ '{1}-{0}-{1}'.format('a', 'b') }}": "b-a-b",
+    "{{ '{x:>5}|{y:03d}|{z:.2f}|{y:,}'.format(x='a', y=7, z=1.5) }}": "    a|007|1.50|7",
+    "{{ '{:*^5}{!r}'.format('a', 'b') }}": "**a**'b'",
+    "{{ '<|{}|>\n{{literal}}'.format(messages[0].role) }}": "<|user|>\n{literal}",
+    "{{ '{}{}'.format(none, nope) }}": "None",
+    "{{ '{}'.format([1, {'a': 'b'}]) }}": "[1, {'a': 'b'}]",
+    "{{ '{a}{b}'.format_map({'a': 'x', 'b': 2}) }}": "x2",
+    "{{ '%s is %d%% of %(y)s' % {'y': 1} if false else '%s is %03d%%' % ('a', 5) }}": "a is 005%",
+    "{{ '%(x)s%(x)s' % {'x': 1} }}": "11",
+    "{{ '%s-%s'|format('a', 2) }}": "a-2",
+    "{{ '%(a)s'|format(a='b') }}": "b",
+    "{{ 'a'.center(5, '*') ~ 'a'.ljust(3) ~ 'a'.rjust(3) ~ '7'.zfill(3) }}": "**a**a    a007",
+    "{{ 'a\tb'.expandtabs(4) }}": "a   b",
+    "{{ [1, 2, 3]|sum }} {{ [{'n': 1}, {'n': 2}]|sum(attribute='n') }} {{ 2.567|round(2) }}": (
+        "6 3 2.57"
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "text"), FORMATTED.items())
+def test_values_are_formatted_as_by_jinja(source, text):
+    assert rendered(source) == text
+    theirs, _ = render_jinja_template(
+        conversations=[[{"role": "user", "content": "hi"}]], chat_template=source
+    )
+    assert theirs[0] == text
+
+
+@pytest.mark.parametrize(
+    "source", ["{{ '{}'.format() }}", "{{ '{x}'.format(1) }}", "{{ '{'.format(1) }}"]
+)
+def test_a_wrong_format_is_an_error_in_one_sentence(source):
+    with pytest.raises(InvalidRequest, match="fails on these messages") as caught:
+        rendered(source)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_template_may_add_special_tokens_that_the_model_does_not_have():
+    assert rendered("{{ bos_token + messages[0].content + eos_token }}") == "hi"
+
+
+NO_SYSTEM = """
+{%- for message in messages %}
+    {%- if message.role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}
+    {%- if (message.role == 'user') != (loop.index0 % 2 == 0) %}
+        {{- raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}
+    {%- endif %}
+    {{- '[' + message.role + ']' + message.content }}
+{%- endfor %}
+"""
+"""As those of Gemma and of Mistral's first models."""
+IGNORES_SYSTEM = (
+    "{% for m in messages %}{% if m.role != 'system' %}[{{ m.role }}]{{ m.content }}{% endif %}"
+    "{% endfor %}"
+)
+
+
+def turns(*written):
+    roles = {"S": "system", "U": "user", "A": "assistant"}
+    return [{"role": roles[one[0]], "content": one[1:]} for one in written]
+
+
+@pytest.mark.parametrize(
+    ("messages", "text"),
+    [
+        (turns("Ube", "Aok"), "[user]be[assistant]ok"),
+        (turns("Sbe kind", "Uhi"), "[user]be kind\n\nhi"),
+        (turns("Sa", "Sb", "Uhi"), "[user]a\n\nb\n\nhi"),
+        (turns("Sbe", "Uhi", "Aok", "Unow"), "[user]be\n\nhi[assistant]ok[user]now"),
+        (turns("Uhi", "Aok", "Sbe", "Unow"), "[user]hi[assistant]ok[user]be\n\nnow"),
+        (turns("Uhi", "Aok", "Sgo on"), "[user]hi[assistant]ok[user]go on"),
+        (turns("Ua", "Ub", "Aok", "Aand", "Uc"), "[user]a\n\nb[assistant]ok\n\nand[user]c"),
+        (turns("Sbe", "Ua", "Ub"), "[user]be\n\na\n\nb"),
+        (turns("Sbe"), "[user]be"),
+    ],
+)
+def test_a_template_for_two_gets_what_the_others_say_in_their_messages(messages, text):
+    template = ChatTemplate(NO_SYSTEM, tokens={})
+    assert template.render(messages) == text
+    assert template.problem is None
+
+
+def test_a_system_message_that_a_template_leaves_out_is_not_lost():
+    messages = turns("Sbe kind", "Uhi", "Aok")
+    rendering = ChatTemplate(IGNORES_SYSTEM, tokens={}).render(messages)
+    assert rendering == "[user]be kind\n\nhi[assistant]ok"
+
+
+def test_several_system_messages_are_one_for_a_template_that_knows_the_first():
+    """gptme sends three, Claude Code some within the conversation."""
+    messages = turns("Sa", "Sb", "Uhi", "Aok", "Sc", "Unow")
+    template = ChatTemplate(MISTRAL, tokens=TOKENS)
+    merged = turns("Sa\n\nb", "Uhi", "Aok", "Uc\n\nnow")
+    assert template.render(messages) == template.render(merged)
+
+
+def test_images_stay_in_a_message_that_takes_up_the_system_message():
+    source = PARTS.replace(
+        "{% for part",
+        "{% if m['role'] == 'system' %}{{ raise_exception('no') }}{% endif %}{% for part",
+    )
+    rendering = ChatTemplate(source, tokens={}).render(SEEN, add_generation_prompt=False)
+    assert rendering == "[user]look\n\n<image><image>what?[assistant]cats"
+
+
+def test_what_no_form_helps_is_still_rejected_in_the_templates_words():
+    with pytest.raises(InvalidRequest, match="rejects these messages: Conversation roles must"):
+        ChatTemplate(NO_SYSTEM, tokens={}).render(turns("Ahi", "Uok"))

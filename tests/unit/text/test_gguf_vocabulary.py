@@ -1,6 +1,6 @@
 import pytest
 
-from engine.api.errors import ModelError
+from engine.api.errors import InvalidRequest, ModelError
 from engine.text.gguf_vocabulary import read_tokenizer
 from tests.fakes.tiny_vocabulary import byte_level_fields, sentencepiece_fields
 
@@ -125,8 +125,8 @@ def test_the_fingerprint_depends_on_every_part():
         ({"merges": ["the"]}, "two tokens"),
         ({"merges": ["no such"]}, "merges"),
         ({"merges": None}, "merges"),
-        ({"bos_token_id": 10**6}, "bos_token_id"),
-        ({"eos_token_id": -1}, "eos_token_id"),
+        ({"eos_token_id": [2, "3"]}, "eos_token_id"),
+        ({"bos_token_id": 1.0}, "bos_token_id"),
         ({"eos_token_id": "2"}, "eos_token_id"),
         ({"model": None}, "model"),
         ({"pre": 3}, "pre"),
@@ -138,6 +138,95 @@ def test_damaged_vocabularies_are_refused(changes, word):
     with pytest.raises(ModelError, match=word) as caught:
         read_tokenizer(metadata, source="tiny.gguf", vocab_size=265)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [300, 10**6, 2**31, 2**40, -2])
+@pytest.mark.parametrize("key", ["padding", "unknown", "bos", "eos", "eot", "eom"])
+def test_a_special_token_outside_the_vocabulary_is_as_if_missing(key, value):
+    for fields in (byte_level_fields(), sentencepiece_fields()):
+        tokenizer = tokenizer_of(fields, **{f"{key}_token_id": value})
+        missing = tokenizer_of(fields, **{f"{key}_token_id": None})
+        count = len(fields["tokenizer.ggml.tokens"])
+        assert tokenizer.notes == (
+            f"{key}_token_id is {value}, outside the vocabulary of {count}: it is ignored.",
+            *missing.notes,
+        )
+        assert (tokenizer.bos_id, tokenizer.add_bos) == (missing.bos_id, missing.add_bos)
+        assert tokenizer.eos_ids == missing.eos_ids
+        assert tokenizer.encode("the hell") == missing.encode("the hell")
+
+
+@pytest.mark.parametrize("value", [-1, 2**32 - 1])
+def test_the_ids_that_mean_no_token_are_not_worth_a_note(value):
+    assert tokenizer_of(byte_level_fields(), padding_token_id=value).notes == ()
+
+
+def test_end_tokens_may_be_several():
+    tokenizer = tokenizer_of(byte_level_fields(), eot_token_id=[2, 5], eos_token_id=[0, 7])
+    assert tokenizer.eos_ids == {0, 2, 5, 7}
+
+
+def test_a_vocabulary_without_an_end_says_so():
+    fields = byte_level_fields()
+    tokens = [token.replace("|", "!") for token in fields["tokenizer.ggml.tokens"]]
+    tokenizer = tokenizer_of(fields, tokens=tokens, eos_token_id=10**6)
+    assert tokenizer.eos_ids == frozenset()
+    assert "each ends at its length limit" in tokenizer.notes[-1]
+
+
+def test_special_tokens_without_a_row_of_the_embedding_are_ignored():
+    fields = byte_level_fields()
+    size = len(fields["tokenizer.ggml.tokens"])
+    changes = {
+        "tokenizer.ggml.tokens": [*fields["tokenizer.ggml.tokens"], "[PAD]", "[X]"],
+        "tokenizer.ggml.token_type": [*fields["tokenizer.ggml.token_type"], 3, 5],
+        "tokenizer.ggml.padding_token_id": size,
+    }
+    tokenizer = read_tokenizer(fields | changes, source="x", vocab_size=size)
+    assert tokenizer.vocab_size == size
+    assert max(tokenizer.encode("[PAD] the", special=True)) < size
+    assert f"The embedding has {size} rows and none for [PAD], [X]: they are ignored." in (
+        tokenizer.notes
+    )
+    changes["tokenizer.ggml.token_type"][-1] = 1
+    with pytest.raises(ModelError, match=f"{size + 2} tokens for an embedding of {size} rows"):
+        read_tokenizer(fields | changes, source="x", vocab_size=size)
+
+
+@pytest.mark.parametrize("template", ["", "  \n"])
+def test_a_blank_template_is_as_if_missing(template):
+    fields = byte_level_fields() | {"tokenizer.chat_template": template}
+    tokenizer = tokenizer_of(fields)
+    assert not tokenizer.has_chat_template
+    assert tokenizer.notes == ()
+    messages = [{"role": "user", "content": "the"}]
+    assert tokenizer.render_chat(messages).startswith("<|im_start|>user\nthe")
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("{{ messages[0].content.encode() }}", "fails on a plain question"),
+        ("{% for %}", "fails on a plain question"),
+        ("{{ nope.a.b }}", "fails on a plain question"),
+        ("{{ x|no_such_filter }}", "No filter named 'no_such_filter'"),
+        ("{{ 'a' * 10**10 }}", "was stopped"),
+        ("chatml", "does not write what the user asks"),
+        ("{{ bos_token }}", "does not write what the user asks"),
+    ],
+)
+def test_a_template_that_renders_nothing_is_told_at_load_and_refuses_chats(template, words):
+    fields = byte_level_fields() | {"tokenizer.chat_template": template}
+    tokenizer = tokenizer_of(fields)
+    (note,) = tokenizer.notes
+    assert note.startswith("Chats are refused. The model's chat template")
+    assert words in note
+    messages = [{"role": "user", "content": "the"}]
+    for chat in (tokenizer.render_chat, tokenizer.encode_chat):
+        with pytest.raises(InvalidRequest) as caught:
+            chat(messages)
+        assert str(caught.value) in note
+    assert tokenizer.encode("the")  # completions go on
 
 
 def test_scores_must_match_the_tokens():

@@ -38,11 +38,45 @@ def test_end_tokens_come_from_every_config(tmp_path):
     assert tokenizer_of(directory, config=tiny_config(eos_token_id=7)).eos_ids == {0, 2, 5, 6, 7}
 
 
-@pytest.mark.parametrize("ids", [[0, 10**6], -1, "2", [None], {"a": 1}])
-def test_impossible_end_tokens_are_refused(tmp_path, ids):
+@pytest.mark.parametrize("ids", ["2", [None], {"a": 1}, 1.5])
+def test_end_tokens_that_are_no_ids_are_refused(tmp_path, ids):
     directory = write_checkpoint(tmp_path)
     with pytest.raises(ModelError, match="eos_token_id"):
         tokenizer_of(directory, config=tiny_config(eos_token_id=ids))
+
+
+@pytest.mark.parametrize(
+    ("ids", "notes"),
+    [
+        (-1, []),
+        ([0, 10**6], ["eos_token_id is 1000000, outside the vocabulary of 265: it is ignored."]),
+    ],
+)
+def test_end_tokens_outside_the_vocabulary_are_ignored(tmp_path, ids, notes):
+    tokenizer = tokenizer_of(write_checkpoint(tmp_path), config=tiny_config(eos_token_id=ids))
+    assert tokenizer.eos_ids == {0, 2}
+    assert list(tokenizer.notes) == notes
+
+
+def test_added_tokens_without_a_row_of_the_embedding_are_text(tmp_path):
+    """Training scripts add a padding token and do not resize the embedding."""
+    directory = write_checkpoint(tmp_path)
+    encoder = tiny_encoder()
+    encoder.add_tokens([AddedToken("[PAD]", special=True, normalized=False)])
+    (directory / "tokenizer.json").write_text(encoder.to_str())
+    tokenizer = tokenizer_of(directory)
+    ids = tokenizer.encode("[PAD]<|im_end|>", special=True)
+    assert max(ids) < vocab_size()
+    assert ids[-1] == 2
+    assert tokenizer.decode(ids, skip_special=False) == "[PAD]<|im_end|>"
+    (note,) = tokenizer.notes
+    assert note == f"The embedding has {vocab_size()} rows and none for [PAD]: they are ignored."
+
+
+def test_a_blank_template_file_is_as_if_missing(tmp_path):
+    files = {"chat_template.jinja": "\n  "}
+    directory = write_checkpoint(tmp_path, settings={"chat_template": CHATML}, files=files)
+    assert tokenizer_of(directory).has_chat_template
 
 
 def test_bos_is_added_if_the_post_processor_adds_it(tmp_path):

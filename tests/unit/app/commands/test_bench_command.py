@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import cli
+from app.commands.bench.setup import show_estimate
 from engine.benchmark import roofline
 
 
@@ -77,3 +78,22 @@ def test_settings_that_cannot_be_measured_are_refused_before_anything_is_fetched
     done = bench(*arguments)
     assert done.exit_code == 1
     assert sentence in done.output
+
+
+@pytest.mark.parametrize(
+    ("seconds", "runs", "said"),
+    [
+        (10, 3, ""),
+        (70, 1, ""),
+        (
+            100,
+            2,
+            "pravaha: this takes about 2 minutes, with 2 runs of each column; Ctrl+C ends it.\n",
+        ),
+        (80, 1, "pravaha: this takes about 1 minute, with 1 run of each column; Ctrl+C ends it.\n"),
+        (1800, None, "pravaha: this takes about 30 minutes; Ctrl+C ends it.\n"),
+    ],
+)
+def test_what_takes_longer_than_a_minute_is_said(capsys, seconds, runs, said):
+    show_estimate(seconds, runs)
+    assert capsys.readouterr() == ("", said)

@@ -45,6 +45,17 @@ def test_json(run, model_file):
     assert shown["spec"]["num_layers"] == 2
 
 
+def test_show_tells_what_of_a_file_is_not_used(run, tmp_path):
+    fields = {"tokenizer.ggml.padding_token_id": 10**6, "tokenizer.chat_template": "{{ nope.x }}"}
+    file = str(write_tiny_gguf(tmp_path / "odd.gguf", fields=fields))
+    assert json.loads(run("show", file, "--json").stdout)["notes"] == [
+        "padding_token_id is 1000000, outside the vocabulary of 265: it is ignored.",
+        "Chats are refused. The model's chat template fails on a plain question: 'nope' is undefined.",
+    ]
+    assert "it is ignored." in run("show", file).stdout
+    assert "odd is ready" in run("add", file).stdout
+
+
 def test_show_tells_the_size_of_weights_that_would_be_quantized(run, model_file):
     def shown(*words):
         return json.loads(run("show", str(model_file), *words, "--json").stdout)

@@ -89,6 +89,19 @@ def test_lists_are_written_with_commas_or_as_lists(folders):
     assert load(folders, here="allowed_hosts = ['a', 'b']").allowed_hosts == ("a", "b")
 
 
+def test_origins_are_checked_and_are_not_for_a_project_to_decide(folders):
+    assert load(folders, cors_origin="https://A.example/ *").cors_origin == (
+        "https://a.example",
+        "*",
+    )
+    with pytest.raises(
+        ConfigurationError, match="PRAVAHA_CORS_ORIGIN is 'x' but should be an origin"
+    ):
+        load(folders, cors_origin="x")
+    with pytest.raises(ConfigurationError, match="not for a project to decide"):
+        load(folders, here="cors_origin = ['https://a.example']")
+
+
 def test_the_key_map_is_a_table_whose_names_may_hold_dots(folders):
     written = '[keymap]\nquit = "f10"\npane.kv = "f4"\n"pane.stats" = "f6"'
     assert load(folders, user=written).keymap == {
