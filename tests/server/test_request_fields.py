@@ -379,9 +379,8 @@ def test_text_parts_are_joined_and_developer_means_system(client, engine):
         ({"n": True}, "n"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"max_tokens": "5"}, "max_tokens"),
-        ({"max_completion_tokens": -1}, "max_completion_tokens"),
-        ({"stop": ["a", "b", "c", "d", "e"]}, "stop"),
-        ({"stop": ""}, "stop"),
+        ({"max_completion_tokens": -2}, "max_completion_tokens"),
+        ({"stop": [f"stop {number}" for number in range(65)]}, "stop"),
         ({"stop": [1]}, "stop[0]"),
         ({"stop_token_ids": [-1]}, "stop_token_ids[0]"),
         ({"stop_token_ids": [100_000]}, "stop_token_ids"),
@@ -458,6 +457,39 @@ def test_every_sampling_field_reaches_the_engine(client, engine):
     assert sampling.include_stop
     assert sampling.max_tokens == 7
     assert sampling.logprobs == 5
+
+
+@pytest.mark.parametrize("call", [chat, complete])
+@pytest.mark.parametrize(
+    ("seed", "used"), [(-1, None), (None, None), (-2, 2**64 - 2), (-(2**63), 2**63), (7, 7)]
+)
+def test_a_seed_of_minus_one_is_a_new_one_and_any_other_is_a_seed(client, engine, call, seed, used):
+    assert call(client, seed=seed).status_code == 200
+    assert engine.requests[-1].sampling.seed == used
+
+
+@pytest.mark.parametrize("seed", [2**64, -(2**63) - 1, 1.5, "7", True])
+def test_a_seed_out_of_range_is_refused(client, seed):
+    response = chat(client, seed=seed)
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "seed")
+
+
+@pytest.mark.parametrize("call", [chat, complete])
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_a_limit_of_minus_one_is_none(client, engine, call, name):
+    assert call(client, **{name: -1}).status_code == 200
+    assert engine.requests[-1].sampling.max_tokens is None
+    assert call(client, max_tokens=5, max_completion_tokens=-1).status_code == 200
+    assert engine.requests[-1].sampling.max_tokens is None
+    refused = call(client, **{name: -2})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, name)
+
+
+def test_a_chat_of_no_tokens_is_refused_and_a_completion_is_not(client, engine):
+    error = chat(client, max_tokens=0).json()["error"]
+    assert (error["param"], "-1 for no limit" in error["message"]) == ("max_tokens", True)
+    assert complete(client, max_tokens=0).status_code == 200
+    assert engine.requests[-1].sampling.max_tokens == 0
 
 
 @pytest.fixture

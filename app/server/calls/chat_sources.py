@@ -22,7 +22,13 @@ from app.server.process.context import ServerContext
 from app.server.retrieval.service import RetrievalService
 from app.server.retrieval.store_search import Found, mentioned
 from app.server.wire.errors import bad_request
-from app.server.wire.schemas import ChatCompletionRequest, ImagePart, Message, TextPart
+from app.server.wire.schemas import (
+    NO_LIMIT,
+    ChatCompletionRequest,
+    ImagePart,
+    Message,
+    TextPart,
+)
 from engine.api.grammar import Grammar
 from engine.retrieval.answering.answerer import (
     DEFAULT_K,
@@ -243,8 +249,9 @@ async def _fitting(
     frame: int,
 ) -> list[NumberedSource]:
     """The best passages, or the sections around them, as many as there is room for beside the frame."""
-    limit = body.max_completion_tokens or body.max_tokens or DEFAULT_MAX_TOKENS
-    answer = min(limit, model.info.context_length // 4)
+    limit = DEFAULT_MAX_TOKENS if body.token_limit is None else body.token_limit
+    quarter = model.info.context_length // 4
+    answer = quarter if limit == NO_LIMIT else min(limit, quarter)
     by_chunk = {one.passage.chunk_id: one for one in found}
     passages = in_cached_order(
         [one.named_passage for one in found],

@@ -50,7 +50,7 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
         sampling = replace(
             sampling,
             grammar=sampling.grammar or sources.grammar,
-            max_tokens=sampling.max_tokens or DEFAULT_MAX_TOKENS,
+            max_tokens=DEFAULT_MAX_TOKENS if body.token_limit is None else sampling.max_tokens,
         )
     prompt = await chat_ids(
         model,

@@ -20,7 +20,7 @@ from pydantic import (
 from agents.runs.approvals import Decision
 from app.server.wire.body import IMAGE_TAG, TEXT_TAG, Body
 from app.server.wire.retrieval_schemas import ChatRetrieval
-from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS
+from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS, MAX_STOP_STRINGS, MIN_SEED
 from engine.api.residency import new_pin_id
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
 from engine.api.service_class import ServiceClass
@@ -29,7 +29,6 @@ from engine.runtime.model_change import CHANGE_DRAIN_S, MAX_CHANGE_DRAIN_S
 MAX_MESSAGES = 4096
 MAX_TOOL_CALLS = 128
 MAX_BIASES = 1024
-MAX_STOPS = 4
 MAX_STOP_TOKENS = 12
 MAX_BREAKERS = 16
 MAX_BREAKER_CHARS = 40
@@ -37,7 +36,20 @@ MAX_LOGPROBS = 20
 MAX_LOGPROB_TOKENS = 64
 COMPLETION_DEFAULT_TOKENS = 16
 
+NO_LIMIT = -1
+"""A limit of tokens that means none, as with llama.cpp's and LM Studio's servers."""
+
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+def _not_zero(limit: int) -> int:
+    if limit == 0:
+        raise ValueError(f"must be at least 1, or {NO_LIMIT} for no limit")
+    return limit
+
+
+_MaybeNoTokens = Annotated[int, Field(ge=NO_LIMIT, lt=2**63)]
+_TokenLimit = Annotated[_MaybeNoTokens, AfterValidator(_not_zero)]
 
 
 def _one_or_many(value: Any) -> Any:
@@ -55,10 +67,12 @@ def _parse_bias(value: Any) -> Any:
     return {int(key): bias for key, bias in value.items()}
 
 
-def _no_empty(stops: list[str]) -> list[str]:
-    if "" in stops:
-        raise ValueError("a stop string must not be empty")
-    return stops
+def _stop_strings(value: Any) -> Any:
+    """One or many stop strings, each once; an empty one stops nothing and is left out."""
+    strings = _one_or_many(value)
+    if isinstance(strings, list) and all(isinstance(one, str) for one in strings):
+        return [one for one in dict.fromkeys(strings) if one]
+    return strings
 
 
 class StreamOptions(Body):
@@ -129,13 +143,12 @@ class SamplingFields(Body):
         ]
         | None
     ) = None
-    seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] | None = None
+    seed: Annotated[int, Field(ge=MIN_SEED, lt=2**64)] | None = None
     stop: (
         Annotated[
             list[Annotated[str, StringConstraints(max_length=1024)]],
-            BeforeValidator(_one_or_many),
-            Field(max_length=MAX_STOPS),
-            AfterValidator(_no_empty),
+            BeforeValidator(_stop_strings),
+            Field(max_length=MAX_STOP_STRINGS),
         ]
         | None
     ) = None
@@ -155,7 +168,7 @@ class SamplingFields(Body):
         Annotated[str, StringConstraints(min_length=1, max_length=MAX_CACHE_SALT)] | None
     ) = None
     n: Annotated[int, Field(ge=1, le=2**31)] | None = None
-    max_tokens: Annotated[int, Field(ge=1, lt=2**63)] | None = None
+    max_tokens: _TokenLimit | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     prompt_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
@@ -164,6 +177,11 @@ class SamplingFields(Body):
     return_timings: bool | None = None
     request_id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")] | None = None
     resumable: bool | None = None
+
+    @property
+    def token_limit(self) -> int | None:
+        """Limit of an answer in tokens, `NO_LIMIT` included; None if the request has none."""
+        return self.max_tokens
 
     @property
     def choices(self) -> int:
@@ -298,11 +316,17 @@ class ChatCompletionRequest(SamplingFields):
     """Body of `POST /v1/chat/completions`."""
 
     messages: Messages
-    max_completion_tokens: Annotated[int, Field(ge=1, lt=2**63)] | None = None
+    max_completion_tokens: _TokenLimit | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
     add_generation_prompt: bool | None = None
     retrieval: ChatRetrieval | None = None
+
+    @property
+    def token_limit(self) -> int | None:
+        """`max_completion_tokens`, else `max_tokens`."""
+        newer = self.max_completion_tokens
+        return self.max_tokens if newer is None else newer
 
 
 Prompt = str | list[int]
@@ -332,14 +356,20 @@ class CompletionRequest(SamplingFields):
     """Body of `POST /v1/completions`."""
 
     prompt: Annotated[Any, BeforeValidator(_parse_prompts)]
-    max_tokens: Annotated[int, Field(ge=0, lt=2**63)] | None = None
-    max_completion_tokens: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    max_tokens: _MaybeNoTokens | None = None
+    max_completion_tokens: _MaybeNoTokens | None = None
     logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
     best_of: Annotated[int, Field(ge=1, le=2**31)] | None = None
     echo: bool | None = None
     add_special_tokens: bool | None = None
     return_tokens_as_token_ids: bool | None = None
     continued_tokens: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+
+    @property
+    def token_limit(self) -> int:
+        """`max_completion_tokens`, else `max_tokens`, else the API's default."""
+        limits = (self.max_completion_tokens, self.max_tokens, COMPLETION_DEFAULT_TOKENS)
+        return next(limit for limit in limits if limit is not None)
 
     @property
     def candidates(self) -> int:
