@@ -6,7 +6,7 @@ and complete text are equal. Thread-safe.
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import tokenizers
@@ -16,6 +16,7 @@ from engine.api.error_text import first_line
 from engine.api.errors import InvalidRequest, ModelError
 from engine.text.chat_encoding import ChatEncoder
 from engine.text.chat_template import ChatTemplate
+from engine.text.continued_message import render_open
 from engine.text.control_tokens import ControlTokens
 from engine.text.incremental_detokenizer import IncrementalDetokenizer
 from engine.text.token_bytes import Scheme, TokenBytes
@@ -235,25 +236,84 @@ class Tokenizer:
         return self._bytes[token_id]
 
     def render_chat(
-        self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        add_generation_prompt: bool = True,
+        variables: Mapping[str, Any] | None = None,
     ) -> str:
         """The chat template applied to messages. For token ids use `encode_chat`.
 
+        Args:
+            messages: the conversation.
+            add_generation_prompt: whether the assistant's turn is begun.
+            variables: further variables for the template, such as `enable_thinking`; those that it does
+                not read have no effect.
+
         Raises:
-            InvalidRequest: the template rejects the messages, fails, or exceeds a limit.
+            InvalidRequest: the template rejects the messages, fails, or exceeds a limit; or a variable
+                spells a control token.
         """
-        return self._chat_template.render(messages, add_generation_prompt=add_generation_prompt)
+        self._check_variables(variables or {})
+        return self._chat_template.render(
+            messages, add_generation_prompt=add_generation_prompt, variables=variables
+        )
+
+    def render_open_chat(
+        self, messages: Sequence[ChatMessage], *, variables: Mapping[str, Any] | None = None
+    ) -> str:
+        """The chat template applied to messages, up to the end of the last one, which is continued.
+
+        Raises:
+            InvalidRequest: as `render_chat`, or the last message cannot be continued.
+        """
+        return "".join(render_open(messages, partial(self.render_chat, variables=variables)))
 
     def encode_chat(
-        self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        add_generation_prompt: bool = True,
+        variables: Mapping[str, Any] | None = None,
     ) -> list[int]:
         """Token ids of the rendered messages; spellings of control tokens in them are ordinary text.
 
+        Arguments as of `render_chat`.
+
         Raises:
-            InvalidRequest: the template rejects the messages, or one is not valid Unicode.
+            InvalidRequest: as `render_chat`, or a message is not valid Unicode.
         """
-        encoder = ChatEncoder(self.encode, self.render_chat, self.control_tokens)
+        encoder = self._chat_encoder(variables)
         return encoder.encode_chat(messages, add_generation_prompt=add_generation_prompt)
+
+    def encode_open_chat(
+        self, messages: Sequence[ChatMessage], *, variables: Mapping[str, Any] | None = None
+    ) -> tuple[list[int], int]:
+        """Token ids of messages whose last one is continued, and how many of them begin the answer.
+
+        Raises:
+            InvalidRequest: as `render_open_chat`, or a message is not valid Unicode.
+        """
+        return self._chat_encoder(variables).encode_open(messages)
+
+    def _chat_encoder(self, variables: Mapping[str, Any] | None) -> ChatEncoder:
+        render = partial(self.render_chat, variables=variables)
+        return ChatEncoder(self.encode, render, self.control_tokens)
+
+    def _check_variables(self, variables: Mapping[str, Any]) -> None:
+        """Refuse text that could become a control token where the template writes it."""
+        pending: list[Any] = [variables]
+        while pending:
+            value = pending.pop()
+            if isinstance(value, str) and self.control_tokens.is_spelled_in(value):
+                raise InvalidRequest(
+                    "A variable for the chat template spells a control token.",
+                    param="chat_template_kwargs",
+                )
+            if isinstance(value, Mapping):
+                pending += [*value, *value.values()]
+            elif isinstance(value, list):
+                pending += value
 
     def _check(self, token_id: int) -> None:
         if not 0 <= token_id < self.vocab_size:

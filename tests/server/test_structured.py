@@ -63,6 +63,8 @@ SPELLINGS = {
     "json_schema": ({"response_format": json_schema(PERSON)}, is_person),
     "strict": ({"response_format": json_schema(PERSON, strict=True)}, is_person),
     "not strict": ({"response_format": json_schema(PERSON, strict=False)}, is_person),
+    "json_object": ({"response_format": {"type": "json_object", "schema": PERSON}}, is_person),
+    "bare json_schema": ({"response_format": {"type": "json_schema", "schema": PERSON}}, is_person),
     "guided_json": ({"guided_json": PERSON}, is_person),
     "guided_json as text": ({"guided_json": json.dumps(PERSON)}, is_person),
     "guided_regex": ({"guided_regex": "[0-9]{3}-x"}, re.compile("[0-9]{3}-x").fullmatch),
@@ -97,7 +99,12 @@ def test_the_format_text_constrains_nothing(http):
 
 @pytest.mark.parametrize(
     "fields",
-    [{"response_format": {"type": "json_object"}}, {"structured_outputs": {"json_object": True}}],
+    [
+        {"response_format": {"type": "json_object"}},
+        {"response_format": {"type": "json_object", "schema": {}}},
+        {"response_format": {"type": "json_object", "schema": None}},
+        {"structured_outputs": {"json_object": True}},
+    ],
 )
 def test_a_json_object_is_one_whatever_the_model_would_write(http, fields):
     # Random letters seldom close a string or an object: make that likely, not certain.
@@ -145,6 +152,17 @@ REFUSED = {
     "schema without type": (
         {"response_format": {"type": "json_object", "json_schema": {"name": "a", "schema": {}}}},
         "response_format.json_schema",
+    ),
+    "two schemas": (
+        {"response_format": json_schema({}) | {"schema": {}}}, "response_format.schema",
+    ),
+    "schema of a text": ({"response_format": {"type": "text", "schema": {}}}, "response_format.schema"),
+    "schema as text": (
+        {"response_format": {"type": "json_object", "schema": "{}"}}, "response_format.schema",
+    ),
+    "bare keyword": (
+        {"response_format": {"type": "json_object", "schema": {"type": "none"}}},
+        "response_format.schema",
     ),
     "bad name": (
         {"response_format": {"type": "json_schema", "json_schema": {"name": "a b", "schema": {}}}},

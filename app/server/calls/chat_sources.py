@@ -13,9 +13,10 @@ from typing import Any
 
 from starlette.requests import Request
 
+from app.server.calls.chat_form import ChatForm, chat_form
 from app.server.calls.chat_images import ChatImages
 from app.server.calls.model import LoadedModel, off_loop
-from app.server.calls.prompts import chat_ids
+from app.server.calls.prompts import chat_prompt
 from app.server.calls.retrieval import retrieval_service
 from app.server.calls.searching import searching, store_search
 from app.server.process.context import ServerContext
@@ -179,7 +180,7 @@ async def find_sources(
         return ChatSources(query, (), service)
     best = hops.best(wanted.max_num_results or DEFAULT_K)
     chosen = [found[one.chunk_id] for one in best]
-    frame = await _frame(context, messages, model, images)
+    frame = await _frame(context, messages, model, images, chat_form(body))
     previous = wanted.previous_chunk_ids or ()
     fitting = await _fitting(service, body, model, chosen, previous, frame=frame)
     if not fitting:
@@ -230,10 +231,11 @@ async def _frame(
     messages: Sequence[Message],
     model: LoadedModel,
     images: ChatImages | None,
+    form: ChatForm,
 ) -> int:
     """The length of the prompt without passages, in tokens."""
     asked = with_sources(messages, (), model)
-    prompt = await chat_ids(model, asked, add_generation_prompt=True)
+    prompt = (await chat_prompt(model, asked, form)).ids
     if images is not None:
         prompt, _ = await images.placed(context, prompt)
     return len(prompt)

@@ -22,7 +22,7 @@ _FIELDS = (*DEFAULTED_PARAMETERS, "dry_sequence_breakers")
 
 def chat_sampling(body: ChatCompletionRequest, model: ModelInfo) -> SamplingParams:
     """Parameters of a chat completion; without a limit it may fill the context."""
-    if body.top_logprobs is not None and not body.logprobs:
+    if body.top_logprobs and not body.logprobs:
         raise bad_request(
             "`top_logprobs` is only allowed with `logprobs: true`.", param="top_logprobs"
         )

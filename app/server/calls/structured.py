@@ -90,19 +90,31 @@ def _response_format(body: SamplingFields) -> list[FieldGrammar]:
     response_format = body.response_format
     if response_format is None:
         return []
-    schema = response_format.json_schema
-    if (response_format.type == "json_schema") != (schema is not None):
+    named, bare = response_format.json_schema, response_format.schema_
+    if named is not None and response_format.type != "json_schema":
         raise bad_request(
-            "`response_format.json_schema` is required with type `json_schema` and not allowed "
-            "with other types.",
+            "`response_format.json_schema` is only allowed with type `json_schema`.",
             param="response_format.json_schema",
         )
-    if schema is not None:
+    if bare is not None and (named is not None or response_format.type == "text"):
+        raise bad_request(
+            "`response_format.schema` is only allowed with type `json_object`, or with type "
+            "`json_schema` in place of `response_format.json_schema`.",
+            param="response_format.schema",
+        )
+    if response_format.type == "json_schema" and named is None and bare is None:
+        raise bad_request(
+            "Type `json_schema` needs `response_format.json_schema`.",
+            param="response_format.json_schema",
+        )
+    if named is not None:
         path = "response_format.json_schema.schema"
-        return [(path, _make(path, Grammar.json_schema, schema.schema_))]
-    if response_format.type == "json_object":
-        return [("response_format", Grammar.json_object())]
-    return []
+        return [(path, _make(path, Grammar.json_schema, named.schema_))]
+    if bare or (bare is not None and response_format.type == "json_schema"):
+        path = "response_format.schema"
+        return [(path, _make(path, Grammar.json_schema, bare))]
+    # An empty schema of a `json_object` adds nothing.
+    return [] if response_format.type == "text" else [("response_format", Grammar.json_object())]
 
 
 def _guided(body: SamplingFields) -> list[FieldGrammar]:

@@ -14,10 +14,11 @@ import orjson
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from app.server.calls.chat_form import chat_form
 from app.server.calls.chat_images import refuse_images
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.model import loaded_model, off_loop
-from app.server.calls.prompts import chat_ids, chat_size, template_messages, text_ids
+from app.server.calls.prompts import chat_prompt, chat_text, text_ids
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
 from app.server.wire.errors import bad_request
@@ -38,12 +39,13 @@ async def tokenize(body: TokenizeRequest, request: Request) -> Response:
     model = loaded_model(context, body.model)
     if body.messages is not None and body.prompt is None:
         refuse_images(body.messages)
-        ids: Sequence[int] = await chat_ids(
-            model, body.messages, add_generation_prompt=body.add_generation_prompt
-        )
+        ids: Sequence[int] = (await chat_prompt(model, body.messages, chat_form(body))).ids
     elif body.prompt is not None and body.messages is None:
         ids = await text_ids(
-            model, body.prompt, add_bos=body.add_special_tokens, special=body.parse_special
+            model,
+            body.prompt,
+            add_bos=body.add_special_tokens is not False,
+            special=bool(body.parse_special),
         )
     else:
         raise bad_request("Give either `prompt` or `messages`.", param="prompt")
@@ -67,7 +69,7 @@ async def detokenize(body: DetokenizeRequest, request: Request) -> Response:
     model = loaded_model(context, body.model)
     text = await off_loop(
         len(body.tokens),
-        lambda: model.tokenizer.decode(body.tokens, skip_special=body.skip_special_tokens),
+        lambda: model.tokenizer.decode(body.tokens, skip_special=bool(body.skip_special_tokens)),
     )
     answer: dict[str, Any] = {"prompt": text}
     if body.return_token_texts:
@@ -85,14 +87,7 @@ async def apply_template(body: ApplyTemplateRequest, request: Request) -> Respon
     check_extra_fields(request, body)
     model = loaded_model(context, body.model)
     refuse_images(body.messages)
-    conversation = template_messages(body.messages)
-    prompt = await off_loop(
-        chat_size(body.messages),
-        lambda: model.tokenizer.render_chat(
-            conversation, add_generation_prompt=body.add_generation_prompt
-        ),
-    )
-    return json_response({"prompt": prompt})
+    return json_response({"prompt": await chat_text(model, body.messages, chat_form(body))})
 
 
 @router.get("/tokenizer_info")

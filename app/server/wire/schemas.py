@@ -5,7 +5,8 @@ Rules between fields and rules that need the model (the vocabulary, the context 
 not a number. Undeclared fields are kept in `model_extra`, which `fields.unknown_fields` checks.
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
@@ -15,10 +16,20 @@ from pydantic import (
     StringConstraints,
     Tag,
     ValidationInfo,
+    model_validator,
 )
 
 from agents.runs.approvals import Decision
-from app.server.wire.body import IMAGE_TAG, TEXT_TAG, Body
+from app.server.wire.assistant_parts import with_plain_parts
+from app.server.wire.body import (
+    IMAGE_TAG,
+    TEXT_TAG,
+    Body,
+    DefaultedBody,
+    IsOff,
+    nothing,
+    nothing_or,
+)
 from app.server.wire.retrieval_schemas import ChatRetrieval
 from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS, MAX_STOP_STRINGS, MIN_SEED
 from engine.api.residency import new_pin_id
@@ -78,7 +89,11 @@ def _stop_strings(value: Any) -> Any:
 class StreamOptions(Body):
     """Options of a streamed answer."""
 
+    # It pads chunks against a listener who measures them.
+    unsupported: ClassVar[Mapping[str, IsOff]] = {"include_obfuscation": nothing_or(False)}
+
     include_usage: bool | None = None
+    continuous_usage_stats: bool | None = None
 
 
 class JsonSchemaFormat(Body):
@@ -91,10 +106,11 @@ class JsonSchemaFormat(Body):
 
 
 class ResponseFormat(Body):
-    """OpenAI's field for JSON output."""
+    """OpenAI's field for JSON output; with `schema` as llama.cpp, Together and Fireworks have it."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchemaFormat | None = None
+    schema_: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
 
 
 JsonSchema = str | bool | dict[str, Any]
@@ -193,6 +209,12 @@ class SamplingFields(Body):
         """Whether a stream ends with a usage chunk."""
         return self.stream_options is not None and bool(self.stream_options.include_usage)
 
+    @property
+    def usage_in_chunks(self) -> bool:
+        """Whether every chunk of a stream has the usage so far (vLLM's option)."""
+        options = self.stream_options
+        return options is not None and bool(options.continuous_usage_stats)
+
 
 def _no_detail(detail: str | None) -> str | None:
     if detail not in (None, "auto"):
@@ -200,8 +222,17 @@ def _no_detail(detail: str | None) -> str | None:
     return detail
 
 
+_CACHE_HINTS = {
+    "prompt_cache_breakpoint": "every prefix is cached until its blocks are needed",
+    "cache_control": "Anthropic's name of it",
+}
+
+
 class TextPart(Body):
     """A piece of text inside a message's content."""
+
+    without_effect: ClassVar[Mapping[str, str]] = _CACHE_HINTS
+    keeps_unknown: ClassVar[bool] = True
 
     type: Literal["text"]
     text: str
@@ -210,12 +241,19 @@ class TextPart(Body):
 class ImageUrl(Body):
     """Where an image is: in the URL itself (`data:`), or the id of an uploaded file."""
 
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "format": "litellm's media type; types are found by contents"
+    }
+
     url: Annotated[str, StringConstraints(min_length=1)]
     detail: Annotated[Literal["auto", "low", "high"] | None, AfterValidator(_no_detail)] = None
 
 
 class ImagePart(Body):
     """An image inside a message's content."""
+
+    without_effect: ClassVar[Mapping[str, str]] = _CACHE_HINTS
+    keeps_unknown: ClassVar[bool] = True
 
     type: Literal["image_url"]
     image_url: ImageUrl
@@ -236,10 +274,10 @@ ContentPart = Annotated[
 def _as_parts(value: Any, info: ValidationInfo) -> Any:
     """A string becomes one part; a part of another type is refused with its type.
 
-    Only the assistant may say nothing: null or no content is an empty list there. Only the user shows
-    images.
+    Only the assistant and a tool may say nothing: null or no content is an empty list there. Only the
+    user shows images.
     """
-    if value is None and info.data.get("role") == "assistant":
+    if value is None and info.data.get("role") in ("assistant", "tool"):
         return []
     if isinstance(value, str):
         return [{"type": "text", "text": value}]
@@ -258,12 +296,16 @@ def _as_parts(value: Any, info: ValidationInfo) -> Any:
 class FunctionCall(Body):
     """The function of a tool call; `arguments` is an object or its JSON text, as the model wrote it."""
 
+    keeps_unknown: ClassVar[bool] = True
+
     name: Annotated[str, StringConstraints(min_length=1, max_length=256)]
     arguments: str | dict[str, Any]
 
 
-class ToolCall(Body):
+class ToolCall(DefaultedBody):
     """A call in a message of the assistant."""
+
+    keeps_unknown: ClassVar[bool] = True
 
     id: Annotated[str, StringConstraints(min_length=1, max_length=256)]
     type: Literal["function"] = "function"
@@ -282,8 +324,22 @@ def _only_of_tool(call_id: str | None, info: ValidationInfo) -> Any:
     return call_id
 
 
+def _only_in_answers(value: Any, info: ValidationInfo) -> Any:
+    if value is not None and info.data.get("role") != "assistant":
+        raise ValueError("only messages of the role 'assistant' have it")
+    return value
+
+
 class Message(Body):
-    """One turn of a conversation."""
+    """One turn of a conversation. Of the assistant's there are the forms that other servers answer with."""
+
+    without_effect: ClassVar[Mapping[str, str]] = {
+        **_CACHE_HINTS,
+        "annotations": "citations of an earlier answer, which no model reads",
+        "name": "a participant's name; chat templates here do not use it",
+    }
+    unsupported: ClassVar[Mapping[str, IsOff]] = {"audio": nothing, "function_call": nothing}
+    keeps_unknown: ClassVar[bool] = True
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Annotated[
@@ -297,17 +353,42 @@ class Message(Body):
         Field(max_length=256, validate_default=True),
         AfterValidator(_only_of_tool),
     ] = None
+    refusal: Annotated[str | None, AfterValidator(_only_in_answers)] = None
+    reasoning_content: Annotated[str | None, AfterValidator(_only_in_answers)] = None
+    reasoning: Annotated[str | None, AfterValidator(_only_in_answers)] = None
+    prefix: Annotated[bool | None, AfterValidator(_only_in_answers)] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _history(cls, value: Any) -> Any:
+        """The assistant's parts that are no text of the answer, as texts or as reasoning."""
+        if isinstance(value, dict) and value.get("role") == "assistant":
+            return with_plain_parts(value)
+        return value
 
     @property
     def text(self) -> str:
-        """The content as one string, without its images."""
-        return "".join(part.text for part in self.content if isinstance(part, TextPart))
+        """The content as one string, without its images; without any, the refusal."""
+        text = "".join(part.text for part in self.content if isinstance(part, TextPart))
+        return text or self.refusal or ""
+
+    @property
+    def thoughts(self) -> str:
+        """The reasoning before the text, which the server sent apart from it."""
+        return self.reasoning_content or self.reasoning or ""
 
     @property
     def has_images(self) -> bool:
         """Whether there are images in it."""
         return any(isinstance(part, ImagePart) for part in self.content)
 
+
+TemplateVariables = Annotated[
+    dict[Annotated[str, StringConstraints(min_length=1, max_length=64)], Any], Field(max_length=64)
+]
+"""Variables for the chat template by name, as in vLLM and llama.cpp."""
+
+ReasoningEffort = Annotated[str, StringConstraints(min_length=1, max_length=32)]
 
 Messages = Annotated[list[Message], Field(min_length=1, max_length=MAX_MESSAGES)]
 
@@ -320,6 +401,10 @@ class ChatCompletionRequest(SamplingFields):
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
     add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
+    chat_template_kwargs: TemplateVariables | None = None
+    enable_thinking: bool | None = None
+    reasoning_effort: ReasoningEffort | None = None
     retrieval: ChatRetrieval | None = None
 
     @property
@@ -419,6 +504,8 @@ def _moderated(value: Any) -> Any:
     kinds = {one.get("type") for one in value if isinstance(one, dict)} - {"text"}
     if kinds:
         raise ValueError("parts of other types than 'text' are not supported")
+    if any(isinstance(one, dict) and one.keys() - {"type", "text"} for one in value):
+        raise ValueError("a part of type 'text' has no members but `type` and `text`")
     return [one.get("text") if isinstance(one, dict) else one for one in value]
 
 
@@ -460,9 +547,11 @@ class TokenizeRequest(Body):
     model: str | None = None
     prompt: str | None = None
     messages: Messages | None = None
-    add_special_tokens: bool = True
-    parse_special: bool = False
-    add_generation_prompt: bool = True
+    add_special_tokens: bool | None = None
+    parse_special: bool | None = None
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
+    chat_template_kwargs: TemplateVariables | None = None
     return_token_strs: bool | None = None
 
 
@@ -471,8 +560,8 @@ class DetokenizeRequest(Body):
 
     model: str | None = None
     tokens: list[TokenId]
-    skip_special_tokens: bool = False
-    return_token_texts: bool = False
+    skip_special_tokens: bool | None = None
+    return_token_texts: bool | None = None
 
 
 class PriceRequest(Body):
@@ -488,7 +577,7 @@ class ResidencyRequest(Body):
     tokens: list[TokenId]
 
 
-class PinRequest(Body):
+class PinRequest(DefaultedBody):
     """Body of `POST /pin`; a pin with this id is replaced."""
 
     tokens: list[TokenId]
@@ -511,7 +600,7 @@ class SchedulingRequest(Body):
     )
 
 
-class AgentRunRequest(Body):
+class AgentRunRequest(DefaultedBody):
     """Body of `POST /v1/agents/runs`; `agents.service.run_request` checks the values."""
 
     kind: Literal["agent", "pipeline", "repair"]
@@ -526,14 +615,14 @@ class AgentRunRequest(Body):
     conversation: str = ""
 
 
-class ApprovalDecision(Body):
+class ApprovalDecision(DefaultedBody):
     """Body of `POST /v1/agents/approvals/{id}`."""
 
     decision: Decision
     reason: str = Field(default="", max_length=500)
 
 
-class ModelChangeRequest(Body):
+class ModelChangeRequest(DefaultedBody):
     """Body of `POST /v1/models/{id}/load` and `/unload`."""
 
     drain_seconds: Annotated[float, Field(ge=0, le=MAX_CHANGE_DRAIN_S)] = CHANGE_DRAIN_S
@@ -544,4 +633,6 @@ class ApplyTemplateRequest(Body):
 
     model: str | None = None
     messages: Messages
-    add_generation_prompt: bool = True
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
+    chat_template_kwargs: TemplateVariables | None = None
