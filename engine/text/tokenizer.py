@@ -6,6 +6,7 @@ and complete text are equal. Thread-safe.
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import cached_property, partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from engine.text.chat_template import ChatTemplate
 from engine.text.continued_message import render_open
 from engine.text.control_tokens import ControlTokens
 from engine.text.incremental_detokenizer import IncrementalDetokenizer
+from engine.text.infill import InfillTokens
 from engine.text.token_bytes import Scheme, TokenBytes
 
 # Each call encodes one text: a second thread pool would only take cores from the executor's.
@@ -36,6 +38,7 @@ class Tokenizer:
         add_bos: whether the model expects `bos_id` before a raw prompt. The caller prepends it, not
             `encode`; a rendered chat already contains it.
         fingerprint: equal fingerprints map token ids to equal text.
+        infill: the tokens for filling a gap between two texts, or None.
         has_chat_template: False if `render_chat` falls back to ChatML.
     """
 
@@ -52,6 +55,7 @@ class Tokenizer:
         strip_leading_space: bool,
         chat_template: ChatTemplate,
         fingerprint: str,
+        infill: InfillTokens | None = None,
     ) -> None:
         """Wrap an encoder.
 
@@ -66,6 +70,7 @@ class Tokenizer:
             strip_leading_space: encoding adds a space before the text, which decoding removes.
             chat_template: renders conversations.
             fingerprint: see the attribute.
+            infill: see the attribute.
         """
         added = encoder.get_added_tokens_decoder()
         self._encoder = encoder
@@ -86,6 +91,7 @@ class Tokenizer:
         self.eos_ids = eos_ids
         self.add_bos = add_bos
         self.fingerprint = fingerprint
+        self.infill = infill
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> "Tokenizer":
@@ -115,6 +121,7 @@ class Tokenizer:
                 strip_leading_space=fields["strip_leading_space"],
                 chat_template=ChatTemplate(template["source"], tokens=template["tokens"]),
                 fingerprint=fields["fingerprint"],
+                infill=None if fields.get("infill") is None else _infill(fields["infill"]),
             )
         except Exception as error:  # the library raises plain Exception for damaged text
             raise ModelError(f"The tokenizer is damaged: {first_line(error)}.") from error
@@ -143,6 +150,9 @@ class Tokenizer:
                 "tokens": dict(self._chat_template.tokens),
             },
             "fingerprint": self.fingerprint,
+            "infill": None
+            if self.infill is None
+            else asdict(self.infill) | {"end_ids": sorted(self.infill.end_ids)},
         }
 
     @property
@@ -177,6 +187,14 @@ class Tokenizer:
             raise InvalidRequest(_encoding_error(text)) from error
         ids: list[int] = encoding.ids
         return ids
+
+    def encode_rest(self, text: str) -> list[int]:
+        """As `encode`, for text that continues another: no space is added before it."""
+        if not self._strip_leading_space:
+            return self.encode(text)
+        start = self.encode("\n")
+        ids = self.encode("\n" + text)
+        return ids[len(start) :] if ids[: len(start)] == start else self.encode(text)
 
     def decode(self, token_ids: Iterable[int], *, skip_special: bool = True) -> str:
         """Text of token ids; invalid UTF-8 becomes U+FFFD.
@@ -216,10 +234,12 @@ class Tokenizer:
         Args:
             skip_special: omit control tokens.
             after: the token before the first one, if the sequence continues a prompt. SentencePiece
-                text keeps its leading space after an ordinary token; at the start of a text or after
-                a special token it is removed.
+                text keeps its leading space after an ordinary token, and in the middle of an infill; at
+                the start of a text or after another special token it is removed.
         """
         starts_text = after is None or after in self.special_ids
+        if self.infill is not None and after == self.infill.middle:
+            starts_text = False
         return IncrementalDetokenizer(
             self._bytes,
             hidden=self.special_ids if skip_special else frozenset(),
@@ -320,6 +340,10 @@ class Tokenizer:
             raise InvalidRequest(
                 f"Token id {token_id} is outside the vocabulary of {self.vocab_size} tokens."
             )
+
+
+def _infill(fields: Mapping[str, Any]) -> InfillTokens:
+    return InfillTokens(**{**fields, "end_ids": frozenset(fields["end_ids"])})
 
 
 def _encoding_error(text: str) -> str:

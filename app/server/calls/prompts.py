@@ -13,6 +13,7 @@ from app.server.wire.errors import bad_request
 from app.server.wire.json_size import check_json_size
 from app.server.wire.schemas import Message, Prompt, TextPart
 from engine.api.chat import IMAGE_PART, ChatMessage, replace_content
+from engine.text.infill import InfillTokens
 
 TURN_COST_CHARS = 64
 """Cost of rendering one message, in characters of tokenising."""
@@ -185,6 +186,35 @@ async def prompt_ids(
             param="prompt",
         )
     return tuple(prompt)
+
+
+async def infill_ids(
+    model: LoadedModel,
+    tokens: InfillTokens,
+    prompt: Prompt,
+    suffix: str,
+    *,
+    add_bos: bool,
+    check: Callable[[str], str] = lambda text: text,
+) -> tuple[int, ...]:
+    """Token ids of the prompt for the text between `prompt` and `suffix`.
+
+    Spellings of control tokens in either are ordinary text: they are a document's.
+
+    Raises:
+        ApiError: 400 for an id outside the vocabulary.
+    """
+    tokenizer = model.tokenizer
+    if isinstance(prompt, str):
+        before: Sequence[int] = await off_loop(
+            len(prompt), lambda: tokenizer.encode(check(prompt)) if prompt else []
+        )
+    else:
+        before = await prompt_ids(model, prompt, add_bos=False)
+    after = await off_loop(len(suffix), lambda: tokenizer.encode_rest(check(suffix)))
+    ids = tokens.prompt(before, after)
+    bos = tokenizer.bos_id
+    return (bos, *ids) if add_bos and tokenizer.add_bos and bos is not None else tuple(ids)
 
 
 async def text_ids(model: LoadedModel, text: str, *, add_bos: bool, special: bool) -> list[int]:

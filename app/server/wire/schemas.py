@@ -441,6 +441,7 @@ class CompletionRequest(SamplingFields):
     """Body of `POST /v1/completions`."""
 
     prompt: Annotated[Any, BeforeValidator(_parse_prompts)]
+    suffix: str | None = None
     max_tokens: _MaybeNoTokens | None = None
     max_completion_tokens: _MaybeNoTokens | None = None
     logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
