@@ -377,13 +377,16 @@ def _read_schema(path: Path) -> "Grammar":
     """
     from engine.api.errors import InvalidRequest
     from engine.api.grammar import Grammar
-    from engine.grammar.source import parse_source
+    from engine.grammar.source import not_enforced, parse_source
 
     try:
         grammar = Grammar.json_schema(path.read_text())
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"The schema {path} cannot be read: {error}.") from error
-    parse_source(grammar)  # reports an invalid schema before the model is loaded
+    parsed = parse_source(grammar)  # reports an invalid schema before the model is loaded
+    left_out = not_enforced(grammar, parsed)
+    if left_out:
+        print(f"Not enforced in the schema: {', '.join(left_out)}.", file=sys.stderr)
     return grammar
 
 

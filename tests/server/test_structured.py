@@ -116,6 +116,35 @@ def test_a_json_object_is_one_whatever_the_model_would_write(http, fields):
     assert any(objects)  # not only `{}`
 
 
+TAGS = {
+    "type": "array",
+    "items": {"type": "string", "format": "a, b", "pattern": "^[a-z]{1,3}$"},
+    "uniqueItems": True,
+    "maxItems": 2,
+}
+
+
+@pytest.mark.parametrize("ask", [chat, complete])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"guided_json": TAGS},
+        {"structured_outputs": {"json": TAGS}},
+        {"response_format": json_schema(TAGS)},
+        {"response_format": {"type": "json_object", "schema": TAGS}},
+    ],
+)
+def test_what_a_schema_says_in_vain_is_listed_in_a_header(http, ask, stream, fields):
+    response = ask(http, stream=stream, **fields)
+    assert response.status_code == 200, response.text
+    assert response.headers["x-pravaha-not-enforced"] == "format:a%2C%20b,uniqueItems"
+
+
+def test_a_schema_that_is_enforced_has_no_such_header(http):
+    assert "x-pravaha-not-enforced" not in chat(http, guided_json=PERSON).headers
+
+
 def test_a_stream_adds_up_to_the_whole(http):
     whole = chat(http, guided_json=PERSON).json()["choices"][0]["message"]["content"]
     text = ""

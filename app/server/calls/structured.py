@@ -10,9 +10,11 @@ from starlette.requests import Request
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
 from app.server.wire.errors import bad_request
+from app.server.wire.fields import header_value
 from app.server.wire.schemas import SamplingFields
 from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar
+from engine.grammar.compiler import CompiledGrammar
 
 FieldGrammar = tuple[str, Grammar]
 """A field, as a path into the body, and its grammar."""
@@ -45,6 +47,7 @@ async def build_grammar(
 ) -> None:
     """Compile a grammar before its request is submitted, so that an invalid one is a 400.
 
+    The response lists what of a schema is not enforced.
     A grammar whose clients have all left is not compiled.
 
     Args:
@@ -63,15 +66,17 @@ async def build_grammar(
     try:
         build = context.engine.build_grammar(grammar)
         if build.done():
-            build.result()
+            compiled = build.result()
         else:
-            await while_connected(request, context, _result(build))
+            compiled = await while_connected(request, context, _result(build))
+        if compiled.not_enforced:
+            request.state.not_enforced = header_value(list(compiled.not_enforced))
     except InvalidRequest as error:
         found = _field_grammar(body)
         raise bad_request(str(error), param=found and found[0]) from error
 
 
-async def _result(build: Future[Any]) -> Any:
+async def _result(build: Future[CompiledGrammar]) -> CompiledGrammar:
     """Wait for a build; a cancellation of this call cancels it."""
     return await asyncio.wrap_future(build)
 

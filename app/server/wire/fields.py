@@ -146,7 +146,7 @@ def discard_undeclared(body: Body) -> None:
 
 def header_value(names: list[str]) -> str:
     """Field names, which a client chose, as one safe header value of bounded length."""
-    listed = [quote(name[:_LISTED_CHARS], safe="[].") for name in names[:_LISTED_NAMES]]
+    listed = [quote(name[:_LISTED_CHARS], safe="[].:$") for name in names[:_LISTED_NAMES]]
     left_out = len(names) - len(listed)
     return ",".join(listed) + (f",+{left_out}" if left_out else "")
 
