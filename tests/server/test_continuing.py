@@ -186,6 +186,9 @@ def thinking():
         ({"reasoning_effort": "none"}, "<think></think>none"),
         ({"reasoning_effort": "none", "enable_thinking": True}, "none"),
         ({"reasoning_effort": "low", "chat_template_kwargs": {"reasoning_effort": "max"}}, "max"),
+        ({"reasoning": {"effort": "low", "summary": "auto"}}, "low"),
+        ({"reasoning": {"enabled": False, "max_tokens": 9}}, "<think></think>"),
+        ({"reasoning": {"effort": "none"}, "reasoning_effort": "low"}, "low"),
         ({"chat_template_kwargs": {"messages": [], "add_generation_prompt": False}}, ""),
     ],
 )

@@ -57,6 +57,7 @@ SAMPLES = {
     "PinRequest": {"tokens": [1]},
     "PriceRequest": {"tokens": [1]},
     "RankingOptions": {},
+    "Reasoning": {},
     "RerankRequest": {"model": "minilm", "query": "a", "documents": ["b"]},
     "ResidencyRequest": {"tokens": [1]},
     "ResponseFormat": {"type": "json_schema", "json_schema": SCHEMA},

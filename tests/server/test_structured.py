@@ -65,6 +65,9 @@ SPELLINGS = {
     "not strict": ({"response_format": json_schema(PERSON, strict=False)}, is_person),
     "json_object": ({"response_format": {"type": "json_object", "schema": PERSON}}, is_person),
     "bare json_schema": ({"response_format": {"type": "json_schema", "schema": PERSON}}, is_person),
+    "nameless json_schema": (
+        {"response_format": {"type": "json_schema", "json_schema": {"schema": PERSON}}}, is_person,
+    ),
     "guided_json": ({"guided_json": PERSON}, is_person),
     "guided_json as text": ({"guided_json": json.dumps(PERSON)}, is_person),
     "guided_regex": ({"guided_regex": "[0-9]{3}-x"}, re.compile("[0-9]{3}-x").fullmatch),

@@ -15,6 +15,7 @@ from app.server.wire.schemas import (
     ApplyTemplateRequest,
     ChatCompletionRequest,
     Message,
+    Reasoning,
     TokenizeRequest,
 )
 
@@ -76,18 +77,22 @@ def chat_form(body: ChatCompletionRequest | TokenizeRequest | ApplyTemplateReque
     """The form that a body asks for.
 
     `enable_thinking` and `reasoning_effort` are variables of many templates; those in `chat_template_kwargs`
-    win. An effort of `none` asks not to think.
+    win.
     """
-    variables: dict[str, Any] = {}
-    if isinstance(body, ChatCompletionRequest):
-        if body.reasoning_effort is not None:
-            variables["reasoning_effort"] = body.reasoning_effort
-            if body.reasoning_effort == "none":
-                variables["enable_thinking"] = False
-        if body.enable_thinking is not None:
-            variables["enable_thinking"] = body.enable_thinking
+    variables = _thinking(body) if isinstance(body, ChatCompletionRequest) else {}
     return ChatForm(
         body.add_generation_prompt,
         body.continue_final_message,
         {**variables, **(body.chat_template_kwargs or {})},
     )
+
+
+def _thinking(body: ChatCompletionRequest) -> dict[str, Any]:
+    """The variables for how much to think; an effort of `none` asks not to."""
+    reasoning = body.reasoning or Reasoning()
+    effort = body.reasoning_effort or reasoning.effort
+    thinks = body.enable_thinking if body.enable_thinking is not None else reasoning.enabled
+    if thinks is None and effort == "none":
+        thinks = False
+    variables = {"reasoning_effort": effort, "enable_thinking": thinks}
+    return {name: value for name, value in variables.items() if value is not None}

@@ -50,7 +50,7 @@ UNSUPPORTED: dict[str, IsOff] = {
     "modalities": nothing_or(["text"]),
     "moderation": nothing,
     "parallel_tool_calls": nothing_or(True, False),  # only means something beside tools
-    "reasoning": nothing,
+    "reasoning": nothing,  # chat has it
     "reasoning_effort": nothing_or("none"),  # chat has it
     "suffix": _empty,  # plain completions have it
     "top_logprobs": nothing_or(0),  # chat has it; plain completions have `logprobs`

@@ -99,7 +99,7 @@ class StreamOptions(Body):
 class JsonSchemaFormat(Body):
     """The `json_schema` of a response format. It is enforced whatever the value of `strict`."""
 
-    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None
     description: str | None = None
     schema_: Annotated[dict[str, Any], Field(alias="schema")]
     strict: bool | None = None
@@ -390,6 +390,21 @@ TemplateVariables = Annotated[
 
 ReasoningEffort = Annotated[str, StringConstraints(min_length=1, max_length=32)]
 
+
+class Reasoning(Body):
+    """OpenRouter's form of `reasoning_effort` and `enable_thinking`, and that of the Responses API."""
+
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "summary": "reasoning is not summarised",
+        "generate_summary": "as `summary`",
+        "exclude": "reasoning is a part of the text",
+        "max_tokens": "it has no limit of its own",
+    }
+
+    effort: ReasoningEffort | None = None
+    enabled: bool | None = None
+
+
 Messages = Annotated[list[Message], Field(min_length=1, max_length=MAX_MESSAGES)]
 
 
@@ -405,6 +420,7 @@ class ChatCompletionRequest(SamplingFields):
     chat_template_kwargs: TemplateVariables | None = None
     enable_thinking: bool | None = None
     reasoning_effort: ReasoningEffort | None = None
+    reasoning: Reasoning | None = None
     retrieval: ChatRetrieval | None = None
 
     @property
