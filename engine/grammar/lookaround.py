@@ -1,8 +1,8 @@
 """Look-around in regular expressions, which the grammar library lacks, as several expressions without it.
 
 A look-ahead at the very start restricts the whole text, so it becomes an expression of its own that the text
-must match, too. Any other is left out, which only widens the expression. So does the absence of an
-expression with back-references.
+must match, too. Any other is left out, and so are word boundaries, which only widens the expression. An
+expression with back-references is left out as a whole.
 """
 
 import re
@@ -65,7 +65,7 @@ def without_lookaround(pattern: str) -> PlainPatterns:
 
 @dataclass(slots=True)
 class _Groups:
-    """Outermost look-around groups of an expression, start to end, and whether it has top-level `|`."""
+    """Look-around of an expression but that inside others, start to end; whether it has top-level `|`."""
 
     lookarounds: dict[int, int]
     has_alternatives: bool = False
@@ -84,6 +84,9 @@ def _group_ends(pattern: str) -> _Groups | None:
         if character == "\\":
             if not in_class and _BACK_REFERENCE.match(pattern, at + 1):
                 return None
+            is_boundary = not in_class and pattern.startswith(("\\b", "\\B"), at)
+            if is_boundary and not any(outer for _, outer in open_groups):
+                groups.lookarounds[at] = at + 2
             at += 2
             continue
         if in_class:
