@@ -63,7 +63,7 @@ WITHOUT_EFFECT_INSIDE = {"name", "prompt_cache_breakpoint"}
 
 OTHER_SERVERS = (
     "allowed_token_ids", "bad_words", "cache_salt", "chat_template", "continue_final_message",
-    "documents", "dry_multiplier", "ebnf", "grammar", "json_schema",
+    "documents", "dry_multiplier", "ebnf", "grammar",
     "length_penalty", "logits_processors", "lora_path", "min_tokens", "mirostat", "n_predict",
     "regex", "repeat_penalty", "skip_special_tokens", "structural_tag", "truncate_prompt_tokens",
     "typical_p", "use_beam_search",

@@ -68,6 +68,7 @@ SPELLINGS = {
     "nameless json_schema": (
         {"response_format": {"type": "json_schema", "json_schema": {"schema": PERSON}}}, is_person,
     ),
+    "json_schema of llama.cpp": ({"json_schema": PERSON}, is_person),
     "guided_json": ({"guided_json": PERSON}, is_person),
     "guided_json as text": ({"guided_json": json.dumps(PERSON)}, is_person),
     "guided_regex": ({"guided_regex": "[0-9]{3}-x"}, re.compile("[0-9]{3}-x").fullmatch),

@@ -24,6 +24,7 @@ GRAMMAR_FIELDS = frozenset(
     {
         "response_format",
         "structured_outputs",
+        "json_schema",
         "guided_json",
         "guided_regex",
         "guided_choice",
@@ -125,6 +126,7 @@ def _response_format(body: SamplingFields) -> list[FieldGrammar]:
 def _guided(body: SamplingFields) -> list[FieldGrammar]:
     return _grammars(
         {
+            "json_schema": body.json_schema,
             "guided_json": body.guided_json,
             "guided_regex": body.guided_regex,
             "guided_choice": body.guided_choice,
@@ -153,6 +155,7 @@ def _structured_outputs(body: SamplingFields) -> list[FieldGrammar]:
 def _grammars(fields: dict[str, Any]) -> list[FieldGrammar]:
     """Grammars of the fields that are given; the last part of a name is the kind of grammar."""
     make = {
+        "schema": Grammar.json_schema,
         "json": Grammar.json_schema,
         "regex": Grammar.regex,
         "choice": Grammar.choice,

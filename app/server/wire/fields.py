@@ -70,7 +70,6 @@ UNSUPPORTED: dict[str, IsOff] = {
     "grammar": _empty,
     "guided_decoding_backend": nothing,
     "guided_whitespace_pattern": nothing,
-    "json_schema": nothing,
     "length_penalty": nothing_or(1, 1.0),
     "logits_processors": _empty,
     "lora_path": nothing,

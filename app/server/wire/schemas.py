@@ -122,6 +122,14 @@ Choices = Annotated[list[Annotated[str, StringConstraints(min_length=1)]], Field
 class StructuredOutputs(Body):
     """vLLM's field for structured output; at most one member may be given."""
 
+    unsupported: ClassVar[Mapping[str, IsOff]] = {
+        "disable_additional_properties": nothing_or(False),
+        "disable_any_whitespace": nothing_or(False),
+        "disable_fallback": nothing_or(False),
+        "structural_tag": nothing,
+        "whitespace_pattern": nothing,
+    }
+
     json_: Annotated[JsonSchema | None, Field(alias="json")] = None
     regex: str | None = None
     choice: Choices | None = None
@@ -173,6 +181,7 @@ class SamplingFields(Body):
     include_stop_str_in_output: bool | None = None
     response_format: ResponseFormat | None = None
     structured_outputs: StructuredOutputs | None = None
+    json_schema: JsonSchema | None = None
     guided_json: JsonSchema | None = None
     guided_regex: str | None = None
     guided_choice: Choices | None = None
