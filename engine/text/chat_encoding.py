@@ -21,6 +21,12 @@ from engine.text.control_tokens import ControlTokens, absent_character
 from engine.text.tool_messages import nested_too_deep, replace_texts
 
 
+def encode_rest(encode: Callable[[str], list[int]], text: str) -> list[int]:
+    """Token ids of text that continues another: without the space that SentencePiece adds to a text."""
+    start, ids = encode("\n"), encode("\n" + text)
+    return ids[len(start) :] if ids[: len(start)] == start else encode(text)
+
+
 class Encode(Protocol):
     """The encoding function of a tokenizer."""
 
@@ -70,7 +76,7 @@ class ChatEncoder:
         if ids[: len(before)] == before:
             return ids, len(ids) - len(before)
         # A token would reach across the beginning; the model itself writes none that does.
-        begun = self.encode(render_open(messages, self.render)[1])
+        begun = encode_rest(self.encode, render_open(messages, self.render)[1])
         return before + begun, len(begun)
 
     def _encode(

@@ -15,7 +15,7 @@ import tokenizers
 from engine.api.chat import ChatMessage
 from engine.api.error_text import first_line
 from engine.api.errors import InvalidRequest, ModelError
-from engine.text.chat_encoding import ChatEncoder
+from engine.text.chat_encoding import ChatEncoder, encode_rest
 from engine.text.chat_template import ChatTemplate
 from engine.text.continued_message import render_open
 from engine.text.control_tokens import ControlTokens
@@ -190,11 +190,7 @@ class Tokenizer:
 
     def encode_rest(self, text: str) -> list[int]:
         """As `encode`, for text that continues another: no space is added before it."""
-        if not self._strip_leading_space:
-            return self.encode(text)
-        start = self.encode("\n")
-        ids = self.encode("\n" + text)
-        return ids[len(start) :] if ids[: len(start)] == start else self.encode(text)
+        return encode_rest(self.encode, text) if self._strip_leading_space else self.encode(text)
 
     def decode(self, token_ids: Iterable[int], *, skip_special: bool = True) -> str:
         """Text of token ids; invalid UTF-8 becomes U+FFFD.

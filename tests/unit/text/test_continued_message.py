@@ -4,6 +4,8 @@ import pytest
 
 from engine.api.errors import InvalidRequest
 from engine.text.chat_template import CHATML
+from engine.text.gguf_vocabulary import read_tokenizer
+from tests.fakes.tiny_vocabulary import sentencepiece_fields
 from tests.server.toy_tokenizer import IM_END, IM_START, byte_tokenizer
 
 PLAIN = byte_tokenizer()
@@ -80,6 +82,21 @@ def test_spellings_before_it_are_text_too():
 def test_contents_with_private_use_characters():
     text = "".join(map(chr, range(0xF0000, 0xF0004)))
     assert opened(PLAIN, conversation(text))[1] == text
+
+
+def test_a_token_that_would_reach_across_the_beginning_is_not_used():
+    """SentencePiece joins a space with the word after it, and adds one to the start of a text."""
+    template = (
+        "{% for m in messages %}{{ m['content'] }}{% if not loop.last %} {% endif %}{% endfor %}"
+    )
+    fields = sentencepiece_fields() | {"tokenizer.chat_template": template}
+    size = len(fields["tokenizer.ggml.tokens"])
+    tokenizer = read_tokenizer(fields, source="tiny.gguf", vocab_size=size)
+    messages = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "world"}]
+    ids, begun = tokenizer.encode_open_chat(messages)
+    assert tokenizer.decode(ids) == "hello world"
+    after = tokenizer.incremental_detokenizer(after=ids[-begun - 1])
+    assert after.feed(ids[len(ids) - begun :]) == "world"
 
 
 @pytest.mark.parametrize(
