@@ -65,6 +65,15 @@ def run(
             "--schema", metavar="FILE", help="Answer with JSON that matches this JSON schema."
         ),
     ] = None,
+    stop: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stop",
+            metavar="TEXT",
+            help="End the answer before this text, which may spell a control token. May be given several "
+            "times.",
+        ),
+    ] = None,
     score: Annotated[
         str | None,
         typer.Option(
@@ -95,7 +104,13 @@ def run(
     given = {**(context.obj or {}), **flags}
     refuse_remote_contradictions(given)
     _refuse_contradictions(
-        given, prompt, raw=raw, score=score, stride=stride, has_images=bool(images)
+        given,
+        prompt,
+        raw=raw,
+        score=score,
+        stride=stride,
+        has_images=bool(images),
+        has_stops=bool(stop),
     )
     with one_sentence_errors():
         from app.commands.fetch_bar import fetch_bar
@@ -119,8 +134,10 @@ def run(
         text = read_prompt(prompt)
         if not text:
             raise InvalidRequest("The prompt is empty: pass a question, or text on standard input.")
+        if "" in (stop or ()):
+            raise InvalidRequest("--stop is empty: give the text before which the answer ends.")
         named_images = open_images(images or ())
-        grammar = None if schema is None else _read_schema(schema)
+        grammar = None if schema is None else read_schema(schema)
         with fetch_bar() as progress, open_client(settings, progress) as opened:
             status = _answer(
                 opened,
@@ -129,6 +146,7 @@ def run(
                 raw=raw,
                 as_json=as_json,
                 grammar=grammar,
+                stop=stop or (),
                 named_images=named_images,
             )
     raise typer.Exit(status)
@@ -142,6 +160,7 @@ def _refuse_contradictions(
     score: str | None,
     stride: int | None,
     has_images: bool,
+    has_stops: bool,
 ) -> None:
     """Refuse options that would have no effect.
 
@@ -151,6 +170,8 @@ def _refuse_contradictions(
     """
     from app.commands.standard_input import has_piped_input
 
+    if has_stops and score is not None:
+        raise typer.BadParameter("--stop has no effect with --score, which generates no text")
     if has_images and (raw or score is not None):
         raise typer.BadParameter("--image needs a question and the chat template")
     if score is None:
@@ -191,6 +212,7 @@ def _answer(
     raw: bool,
     as_json: bool,
     grammar: "Grammar | None",
+    stop: "Sequence[str]" = (),
     named_images: "Sequence[NamedImage]" = (),
 ) -> int:
     """Submit the request and print its answer; the exit status."""
@@ -223,6 +245,7 @@ def _answer(
         info.generation_defaults if info else GenerationDefaults(),
         logprobs=0 if as_json else None,
         grammar=grammar,
+        stop=stop,
     )
     request_id = client.submit(Request(ids, sampling, images=placed))
     answer = _Answer()
@@ -375,21 +398,26 @@ def _finish_reason(answer: _Answer, last: "TokenBatch") -> str | None:
     return "repetition" if answer.repeats else last.finish_reason
 
 
-def _read_schema(path: Path) -> "Grammar":
+def read_schema(path: Path) -> "Grammar":
     """The grammar of a schema file.
 
     Raises:
         InvalidRequest: the file cannot be read, or is not a JSON schema.
     """
+    from app.text.safe_text import safe_line
     from engine.api.errors import InvalidRequest
     from engine.api.grammar import Grammar
-    from engine.grammar.source import parse_source
+    from engine.grammar.source import not_enforced, parse_source
 
     try:
         grammar = Grammar.json_schema(path.read_text())
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"The schema {path} cannot be read: {error}.") from error
-    parse_source(grammar)  # reports an invalid schema before the model is loaded
+    parsed = parse_source(grammar)  # reports an invalid schema before the model is loaded
+    left_out = not_enforced(grammar, parsed)
+    if left_out:
+        names = safe_line(", ".join(left_out))
+        print(f"pravaha: not enforced in {path}: {names}.", file=sys.stderr)
     return grammar
 
 
@@ -399,6 +427,7 @@ def run_sampling(
     *,
     logprobs: int | None,
     grammar: "Grammar | None",
+    stop: "Sequence[str]" = (),
 ) -> "SamplingParams":
     """The given parameters, else the model's own; greedy if it has no temperature."""
     from dataclasses import replace
@@ -411,6 +440,7 @@ def run_sampling(
         max_tokens=settings.max_tokens or DEFAULT_MAX_TOKENS,
         logprobs=logprobs,
         grammar=grammar,
+        stop=tuple(stop),
     )
 
 

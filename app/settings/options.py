@@ -117,8 +117,8 @@ class SamplingOptions:
     dry_penalty_last_n: Annotated[int, Row(
         "Last tokens in which DRY looks for repetitions; -1 for all, 0 for none.", ge=-1, lt=2**31)] = -1
     seed: Annotated[int | None, Row(
-        "Random seed, which makes answers reproducible; by default a new one each time.",
-        ge=0, lt=2**64)] = None
+        "Random seed, which makes answers reproducible; by default, and with -1, a new one each time.",
+        ge=-(2**63), lt=2**64)] = None
     max_tokens: Annotated[int | None, Row(
         "Maximum length of an answer in tokens; by default 1024 for models below 1B parameters, else the "
         "rest of the context.", ge=1, le=2**24)] = None

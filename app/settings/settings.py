@@ -22,7 +22,7 @@ from app.settings.options import Options
 from app.settings.row import Row, flattened, folder, names, rows_of
 from engine.api.config import EngineConfig
 from engine.api.generation_defaults import DEFAULTED_PARAMETERS, SamplingChoice
-from engine.api.request import SamplingParams
+from engine.api.request import SamplingParams, seed_from
 from engine.api.scheduling import Scheduling
 
 ENV_PREFIX = "PRAVAHA_"
@@ -288,6 +288,7 @@ class Settings(Options, BaseSettings):
         Those that no source sets are left to the model.
         """
         values = {name: getattr(self, name) for name in _SAMPLING}
+        values["seed"] = seed_from(self.seed)
         return SamplingChoice(
             SamplingParams(**values), frozenset(_SAMPLING & self.model_fields_set)
         )

@@ -2,7 +2,7 @@
 
 from engine.api.generation_defaults import GenerationDefaults, SamplingChoice
 from engine.api.snapshot import ModelInfo
-from engine.conversations.branch_sampling import PARAMETERS, read_changes
+from engine.conversations.branch_sampling import PARAMETERS, own_value, read_changes
 from engine.conversations.session import TreeSession
 from engine.conversations.submission import default_max_tokens
 
@@ -23,7 +23,7 @@ def change_sampling(session: TreeSession, argument: str) -> None:
 
 def value_of(choice: SamplingChoice, name: str) -> str:
     """The value that the branch has set; empty if it has set none."""
-    return _number(getattr(choice.params, name)) if name in choice.own else ""
+    return "" if name not in choice.own else _number(own_value(choice, name))
 
 
 def applies_otherwise(
@@ -39,7 +39,7 @@ def applies_otherwise(
     """
     value = getattr(default.for_model(model), name)
     if name in default.chosen:
-        return _number(value), "your settings"
+        return _number(value) or _UNSET[name], "your settings"
     if getattr(model, name, None) is not None:
         return _number(value), "the model's own"
     if name == "max_tokens" and value is None and max_tokens is not None:

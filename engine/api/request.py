@@ -62,8 +62,9 @@ class SamplingParams:
             first. Those tokens are computed even where their KV is cached.
         max_tokens: maximum number of new tokens; None means up to the context length. 0 computes the
             prompt only, for its logprobs or for the prefix cache.
-        stop: up to 16 strings; the text ends before the first one that occurs.
-        stop_token_ids: up to 12 ids that finish the answer, in addition to the model's.
+        stop: up to 64 strings; the text ends before the first one that occurs, in it or in the text with
+            its control tokens spelled out.
+        stop_token_ids: up to 24 ids that finish the answer, in addition to the model's.
         ignore_eos: do not finish at the model's end-of-sequence tokens.
         include_stop: keep the stop string in the text.
         grammar: the language of the answer, or None. The answer finishes with `stop` when the
@@ -101,6 +102,22 @@ def new_request_id() -> str:
     return f"req-{uuid.uuid4().hex}"
 
 
+RANDOM_SEED = -1
+"""The number by which callers ask for a new seed, as with other servers."""
+MIN_SEED = -(2**63)
+
+
+def seed_from(number: int | None) -> int | None:
+    """The seed of `SamplingParams` that a caller's number means.
+
+    `RANDOM_SEED` and None draw a new one for each request; any other number is a seed, a negative one
+    modulo 2**64.
+    """
+    return None if number is None or number == RANDOM_SEED else number % 2**64
+
+
+MAX_STOP_STRINGS = 64
+MAX_STOP_TOKEN_IDS = 24
 MAX_DEADLINE_MS = 86_400_000.0
 MAX_PRIORITY = 2**31
 MAX_CACHE_SALT = 1024

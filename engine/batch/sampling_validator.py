@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.api.errors import InvalidRequest
-from engine.api.request import SamplingParams
+from engine.api.request import MAX_STOP_STRINGS, MAX_STOP_TOKEN_IDS, SamplingParams
 from engine.executors.base import MAX_LOGPROB_TOKEN_IDS, MAX_TOP_LOGPROBS, SAMPLING_DTYPE
 
-MAX_STOP_STRINGS = 16
-MAX_STOP_TOKEN_IDS = 12
 MAX_DRY_MULTIPLIER = 100.0
 MAX_DRY_BASE = 100.0
 MAX_BREAKERS = 16

@@ -9,10 +9,11 @@ import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 from engine.api.errors import InvalidRequest
 from engine.api.generation_defaults import SamplingChoice
-from engine.api.request import SamplingParams
+from engine.api.request import MIN_SEED, RANDOM_SEED, SamplingParams, seed_from
 from engine.batch.sampling_validator import SamplingValidator
 from engine.conversations.tree import Node, NodeKind
 
@@ -95,7 +96,8 @@ def change(choice: SamplingChoice, default: SamplingChoice, changes: Changes) ->
             values[name] = getattr(default.params, name)
         else:
             own.add(name)
-            values[name] = value
+            is_negative_seed = name == "seed" and MIN_SEED <= value < 0
+            values[name] = seed_from(int(value)) if is_negative_seed else value
     params = replace(choice.params, **values)  # type: ignore[arg-type]
     # The vocabulary matters only for token ids, which a branch cannot set.
     SamplingValidator(vocab_size=2**31).validate(params)
@@ -104,7 +106,17 @@ def change(choice: SamplingChoice, default: SamplingChoice, changes: Changes) ->
 
 def set_again(default: SamplingChoice, choice: SamplingChoice) -> SamplingChoice:
     """The default with what `choice` sets for its branch; an answer may have further limits of its own."""
-    return change(default, default, {name: getattr(choice.params, name) for name in choice.own})
+    return change(default, default, {name: own_value(choice, name) for name in choice.own})
+
+
+def own_value(choice: SamplingChoice, name: str) -> Any:
+    """The number by which the branch has set a parameter."""
+    return _as_set(name, getattr(choice.params, name))
+
+
+def _as_set(name: str, value: Any) -> Any:
+    """The number that sets a parameter to a value: a seed may be none, a new one for each answer."""
+    return RANDOM_SEED if name == "seed" and value is None else value
 
 
 def stored(params: SamplingParams, own: frozenset[str]) -> str:
@@ -120,7 +132,8 @@ def restored(default: SamplingChoice, path: Sequence[Node]) -> SamplingChoice:
         return default
     try:
         values = json.loads(answers[-1].sampling or "{}")
-        own = {name: values[name] for name in values.get(_OWN, ()) if name in PARAMETERS}
+        names = [name for name in values.get(_OWN, ()) if name in PARAMETERS]
+        own = {name: _as_set(name, values[name]) for name in names}
         return change(default, default, own)
     except (ValueError, KeyError, TypeError, AttributeError, InvalidRequest):
         return default  # written by another version

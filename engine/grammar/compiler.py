@@ -25,7 +25,14 @@ from engine.grammar.limits import (
     parser_limits,
 )
 from engine.grammar.matcher import Matcher, mask_words
-from engine.grammar.source import grammar_error, library_text, one_sentence, parse_source
+from engine.grammar.source import (
+    NO_TEXT,
+    grammar_error,
+    library_text,
+    not_enforced,
+    one_sentence,
+    parse_source,
+)
 from engine.grammar.vocabulary import Vocabulary, library_tokenizer
 
 if TYPE_CHECKING:
@@ -45,10 +52,12 @@ class CompiledGrammar:
     Attributes:
         grammar: its source.
         start: a matcher in the initial state; never advanced, only copied.
+        not_enforced: keywords of its schema that it does not enforce.
     """
 
     grammar: Grammar
     start: Matcher
+    not_enforced: tuple[str, ...] = ()
 
     def matcher(self) -> Matcher:
         """A matcher for one sequence, in the initial state. Costs about 20 µs."""
@@ -224,7 +233,9 @@ class GrammarCompiler:
         if library.is_error():
             raise grammar_error(grammar, _readable(library.get_error()))
         words = mask_words(self._vocab_size)
-        return CompiledGrammar(grammar, Matcher(library, mask_words=words))
+        return CompiledGrammar(
+            grammar, Matcher(library, mask_words=words), not_enforced(grammar, build.parsed)
+        )
 
     def _library_tokenizer(self) -> "LLTokenizer":
         with self._tokenizer_lock:
@@ -242,4 +253,4 @@ def _settle(future: "Future[CompiledGrammar]", outcome: "CompiledGrammar | Excep
 
 def _readable(error: str) -> str:
     reason = one_sentence(error)
-    return "no text satisfies it" if reason in _UNSATISFIABLE else reason
+    return NO_TEXT if reason in _UNSATISFIABLE else reason

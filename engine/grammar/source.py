@@ -9,6 +9,7 @@ import orjson
 
 from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar, GrammarKind
+from engine.grammar.enforceable import enforceable_schema
 from engine.grammar.integer_bounds import bound_integers
 from engine.grammar.limits import MAX_CHOICES, MAX_JSON_DEPTH, MAX_SOURCE_CHARS
 
@@ -22,6 +23,8 @@ _JSON_STYLE: "JsonCompileOptions" = {
 }
 
 _MAX_REASON = 300
+NO_TEXT = "no text satisfies it"
+"""The reason for a grammar of the empty language."""
 
 _NAMES = {
     "json_object": "The JSON object",
@@ -84,8 +87,11 @@ def library_text(grammar: Grammar, parsed: Any) -> str:
         if grammar.kind == "json_object":
             return LLMatcher.grammar_from_json_schema('{"type":"object"}', _JSON_STYLE)
         if grammar.kind == "json_schema":
+            schema, _ = enforceable_schema(parsed)
+            if schema is False:
+                raise grammar_error(grammar, NO_TEXT)
             # `true` is a schema, but the library expects an object.
-            text = orjson.dumps({} if parsed is True else bound_integers(parsed)).decode()
+            text = orjson.dumps({} if schema is True else bound_integers(schema)).decode()
             return LLMatcher.grammar_from_json_schema(text, _JSON_STYLE)
         if grammar.kind == "regex":
             # ASCII digits only: \d would match the digits of every script.
@@ -98,6 +104,11 @@ def library_text(grammar: Grammar, parsed: Any) -> str:
         return LLMatcher.grammar_from_lark(grammar.source)
     except ValueError as error:
         raise grammar_error(grammar, one_sentence(str(error))) from error
+
+
+def not_enforced(grammar: Grammar, parsed: Any) -> tuple[str, ...]:
+    """Keywords of a schema that its grammar does not enforce (`enforceable_schema`); arguments as above."""
+    return enforceable_schema(parsed)[1] if grammar.kind == "json_schema" else ()
 
 
 def one_sentence(message: str) -> str:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from engine.api.config import EngineConfig
 from engine.api.events import EventBus
+from engine.api.request import MAX_STOP_TOKEN_IDS
 from engine.api.scheduling import Scheduling
 from engine.batch.request_queue import RequestQueue
 from engine.batch.rows import DEFAULT_STOP_IDS, RowTable
-from engine.batch.sampling_validator import MAX_STOP_TOKEN_IDS
 from engine.executors.base import Executor
 from engine.executors.draft_model import DraftModel
 from engine.memory.allocator import Allocator

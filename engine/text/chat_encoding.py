@@ -16,8 +16,15 @@ from typing import Protocol
 
 from engine.api.chat import ChatMessage
 from engine.api.errors import InvalidRequest
+from engine.text.continued_message import Render, render_open
 from engine.text.control_tokens import ControlTokens, absent_character
 from engine.text.tool_messages import nested_too_deep, replace_texts
+
+
+def encode_rest(encode: Callable[[str], list[int]], text: str) -> list[int]:
+    """Token ids of text that continues another: without the space that SentencePiece adds to a text."""
+    start, ids = encode("\n"), encode("\n" + text)
+    return ids[len(start) :] if ids[: len(start)] == start else encode(text)
 
 
 class Encode(Protocol):
@@ -25,16 +32,6 @@ class Encode(Protocol):
 
     def __call__(self, text: str, *, special: bool = False) -> list[int]:
         """Token ids of text; control tokens are recognised only with `special`."""
-        ...
-
-
-class Render(Protocol):
-    """A model's chat template."""
-
-    def __call__(
-        self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
-    ) -> str:
-        """The template applied to messages."""
         ...
 
 
@@ -60,11 +57,36 @@ class ChatEncoder:
         Raises:
             InvalidRequest: the template rejects the messages, or one is not valid Unicode.
         """
+        return self._encode(
+            messages,
+            lambda turns: self.render(turns, add_generation_prompt=add_generation_prompt),
+        )
+
+    def encode_open(self, messages: Sequence[ChatMessage]) -> tuple[list[int], int]:
+        """Token ids of a conversation whose last message the model continues.
+
+        Returns:
+            The ids, and how many of the last ones are the beginning of the answer.
+
+        Raises:
+            InvalidRequest: as `encode_chat`, or the last message cannot be continued.
+        """
+        before = self._encode(messages, lambda turns: render_open(turns, self.render)[0])
+        ids = self._encode(messages, lambda turns: "".join(render_open(turns, self.render)))
+        if ids[: len(before)] == before:
+            return ids, len(ids) - len(before)
+        # A token would reach across the beginning; the model itself writes none that does.
+        begun = encode_rest(self.encode, render_open(messages, self.render)[1])
+        return before + begun, len(begun)
+
+    def _encode(
+        self, messages: Sequence[ChatMessage], write: Callable[[Sequence[ChatMessage]], str]
+    ) -> list[int]:
+        """Token ids of what `write` makes of the messages."""
 
         def render(texts: Sequence[str]) -> str:
             given = iter(texts)
-            turns = [replace_texts(message, lambda _: next(given)) for message in messages]
-            return self.render(turns, add_generation_prompt=add_generation_prompt)
+            return write([replace_texts(message, lambda _: next(given)) for message in messages])
 
         def collect(text: str) -> str:
             texts.append(text)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from jinja2 import Template
+from jinja2.meta import find_undeclared_variables
 
 from engine.api.chat import ChatMessage, has_images, text_of
 from engine.api.error_text import first_line
@@ -34,6 +35,8 @@ CHATML = (
 
 _PROBE = "a message's text"
 """The content by which a template is asked for the form of contents that it reads."""
+_OWN_VARIABLES = frozenset({"messages", "tools", "documents", "add_generation_prompt"})
+"""Variables that no caller sets."""
 _MAX_SOURCE = 128 << 10
 """Maximum length of a source in characters; the longest published templates have about 30,000."""
 _ABSENT_TOKENS = {"bos_token": "", "eos_token": ""}
@@ -79,12 +82,15 @@ class ChatTemplate:
         messages: Sequence[ChatMessage],
         *,
         add_generation_prompt: bool = True,
+        variables: Mapping[str, Any] | None = None,
         budget: TemplateBudget | None = None,
     ) -> str:
         """Render the conversation, in the form that the template knows.
 
         Tool calls are JSON text if it does not render them, and a system message stands in the user's if
         it renders none. If it rejects several messages of a role in a row, they are rendered as one.
+
+        Of `variables` the template gets those that it reads, none in place of its own.
 
         Raises:
             InvalidRequest: the template rejects the messages, fails, or exceeds a limit.
@@ -98,13 +104,13 @@ class ChatTemplate:
         if any(one["role"] == "system" for one in form) and not self.renders_system:
             form = fold_system(form)
         try:
-            return self._render(form, add_generation_prompt, budget)
+            return self._render(form, add_generation_prompt, budget, variables=variables)
         except _Rejected as rejected:
             other = alternating(form)
             if other == form:
                 raise
             try:
-                return self._render(other, add_generation_prompt, budget)
+                return self._render(other, add_generation_prompt, budget, variables=variables)
             except InvalidRequest:
                 raise rejected from None
 
@@ -173,10 +179,12 @@ class ChatTemplate:
         messages: Sequence[ChatMessage],
         add_generation_prompt: bool,
         budget: TemplateBudget | None,
+        *,
+        variables: Mapping[str, Any] | None = None,
     ) -> str:
         try:
             with spending(budget or TemplateBudget()):
-                return self._write(messages, add_generation_prompt)
+                return self._write(messages, add_generation_prompt, variables or {})
         except RefusedMessagesError as error:
             raise _Rejected(
                 f"The model's chat template rejects these messages: {first_line(error)}.",
@@ -192,15 +200,24 @@ class ChatTemplate:
                 param="messages",
             ) from error
 
-    def _write(self, messages: Sequence[ChatMessage], add_generation_prompt: bool) -> str:
+    def _write(
+        self,
+        messages: Sequence[ChatMessage],
+        add_generation_prompt: bool,
+        variables: Mapping[str, Any],
+    ) -> str:
         parts: list[str] = []
         length = 0
+        free = self.free_variables if variables else ()
         pieces = self._template.generate(
-            messages=[dict(message) for message in messages],
-            tools=None,
-            documents=None,
-            add_generation_prompt=add_generation_prompt,
-            **(_ABSENT_TOKENS | self.tokens),
+            {
+                **{name: value for name, value in variables.items() if name in free},
+                "messages": [dict(message) for message in messages],
+                "tools": None,
+                "documents": None,
+                "add_generation_prompt": add_generation_prompt,
+                **(_ABSENT_TOKENS | self.tokens),
+            }
         )
         for piece in pieces:
             length += len(piece)
@@ -210,7 +227,17 @@ class ChatTemplate:
         return "".join(parts)
 
     @cached_property
+    def free_variables(self) -> frozenset[str]:
+        """The variables that the template reads and that a caller may set."""
+        sandbox = self._sandbox or TemplateSandbox()
+        names = find_undeclared_variables(sandbox.parse(self._checked_source()))
+        return frozenset(names) - _OWN_VARIABLES - self.tokens.keys() - sandbox.globals.keys()
+
+    @cached_property
     def _template(self) -> Template:
+        return (self._sandbox or TemplateSandbox()).from_string(self._checked_source())
+
+    def _checked_source(self) -> str:
         if len(self.source) > _MAX_SOURCE:
             raise TemplateLimitError(f"its source is longer than {_MAX_SOURCE >> 10} KiB")
-        return (self._sandbox or TemplateSandbox()).from_string(self.source)
+        return self.source

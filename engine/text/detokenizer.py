@@ -9,75 +9,7 @@ from collections.abc import Sequence as Ids
 from collections.abc import Set as AbstractSet
 
 from engine.text.incremental_detokenizer import IncrementalDetokenizer
-
-
-class StopScanner:
-    """Finds the first stop string in text that arrives in pieces.
-
-    Attributes:
-        stopped: whether a stop string was found.
-    """
-
-    def __init__(self, stops: Ids[str], *, include_stop: bool) -> None:
-        self._stops = tuple(stops)
-        self._include_stop = include_stop
-        self._held = ""
-        self._num_inherited = 0  # leading characters of `_held` that are not to be returned
-        self.stopped = False
-
-    def resume_after(self, text: str) -> None:
-        """Continue after `text`, which is not returned again. A stop string may start in it.
-
-        `text` must not contain a complete stop string.
-        """
-        keep = self._partial_stop_length(text)
-        self._held, self._num_inherited = text[len(text) - keep :], keep
-
-    def feed(self, text: str) -> str:
-        """The text that precedes any possible stop string; empty after a stop string was found."""
-        if self.stopped:
-            return ""
-        buffer = self._held + text
-        found = self._first_stop(buffer)
-        if found is not None:
-            start, end = found
-            self.stopped, self._held = True, ""
-            return self._drop_inherited(buffer[: end if self._include_stop else start])
-        keep = self._partial_stop_length(buffer)
-        self._held = buffer[len(buffer) - keep :]
-        return self._drop_inherited(buffer[: len(buffer) - keep])
-
-    def flush(self) -> str:
-        """The text that was held back as a possible stop string."""
-        held, self._held = self._held, ""
-        return self._drop_inherited(held)
-
-    def _drop_inherited(self, text: str) -> str:
-        dropped = min(self._num_inherited, len(text))
-        self._num_inherited -= dropped
-        return text[dropped:]
-
-    def _first_stop(self, text: str) -> tuple[int, int] | None:
-        """Half-open range of the stop string that ends first; the longest if several do."""
-        best: tuple[int, int] | None = None
-        for stop in self._stops:
-            start = text.find(stop)
-            if start < 0:
-                continue
-            end = start + len(stop)
-            if best is None or (end, start) < (best[1], best[0]):
-                best = (start, end)
-        return best
-
-    def _partial_stop_length(self, text: str) -> int:
-        """Length of the longest suffix of `text` that is a proper prefix of a stop string."""
-        longest = 0
-        for stop in self._stops:
-            for length in range(min(len(stop) - 1, len(text)), longest, -1):
-                if text.endswith(stop[:length]):
-                    longest = length
-                    break
-        return longest
+from engine.text.stop_scanner import StopScanner
 
 
 class Detokenizer:
@@ -86,7 +18,7 @@ class Detokenizer:
     Args:
         stream: the incremental detokenizer of the sequence.
         stop_ids: tokens that end the text and are not part of it.
-        stops: stop strings.
+        stops: stop strings; they may spell control tokens (`StopScanner`).
         include_stop: keep the stop string in the text.
     """
 
@@ -108,9 +40,13 @@ class Detokenizer:
         A character that starts in them is returned whole here, and a stop string that starts in them
         stops this answer.
         """
-        text = self._stream.feed(ids) if ids else ""
-        if self._scanner is not None:
-            self._scanner.resume_after(text)
+        if self._scanner is None:
+            self._stream.feed(ids)
+            return
+        pieces: list[tuple[str, bool]] = []
+        for token in ids:
+            pieces += [(self._stream.feed([token]), True), (self._stream.spelling(token), False)]
+        self._scanner.resume_after([piece for piece in pieces if piece[0]])
 
     @property
     def stopped(self) -> bool:
@@ -119,20 +55,30 @@ class Detokenizer:
 
     def feed(self, ids: Ids[int]) -> str:
         """The text that new tokens add, up to a stop token."""
+        if self._scanner is not None:
+            return self._scan_tokens(ids, self._scanner)
         for index, token in enumerate(ids):
             if token in self._stop_ids:
                 ids = ids[:index]
                 break
-        if not ids:
-            return ""
-        return self._scan(self._stream.feed(ids))
+        return self._stream.feed(ids) if ids else ""
+
+    def _scan_tokens(self, ids: Ids[int], scanner: StopScanner) -> str:
+        """`feed` with stop strings; a stop token may complete one that begins in the text before it."""
+        text = ""
+        for token in ids:
+            is_stop = token in self._stop_ids
+            if not is_stop:
+                text += scanner.feed(self._stream.feed([token]))
+            text += scanner.feed_hidden(self._stream.spelling(token))
+            if is_stop or scanner.stopped:
+                break
+        return text
 
     def flush(self) -> str:
         """The remaining text at the end of the answer."""
-        text = self._scan(self._stream.flush())
-        if self._scanner is not None and not self._scanner.stopped:
-            text += self._scanner.flush()
-        return text
-
-    def _scan(self, text: str) -> str:
-        return text if self._scanner is None else self._scanner.feed(text)
+        text = self._stream.flush()
+        if self._scanner is None:
+            return text
+        text = self._scanner.feed(text)
+        return text if self._scanner.stopped else text + self._scanner.flush()

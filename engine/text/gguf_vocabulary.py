@@ -16,6 +16,7 @@ from engine.api.errors import ModelError
 from engine.files.fields import Fields
 from engine.text.chat_template import ChatTemplate
 from engine.text.end_of_turn import end_ids
+from engine.text.infill import DECLARED_KEYS, find_infill_tokens
 from engine.text.pre_tokenizers import text_splitter
 from engine.text.sentencepiece_merges import merges_from_scores
 from engine.text.special_ids import SpecialIds, without_rows
@@ -97,6 +98,7 @@ def read_tokenizer(metadata: Mapping[str, object], *, source: str, vocab_size: i
         chat_template=ChatTemplate(template, tokens=texts),
         fingerprint=_fingerprint(fields, pieces, types, template),
         notes=special_ids.notes + ([without_rows(surplus, vocab_size)] if surplus else []),
+        infill=find_infill_tokens(encoder.token_to_id, _infill_ids(fields, len(pieces))),
     )
 
 
@@ -108,6 +110,13 @@ def _token_types(fields: Fields, count: int) -> list[int]:
     if len(types) != count:
         raise ModelError(f"{fields.source} gives {len(types)} token types for {count} tokens.")
     return types
+
+
+def _infill_ids(fields: Fields, count: int) -> dict[str, int]:
+    """The tokens of infills that the file names; an id outside the vocabulary names none."""
+    keys = (key for key in DECLARED_KEYS if _PREFIX + key in fields)
+    named = {key: fields.integer(_PREFIX + key, low=-(2**63), high=2**64) for key in keys}
+    return {key: token_id for key, token_id in named.items() if 0 <= token_id < count}
 
 
 def _byte_level(

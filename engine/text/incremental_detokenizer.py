@@ -49,6 +49,12 @@ class IncrementalDetokenizer:
         self._held = text[cut:]
         return text[:cut]
 
+    def spelling(self, token_id: int) -> str:
+        """The text of a control token that is left out; empty for any other token."""
+        if token_id not in self._hidden:
+            return ""
+        return self._table[token_id].decode(errors="replace")
+
     def flush(self) -> str:
         """The remaining text at the end of the sequence; an incomplete character becomes U+FFFD."""
         text = self._held + self._decoder.decode(b"", final=True)

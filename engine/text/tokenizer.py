@@ -6,7 +6,8 @@ and complete text are equal. Thread-safe.
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from dataclasses import asdict
+from functools import cached_property, partial
 from typing import Any
 
 import tokenizers
@@ -14,10 +15,12 @@ import tokenizers
 from engine.api.chat import ChatMessage
 from engine.api.error_text import first_line
 from engine.api.errors import InvalidRequest, ModelError
-from engine.text.chat_encoding import ChatEncoder
+from engine.text.chat_encoding import ChatEncoder, encode_rest
 from engine.text.chat_template import ChatTemplate
+from engine.text.continued_message import render_open
 from engine.text.control_tokens import ControlTokens
 from engine.text.incremental_detokenizer import IncrementalDetokenizer
+from engine.text.infill import InfillTokens
 from engine.text.token_bytes import Scheme, TokenBytes
 
 # Each call encodes one text: a second thread pool would only take cores from the executor's.
@@ -35,6 +38,7 @@ class Tokenizer:
         add_bos: whether the model expects `bos_id` before a raw prompt. The caller prepends it, not
             `encode`; a rendered chat already contains it.
         fingerprint: equal fingerprints map token ids to equal text.
+        infill: the tokens for filling a gap between two texts, or None.
         has_chat_template: False if `render_chat` falls back to ChatML.
     """
 
@@ -52,6 +56,7 @@ class Tokenizer:
         chat_template: ChatTemplate,
         fingerprint: str,
         notes: Sequence[str] = (),
+        infill: InfillTokens | None = None,
     ) -> None:
         """Wrap an encoder.
 
@@ -67,6 +72,7 @@ class Tokenizer:
             chat_template: renders conversations.
             fingerprint: see the attribute.
             notes: what of the model's files is not used, and why, in sentences.
+            infill: see the attribute.
         """
         added = encoder.get_added_tokens_decoder()
         self._encoder = encoder
@@ -88,6 +94,7 @@ class Tokenizer:
         self.add_bos = add_bos
         self.fingerprint = fingerprint
         self._notes = tuple(notes)
+        self.infill = infill
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> "Tokenizer":
@@ -117,6 +124,7 @@ class Tokenizer:
                 strip_leading_space=fields["strip_leading_space"],
                 chat_template=ChatTemplate(template["source"], tokens=template["tokens"]),
                 fingerprint=fields["fingerprint"],
+                infill=None if fields.get("infill") is None else _infill(fields["infill"]),
             )
         except Exception as error:  # the library raises plain Exception for damaged text
             raise ModelError(f"The tokenizer is damaged: {first_line(error)}.") from error
@@ -145,6 +153,9 @@ class Tokenizer:
                 "tokens": dict(self._chat_template.tokens),
             },
             "fingerprint": self.fingerprint,
+            "infill": None
+            if self.infill is None
+            else asdict(self.infill) | {"end_ids": sorted(self.infill.end_ids)},
         }
 
     @property
@@ -210,6 +221,10 @@ class Tokenizer:
         ids: list[int] = encoding.ids
         return ids
 
+    def encode_rest(self, text: str) -> list[int]:
+        """As `encode`, for text that continues another: no space is added before it."""
+        return encode_rest(self.encode, text) if self._strip_leading_space else self.encode(text)
+
     def decode(self, token_ids: Iterable[int], *, skip_special: bool = True) -> str:
         """Text of token ids; invalid UTF-8 becomes U+FFFD.
 
@@ -248,10 +263,12 @@ class Tokenizer:
         Args:
             skip_special: omit control tokens.
             after: the token before the first one, if the sequence continues a prompt. SentencePiece
-                text keeps its leading space after an ordinary token; at the start of a text or after
-                a special token it is removed.
+                text keeps its leading space after an ordinary token, and in the middle of an infill; at
+                the start of a text or after another special token it is removed.
         """
         starts_text = after is None or after in self.special_ids
+        if self.infill is not None and after == self.infill.middle:
+            starts_text = False
         return IncrementalDetokenizer(
             self._bytes,
             hidden=self.special_ids if skip_special else frozenset(),
@@ -268,33 +285,96 @@ class Tokenizer:
         return self._bytes[token_id]
 
     def render_chat(
-        self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        add_generation_prompt: bool = True,
+        variables: Mapping[str, Any] | None = None,
     ) -> str:
         """The chat template applied to messages. For token ids use `encode_chat`.
 
+        Args:
+            messages: the conversation.
+            add_generation_prompt: whether the assistant's turn is begun.
+            variables: further variables for the template, such as `enable_thinking`; those that it does
+                not read have no effect.
+
         Raises:
-            InvalidRequest: the template rejects the messages, fails, exceeds a limit, or cannot render any.
+            InvalidRequest: the template rejects the messages, fails, exceeds a limit, or cannot render any;
+                or a variable spells a control token.
         """
         if self._chat_template.problem is not None:
             raise InvalidRequest(self._chat_template.problem, param="messages")
-        return self._chat_template.render(messages, add_generation_prompt=add_generation_prompt)
+        self._check_variables(variables or {})
+        return self._chat_template.render(
+            messages, add_generation_prompt=add_generation_prompt, variables=variables
+        )
+
+    def render_open_chat(
+        self, messages: Sequence[ChatMessage], *, variables: Mapping[str, Any] | None = None
+    ) -> str:
+        """The chat template applied to messages, up to the end of the last one, which is continued.
+
+        Raises:
+            InvalidRequest: as `render_chat`, or the last message cannot be continued.
+        """
+        return "".join(render_open(messages, partial(self.render_chat, variables=variables)))
 
     def encode_chat(
-        self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        add_generation_prompt: bool = True,
+        variables: Mapping[str, Any] | None = None,
     ) -> list[int]:
         """Token ids of the rendered messages; spellings of control tokens in them are ordinary text.
 
+        Arguments as of `render_chat`.
+
         Raises:
-            InvalidRequest: the template rejects the messages, or one is not valid Unicode.
+            InvalidRequest: as `render_chat`, or a message is not valid Unicode.
         """
-        encoder = ChatEncoder(self.encode, self.render_chat, self.control_tokens)
+        encoder = self._chat_encoder(variables)
         return encoder.encode_chat(messages, add_generation_prompt=add_generation_prompt)
+
+    def encode_open_chat(
+        self, messages: Sequence[ChatMessage], *, variables: Mapping[str, Any] | None = None
+    ) -> tuple[list[int], int]:
+        """Token ids of messages whose last one is continued, and how many of them begin the answer.
+
+        Raises:
+            InvalidRequest: as `render_open_chat`, or a message is not valid Unicode.
+        """
+        return self._chat_encoder(variables).encode_open(messages)
+
+    def _chat_encoder(self, variables: Mapping[str, Any] | None) -> ChatEncoder:
+        render = partial(self.render_chat, variables=variables)
+        return ChatEncoder(self.encode, render, self.control_tokens)
+
+    def _check_variables(self, variables: Mapping[str, Any]) -> None:
+        """Refuse text that could become a control token where the template writes it."""
+        pending: list[Any] = [variables]
+        while pending:
+            value = pending.pop()
+            if isinstance(value, str) and self.control_tokens.is_spelled_in(value):
+                raise InvalidRequest(
+                    "A variable for the chat template spells a control token.",
+                    param="chat_template_kwargs",
+                )
+            if isinstance(value, Mapping):
+                pending += [*value, *value.values()]
+            elif isinstance(value, list):
+                pending += value
 
     def _check(self, token_id: int) -> None:
         if not 0 <= token_id < self.vocab_size:
             raise InvalidRequest(
                 f"Token id {token_id} is outside the vocabulary of {self.vocab_size} tokens."
             )
+
+
+def _infill(fields: Mapping[str, Any]) -> InfillTokens:
+    return InfillTokens(**{**fields, "end_ids": frozenset(fields["end_ids"])})
 
 
 def _encoding_error(text: str) -> str:

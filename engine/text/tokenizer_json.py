@@ -13,6 +13,7 @@ from engine.files.fields import Fields
 from engine.files.json_file import read_optional_json
 from engine.text.chat_template import ChatTemplate
 from engine.text.end_of_turn import end_ids
+from engine.text.infill import find_infill_tokens
 from engine.text.special_ids import SpecialIds, without_rows
 from engine.text.token_bytes import Scheme
 from engine.text.tokenizer import Tokenizer
@@ -87,6 +88,7 @@ def read_tokenizer(directory: Path, config: Fields, *, vocab_size: int) -> Token
         chat_template=ChatTemplate(template, tokens=_named_tokens(settings)),
         fingerprint=hashlib.sha256(raw + (template or "").encode()).hexdigest(),
         notes=notes,
+        infill=find_infill_tokens(encoder.token_to_id),
     )
 
 

@@ -78,6 +78,8 @@ def replace_texts(message: ChatMessage, replace: Callable[[str], str]) -> ChatMe
         RecursionError: the arguments of a call are nested too deep.
     """
     replaced = {**message, "content": replace_content(message["content"], replace)}
+    if "reasoning_content" in message:
+        replaced["reasoning_content"] = replace(message["reasoning_content"])
     if "tool_calls" in message:
         replaced["tool_calls"] = [_replace_in_call(call, replace) for call in message["tool_calls"]]
     if "tool_call_id" in message:

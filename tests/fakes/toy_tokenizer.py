@@ -23,6 +23,9 @@ class ToyStream:
             self._half = False
         return text
 
+    def spelling(self, token_id):
+        return "<eos>" if token_id == EOS else ""
+
     def flush(self):
         text = "\ufffd" * self._half
         self._half = False

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.server.calls.chat_form import ChatForm
 from app.server.calls.model import LoadedModel
-from app.server.calls.prompts import chat_ids
+from app.server.calls.prompts import chat_prompt
 from app.server.wire.schemas import Message
 from engine.clients.in_process import InProcessClient
 from engine.conversations.prompt_builder import PromptBuilder
@@ -77,7 +78,7 @@ def test_screen_and_api_produce_the_same_ids(template, turns, last, system):
     screen = Screen(engine, None if template is NO_SYSTEM else system)
     for question, answer in [*turns, (last, None)]:
         on_screen = screen.ask(question)
-        by_api = asyncio.run(chat_ids(model, screen.messages(), add_generation_prompt=True))
+        by_api = asyncio.run(chat_prompt(model, screen.messages(), ChatForm())).ids
         assert on_screen == by_api
         if answer is not None:
             screen.answer(answer)

@@ -96,7 +96,7 @@ def is_harmless(path: str, field: str, value: Any) -> bool:
     if field == "prompt":
         return value in ("x", "5", "\x00", "NaN", ["a"] * 50)
     if field == "stop":
-        return value in ("x", "5", "\x00", "NaN", [])
+        return value in ("x", "5", "\x00", "NaN", "", [], ["a"] * 50)
     if field == "request_id":
         return value in ("x", "5", "NaN")
     if isinstance(value, bool):
@@ -112,7 +112,9 @@ def is_harmless(path: str, field: str, value: Any) -> bool:
         "dry_penalty_last_n": value in (0, -1),
         "seed": value in (0, -1),
         "logprobs": value == 0 and not chat,
-        "max_tokens": value == 0 and not chat,
+        "top_logprobs": value == 0,
+        "max_tokens": value == -1 or (value == 0 and not chat),
+        "max_completion_tokens": value == -1,
         "logit_bias": value == {},
         "stop_token_ids": value == [],
     }.get(field, False)

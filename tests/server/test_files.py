@@ -162,6 +162,7 @@ FILE = part("file", b"x", "a.txt")
             400,
             "3600",
         ),
+        (form(PURPOSE, part("expires_after[days]", b"1"), FILE), FORM, 400, "expires_after[days]"),
     ],
     ids=[
         "no purpose",
@@ -182,6 +183,7 @@ FILE = part("file", b"x", "a.txt")
         "compressed",
         "no anchor",
         "short life",
+        "unknown member",
     ],
 )
 def test_a_form_that_is_wrong_is_refused_and_leaves_nothing(served, body, headers, status, words):

@@ -36,6 +36,13 @@ def parent(engine):
     wait_until(lambda: is_quiet(engine))
 
 
+def test_a_seed_of_minus_one_is_not_the_parents():
+    body = ForkRequest(parent="a", seed=-1)
+    seeds = {sampling_changes(body, vocab_size=9)["seed"] for _ in range(3)}
+    assert len(seeds) == 3
+    assert all(0 <= seed < 2**64 for seed in seeds)
+
+
 def test_the_answer_is_a_completion_of_the_parents_tokens(http, engine, parent):
     at = len(parent.request.prompt_ids)
     body = {

@@ -53,14 +53,17 @@ SDK = {
 }
 
 WITHOUT_EFFECT = {
-    "metadata", "name", "prompt_cache_breakpoint", "prompt_cache_key", "prompt_cache_options",
-    "prompt_cache_retention", "safety_identifier", "service_tier", "store", "user", "verbosity",
+    "metadata", "prediction", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
+    "safety_identifier", "service_tier", "store", "user", "verbosity",
 }  # fmt: skip
 """Fields of the official client that may have any value here."""
 
+WITHOUT_EFFECT_INSIDE = {"name", "prompt_cache_breakpoint"}
+"""Members of the official client's messages and parts that may have any value here."""
+
 OTHER_SERVERS = (
-    "allowed_token_ids", "bad_words", "cache_salt", "chat_template", "chat_template_kwargs",
-    "continue_final_message", "documents", "dry_multiplier", "ebnf", "grammar", "json_schema",
+    "allowed_token_ids", "bad_words", "cache_salt", "chat_template", "continue_final_message",
+    "documents", "dry_multiplier", "ebnf", "grammar",
     "length_penalty", "logits_processors", "lora_path", "min_tokens", "mirostat", "n_predict",
     "regex", "repeat_penalty", "skip_special_tokens", "structural_tag", "truncate_prompt_tokens",
     "typical_p", "use_beam_search",
@@ -92,7 +95,7 @@ def test_no_field_of_the_official_client_is_dropped(client, path):
 def test_no_field_of_the_official_clients_messages_is_dropped(client, kind):
     fields = set(getattr(chat_types, f"ChatCompletion{kind}MessageParam").__annotations__)
     assert {"role", "content"} <= fields
-    fields -= WITHOUT_EFFECT
+    fields -= WITHOUT_EFFECT_INSIDE
     turn = {"role": kind.lower(), "content": "x"}
     if kind == "Tool":
         turn["tool_call_id"] = "a"
@@ -102,8 +105,8 @@ def test_no_field_of_the_official_clients_messages_is_dropped(client, kind):
 
 def test_no_field_of_the_official_clients_text_parts_is_dropped(client):
     fields = set(chat_types.ChatCompletionContentPartTextParam.__annotations__)
-    assert fields - WITHOUT_EFFECT == {"type", "text"}
-    part = {"type": "text", "text": "x"} | dict.fromkeys(fields & WITHOUT_EFFECT, NOT_A_DEFAULT)
+    assert fields - WITHOUT_EFFECT_INSIDE == {"type", "text"}
+    part = dict.fromkeys(fields, NOT_A_DEFAULT) | {"type": "text", "text": "x"}
     response = chat(client, messages=[{"role": "user", "content": [part]}])
     assert response.status_code == 200
     assert "x-pravaha-ignored-fields" not in response.headers
@@ -148,7 +151,20 @@ def test_an_unsupported_field_may_be_null(client):
         ("echo", False, 200),
         ("echo", True, 400),
         ("enable_thinking", False, 200),
-        ("enable_thinking", True, 400),
+        ("enable_thinking", True, 200),
+        ("reasoning_effort", "high", 200),
+        ("reasoning_effort", "", 400),
+        ("chat_template_kwargs", {"enable_thinking": False}, 200),
+        ("chat_template_kwargs", ["enable_thinking"], 400),
+        ("best_of", 1, 200),
+        ("best_of", 2, 400),
+        ("prediction", {"type": "content", "content": "x"}, 200),
+        ("function_call", "auto", 200),
+        ("functions", [], 200),
+        ("modalities", ["text"], 200),
+        ("parallel_tool_calls", False, 200),
+        ("logit_bias", {}, 200),
+        ("top_logprobs", 0, 200),
         ("max_output_tokens", 5, 400),
         ("num_predict", 5, 400),
         ("stop_sequences", ["x"], 400),
@@ -278,9 +294,19 @@ CALL = tool_call("weather", json.dumps({"city": "Paris"}))
         ("messages[0].tool_calls", {"role": "user", "content": "x", "tool_calls": [CALL]}),
         ("messages[0].tool_call_id", {"role": "tool", "content": "x"}),
         ("messages[0].tool_call_id", {"role": "user", "content": "x", "tool_call_id": "a"}),
-        ("messages[0].content", {"role": "tool", "tool_call_id": "a"}),
         ("messages[0].function_call", {"role": "assistant", "function_call": {"name": "f"}}),
-        ("messages[0].refusal", {"role": "assistant", "content": "x", "refusal": "no"}),
+        ("messages[0].refusal", {"role": "user", "content": "x", "refusal": "no"}),
+        (
+            "messages[0].reasoning_content",
+            {"role": "user", "content": "x", "reasoning_content": "y"},
+        ),
+        ("messages[0].prefix", {"role": "user", "content": "x", "prefix": True}),
+        ("messages[0].audio", {"role": "assistant", "content": "x", "audio": {"id": "a"}}),
+        ("messages[0]", {"role": "assistant", "content": [{"type": "thinking"}]}),
+        (
+            "messages[0].content",
+            {"role": "user", "content": [{"type": "thinking", "thinking": "x"}]},
+        ),
     ],
 )
 def test_fields_inside_messages_are_refused_by_their_path(client, path, message):
@@ -318,7 +344,8 @@ def test_the_history_of_an_agent_reaches_the_template(template):
     else:
         assert '"name": "weather", "arguments": {"city": "Paris"}' in prompt
         assert '<|im_start|>user\n{"tool_response": {"tool_call_id": "call_1"' in prompt
-    assert prompt.endswith("<|im_start|>assistant\n<|im_end|>\n<|im_start|>assistant\n")
+    assert prompt.endswith("<|im_end|>\n<|im_start|>assistant\n")
+    assert prompt.count("<|im_start|>assistant") == 2  # the empty last message begins the answer
 
 
 def test_arguments_that_are_no_json_object_are_kept_as_text():
@@ -379,9 +406,8 @@ def test_text_parts_are_joined_and_developer_means_system(client, engine):
         ({"n": True}, "n"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"max_tokens": "5"}, "max_tokens"),
-        ({"max_completion_tokens": -1}, "max_completion_tokens"),
-        ({"stop": ["a", "b", "c", "d", "e"]}, "stop"),
-        ({"stop": ""}, "stop"),
+        ({"max_completion_tokens": -2}, "max_completion_tokens"),
+        ({"stop": [f"stop {number}" for number in range(65)]}, "stop"),
         ({"stop": [1]}, "stop[0]"),
         ({"stop_token_ids": [-1]}, "stop_token_ids[0]"),
         ({"stop_token_ids": [100_000]}, "stop_token_ids"),
@@ -458,6 +484,39 @@ def test_every_sampling_field_reaches_the_engine(client, engine):
     assert sampling.include_stop
     assert sampling.max_tokens == 7
     assert sampling.logprobs == 5
+
+
+@pytest.mark.parametrize("call", [chat, complete])
+@pytest.mark.parametrize(
+    ("seed", "used"), [(-1, None), (None, None), (-2, 2**64 - 2), (-(2**63), 2**63), (7, 7)]
+)
+def test_a_seed_of_minus_one_is_a_new_one_and_any_other_is_a_seed(client, engine, call, seed, used):
+    assert call(client, seed=seed).status_code == 200
+    assert engine.requests[-1].sampling.seed == used
+
+
+@pytest.mark.parametrize("seed", [2**64, -(2**63) - 1, 1.5, "7", True])
+def test_a_seed_out_of_range_is_refused(client, seed):
+    response = chat(client, seed=seed)
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "seed")
+
+
+@pytest.mark.parametrize("call", [chat, complete])
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_a_limit_of_minus_one_is_none(client, engine, call, name):
+    assert call(client, **{name: -1}).status_code == 200
+    assert engine.requests[-1].sampling.max_tokens is None
+    assert call(client, max_tokens=5, max_completion_tokens=-1).status_code == 200
+    assert engine.requests[-1].sampling.max_tokens is None
+    refused = call(client, **{name: -2})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, name)
+
+
+def test_a_chat_of_no_tokens_is_refused_and_a_completion_is_not(client, engine):
+    error = chat(client, max_tokens=0).json()["error"]
+    assert (error["param"], "-1 for no limit" in error["message"]) == ("max_tokens", True)
+    assert complete(client, max_tokens=0).status_code == 200
+    assert engine.requests[-1].sampling.max_tokens == 0
 
 
 @pytest.fixture

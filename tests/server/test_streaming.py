@@ -56,6 +56,17 @@ def test_the_usage_chunk_comes_last_and_alone():
     assert usage["usage"]["total_tokens"] == usage["usage"]["prompt_tokens"] + 5
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
+def test_usage_so_far_in_every_chunk_on_demand(path):
+    options = {"stream_options": {"continuous_usage_stats": True}, "stream": True, "model": "toy"}
+    body = options | ({"prompt": "hi"} if path == "/v1/completions" else CHAT)
+    *chunks, _ = stream(ScriptedEngine(words("Hel", "lo")), path, **body)
+    usages = [json.loads(chunk)["usage"]["completion_tokens"] for chunk in chunks]
+    assert usages == sorted(usages)
+    assert (usages[0], usages[-1]) == (3, 5)
+    assert all(json.loads(chunk)["choices"] for chunk in chunks)
+
+
 def test_usage_counts_the_prompt_once_for_several_choices():
     options = {"stream_options": {"include_usage": True}}
     engine = ScriptedEngine(words("ab"))

@@ -63,6 +63,12 @@ SPELLINGS = {
     "json_schema": ({"response_format": json_schema(PERSON)}, is_person),
     "strict": ({"response_format": json_schema(PERSON, strict=True)}, is_person),
     "not strict": ({"response_format": json_schema(PERSON, strict=False)}, is_person),
+    "json_object": ({"response_format": {"type": "json_object", "schema": PERSON}}, is_person),
+    "bare json_schema": ({"response_format": {"type": "json_schema", "schema": PERSON}}, is_person),
+    "nameless json_schema": (
+        {"response_format": {"type": "json_schema", "json_schema": {"schema": PERSON}}}, is_person,
+    ),
+    "json_schema of llama.cpp": ({"json_schema": PERSON}, is_person),
     "guided_json": ({"guided_json": PERSON}, is_person),
     "guided_json as text": ({"guided_json": json.dumps(PERSON)}, is_person),
     "guided_regex": ({"guided_regex": "[0-9]{3}-x"}, re.compile("[0-9]{3}-x").fullmatch),
@@ -97,7 +103,12 @@ def test_the_format_text_constrains_nothing(http):
 
 @pytest.mark.parametrize(
     "fields",
-    [{"response_format": {"type": "json_object"}}, {"structured_outputs": {"json_object": True}}],
+    [
+        {"response_format": {"type": "json_object"}},
+        {"response_format": {"type": "json_object", "schema": {}}},
+        {"response_format": {"type": "json_object", "schema": None}},
+        {"structured_outputs": {"json_object": True}},
+    ],
 )
 def test_a_json_object_is_one_whatever_the_model_would_write(http, fields):
     # Random letters seldom close a string or an object: make that likely, not certain.
@@ -107,6 +118,35 @@ def test_a_json_object_is_one_whatever_the_model_would_write(http, fields):
     objects = [json.loads(choice["message"]["content"]) for choice in choices]
     assert all(isinstance(one, dict) for one in objects)
     assert any(objects)  # not only `{}`
+
+
+TAGS = {
+    "type": "array",
+    "items": {"type": "string", "format": "a, b", "pattern": "^[a-z]{1,3}$"},
+    "uniqueItems": True,
+    "maxItems": 2,
+}
+
+
+@pytest.mark.parametrize("ask", [chat, complete])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"guided_json": TAGS},
+        {"structured_outputs": {"json": TAGS}},
+        {"response_format": json_schema(TAGS)},
+        {"response_format": {"type": "json_object", "schema": TAGS}},
+    ],
+)
+def test_what_a_schema_says_in_vain_is_listed_in_a_header(http, ask, stream, fields):
+    response = ask(http, stream=stream, **fields)
+    assert response.status_code == 200, response.text
+    assert response.headers["x-pravaha-not-enforced"] == "format:a%2C%20b,uniqueItems"
+
+
+def test_a_schema_that_is_enforced_has_no_such_header(http):
+    assert "x-pravaha-not-enforced" not in chat(http, guided_json=PERSON).headers
 
 
 def test_a_stream_adds_up_to_the_whole(http):
@@ -145,6 +185,17 @@ REFUSED = {
     "schema without type": (
         {"response_format": {"type": "json_object", "json_schema": {"name": "a", "schema": {}}}},
         "response_format.json_schema",
+    ),
+    "two schemas": (
+        {"response_format": json_schema({}) | {"schema": {}}}, "response_format.schema",
+    ),
+    "schema of a text": ({"response_format": {"type": "text", "schema": {}}}, "response_format.schema"),
+    "schema as text": (
+        {"response_format": {"type": "json_object", "schema": "{}"}}, "response_format.schema",
+    ),
+    "bare keyword": (
+        {"response_format": {"type": "json_object", "schema": {"type": "none"}}},
+        "response_format.schema",
     ),
     "bad name": (
         {"response_format": {"type": "json_schema", "json_schema": {"name": "a b", "schema": {}}}},

@@ -160,8 +160,7 @@ class ChatAnswer:
             "finish_reason": finish,
             **extras,
         }
-        no_usage = {"usage": None} if self._body.include_usage else {}
-        rest = no_usage | (top or {})
+        rest = self._usage.of_chunk(self._body) | (top or {})
         return event(self._envelope("chat.completion.chunk", choices=[choice], **rest))
 
     def _envelope(self, kind: str, **rest: Any) -> dict[str, Any]:

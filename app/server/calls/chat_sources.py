@@ -13,16 +13,23 @@ from typing import Any
 
 from starlette.requests import Request
 
+from app.server.calls.chat_form import ChatForm, chat_form
 from app.server.calls.chat_images import ChatImages
 from app.server.calls.model import LoadedModel, off_loop
-from app.server.calls.prompts import chat_ids
+from app.server.calls.prompts import chat_prompt
 from app.server.calls.retrieval import retrieval_service
 from app.server.calls.searching import searching, store_search
 from app.server.process.context import ServerContext
 from app.server.retrieval.service import RetrievalService
 from app.server.retrieval.store_search import Found, mentioned
 from app.server.wire.errors import bad_request
-from app.server.wire.schemas import ChatCompletionRequest, ImagePart, Message, TextPart
+from app.server.wire.schemas import (
+    NO_LIMIT,
+    ChatCompletionRequest,
+    ImagePart,
+    Message,
+    TextPart,
+)
 from engine.api.errors import ContextLengthExceeded
 from engine.api.grammar import Grammar
 from engine.retrieval.answering.answerer import (
@@ -174,7 +181,7 @@ async def find_sources(
         return ChatSources(query, (), service)
     best = hops.best(wanted.max_num_results or DEFAULT_K)
     chosen = [found[one.chunk_id] for one in best]
-    frame = await _frame(context, messages, model, images)
+    frame = await _frame(context, messages, model, images, chat_form(body))
     previous = wanted.previous_chunk_ids or ()
     fitting = await _fitting(service, body, model, chosen, previous, frame=frame)
     if not fitting:
@@ -225,10 +232,11 @@ async def _frame(
     messages: Sequence[Message],
     model: LoadedModel,
     images: ChatImages | None,
+    form: ChatForm,
 ) -> int:
     """The length of the prompt without passages, in tokens."""
     asked = with_sources(messages, (), model)
-    prompt = await chat_ids(model, asked, add_generation_prompt=True)
+    prompt = (await chat_prompt(model, asked, form)).ids
     if images is not None:
         prompt, _ = await images.placed(context, prompt)
     return len(prompt)
@@ -244,8 +252,9 @@ async def _fitting(
     frame: int,
 ) -> list[NumberedSource]:
     """The best passages, or the sections around them, as many as there is room for beside the frame."""
-    limit = body.max_completion_tokens or body.max_tokens or DEFAULT_MAX_TOKENS
-    answer = min(limit, model.info.context_length // 4)
+    limit = DEFAULT_MAX_TOKENS if body.token_limit is None else body.token_limit
+    quarter = model.info.context_length // 4
+    answer = quarter if limit == NO_LIMIT else min(limit, quarter)
     by_chunk = {one.passage.chunk_id: one for one in found}
     passages = in_cached_order(
         [one.named_passage for one in found],

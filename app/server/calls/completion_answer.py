@@ -54,7 +54,6 @@ class CompletionAnswer:
         body = self._body
         scored = body.logprobs is not None or body.prompt_logprobs is not None
         every_token = scored or wants_every_token(body)
-        no_usage = {"usage": None} if self._body.include_usage else {}
         async for index, batch in self._generation.guard.batches(self._generation.choices):
             check_finish(batch)
             self._usage.add(index, batch)
@@ -63,7 +62,7 @@ class CompletionAnswer:
             if text or batch.finish_reason is not None or (batch.token_ids and every_token):
                 begun.add(index)
                 choice = self._choice(index, batch, text, first=first)
-                yield event(self._envelope(choices=[choice], **no_usage))
+                yield event(self._envelope(choices=[choice], **self._usage.of_chunk(body)))
         if self._body.include_usage:
             yield event(self._envelope(choices=[], usage=self._usage.counts()))
         yield DONE

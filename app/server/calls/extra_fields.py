@@ -1,14 +1,14 @@
 """Applies the rules of `wire.fields` to one request: count unknown fields and list them in a header."""
 
-from pydantic import BaseModel
 from starlette.requests import Request
 
 from app.server.process.context import server_context
+from app.server.wire.body import Body
 from app.server.wire.fields import discard_undeclared, header_value, unknown_fields
 from app.server.wire.json_body import JsonRequest
 
 
-def check_extra_fields(request: Request, body: BaseModel) -> None:
+def check_extra_fields(request: Request, body: Body) -> None:
     """Refuse, accept or count every field of the body that its schema does not declare.
 
     The values of those fields are freed.

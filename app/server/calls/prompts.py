@@ -1,48 +1,95 @@
 """Prompts of a request as token ids: raw text, token ids, or messages in the chat template."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
+from app.server.calls.chat_form import ChatForm, LastTurn
 from app.server.calls.model import OFF_LOOP_CHARS, LoadedModel, off_loop
 from app.server.wire.errors import bad_request
 from app.server.wire.json_size import check_json_size
 from app.server.wire.schemas import Message, Prompt, TextPart
 from engine.api.chat import IMAGE_PART, ChatMessage, replace_content
+from engine.text.infill import InfillTokens
 
 TURN_COST_CHARS = 64
 """Cost of rendering one message, in characters of tokenising."""
 
 
-async def chat_ids(
+@dataclass(frozen=True, slots=True)
+class ChatPrompt:
+    """A rendered conversation as token ids, of which the last `continued_tokens` begin the answer."""
+
+    ids: tuple[int, ...]
+    continued_tokens: int = 0
+
+
+async def chat_prompt(
     model: LoadedModel,
-    messages: list[Message],
+    messages: Sequence[Message],
+    form: ChatForm,
     *,
-    add_generation_prompt: bool,
     check: Callable[[Any], Any] = lambda content: content,
-) -> tuple[int, ...]:
-    """Token ids of a conversation.
+) -> ChatPrompt:
+    """The prompt of a conversation.
 
     Args:
         model: the model.
         messages: the conversation.
-        add_generation_prompt: whether the assistant's turn is begun.
+        form: how it ends, and variables for the template.
         check: what the model reads in place of a content or a call's arguments.
+
+    Raises:
+        ApiError: 400 for fields that contradict each other.
+        InvalidRequest: the chat template rejects the messages.
     """
-    conversation = template_messages(messages)
+    given, turn = form.applied_to(messages)
+    conversation = template_messages(given)
 
-    def encode() -> list[int]:
+    def encode() -> ChatPrompt:
         checked = [_checked(message, check) for message in conversation]
-        return model.tokenizer.encode_chat(checked, add_generation_prompt=add_generation_prompt)
+        if turn is LastTurn.OPEN:
+            ids, begun = model.tokenizer.encode_open_chat(checked, variables=form.variables)
+            return ChatPrompt(tuple(ids), begun)
+        ids = model.tokenizer.encode_chat(
+            checked,
+            add_generation_prompt=turn is LastTurn.ANSWER,
+            variables=form.variables,
+        )
+        return ChatPrompt(tuple(ids))
 
-    return tuple(await off_loop(chat_size(messages), encode))
+    return await off_loop(chat_size(messages), encode)
+
+
+async def chat_text(model: LoadedModel, messages: Sequence[Message], form: ChatForm) -> str:
+    """The text of a conversation's prompt.
+
+    Raises:
+        ApiError, InvalidRequest: as `chat_prompt`.
+    """
+    given, turn = form.applied_to(messages)
+    conversation = template_messages(given)
+
+    def render() -> str:
+        if turn is LastTurn.OPEN:
+            return model.tokenizer.render_open_chat(conversation, variables=form.variables)
+        return model.tokenizer.render_chat(
+            conversation,
+            add_generation_prompt=turn is LastTurn.ANSWER,
+            variables=form.variables,
+        )
+
+    return await off_loop(chat_size(messages), render)
 
 
 def _checked(message: ChatMessage, check: Callable[[Any], Any]) -> ChatMessage:
     """A message with its content, and the arguments of its calls, checked."""
     turn: ChatMessage = {**message, "content": replace_content(message["content"], check)}
+    if "reasoning_content" in message:
+        turn["reasoning_content"] = check(message["reasoning_content"])
     if "tool_calls" in message:
         turn["tool_calls"] = [
             {
@@ -54,16 +101,16 @@ def _checked(message: ChatMessage, check: Callable[[Any], Any]) -> ChatMessage:
     return turn
 
 
-def chat_size(messages: list[Message]) -> int:
+def chat_size(messages: Sequence[Message]) -> int:
     """Cost of rendering a conversation, in characters of tokenising."""
-    texts = sum(len(one.text) for one in messages)
+    texts = sum(len(one.text) + len(one.thoughts) for one in messages)
     calls = [call.function.arguments for one in messages for call in one.tool_calls or ()]
     # The size of an object is not known: assume that it is large.
     arguments = sum(len(one) if isinstance(one, str) else OFF_LOOP_CHARS for one in calls)
     return texts + arguments + TURN_COST_CHARS * (len(messages) + len(calls))
 
 
-def template_messages(messages: list[Message]) -> list[ChatMessage]:
+def template_messages(messages: Sequence[Message]) -> list[ChatMessage]:
     """Messages as chat templates expect them; `developer` is OpenAI's newer name of `system`."""
     return [_template_message(one) for one in messages]
 
@@ -71,6 +118,8 @@ def template_messages(messages: list[Message]) -> list[ChatMessage]:
 def _template_message(message: Message) -> ChatMessage:
     role = "system" if message.role == "developer" else message.role
     turn: ChatMessage = {"role": role, "content": _content(message)}
+    if message.thoughts:
+        turn["reasoning_content"] = message.thoughts
     if message.tool_calls:
         turn["tool_calls"] = [
             {
@@ -137,6 +186,35 @@ async def prompt_ids(
             param="prompt",
         )
     return tuple(prompt)
+
+
+async def infill_ids(
+    model: LoadedModel,
+    tokens: InfillTokens,
+    prompt: Prompt,
+    suffix: str,
+    *,
+    add_bos: bool,
+    check: Callable[[str], str] = lambda text: text,
+) -> tuple[int, ...]:
+    """Token ids of the prompt for the text between `prompt` and `suffix`.
+
+    Spellings of control tokens in either are ordinary text: they are a document's.
+
+    Raises:
+        ApiError: 400 for an id outside the vocabulary.
+    """
+    tokenizer = model.tokenizer
+    if isinstance(prompt, str):
+        before: Sequence[int] = await off_loop(
+            len(prompt), lambda: tokenizer.encode(check(prompt)) if prompt else []
+        )
+    else:
+        before = await prompt_ids(model, prompt, add_bos=False)
+    after = await off_loop(len(suffix), lambda: tokenizer.encode_rest(check(suffix)))
+    ids = tokens.prompt(before, after)
+    bos = tokenizer.bos_id
+    return (bos, *ids) if add_bos and tokenizer.add_bos and bos is not None else tuple(ids)
 
 
 async def text_ids(model: LoadedModel, text: str, *, add_bos: bool, special: bool) -> list[int]:

@@ -3,7 +3,7 @@
 from app.server.calls.structured import grammar_of
 from app.server.wire.errors import bad_request
 from app.server.wire.schemas import (
-    COMPLETION_DEFAULT_TOKENS,
+    NO_LIMIT,
     ChatCompletionRequest,
     CompletionRequest,
     SamplingFields,
@@ -13,7 +13,7 @@ from engine.api.generation_defaults import (
     GenerationDefaults,
     SamplingChoice,
 )
-from engine.api.request import SamplingParams
+from engine.api.request import SamplingParams, seed_from
 from engine.api.snapshot import ModelInfo
 
 _FIELDS = (*DEFAULTED_PARAMETERS, "dry_sequence_breakers")
@@ -22,7 +22,7 @@ _FIELDS = (*DEFAULTED_PARAMETERS, "dry_sequence_breakers")
 
 def chat_sampling(body: ChatCompletionRequest, model: ModelInfo) -> SamplingParams:
     """Parameters of a chat completion; without a limit it may fill the context."""
-    if body.top_logprobs is not None and not body.logprobs:
+    if body.top_logprobs and not body.logprobs:
         raise bad_request(
             "`top_logprobs` is only allowed with `logprobs: true`.", param="top_logprobs"
         )
@@ -36,7 +36,6 @@ def chat_sampling(body: ChatCompletionRequest, model: ModelInfo) -> SamplingPara
         body,
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         prompt_logprobs=body.prompt_logprobs,
-        max_tokens=body.max_completion_tokens or body.max_tokens,
         vocab_size=model.vocab_size,
         defaults=model.generation_defaults,
     )
@@ -49,13 +48,11 @@ def completion_sampling(body: CompletionRequest, model: ModelInfo) -> SamplingPa
     """
     ranked = body.candidates > body.choices
     asked = [body.prompt_logprobs, body.logprobs if body.echo else None]
-    limits = (body.max_completion_tokens, body.max_tokens, COMPLETION_DEFAULT_TOKENS)
     return sampling_fields(
         body,
         # Candidates are ranked by their logprobs, even if the response does not contain them.
         logprobs=0 if ranked and body.logprobs is None else body.logprobs,
         prompt_logprobs=max((one for one in asked if one is not None), default=None),
-        max_tokens=next(limit for limit in limits if limit is not None),
         vocab_size=model.vocab_size,
         defaults=model.generation_defaults,
     )
@@ -66,7 +63,6 @@ def sampling_fields(
     *,
     logprobs: int | None,
     prompt_logprobs: int | None,
-    max_tokens: int | None,
     vocab_size: int,
     defaults: GenerationDefaults,
 ) -> SamplingParams:
@@ -98,11 +94,11 @@ def sampling_fields(
     params = SamplingParams(
         **given,
         logit_bias=tuple((body.logit_bias or {}).items()),
-        seed=None if body.seed is None else body.seed % 2**64,
+        seed=seed_from(body.seed),
         logprobs=logprobs,
         logprob_token_ids=tuple(body.logprob_token_ids or ()),
         prompt_logprobs=prompt_logprobs,
-        max_tokens=max_tokens,
+        max_tokens=None if body.token_limit == NO_LIMIT else body.token_limit,
         stop=tuple(body.stop or ()),
         stop_token_ids=tuple(body.stop_token_ids or ()),
         ignore_eos=bool(body.ignore_eos),

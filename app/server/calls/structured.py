@@ -10,9 +10,11 @@ from starlette.requests import Request
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
 from app.server.wire.errors import bad_request
+from app.server.wire.fields import header_value
 from app.server.wire.schemas import SamplingFields
 from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar
+from engine.grammar.compiler import CompiledGrammar
 
 FieldGrammar = tuple[str, Grammar]
 """A field, as a path into the body, and its grammar."""
@@ -22,6 +24,7 @@ GRAMMAR_FIELDS = frozenset(
     {
         "response_format",
         "structured_outputs",
+        "json_schema",
         "guided_json",
         "guided_regex",
         "guided_choice",
@@ -45,6 +48,7 @@ async def build_grammar(
 ) -> None:
     """Compile a grammar before its request is submitted, so that an invalid one is a 400.
 
+    The response lists what of a schema is not enforced.
     A grammar whose clients have all left is not compiled.
 
     Args:
@@ -63,15 +67,17 @@ async def build_grammar(
     try:
         build = context.engine.build_grammar(grammar)
         if build.done():
-            build.result()
+            compiled = build.result()
         else:
-            await while_connected(request, context, _result(build))
+            compiled = await while_connected(request, context, _result(build))
+        if compiled.not_enforced:
+            request.state.not_enforced = header_value(list(compiled.not_enforced))
     except InvalidRequest as error:
         found = _field_grammar(body)
         raise bad_request(str(error), param=found and found[0]) from error
 
 
-async def _result(build: Future[Any]) -> Any:
+async def _result(build: Future[CompiledGrammar]) -> CompiledGrammar:
     """Wait for a build; a cancellation of this call cancels it."""
     return await asyncio.wrap_future(build)
 
@@ -90,24 +96,37 @@ def _response_format(body: SamplingFields) -> list[FieldGrammar]:
     response_format = body.response_format
     if response_format is None:
         return []
-    schema = response_format.json_schema
-    if (response_format.type == "json_schema") != (schema is not None):
+    named, bare = response_format.json_schema, response_format.schema_
+    if named is not None and response_format.type != "json_schema":
         raise bad_request(
-            "`response_format.json_schema` is required with type `json_schema` and not allowed "
-            "with other types.",
+            "`response_format.json_schema` is only allowed with type `json_schema`.",
             param="response_format.json_schema",
         )
-    if schema is not None:
+    if bare is not None and (named is not None or response_format.type == "text"):
+        raise bad_request(
+            "`response_format.schema` is only allowed with type `json_object`, or with type "
+            "`json_schema` in place of `response_format.json_schema`.",
+            param="response_format.schema",
+        )
+    if response_format.type == "json_schema" and named is None and bare is None:
+        raise bad_request(
+            "Type `json_schema` needs `response_format.json_schema`.",
+            param="response_format.json_schema",
+        )
+    if named is not None:
         path = "response_format.json_schema.schema"
-        return [(path, _make(path, Grammar.json_schema, schema.schema_))]
-    if response_format.type == "json_object":
-        return [("response_format", Grammar.json_object())]
-    return []
+        return [(path, _make(path, Grammar.json_schema, named.schema_))]
+    if bare or (bare is not None and response_format.type == "json_schema"):
+        path = "response_format.schema"
+        return [(path, _make(path, Grammar.json_schema, bare))]
+    # An empty schema of a `json_object` adds nothing.
+    return [] if response_format.type == "text" else [("response_format", Grammar.json_object())]
 
 
 def _guided(body: SamplingFields) -> list[FieldGrammar]:
     return _grammars(
         {
+            "json_schema": body.json_schema,
             "guided_json": body.guided_json,
             "guided_regex": body.guided_regex,
             "guided_choice": body.guided_choice,
@@ -136,6 +155,7 @@ def _structured_outputs(body: SamplingFields) -> list[FieldGrammar]:
 def _grammars(fields: dict[str, Any]) -> list[FieldGrammar]:
     """Grammars of the fields that are given; the last part of a name is the kind of grammar."""
     make = {
+        "schema": Grammar.json_schema,
         "json": Grammar.json_schema,
         "regex": Grammar.regex,
         "choice": Grammar.choice,

@@ -98,9 +98,16 @@ class _Reader:
                 )
             self.form.filename = plain_filename(filename or "")
         elif name not in self._fields:
+            self._check_no_member(name)
             self.form.unknown.append(name)
         elif name in self.form.fields:
             raise bad_request(f"The form has `{name}` twice.", param=name)
+
+    def _check_no_member(self, name: str) -> None:
+        """Refuse an unknown member of a known object, such as `expires_after[days]`."""
+        owner, bracket, _ = name.partition("[")
+        if bracket and any(one.startswith(owner + "[") for one in self._fields):
+            raise bad_request(f"There is no field `{name}`.", param=name, code="unknown_parameter")
 
     async def _add(self, data: bytes) -> None:
         is_file = self._part == self._file_field

@@ -19,12 +19,15 @@ GUARDRAILS_HEADER = "x-pravaha-guardrails"
 """Lists what the guardrails found in the messages of a call, and what they did."""
 IMAGES_HEADER = "x-pravaha-images"
 """How the images of a call were read: `model` or `ocr`."""
+NOT_ENFORCED_HEADER = "x-pravaha-not-enforced"
+"""Keywords of a call's JSON schema that its answer may violate."""
 
 
 class Envelope:
     """Echoes or creates `x-request-id`, lists ignored fields and findings, counts responses by route pattern.
 
-    It also says how images were read. An error that no handler caught is logged and answered with 500 here.
+    It also says how images were read and what of a schema is not enforced. An error that no handler caught
+    is logged and answered with 500 here.
     """
 
     def __init__(self, app: ASGIApp, *, counters: ServerCounters) -> None:
@@ -51,6 +54,9 @@ class Envelope:
                 found = scope.get("state", {}).get("guardrails")
                 if found:
                     headers[GUARDRAILS_HEADER] = found
+                left_out = scope.get("state", {}).get("not_enforced")
+                if left_out:
+                    headers[NOT_ENFORCED_HEADER] = left_out
                 way = scope.get("state", {}).get("images")
                 if way:
                     headers[IMAGES_HEADER] = way

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.server.calls.chat_answer import ChatAnswer
+from app.server.calls.chat_form import chat_form
 from app.server.calls.chat_images import read_images
 from app.server.calls.chat_sources import find_sources, with_sources
 from app.server.calls.extra_fields import check_extra_fields
@@ -14,7 +15,7 @@ from app.server.calls.generation import begin, finish
 from app.server.calls.guarding import CallGuard
 from app.server.calls.model import check_length, loaded_model
 from app.server.calls.not_found_answer import NotFoundAnswer
-from app.server.calls.prompts import chat_ids
+from app.server.calls.prompts import chat_prompt
 from app.server.calls.resumable import stream_response
 from app.server.calls.sampling import chat_sampling
 from app.server.middleware.auth import requires
@@ -50,20 +51,24 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
         sampling = replace(
             sampling,
             grammar=sampling.grammar or sources.grammar,
-            max_tokens=sampling.max_tokens or DEFAULT_MAX_TOKENS,
+            max_tokens=DEFAULT_MAX_TOKENS if body.token_limit is None else sampling.max_tokens,
         )
-    prompt = await chat_ids(
-        model,
-        messages,
-        add_generation_prompt=body.add_generation_prompt is not False,
-        check=guard.check_value,
-    )
+    chat = await chat_prompt(model, messages, chat_form(body), check=guard.check_value)
     request.state.guardrails = guard.header
-    placed: tuple[PlacedImage, ...] = ()
+    prompt, placed = chat.ids, tuple[PlacedImage, ...]()
     if images is not None:
         prompt, placed = await images.placed(context, prompt)
     check_length(prompt, model.info, param="messages")
-    generation = await begin(request, context, body, [prompt], sampling, guard, images=placed)
+    generation = await begin(
+        request,
+        context,
+        body,
+        [prompt],
+        sampling,
+        guard,
+        continued_tokens=chat.continued_tokens,
+        images=placed,
+    )
     answer = ChatAnswer(body, model, generation, sources, images)
     if body.stream:
         return await stream_response(context, body, answer.events(), generation.resources)

@@ -12,8 +12,8 @@ from app.server.calls.completion_answer import CompletionAnswer
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.generation import begin, finish
 from app.server.calls.guarding import CallGuard
+from app.server.calls.infill import completion_prompts, infill_sampling, infill_tokens
 from app.server.calls.model import check_length, loaded_model
-from app.server.calls.prompts import prompt_ids
 from app.server.calls.resumable import stream_response
 from app.server.calls.sampling import completion_sampling
 from app.server.middleware.auth import requires
@@ -34,19 +34,16 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
     check_extra_fields(request, body)
     model = loaded_model(context, body.model)
     check_best_of(body)
-    sampling = completion_sampling(body, model.info)
+    tokens = infill_tokens(body, model)
+    sampling = infill_sampling(completion_sampling(body, model.info), tokens)
     if len(body.prompts) > context.config.max_choices:  # before any of them is tokenised
         raise bad_request(
             f"The request has {len(body.prompts)} prompts; the maximum is "
             f"{context.config.max_choices}.",
             param="prompt",
         )
-    add_bos = body.add_special_tokens is not False
     guard = CallGuard(context, body)
-    prompts = [
-        await prompt_ids(model, prompt, add_bos=add_bos, check=guard.check_prompt)
-        for prompt in body.prompts
-    ]
+    prompts = await completion_prompts(body, model, tokens, guard.check_prompt)
     request.state.guardrails = guard.header
     for prompt in prompts:
         check_length(prompt, model.info, param="prompt", answer_room=int(sampling.max_tokens != 0))

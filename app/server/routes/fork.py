@@ -5,6 +5,7 @@ call with several choices or candidates. Omitted fields have the parent's values
 of a plain completion whose prompt is the parent's tokens up to the fork.
 """
 
+import secrets
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
@@ -29,7 +30,7 @@ from app.server.wire.json_response import json_response
 from app.server.wire.schemas import ForkRequest
 from engine.api.errors import UnknownRequest
 from engine.api.generation_defaults import GenerationDefaults
-from engine.api.request import SamplingParams, new_request_id
+from engine.api.request import RANDOM_SEED, SamplingParams, new_request_id
 from engine.clients.http_wire import FORKED_AT
 
 router = APIRouter(route_class=JsonRoute)
@@ -70,7 +71,6 @@ def sampling_changes(body: ForkRequest, *, vocab_size: int) -> dict[str, Any]:
         body,
         logprobs=body.logprobs,
         prompt_logprobs=body.prompt_logprobs,
-        max_tokens=body.max_tokens,
         vocab_size=vocab_size,
         defaults=GenerationDefaults(),  # what a fork leaves out is its parent's
     )
@@ -79,7 +79,10 @@ def sampling_changes(body: ForkRequest, *, vocab_size: int) -> dict[str, Any]:
     if given & GRAMMAR_FIELDS:
         names.add("grammar")
     known = set(SamplingParams.__dataclass_fields__)
-    return {name: getattr(params, name) for name in names & known}
+    changes = {name: getattr(params, name) for name in names & known}
+    if body.seed == RANDOM_SEED:
+        changes["seed"] = secrets.randbits(64)  # without one it would be the parent's
+    return changes
 
 
 async def _begin(

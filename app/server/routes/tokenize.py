@@ -14,10 +14,11 @@ import orjson
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from app.server.calls.chat_form import chat_form
 from app.server.calls.chat_images import refuse_images
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.model import LoadedModel, loaded_model, off_loop
-from app.server.calls.prompts import chat_ids, chat_size, template_messages, text_ids
+from app.server.calls.prompts import chat_prompt, chat_text, text_ids
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
 from app.server.wire.errors import bad_request
@@ -66,7 +67,7 @@ async def _ids(model: LoadedModel, body: TokenizeRequest) -> Sequence[int]:
                 param=name,
             )
     refuse_images(body.messages)
-    return await chat_ids(model, body.messages, add_generation_prompt=body.add_generation_prompt)
+    return (await chat_prompt(model, body.messages, chat_form(body))).ids
 
 
 def _piece(token: bytes) -> str | list[int]:
@@ -86,7 +87,7 @@ async def detokenize(body: DetokenizeRequest, request: Request) -> Response:
     model = loaded_model(context, body.model)
     text = await off_loop(
         len(body.tokens),
-        lambda: model.tokenizer.decode(body.tokens, skip_special=body.skip_special_tokens),
+        lambda: model.tokenizer.decode(body.tokens, skip_special=bool(body.skip_special_tokens)),
     )
     answer: dict[str, Any] = {"prompt": text, "content": text}
     if body.return_token_texts:
@@ -104,14 +105,7 @@ async def apply_template(body: ApplyTemplateRequest, request: Request) -> Respon
     check_extra_fields(request, body)
     model = loaded_model(context, body.model)
     refuse_images(body.messages)
-    conversation = template_messages(body.messages)
-    prompt = await off_loop(
-        chat_size(body.messages),
-        lambda: model.tokenizer.render_chat(
-            conversation, add_generation_prompt=body.add_generation_prompt
-        ),
-    )
-    return json_response({"prompt": prompt})
+    return json_response({"prompt": await chat_text(model, body.messages, chat_form(body))})
 
 
 @router.get("/tokenizer_info")

@@ -3,16 +3,20 @@
 * *Accepted*: a known field that has no effect on this engine.
 * *Unsupported*: a known field that is not implemented. A 400 names it, unless it carries the value
   that means "off" (many clients send defaults).
-* *Unknown*: ignored, counted and listed in a response header; with `strict_fields` a 400.
+* *Unknown*: ignored, counted and listed in a response header; with `strict_fields` a 400. Inside an object
+  that says how to answer, such as `response_format`, it is always a 400.
+
+The tables here are those of whole bodies; an object inside one has its own (`Body`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, get_args
 from urllib.parse import quote
 
 from pydantic import BaseModel
 
+from app.server.wire.body import Body, IsOff, nothing, nothing_or
 from app.server.wire.errors import bad_request
 
 IGNORED_HEADER = "x-pravaha-ignored-fields"
@@ -28,108 +32,80 @@ ACCEPTED: dict[str, str] = {
     "verbosity": "a hint to models trained for it; ours are not",
     "prompt_cache_key": "routes requests between servers; there is one. `cache_salt` separates callers",
     "prompt_cache_options": "a hint; every prefix is cached until its blocks are needed",
-    "prompt_cache_breakpoint": "as `prompt_cache_options`, inside content parts",
     "prompt_cache_retention": "as `prompt_cache_options`",
-    "name": "a participant's name in a message; chat templates here do not use it",
+    "prediction": "a hint for speed; answers are the same without it",
 }
 """Known fields without an effect, and the reason why they have none."""
 
+_off = nothing_or(False)
+_empty = nothing_or([], {}, "")
 
-def _nothing(value: Any) -> bool:
-    return value is None
-
-
-def _nothing_or(*inert: Any) -> Callable[[Any], bool]:
-    # `True == 1` in Python: compare types too.
-    return lambda value: (
-        value is None or any(type(value) is type(one) and value == one for one in inert)
-    )
-
-
-_off = _nothing_or(False)
-_empty = _nothing_or([], {}, "")
-
-UNSUPPORTED: dict[str, Callable[[Any], bool]] = {
+UNSUPPORTED: dict[str, IsOff] = {
     # OpenAI, chat and completions
-    "audio": _nothing,
-    "best_of": _nothing,  # plain completions have it
+    "audio": nothing,
+    "best_of": nothing_or(1),  # plain completions have it
     "echo": _off,  # plain completions have it
-    "function_call": _nothing_or("none"),
+    "function_call": nothing_or("none", "auto"),
     "functions": _empty,
-    "modalities": _nothing_or(["text"]),
-    "moderation": _nothing,
-    "parallel_tool_calls": _nothing_or(True, False),  # only means something beside tools
-    "prediction": _nothing,
-    "reasoning": _nothing,
-    "reasoning_effort": _nothing_or("none"),
-    "suffix": _empty,
-    "top_logprobs": _nothing,  # chat has it; plain completions have `logprobs`
-    "tool_choice": _nothing_or("none", "auto"),
+    "modalities": nothing_or(["text"]),
+    "moderation": nothing,
+    "parallel_tool_calls": nothing_or(True, False),  # only means something beside tools
+    "reasoning": nothing,  # chat has it
+    "reasoning_effort": nothing_or("none"),  # chat has it
+    "suffix": _empty,  # plain completions have it
+    "top_logprobs": nothing_or(0),  # chat has it; plain completions have `logprobs`
+    "tool_choice": nothing_or("none", "auto"),
     "tools": _empty,
-    "web_search_options": _nothing,
-    # inside messages
-    "annotations": _empty,
-    "refusal": _nothing,
-    # inside stream_options; it pads chunks against a listener who measures them
-    "include_obfuscation": _off,
+    "web_search_options": nothing,
     # vLLM, SGLang and llama.cpp
-    "allowed_token_ids": _nothing,
+    "allowed_token_ids": nothing,
     "bad_words": _empty,
-    "chat_template": _nothing,
-    "chat_template_kwargs": _empty,
-    "continue_final_message": _off,
+    "chat_template": nothing,
+    "chat_template_kwargs": _empty,  # chat has it
+    "continue_final_message": _off,  # chat has it
     "documents": _empty,
-    "dynatemp_range": _nothing_or(0, 0.0),
-    "ebnf": _nothing,
-    "enable_thinking": _off,
+    "dynatemp_range": nothing_or(0, 0.0),
+    "ebnf": nothing,
+    "enable_thinking": _off,  # chat has it
     "grammar": _empty,
-    "guided_decoding_backend": _nothing,
-    "guided_whitespace_pattern": _nothing,
-    "json_schema": _nothing,
-    "length_penalty": _nothing_or(1, 1.0),
+    "guided_decoding_backend": nothing,
+    "guided_whitespace_pattern": nothing,
+    "length_penalty": nothing_or(1, 1.0),
     "logits_processors": _empty,
-    "lora_path": _nothing,
-    "max_chunks_per_doc": _nothing,  # reranking reads all chunks
-    "max_tokens_per_doc": _nothing,
-    "max_output_tokens": _nothing,  # `max_tokens`
-    "min_tokens": _nothing_or(0),
-    "mirostat": _nothing_or(0),
-    "n_predict": _nothing,
-    "num_predict": _nothing,  # `max_tokens`
-    "rank_fields": _nothing,
-    "regex": _nothing,
-    "retrieval": _nothing,  # chat has it
-    "repeat_penalty": _nothing_or(1, 1.0),
-    "skip_special_tokens": _nothing_or(True),
-    "spaces_between_special_tokens": _nothing_or(True),
+    "lora_path": nothing,
+    "max_chunks_per_doc": nothing,  # reranking reads all chunks
+    "max_tokens_per_doc": nothing,
+    "max_output_tokens": nothing,  # `max_tokens`
+    "min_tokens": nothing_or(0),
+    "mirostat": nothing_or(0),
+    "n_predict": nothing,
+    "num_predict": nothing,  # `max_tokens`
+    "rank_fields": nothing,
+    "regex": nothing,
+    "retrieval": nothing,  # chat has it
+    "repeat_penalty": nothing_or(1, 1.0),
+    "skip_special_tokens": nothing_or(True),
+    "spaces_between_special_tokens": nothing_or(True),
     "stop_sequences": _empty,  # `stop`
-    "structural_tag": _nothing,
-    "truncate_prompt_tokens": _nothing,
-    "typical_p": _nothing_or(1, 1.0),
+    "structural_tag": nothing,
+    "truncate_prompt_tokens": nothing,
+    "typical_p": nothing_or(1, 1.0),
     "use_beam_search": _off,
 }
 """Known fields that are not implemented, each with the test for a value that means "off"."""
 
 
-def unknown_fields(body: BaseModel, *, strict: bool) -> list[str]:
+def unknown_fields(body: Body, *, strict: bool) -> list[str]:
     """Paths of the undeclared fields of a body that are neither accepted nor unsupported.
 
     Raises:
         ApiError: 400 for an unsupported field, or for an unknown one if `strict`.
     """
     unknown: list[str] = []
-    for path, name, value in _extras(body, ""):
-        if name in ACCEPTED:
-            continue
-        is_inert = UNSUPPORTED.get(name)
-        if is_inert is None:
-            unknown.append(path)
-        elif not is_inert(value):
-            raise bad_request(
-                f"This server does not support `{path}` yet.",
-                param=path,
-                code="unsupported_parameter",
-            )
+    for prefix, model in _models(body):
+        for name, value in (model.model_extra or {}).items():
+            if _is_unknown(prefix, name, value, model):
+                unknown.append(prefix + name)
     if unknown and strict:
         raise bad_request(
             f"No field is called {unknown[0]!r}; this server runs with --strict-fields.",
@@ -139,7 +115,28 @@ def unknown_fields(body: BaseModel, *, strict: bool) -> list[str]:
     return unknown
 
 
-def discard_undeclared(body: BaseModel) -> None:
+def _is_unknown(prefix: str, name: str, value: Any, model: Body) -> bool:
+    """Whether an undeclared field of a body (without a prefix), or of an object in one, is to be listed.
+
+    Raises:
+        ApiError: 400 for an unsupported field, or an unknown one where none is ignored.
+    """
+    path = prefix + name
+    if name in (model.without_effect if prefix else ACCEPTED):
+        return False
+    is_off = (model.unsupported if prefix else UNSUPPORTED).get(name)
+    if is_off is None:
+        if not prefix or model.keeps_unknown:
+            return True
+        raise bad_request(f"There is no field `{path}`.", param=path, code="unknown_parameter")
+    if not is_off(value):
+        raise bad_request(
+            f"This server does not support `{path}` yet.", param=path, code="unsupported_parameter"
+        )
+    return False
+
+
+def discard_undeclared(body: Body) -> None:
     """Free the undeclared fields of a body, which it would hold until its answer is complete."""
     for _, model in _models(body):
         if model.model_extra:
@@ -148,28 +145,21 @@ def discard_undeclared(body: BaseModel) -> None:
 
 def header_value(names: list[str]) -> str:
     """Field names, which a client chose, as one safe header value of bounded length."""
-    listed = [quote(name[:_LISTED_CHARS], safe="[].") for name in names[:_LISTED_NAMES]]
+    listed = [quote(name[:_LISTED_CHARS], safe="[].:$") for name in names[:_LISTED_NAMES]]
     left_out = len(names) - len(listed)
     return ",".join(listed) + (f",+{left_out}" if left_out else "")
 
 
-def _extras(body: BaseModel, prefix: str) -> Iterator[tuple[str, str, Any]]:
-    """(path, name, value) of every undeclared field of a model and of the models inside it."""
-    for path, model in _models(body, prefix):
-        for name, value in (model.model_extra or {}).items():
-            yield path + name, name, value
-
-
-def _models(body: BaseModel, prefix: str = "") -> Iterator[tuple[str, BaseModel]]:
+def _models(body: Body, prefix: str = "") -> Iterator[tuple[str, Body]]:
     """A model and the models inside it, each with the prefix of its fields' paths."""
     yield prefix, body
     for name in _nested_fields(type(body)):
         value = getattr(body, name)
-        if isinstance(value, BaseModel):
+        if isinstance(value, Body):
             yield from _models(value, f"{prefix}{name}.")
         elif isinstance(value, list):
             for index, item in enumerate(value):
-                if not isinstance(item, BaseModel):
+                if not isinstance(item, Body):
                     break  # lists are homogeneous; token ids need no walk
                 yield from _models(item, f"{prefix}{name}[{index}].")
 

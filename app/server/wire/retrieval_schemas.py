@@ -1,6 +1,6 @@
 """Pydantic schemas of vector stores and retrieval (OpenAI's shape) and of reranking (Cohere's and Jina's)."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
@@ -186,7 +186,9 @@ class ChatRetrieval(SearchFields):
 
 
 class TextDocument(Body):
-    """A document as an object."""
+    """A document as an object; members beside its text are the client's own."""
+
+    keeps_unknown: ClassVar[bool] = True
 
     text: str
 

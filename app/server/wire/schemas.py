@@ -5,7 +5,8 @@ Rules between fields and rules that need the model (the vocabulary, the context 
 not a number. Undeclared fields are kept in `model_extra`, which `fields.unknown_fields` checks.
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
@@ -15,12 +16,22 @@ from pydantic import (
     StringConstraints,
     Tag,
     ValidationInfo,
+    model_validator,
 )
 
 from agents.runs.approvals import Decision
-from app.server.wire.body import IMAGE_TAG, TEXT_TAG, Body
+from app.server.wire.assistant_parts import with_plain_parts
+from app.server.wire.body import (
+    IMAGE_TAG,
+    TEXT_TAG,
+    Body,
+    DefaultedBody,
+    IsOff,
+    nothing,
+    nothing_or,
+)
 from app.server.wire.retrieval_schemas import ChatRetrieval
-from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS
+from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS, MAX_STOP_STRINGS, MIN_SEED
 from engine.api.residency import new_pin_id
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
 from engine.api.service_class import ServiceClass
@@ -29,7 +40,6 @@ from engine.runtime.model_change import CHANGE_DRAIN_S, MAX_CHANGE_DRAIN_S
 MAX_MESSAGES = 4096
 MAX_TOOL_CALLS = 128
 MAX_BIASES = 1024
-MAX_STOPS = 4
 MAX_STOP_TOKENS = 12
 MAX_BREAKERS = 16
 MAX_BREAKER_CHARS = 40
@@ -37,7 +47,20 @@ MAX_LOGPROBS = 20
 MAX_LOGPROB_TOKENS = 64
 COMPLETION_DEFAULT_TOKENS = 16
 
+NO_LIMIT = -1
+"""A limit of tokens that means none, as with llama.cpp's and LM Studio's servers."""
+
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+def _not_zero(limit: int) -> int:
+    if limit == 0:
+        raise ValueError(f"must be at least 1, or {NO_LIMIT} for no limit")
+    return limit
+
+
+_MaybeNoTokens = Annotated[int, Field(ge=NO_LIMIT, lt=2**63)]
+_TokenLimit = Annotated[_MaybeNoTokens, AfterValidator(_not_zero)]
 
 
 def _one_or_many(value: Any) -> Any:
@@ -55,32 +78,39 @@ def _parse_bias(value: Any) -> Any:
     return {int(key): bias for key, bias in value.items()}
 
 
-def _no_empty(stops: list[str]) -> list[str]:
-    if "" in stops:
-        raise ValueError("a stop string must not be empty")
-    return stops
+def _stop_strings(value: Any) -> Any:
+    """One or many stop strings, each once; an empty one stops nothing and is left out."""
+    strings = _one_or_many(value)
+    if isinstance(strings, list) and all(isinstance(one, str) for one in strings):
+        return [one for one in dict.fromkeys(strings) if one]
+    return strings
 
 
 class StreamOptions(Body):
     """Options of a streamed answer."""
 
+    # It pads chunks against a listener who measures them.
+    unsupported: ClassVar[Mapping[str, IsOff]] = {"include_obfuscation": nothing_or(False)}
+
     include_usage: bool | None = None
+    continuous_usage_stats: bool | None = None
 
 
 class JsonSchemaFormat(Body):
     """The `json_schema` of a response format. It is enforced whatever the value of `strict`."""
 
-    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None
     description: str | None = None
     schema_: Annotated[dict[str, Any], Field(alias="schema")]
     strict: bool | None = None
 
 
 class ResponseFormat(Body):
-    """OpenAI's field for JSON output."""
+    """OpenAI's field for JSON output; with `schema` as llama.cpp, Together and Fireworks have it."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchemaFormat | None = None
+    schema_: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
 
 
 JsonSchema = str | bool | dict[str, Any]
@@ -91,6 +121,14 @@ Choices = Annotated[list[Annotated[str, StringConstraints(min_length=1)]], Field
 
 class StructuredOutputs(Body):
     """vLLM's field for structured output; at most one member may be given."""
+
+    unsupported: ClassVar[Mapping[str, IsOff]] = {
+        "disable_additional_properties": nothing_or(False),
+        "disable_any_whitespace": nothing_or(False),
+        "disable_fallback": nothing_or(False),
+        "structural_tag": nothing,
+        "whitespace_pattern": nothing,
+    }
 
     json_: Annotated[JsonSchema | None, Field(alias="json")] = None
     regex: str | None = None
@@ -129,13 +167,12 @@ class SamplingFields(Body):
         ]
         | None
     ) = None
-    seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] | None = None
+    seed: Annotated[int, Field(ge=MIN_SEED, lt=2**64)] | None = None
     stop: (
         Annotated[
             list[Annotated[str, StringConstraints(max_length=1024)]],
-            BeforeValidator(_one_or_many),
-            Field(max_length=MAX_STOPS),
-            AfterValidator(_no_empty),
+            BeforeValidator(_stop_strings),
+            Field(max_length=MAX_STOP_STRINGS),
         ]
         | None
     ) = None
@@ -144,6 +181,7 @@ class SamplingFields(Body):
     include_stop_str_in_output: bool | None = None
     response_format: ResponseFormat | None = None
     structured_outputs: StructuredOutputs | None = None
+    json_schema: JsonSchema | None = None
     guided_json: JsonSchema | None = None
     guided_regex: str | None = None
     guided_choice: Choices | None = None
@@ -155,7 +193,7 @@ class SamplingFields(Body):
         Annotated[str, StringConstraints(min_length=1, max_length=MAX_CACHE_SALT)] | None
     ) = None
     n: Annotated[int, Field(ge=1, le=2**31)] | None = None
-    max_tokens: Annotated[int, Field(ge=1, lt=2**63)] | None = None
+    max_tokens: _TokenLimit | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     prompt_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
@@ -164,6 +202,11 @@ class SamplingFields(Body):
     return_timings: bool | None = None
     request_id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")] | None = None
     resumable: bool | None = None
+
+    @property
+    def token_limit(self) -> int | None:
+        """Limit of an answer in tokens, `NO_LIMIT` included; None if the request has none."""
+        return self.max_tokens
 
     @property
     def choices(self) -> int:
@@ -175,6 +218,12 @@ class SamplingFields(Body):
         """Whether a stream ends with a usage chunk."""
         return self.stream_options is not None and bool(self.stream_options.include_usage)
 
+    @property
+    def usage_in_chunks(self) -> bool:
+        """Whether every chunk of a stream has the usage so far (vLLM's option)."""
+        options = self.stream_options
+        return options is not None and bool(options.continuous_usage_stats)
+
 
 def _no_detail(detail: str | None) -> str | None:
     if detail not in (None, "auto"):
@@ -182,8 +231,17 @@ def _no_detail(detail: str | None) -> str | None:
     return detail
 
 
+_CACHE_HINTS = {
+    "prompt_cache_breakpoint": "every prefix is cached until its blocks are needed",
+    "cache_control": "Anthropic's name of it",
+}
+
+
 class TextPart(Body):
     """A piece of text inside a message's content."""
+
+    without_effect: ClassVar[Mapping[str, str]] = _CACHE_HINTS
+    keeps_unknown: ClassVar[bool] = True
 
     type: Literal["text"]
     text: str
@@ -192,12 +250,19 @@ class TextPart(Body):
 class ImageUrl(Body):
     """Where an image is: in the URL itself (`data:`), or the id of an uploaded file."""
 
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "format": "litellm's media type; types are found by contents"
+    }
+
     url: Annotated[str, StringConstraints(min_length=1)]
     detail: Annotated[Literal["auto", "low", "high"] | None, AfterValidator(_no_detail)] = None
 
 
 class ImagePart(Body):
     """An image inside a message's content."""
+
+    without_effect: ClassVar[Mapping[str, str]] = _CACHE_HINTS
+    keeps_unknown: ClassVar[bool] = True
 
     type: Literal["image_url"]
     image_url: ImageUrl
@@ -218,10 +283,10 @@ ContentPart = Annotated[
 def _as_parts(value: Any, info: ValidationInfo) -> Any:
     """A string becomes one part; a part of another type is refused with its type.
 
-    Only the assistant may say nothing: null or no content is an empty list there. Only the user shows
-    images.
+    Only the assistant and a tool may say nothing: null or no content is an empty list there. Only the
+    user shows images.
     """
-    if value is None and info.data.get("role") == "assistant":
+    if value is None and info.data.get("role") in ("assistant", "tool"):
         return []
     if isinstance(value, str):
         return [{"type": "text", "text": value}]
@@ -240,12 +305,16 @@ def _as_parts(value: Any, info: ValidationInfo) -> Any:
 class FunctionCall(Body):
     """The function of a tool call; `arguments` is an object or its JSON text, as the model wrote it."""
 
+    keeps_unknown: ClassVar[bool] = True
+
     name: Annotated[str, StringConstraints(min_length=1, max_length=256)]
     arguments: str | dict[str, Any]
 
 
-class ToolCall(Body):
+class ToolCall(DefaultedBody):
     """A call in a message of the assistant."""
+
+    keeps_unknown: ClassVar[bool] = True
 
     id: Annotated[str, StringConstraints(min_length=1, max_length=256)]
     type: Literal["function"] = "function"
@@ -264,8 +333,22 @@ def _only_of_tool(call_id: str | None, info: ValidationInfo) -> Any:
     return call_id
 
 
+def _only_in_answers(value: Any, info: ValidationInfo) -> Any:
+    if value is not None and info.data.get("role") != "assistant":
+        raise ValueError("only messages of the role 'assistant' have it")
+    return value
+
+
 class Message(Body):
-    """One turn of a conversation."""
+    """One turn of a conversation. Of the assistant's there are the forms that other servers answer with."""
+
+    without_effect: ClassVar[Mapping[str, str]] = {
+        **_CACHE_HINTS,
+        "annotations": "citations of an earlier answer, which no model reads",
+        "name": "a participant's name; chat templates here do not use it",
+    }
+    unsupported: ClassVar[Mapping[str, IsOff]] = {"audio": nothing, "function_call": nothing}
+    keeps_unknown: ClassVar[bool] = True
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Annotated[
@@ -279,16 +362,56 @@ class Message(Body):
         Field(max_length=256, validate_default=True),
         AfterValidator(_only_of_tool),
     ] = None
+    refusal: Annotated[str | None, AfterValidator(_only_in_answers)] = None
+    reasoning_content: Annotated[str | None, AfterValidator(_only_in_answers)] = None
+    reasoning: Annotated[str | None, AfterValidator(_only_in_answers)] = None
+    prefix: Annotated[bool | None, AfterValidator(_only_in_answers)] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _history(cls, value: Any) -> Any:
+        """The assistant's parts that are no text of the answer, as texts or as reasoning."""
+        if isinstance(value, dict) and value.get("role") == "assistant":
+            return with_plain_parts(value)
+        return value
 
     @property
     def text(self) -> str:
-        """The content as one string, without its images."""
-        return "".join(part.text for part in self.content if isinstance(part, TextPart))
+        """The content as one string, without its images; without any, the refusal."""
+        text = "".join(part.text for part in self.content if isinstance(part, TextPart))
+        return text or self.refusal or ""
+
+    @property
+    def thoughts(self) -> str:
+        """The reasoning before the text, which the server sent apart from it."""
+        return self.reasoning_content or self.reasoning or ""
 
     @property
     def has_images(self) -> bool:
         """Whether there are images in it."""
         return any(isinstance(part, ImagePart) for part in self.content)
+
+
+TemplateVariables = Annotated[
+    dict[Annotated[str, StringConstraints(min_length=1, max_length=64)], Any], Field(max_length=64)
+]
+"""Variables for the chat template by name, as in vLLM and llama.cpp."""
+
+ReasoningEffort = Annotated[str, StringConstraints(min_length=1, max_length=32)]
+
+
+class Reasoning(Body):
+    """OpenRouter's form of `reasoning_effort` and `enable_thinking`, and that of the Responses API."""
+
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "summary": "reasoning is not summarised",
+        "generate_summary": "as `summary`",
+        "exclude": "reasoning is a part of the text",
+        "max_tokens": "it has no limit of its own",
+    }
+
+    effort: ReasoningEffort | None = None
+    enabled: bool | None = None
 
 
 Messages = Annotated[list[Message], Field(min_length=1, max_length=MAX_MESSAGES)]
@@ -298,11 +421,22 @@ class ChatCompletionRequest(SamplingFields):
     """Body of `POST /v1/chat/completions`."""
 
     messages: Messages
-    max_completion_tokens: Annotated[int, Field(ge=1, lt=2**63)] | None = None
+    max_completion_tokens: _TokenLimit | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
     add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
+    chat_template_kwargs: TemplateVariables | None = None
+    enable_thinking: bool | None = None
+    reasoning_effort: ReasoningEffort | None = None
+    reasoning: Reasoning | None = None
     retrieval: ChatRetrieval | None = None
+
+    @property
+    def token_limit(self) -> int | None:
+        """`max_completion_tokens`, else `max_tokens`."""
+        newer = self.max_completion_tokens
+        return self.max_tokens if newer is None else newer
 
 
 Prompt = str | list[int]
@@ -346,14 +480,21 @@ class CompletionRequest(SamplingFields):
     """Body of `POST /v1/completions`."""
 
     prompt: Annotated[Any, BeforeValidator(_parse_prompts)]
-    max_tokens: Annotated[int, Field(ge=0, lt=2**63)] | None = None
-    max_completion_tokens: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    suffix: str | None = None
+    max_tokens: _MaybeNoTokens | None = None
+    max_completion_tokens: _MaybeNoTokens | None = None
     logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
     best_of: Annotated[int, Field(ge=1, le=2**31)] | None = None
     echo: bool | None = None
     add_special_tokens: bool | None = None
     return_tokens_as_token_ids: bool | None = None
     continued_tokens: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+
+    @property
+    def token_limit(self) -> int:
+        """`max_completion_tokens`, else `max_tokens`, else the API's default."""
+        limits = (self.max_completion_tokens, self.max_tokens, COMPLETION_DEFAULT_TOKENS)
+        return next(limit for limit in limits if limit is not None)
 
     @property
     def candidates(self) -> int:
@@ -403,6 +544,8 @@ def _moderated(value: Any) -> Any:
     kinds = {one.get("type") for one in value if isinstance(one, dict)} - {"text"}
     if kinds:
         raise ValueError("parts of other types than 'text' are not supported")
+    if any(isinstance(one, dict) and one.keys() - {"type", "text"} for one in value):
+        raise ValueError("a part of type 'text' has no members but `type` and `text`")
     return [one.get("text") if isinstance(one, dict) else one for one in value]
 
 
@@ -448,7 +591,9 @@ class TokenizeRequest(Body):
     add_special_tokens: bool | None = None
     add_special: bool | None = None
     parse_special: bool | None = None
-    add_generation_prompt: bool = True
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
+    chat_template_kwargs: TemplateVariables | None = None
     return_token_strs: bool | None = None
     with_pieces: bool | None = None
 
@@ -463,8 +608,8 @@ class DetokenizeRequest(Body):
 
     model: str | None = None
     tokens: list[TokenId]
-    skip_special_tokens: bool = False
-    return_token_texts: bool = False
+    skip_special_tokens: bool | None = None
+    return_token_texts: bool | None = None
 
 
 class PriceRequest(Body):
@@ -480,7 +625,7 @@ class ResidencyRequest(Body):
     tokens: list[TokenId]
 
 
-class PinRequest(Body):
+class PinRequest(DefaultedBody):
     """Body of `POST /pin`; a pin with this id is replaced."""
 
     tokens: list[TokenId]
@@ -503,7 +648,7 @@ class SchedulingRequest(Body):
     )
 
 
-class AgentRunRequest(Body):
+class AgentRunRequest(DefaultedBody):
     """Body of `POST /v1/agents/runs`; `agents.service.run_request` checks the values."""
 
     kind: Literal["agent", "pipeline", "repair"]
@@ -518,14 +663,14 @@ class AgentRunRequest(Body):
     conversation: str = ""
 
 
-class ApprovalDecision(Body):
+class ApprovalDecision(DefaultedBody):
     """Body of `POST /v1/agents/approvals/{id}`."""
 
     decision: Decision
     reason: str = Field(default="", max_length=500)
 
 
-class ModelChangeRequest(Body):
+class ModelChangeRequest(DefaultedBody):
     """Body of `POST /v1/models/{id}/load` and `/unload`."""
 
     drain_seconds: Annotated[float, Field(ge=0, le=MAX_CHANGE_DRAIN_S)] = CHANGE_DRAIN_S
@@ -536,4 +681,6 @@ class ApplyTemplateRequest(Body):
 
     model: str | None = None
     messages: Messages
-    add_generation_prompt: bool = True
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
+    chat_template_kwargs: TemplateVariables | None = None

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from app.server.wire.schemas import SamplingFields
 from engine.api.request import RequestOutput, TokenBatch
 
 
@@ -29,6 +30,12 @@ class Usage:
         for index, output in enumerate(outputs):
             self.add(index, output)
         return self
+
+    def of_chunk(self, body: SamplingFields) -> dict[str, Any]:
+        """The `usage` member of a chunk before the last one, if the request asks for usage."""
+        if body.usage_in_chunks:
+            return {"usage": self.counts()}
+        return {"usage": None} if body.include_usage else {}
 
     def counts(self) -> dict[str, Any]:
         """The `usage` object."""

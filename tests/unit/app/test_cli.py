@@ -124,6 +124,8 @@ def test_help_and_version_import_nothing_heavy(environ):
         (["--host", "x", "run", "x"], 2, "--host has no meaning for the command run"),
         (["run"], 2, "Missing argument"),
         (["run", "--threads", "x", "y"], 2, "--threads"),
+        (["run", "--score", "x", "--stop", "y"], 2, "--stop has no effect with --score"),
+        (["run", "--stop", "", "y"], 1, "--stop is empty"),
         (["rnu"], 2, "Did you mean 'run'?"),
         (["run", "--threads", "0", "x"], 1, "--threads is 0 but should be"),
         (["--threads", "0", "run", "x"], 1, "--threads is 0 but should be"),

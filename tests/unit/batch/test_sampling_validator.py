@@ -28,8 +28,8 @@ REFUSED = {
     "max_tokens": [-1, 1.5, True],
     "prompt_logprobs": [-1, 21, 1.5, True],
     "logit_bias": [((100, 1.0),), ((-1, 1.0),), ((1, 100.5),), ((1, math.nan),), ((1, 0.0),) * 2],
-    "stop": [("",), ("a",) * 17, (1,)],
-    "stop_token_ids": [(100,), (-1,), tuple(range(13)), (True,)],
+    "stop": [("",), ("a",) * 65, (1,)],
+    "stop_token_ids": [(100,), (-1,), tuple(range(25)), (True,)],
 }
 
 ACCEPTED = {
@@ -50,8 +50,8 @@ ACCEPTED = {
     "max_tokens": [None, 0, 1, 10**9],
     "prompt_logprobs": [None, 0, 20],
     "logit_bias": [(), ((0, -100.0), (99, 100))],
-    "stop": [(), ("a",) * 16],
-    "stop_token_ids": [(), tuple(range(12))],
+    "stop": [(), ("a",) * 64],
+    "stop_token_ids": [(), tuple(range(24))],
 }
 
 

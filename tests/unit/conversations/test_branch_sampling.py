@@ -13,6 +13,7 @@ from engine.conversations.branch_sampling import (
     change,
     read_changes,
     restored,
+    set_again,
     stored,
 )
 from engine.conversations.session import TreeSession
@@ -94,6 +95,21 @@ def test_only_what_the_branch_set_is_restored():
     assert again.own == {"temperature", "seed"}
     assert (again.params.temperature, again.params.seed) == (1.5, 7)
     assert (again.params.min_p, again.params.top_k) == (0.1, 0)
+
+
+def test_a_branch_may_ask_for_a_new_seed_where_the_settings_have_one():
+    settings = replace(DEFAULT, params=replace(DEFAULT.params, seed=5))
+    own = change(settings, settings, {"seed": -1})
+    assert (own.params.seed, own.own) == (None, {"seed"})
+    again = restored(settings, [answered(stored(own.params, own.own))])
+    assert (again.params.seed, again.own) == (None, {"seed"})
+    assert set_again(settings, own) == own
+
+
+def test_other_negative_seeds_count_down_from_the_highest():
+    assert change(DEFAULT, DEFAULT, {"seed": -2}).params.seed == 2**64 - 2
+    with pytest.raises(InvalidRequest, match="seed must be between"):
+        change(DEFAULT, DEFAULT, {"seed": -(2**63) - 1})
 
 
 @pytest.mark.parametrize(

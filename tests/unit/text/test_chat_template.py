@@ -431,3 +431,33 @@ def test_images_stay_in_a_message_that_takes_up_the_system_message():
 def test_what_no_form_helps_is_still_rejected_in_the_templates_words():
     with pytest.raises(InvalidRequest, match="rejects these messages: Conversation roles must"):
         ChatTemplate(NO_SYSTEM, tokens={}).render(turns("Ahi", "Uok"))
+
+
+VARIABLES = (
+    "{{ bos_token }}{% set own = 1 %}{% for message in messages %}{{ message.content }}{% endfor %}"
+    "{% if tools %}TOOLS{% endif %}{% if enable_thinking is defined %}{{ enable_thinking }}{% endif %}"
+    "{{ effort }}{{ own }}"
+)
+
+
+def test_a_template_gets_the_variables_that_it_reads():
+    template = ChatTemplate(VARIABLES, tokens=TOKENS)
+    assert template.free_variables == {"enable_thinking", "effort"}
+    variables = {"enable_thinking": False, "effort": "low", "unknown": 1}
+    text = template.render([{"role": "user", "content": "x"}], variables=variables)
+    assert text == "<s>xFalselow1"
+
+
+def test_no_variable_replaces_what_is_the_templates_own():
+    template = ChatTemplate(VARIABLES, tokens=TOKENS)
+    names = ("messages", "tools", "documents", "add_generation_prompt", "bos_token", "range", "own")
+    taken = {name: ["y"] for name in names}
+    messages = [{"role": "user", "content": "x"}]
+    assert template.render(messages, variables=taken) == template.render(messages)
+
+
+def test_a_variable_that_is_no_name_has_no_effect():
+    template = ChatTemplate(VARIABLES, tokens=TOKENS)
+    messages = [{"role": "user", "content": "x"}]
+    names = ("", "a b", "self", "__class__", "context")
+    assert template.render(messages, variables=dict.fromkeys(names, 1)) == template.render(messages)

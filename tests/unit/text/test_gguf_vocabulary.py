@@ -97,6 +97,19 @@ def test_sentencepiece_without_a_space_prefix():
     assert tokenizer.decode(tokenizer.encode(" hello")) == " hello"
 
 
+def test_a_file_names_its_tokens_of_infills():
+    named = {f"fim_{name}_token_id": at for at, name in enumerate(("pre", "suf", "mid"))}
+    tokens = tokenizer_of(byte_level_fields(), **named).infill
+    assert (tokens.prefix, tokens.suffix, tokens.middle) == (0, 1, 2)
+    assert tokenizer_of(byte_level_fields()).infill is None
+
+
+@pytest.mark.parametrize("token_id", [-1, 2**32 - 1])
+def test_a_token_of_infills_outside_the_vocabulary_is_none(token_id):
+    fields = {"fim_pre_token_id": token_id, "fim_suf_token_id": 1, "fim_mid_token_id": 2}
+    assert tokenizer_of(byte_level_fields(), **fields).infill is None
+
+
 def test_the_fingerprint_depends_on_every_part():
     fields = byte_level_fields()
     seen = {tokenizer_of(fields).fingerprint}

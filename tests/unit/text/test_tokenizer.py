@@ -2,6 +2,7 @@ import pytest
 
 from engine.api.errors import InvalidRequest
 from engine.text.gguf_vocabulary import read_tokenizer
+from engine.text.infill import InfillTokens
 from tests.fakes.tiny_vocabulary import byte_level_fields, sentencepiece_fields
 
 
@@ -52,6 +53,21 @@ def test_a_stream_after_an_ordinary_token_keeps_its_leading_space(sentencepiece)
     assert (
         sentencepiece.incremental_detokenizer(after=sentencepiece.bos_id).feed([hello]) == "hello"
     )
+
+
+def test_text_that_continues_another_gets_no_space(sentencepiece, byte_level):
+    assert sentencepiece.decode(sentencepiece.encode("world")) == "world"
+    after = sentencepiece.encode("hello")[-1]
+    rest = sentencepiece.encode_rest("world")
+    assert sentencepiece.incremental_detokenizer(after=after).feed(rest) == "world"
+    assert byte_level.encode_rest("in") == byte_level.encode("in")
+
+
+def test_the_middle_of_an_infill_keeps_its_leading_space():
+    tokenizer = tokenizer_of(sentencepiece_fields())
+    hello, special = tokenizer.encode("hello")[-1], tokenizer.bos_id
+    tokenizer.infill = InfillTokens(special, special, special, False, frozenset())
+    assert tokenizer.incremental_detokenizer(after=special).feed([hello]) == " hello"
 
 
 def test_chat_is_rendered_by_the_models_template(byte_level):

@@ -6,6 +6,7 @@ import pytest
 
 from engine.api.errors import ModelError
 from engine.executors.open_model import open_model
+from engine.text.infill import InfillTokens
 from engine.text.tokenizer import Tokenizer
 from tests.server.toy_tokenizer import byte_tokenizer
 
@@ -28,6 +29,7 @@ def assert_equal(one, other):
         assert other.encode_chat(messages) == one.encode_chat(messages)
     for name in (
         "vocab_size", "special_ids", "eos_ids", "bos_id", "add_bos", "fingerprint", "has_chat_template",
+        "infill",
     ):  # fmt: skip
         assert getattr(other, name) == getattr(one, name)
     assert other.control_tokens.spellings == one.control_tokens.spellings
@@ -38,6 +40,7 @@ def assert_equal(one, other):
 )
 def test_a_copy_encodes_and_decodes_as_the_original(template):
     original = byte_tokenizer(template=template, add_bos=True)
+    original.infill = InfillTokens(1, 2, None, True, frozenset({1, 2}))
     assert_equal(original, copy(original))
 
 

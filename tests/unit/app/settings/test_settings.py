@@ -195,6 +195,11 @@ def test_sampling_settings_reach_the_answers(folders):
     assert sampling.chosen == frozenset(flags)
 
 
+@pytest.mark.parametrize(("seed", "used"), [(-1, None), (-2, 2**64 - 2), (-(2**63), 2**63), (0, 0)])
+def test_a_seed_of_minus_one_is_a_new_one_each_time(folders, seed, used):
+    assert load(folders, flags={"seed": seed}).sampling().params.seed == used
+
+
 def test_what_is_not_set_is_left_to_the_model(folders):
     model = GenerationDefaults(temperature=0.9, repetition_penalty=1.3)
     params = load(folders, here="temperature = 0.2").sampling().for_model(model)
