@@ -85,6 +85,8 @@ def read_tokenizer(metadata: Mapping[str, object], *, source: str, vocab_size: i
     template = fields.optional_text("tokenizer.chat_template")
     bos_id = special_ids.first("bos_token_id")
     named = {name: special_ids.first(f"{key}_token_id") for name, key in _NAMED.items()}
+    declared_infill = {key: special_ids.first(key) for key in DECLARED_KEYS}
+    infill = {key: one for key, one in declared_infill.items() if one is not None}
     texts = {f"{name}_token": pieces[i] for name, i in named.items() if i is not None}
     return Tokenizer(
         encoder,
@@ -98,7 +100,7 @@ def read_tokenizer(metadata: Mapping[str, object], *, source: str, vocab_size: i
         chat_template=ChatTemplate(template, tokens=texts),
         fingerprint=_fingerprint(fields, pieces, types, template),
         notes=special_ids.notes + ([without_rows(surplus, vocab_size)] if surplus else []),
-        infill=find_infill_tokens(encoder.token_to_id, _infill_ids(fields, len(pieces))),
+        infill=find_infill_tokens(encoder.token_to_id, infill),
     )
 
 
@@ -110,13 +112,6 @@ def _token_types(fields: Fields, count: int) -> list[int]:
     if len(types) != count:
         raise ModelError(f"{fields.source} gives {len(types)} token types for {count} tokens.")
     return types
-
-
-def _infill_ids(fields: Fields, count: int) -> dict[str, int]:
-    """The tokens of infills that the file names; an id outside the vocabulary names none."""
-    keys = (key for key in DECLARED_KEYS if _PREFIX + key in fields)
-    named = {key: fields.integer(_PREFIX + key, low=-(2**63), high=2**64) for key in keys}
-    return {key: token_id for key, token_id in named.items() if 0 <= token_id < count}
 
 
 def _byte_level(
