@@ -20,7 +20,7 @@ class TestHtml:
     def test_visible_text_with_headings(self, parse: Parse) -> None:
         document = parse("a.html", samples.HTML)
         assert document.text.strip() == (
-            "Top\n\nOne & two, three.\n\nSub\n\n- first\n\n- second\n\na\n  b\n\nx | y"
+            "Top\n\nOne & two, three.\n\nSub\n\n- first\n- second\n\na\n  b\n\nx | y"
         )
         assert _titles(document) == [(1, "Top"), (2, "Sub")]
         assert document.title == "A page"
