@@ -182,7 +182,7 @@ def _is_apart(element: Element) -> bool:
 
 
 def _is_decoration(element: Element, near: Sequence[Element | str]) -> bool:
-    """Whether something that is not read out is no text, or has a text beside it that is read out in its place."""
+    """Whether something that is not read out is no text, or has a text beside it that is read out."""
     if element.attributes.get("class", "") == "katex-html":
         return True
     if (

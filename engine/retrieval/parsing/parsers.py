@@ -12,6 +12,7 @@ _NAMES = {
     "archive": "office document or book",
     "html": "HTML",
     "mail": "e-mail",
+    "mailbox": "mailbox",
     "notebook": "notebook",
     "pdf": "PDF",
     "zip": "ZIP archive, office document or book",
@@ -58,6 +59,10 @@ def _parser(kind: str) -> Callable[[bytes, int], Extracted]:
             from engine.retrieval.parsing.mail import extract_mail
 
             return extract_mail
+        case "mailbox":
+            from engine.retrieval.parsing.mailbox import extract_mailbox
+
+            return extract_mailbox
         case "notebook":
             from engine.retrieval.parsing.notebook import extract_notebook
 

@@ -117,23 +117,6 @@ class TestPdf:
             parse("a.pdf", b"%PDF-1.7\n" + b"x" * 500)
 
 
-class TestMail:
-    def test_the_plain_body_with_its_header(self, parse: Parse) -> None:
-        document = parse("a.eml", samples.MAIL)
-        assert "Subject: Café at noon\n" in document.text
-        assert "See you at the café." in document.text
-        assert "bar" not in document.text
-        assert document.title == "Café at noon"
-        assert document.notes == ("The attachment 'map.pdf' was not read.",)
-
-    def test_it_is_known_by_its_header(self, parse: Parse) -> None:
-        assert parse("cur-1", samples.MAIL).media_type == "message/rfc822"
-
-    def test_html_without_a_plain_body(self, parse: Parse) -> None:
-        data = b"From: a@b.c\nDate: x\nContent-Type: text/html\n\n<h1>Hi</h1><p>there</p>"
-        assert "Hi\n\nthere" in parse("a.eml", data).text
-
-
 class TestNotebook:
     def test_cells_and_text_outputs(self, parse: Parse) -> None:
         document = parse("a.ipynb", samples.NOTEBOOK)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """What of an HTML page is indexed: what its reader sees, in the order in which it is seen."""
 
 import re
