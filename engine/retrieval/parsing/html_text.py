@@ -4,7 +4,7 @@ Navigation is left out. If the document marks its main part (`<main>` or `role="
 below the heading of the page.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from engine.retrieval.parsing.extracted import Extracted
 from engine.retrieval.parsing.html_hidden import HiddenParts, is_hidden
@@ -29,14 +29,20 @@ def extract_html(markup: str, most: int, *, mail: bool = False) -> Extracted:
     Raises:
         TextTooLong: it has more text.
     """
-    tree = parse_html(markup)
+    return tree_text(parse_html(markup), most, mail=mail)
+
+
+def tree_text(
+    tree: Element, most: int, *, mail: bool = False, link: Callable[[str], str] | None = None
+) -> Extracted:
+    """The same of a document that has been parsed; `link` is that of `HtmlRenderer`."""
     parts = [] if mail else _main_parts(tree)
     found = Extracted("")
     for roots, fallbacks in ((parts, False), ([tree], False), ([tree], True)):
         builder = TextBuilder(most)
         builder.title = _title(tree)
         hidden = HiddenParts(tree, mail=mail, shown=fallbacks)
-        HtmlRenderer(builder, hidden, mail=mail, fallbacks=fallbacks).render(roots)
+        HtmlRenderer(builder, hidden, mail=mail, fallbacks=fallbacks, link=link).render(roots)
         found = builder.extracted()
         if found.text.strip():
             break

@@ -26,7 +26,7 @@ _EMLX = re.compile(rb"\A(\d{1,12})[ \t]*\r?\n")
 _WORD = re.compile(r"\w+")
 _ADDRESS = re.compile(r"https?://\S+")
 _STUB = 4
-"""An alternative with less than a quarter of the words of another is a stub, such as "open in your browser"."""
+"""An alternative with less than a quarter of the words of another is a stub: "open this in a browser"."""
 _CALENDARS = frozenset(["text/calendar", "application/ics"])
 _CARDS = frozenset(["text/vcard", "text/x-vcard", "text/directory"])
 _SIGNATURES = frozenset(
