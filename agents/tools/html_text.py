@@ -1,9 +1,9 @@
 """`html_text`: the readable text of an HTML page, for a model.
 
 Kept are text, headings, list items, table rows and the targets of links, as `extract_html` reads pages. What
-a reader of the page would not see has no business in a prompt. The page is parsed in a process of its own that
-may do nothing else, within bounds of time and memory: browsers repeat formatting elements that do not end, and
-400 kB of them make 400 million elements.
+a reader of the page would not see has no business in a prompt. The page is parsed in a process of its own
+that may do nothing else, within bounds of time and memory: browsers repeat formatting elements that do not
+end, and 400 kB of them make 400 million elements.
 """
 
 from dataclasses import dataclass
