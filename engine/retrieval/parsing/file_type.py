@@ -113,6 +113,8 @@ def detect_type(name: str, data: bytes) -> FileType:
         raise Unreadable("It is a sound or video recording.")
     if head[:2] == b"BM" and b"\0" in head[:32]:
         return FileType("image", "image/bmp")
+    if head.startswith(b"\xd0\xcf\x11\xe0") and name.lower().endswith(".msg"):
+        raise Unreadable("It is an Outlook message; save it as EML.")
     binary = b"\0" in head
     for signature, kind in _REFUSED:
         if head.startswith(signature) and (binary or signature in (b"{\\rtf", b"BZh", b"ID3")):

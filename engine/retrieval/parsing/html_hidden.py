@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from engine.retrieval.parsing.html_style import inline_style, is_tiny
+from engine.retrieval.parsing.html_stylesheet import Stylesheet
 from engine.retrieval.parsing.html_tree import Element, elements, text_of
 
 _REFERENCES = ("aria-controls", "aria-details", "popovertarget", "commandfor", "for")
@@ -24,9 +25,9 @@ _PANELS = frozenset(
 )
 """Words in the class or id of what a reader opens."""
 _NO_PANELS = frozenset(
-    """ad ads alert banner consent cookie cookies dropdown error honeypot hp loader loading menu modal nav
+    """ad ads alert banner consent cookie cookies dropdown error honeypot hp loader loading menu nav
     navbar navigation offcanvas overlay pixel placeholder preloader search skeleton spinner template toast
-    tooltip tracking warning""".split()  # noqa: SIM905
+    tracking warning""".split()  # noqa: SIM905
 )
 _TRIGGERS = frozenset("accordion expand expander faq question toggle toggler trigger".split())  # noqa: SIM905
 _PAGES = frozenset(["html", "body", "main", "article"])
@@ -38,6 +39,7 @@ _ALTERNATIVES = frozenset(
     element-invisible screenreader show-for-sr u-visually-hidden""".split()  # noqa: SIM905
 )
 """Classes of text that is only read out."""
+_SITE = frozenset(["nav", "search"])
 _APART = frozenset(["navigation", "search", "banner", "contentinfo", "menu", "menubar"])
 _SIGNS = frozenset(
     """headerlink anchorjs-link header-anchor sphinxsidebar linenos lineno linenodiv copybtn copy-button
@@ -51,6 +53,8 @@ _CONSENT = re.compile(
     r"(?:banner|bar|notice|popup|modal|dialog|overlay)(?:[-_].*)?)\Z"
 )
 _LONGEST_CONSENT = 3_000
+_LONGEST_NAVIGATION = 100
+"""Characters of paragraphs in it."""
 
 
 class HiddenParts:
@@ -65,6 +69,7 @@ class HiddenParts:
             shown: whether what is not displayed at first counts as content, whatever opens it.
         """
         self._mail, self._shown = mail, shown
+        self._stylesheet = Stylesheet(root)
         self._opened: set[str] = set()
         self._triggers: set[str] = set()
         if not mail:
@@ -84,6 +89,10 @@ class HiddenParts:
         if "id" in attributes and _is_trigger(element):
             self._triggers.add(attributes["id"])
 
+    def style_of(self, element: Element) -> Mapping[str, str]:
+        """What is declared for the look of an element."""
+        return self._stylesheet.style_of(element)
+
     def hides(self, element: Element, siblings: Sequence[Element | str], at: int) -> bool:
         """Whether an element is not content.
 
@@ -93,10 +102,10 @@ class HiddenParts:
             at: its index among them.
         """
         attributes = element.attributes
-        style = inline_style(attributes.get("style", ""))
+        style = self._stylesheet.style_of(element)
         if self._mail:
             return _is_hidden(attributes, style) or _is_hidden_in_mail(attributes, style)
-        if _is_apart(element):
+        if _is_apart(element) and not self._shown:
             return True
         if _is_hidden(attributes, style) and element.name not in _PAGES and not self._shown:
             return not self._can_be_opened(element, siblings, at)
@@ -161,8 +170,8 @@ def _is_hidden_in_mail(attributes: Mapping[str, str], style: Mapping[str, str]) 
 def _is_apart(element: Element) -> bool:
     """Whether an element belongs to the site and not to the page, such as its navigation."""
     attributes = element.attributes
-    if attributes.get("role") in _APART:
-        return True
+    if attributes.get("role") in _APART or element.name in _SITE:
+        return not _is_page(element)
     classes = attributes.get("class", "").split()
     if not _SIGNS.isdisjoint(classes):
         return True
@@ -179,6 +188,14 @@ def _is_apart(element: Element) -> bool:
         any(_CONSENT.match(name[:100].lower()) for name in names if name)
         and len(text_of(element, _LONGEST_CONSENT)) < _LONGEST_CONSENT
     )
+
+
+def _is_page(element: Element) -> bool:
+    """Whether navigation holds the page: its end tag is missing, or the page's heading is inside."""
+    if any(one.name in _WHOLE for one in _first(element, 200)):
+        return True
+    paragraphs = (one for one in _first(element, 500) if one.name == "p")
+    return sum(len(text_of(one, 200)) for one in paragraphs) > _LONGEST_NAVIGATION
 
 
 def _is_decoration(element: Element, near: Sequence[Element | str]) -> bool:

@@ -18,6 +18,7 @@ from engine.retrieval.parsing.html_math import math_text
 from engine.retrieval.parsing.html_ruby import ruby_text
 from engine.retrieval.parsing.html_style import inline_style, is_tiny
 from engine.retrieval.parsing.html_table import Cell, TableGrid
+from engine.retrieval.parsing.html_tabs import Tabs
 from engine.retrieval.parsing.html_tree import Element, elements, parse_html, text_of
 from engine.retrieval.parsing.outline import MAX_TITLE
 from engine.retrieval.parsing.text_builder import TextBuilder
@@ -27,8 +28,7 @@ _SKIPPED = frozenset(
     noframes noscript object param rp script source style template title track video""".split()  # noqa: SIM905
 )
 """Elements that show no text in a browser with scripts and media, and text that was deleted."""
-_SITE = frozenset(["nav", "search"])
-_FALLBACKS = frozenset(["canvas", "frameset", "head", "nav", "noframes", "noscript", "object"])
+_FALLBACKS = frozenset(["canvas", "frameset", "head", "noframes", "noscript", "object"])
 """What is read of a page that has no other text."""
 _BLOCKS = frozenset(
     """address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure
@@ -111,8 +111,8 @@ class HtmlRenderer:
         self,
         builder: TextBuilder,
         hidden: HiddenParts,
+        tabs: Tabs,
         *,
-        mail: bool = False,
         fallbacks: bool = False,
         link: Callable[[str], str] | None = None,
         pages: int = 1,
@@ -121,17 +121,16 @@ class HtmlRenderer:
 
         Args:
             builder: what the text is added to.
-            hidden: of the page.
-            mail: whether it is the body of a mail, which has no navigation.
-            fallbacks: whether to read what is meant for browsers without scripts or frames, and navigation.
+            hidden: what of the page is hidden.
+            tabs: of the page.
+            fallbacks: whether to read what is meant for browsers without scripts or frames.
             link: what to write behind a link, by its address; nothing without it.
             pages: number of pages inside each other (`<iframe srcdoc>`), with this one.
         """
         self._flow = Flow(builder)
-        self._hidden = hidden
+        self._hidden, self._tabs = hidden, tabs
         self._link, self._pages = link, pages
-        skipped = _SKIPPED if mail else _SKIPPED | _SITE
-        self._skipped = skipped - _FALLBACKS if fallbacks else skipped
+        self._skipped = _SKIPPED - _FALLBACKS if fallbacks else _SKIPPED
         self._outer: list[Flow] = []
         self._grids: list[TableGrid] = []
         self._lines = [False]  # whether what is being collected contains preformatted lines
@@ -187,16 +186,19 @@ class HtmlRenderer:
             return None
         if style.separate:
             style = style._replace(separate=False)
-        if not attributes:
-            return self._open_as(name, element, style, "")
         if self._hidden.hides(element, frame.children, frame.at - 1):
             return None
-        display = ""
-        if "style" in attributes:
-            declared = inline_style(attributes["style"])
-            display = declared.get("display", "")
+        declared = self._hidden.style_of(element)
+        display = declared.get("display", "")
+        if declared:
             style = _restyled(style, declared)
         role = attributes.get("role", "")
+        if role == "tab" and self._tabs.is_moved(element):
+            return None
+        if role == "tabpanel" and (label := self._tabs.label_of(element)):
+            self._paragraph()
+            self._text(label, style)
+            self._line()
         if role == "heading" and name not in _HEADINGS:
             level = attributes.get("aria-level", "")
             name = f"h{level}" if f"h{level}" in _HEADINGS else "h2"
@@ -323,6 +325,7 @@ class HtmlRenderer:
                     HtmlRenderer(
                         self._flow.builder,
                         HiddenParts(tree),
+                        Tabs(tree),
                         link=self._link,
                         pages=self._pages + 1,
                     ).render([tree])

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from engine.retrieval.parsing.extracted import Extracted
 from engine.retrieval.parsing.html_hidden import HiddenParts, is_hidden
 from engine.retrieval.parsing.html_renderer import HtmlRenderer
+from engine.retrieval.parsing.html_tabs import Tabs
 from engine.retrieval.parsing.html_tree import Element, elements, parse_html, text_of
 from engine.retrieval.parsing.outline import MAX_TITLE
 from engine.retrieval.parsing.text_builder import TextBuilder
@@ -42,7 +43,7 @@ def tree_text(
         builder = TextBuilder(most)
         builder.title = _title(tree)
         hidden = HiddenParts(tree, mail=mail, shown=fallbacks)
-        HtmlRenderer(builder, hidden, mail=mail, fallbacks=fallbacks, link=link).render(roots)
+        HtmlRenderer(builder, hidden, Tabs(tree), fallbacks=fallbacks, link=link).render(roots)
         found = builder.extracted()
         if found.text.strip():
             break

@@ -5,6 +5,7 @@ alternatives the richest is the body, with whatever stands before or after them,
 mailing list. Quoted replies and signatures are kept.
 """
 
+import codecs
 import re
 from email import message_from_bytes
 from email.message import Message
@@ -46,6 +47,9 @@ _PGP_SIGNED = re.compile(
 
 def extract_mail(data: bytes, most: int) -> Extracted:
     """The text of one message, also of one that Apple Mail has stored (`.emlx`)."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        data = data.decode("utf-16", "replace").encode()
+    data = data.removeprefix(codecs.BOM_UTF8).lstrip()  # a blank line would end the header
     stored = _EMLX.match(data)
     if stored is not None:
         data = data[stored.end() : stored.end() + int(stored[1])]

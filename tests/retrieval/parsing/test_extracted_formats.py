@@ -87,6 +87,17 @@ class TestOffice:
         assert len(document.pages) == 2
         assert _titles(document) == [(1, "Early"), (1, "Late")]
 
+    def test_chapters_of_an_epub_are_xml(self, parse: Parse) -> None:
+        chapter = (
+            '<?xml version="1.0" encoding="utf-8"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/>'
+            '<script src="a.js"/></head><body><h1 id="a">Early<a id="b"/></h1><div class="rule"/>'
+            "<table><tr><td/><td><p>x</p></td></tr><tr><td><p>Aarhus</p></td><td><p>4410</p></td></tr></table>"
+            "<p>A<![CDATA[ & ]]>B</p></body></html>"
+        )
+        document = parse("a.epub", samples.epub({"OEBPS/a.xhtml": chapter}))
+        assert document.text.startswith("Early\n\n | x\nAarhus | 4410\n\nA & B\n\nLate")
+        assert _titles(document) == [(1, "Early"), (1, "Late")]
+
     def test_its_name_does_not_matter(self, parse: Parse) -> None:
         assert parse("strange.txt", samples.odt()).media_type.endswith("opendocument.text")
 

@@ -240,6 +240,7 @@ class TestHidden:
             "<div style='display:none' id=app><h1>x</h1>in</div>",
             "<div hidden style='display:block'>in</div>",
             "<p aria-hidden=true>in</p>",
+            "<button data-bs-target='#m'>b</button><div id=m class=modal style='display:none'>in</div>",
             "<button data-bs-target='#q'>b</button><div id=q hidden>in</div>",
         ],
     )  # fmt: skip
@@ -272,6 +273,37 @@ class TestHidden:
         found = text(f"<p>before</p>{noise}<p>after</p>").split()
         assert "out" not in found
         assert (found[0], found[-1]) == ("before", "after")
+
+    @pytest.mark.parametrize("mail", [False, True])
+    def test_what_the_style_sheet_hides(self, mail: bool) -> None:
+        page = (
+            "<style>/* a */ .pre, td.x { display:none !important } #gone {visibility: hidden}"
+            "@media print { .shown { display: none } } .late{display:none} p.late{display:block}</style>"
+            "<p class='a pre'>out</p><p class=shown>one</p><div id=gone>out</div><p class=late>two"
+            "<table><tr><td class=x>out<td>three<td>four</table>"
+        )
+        assert text(page, mail=mail) == "one\n\ntwo\n\nthree | four"
+
+    def test_a_table_of_the_style_sheet(self) -> None:
+        page = (
+            "<style>.t{display:table}.r{display:table-row}.c{display:table-cell}.f{display:flex}</style>"
+            "<div class=t><div class=r><div class=c>a</div><div class=c>b</div></div></div>"
+            "<div class=f><span>Name</span><span>Ada</span></div>"
+        )
+        assert text(page) == "a | b\n\nName Ada"
+
+    def test_navigation_that_holds_the_page_is_none(self) -> None:
+        page = "<nav><a>Home</a><p>" + "The ferry leaves at nine from the harbour. " * 4
+        assert "The ferry" in text(page + "<p>b</p>")
+        assert text("<header role=banner><h1>T</h1></header><p>x") == "T\n\nx"
+
+    def test_the_label_of_a_tab_stands_before_its_panel(self) -> None:
+        page = (
+            "<div role=tablist><button role=tab aria-controls=w>Windows</button>"
+            "<button role=tab id=l>Linux</button><button role=tab>Other</button></div>"
+            "<div id=w role=tabpanel>winget</div><div role=tabpanel aria-labelledby=l hidden>apt</div>"
+        )
+        assert text(page) == "Other\n\nWindows\nwinget\n\nLinux\napt"
 
     def test_letters_without_size_end_where_a_size_is_given(self) -> None:
         page = "<div style='font-size:0px'>x<div style='font-size:14px'>shown</div></div>"

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.retrieval.api.errors import Unreadable
 from engine.retrieval.api.parsed_document import ParsedDocument
 from engine.retrieval.parsing.extracted import Extracted
 from engine.retrieval.parsing.mail import extract_mail
@@ -315,6 +316,15 @@ class TestMailboxes:
         message = b"From: a@b.c\nSubject: S\n\nText.\n"
         data = b"%-10d\n%b<?xml version='1.0'?><plist/>" % (len(message), message)
         assert parse("1.emlx", data).text == "From: a@b.c\nSubject: S\n\nText.\n\n"
+
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+    def test_a_mark_or_a_blank_line_before_the_header(self, encoding: str) -> None:
+        data = "\r\nFrom: a@b.c\r\nSubject: é\r\n\r\nText".encode(encoding)
+        assert extract_mail(data, _MOST).text == "From: a@b.c\nSubject: é\n\nText\n\n"
+
+    def test_outlook_messages_are_named(self, parse: Parse) -> None:
+        with pytest.raises(Unreadable, match="save it as EML"):
+            parse("a.msg", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 60)
 
     def test_a_saved_page(self, parse: Parse) -> None:
         page = multipart("related", _HTML, "Content-Type: image/png\nContent-Location: x\n\nx")
