@@ -19,6 +19,7 @@ from agents.tools.sensitive import taint_of
 from agents.tools.tool import MAX_OUTPUT_CHARS, Effect, Taint, Tool, ToolContext, ToolOutput
 from agents.tools.web_address import MAX_URL_CHARS, parse_web_address
 from agents.tools.web_domains import check_domain
+from engine.retrieval.api.errors import Unreadable
 
 if TYPE_CHECKING:
     from agents.tools.web_client import Page
@@ -61,7 +62,7 @@ def http_fetch_tool(domains: Sequence[str] = (), *, guard: AddressGuard | None =
         arguments=HttpFetchArguments,
         effects=frozenset({Effect.EGRESS}),
         call=call,
-        timeout_s=FETCH_S + 5,
+        timeout_s=FETCH_S + 20,
         target=lambda arguments: str(parse_web_address(arguments.url, allowed)),
         unavailable="" if allowed else OFF,
         refusal=lambda arguments: _refusal(arguments.url, allowed),
@@ -79,8 +80,11 @@ def _refusal(url: str, domains: Sequence[str]) -> str:
 def _output(page: "Page", start: int) -> ToolOutput:
     title, text = "", plain(page.text)
     if "html" in page.content_type:
-        reduced = html_text(page.text, page.url)
-        title, text = reduced.title, reduced.text
+        try:
+            reduced = html_text(page.text, page.url)
+            title, text = reduced.title, reduced.text
+        except Unreadable as error:
+            text = f"The page cannot be read. {error}"
     rest = text[start:]
     head = "\n".join(
         filter(None, [f"{page.status} {page.url}"[:_HEADER_CHARS], title[:_HEADER_CHARS]])

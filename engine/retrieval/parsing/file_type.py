@@ -8,7 +8,7 @@ from engine.retrieval.api.errors import Unreadable
 from engine.retrieval.parsing.languages import language_of
 
 Format = Literal[
-    "text", "markdown", "rst", "code", "rows", "json", "notebook", "html", "mail",
+    "text", "markdown", "rst", "code", "rows", "json", "notebook", "html", "mail", "mailbox",
     "pdf", "zip", "gzip", "image",
 ]  # fmt: skip
 
@@ -66,6 +66,8 @@ _REFUSED: tuple[tuple[bytes, str], ...] = (
     (b"wOF2", "a font"),
     (b"\0\x01\0\0\0", "a font"),
 )
+_MAIL = FileType("mail", "message/rfc822")
+_MAILBOX = FileType("mailbox", "application/mbox")
 _MARKDOWN = frozenset((".md", ".markdown", ".mdown", ".mkd", ".mdx"))
 _BY_SUFFIX: dict[str, FileType] = {
     ".rst": FileType("rst", "text/x-rst"),
@@ -75,7 +77,12 @@ _BY_SUFFIX: dict[str, FileType] = {
     ".jsonl": FileType("rows", "application/jsonl"),
     ".ndjson": FileType("rows", "application/jsonl"),
     ".json": FileType("json", "application/json"),
-    ".eml": FileType("mail", "message/rfc822"),
+    ".eml": _MAIL,
+    ".emlx": _MAIL,
+    ".mht": _MAIL,
+    ".mhtml": _MAIL,
+    ".mbox": _MAILBOX,
+    ".mbx": _MAILBOX,
 } | dict.fromkeys(_MARKDOWN, FileType("markdown", "text/markdown"))
 _HTML = FileType("html", "text/html")
 _HTML_START = re.compile(rb"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
@@ -106,6 +113,8 @@ def detect_type(name: str, data: bytes) -> FileType:
         raise Unreadable("It is a sound or video recording.")
     if head[:2] == b"BM" and b"\0" in head[:32]:
         return FileType("image", "image/bmp")
+    if head.startswith(b"\xd0\xcf\x11\xe0") and name.lower().endswith(".msg"):
+        raise Unreadable("It is an Outlook message; save it as EML.")
     binary = b"\0" in head
     for signature, kind in _REFUSED:
         if head.startswith(signature) and (binary or signature in (b"{\\rtf", b"BZh", b"ID3")):
@@ -131,7 +140,7 @@ def _text_type(name: str, head: bytes) -> FileType:
     if _begins_as_html(head):
         return _HTML
     if suffix in ("", ".txt", ".mail", ".msg") and _begins_as_mail(head):
-        return FileType("mail", "message/rfc822")
+        return _MAILBOX if head.startswith(b"From ") else _MAIL
     if not suffix and _JSON_START.match(head):
         return FileType("json", "application/json")
     return FileType("text", "text/plain")

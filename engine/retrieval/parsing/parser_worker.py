@@ -23,6 +23,8 @@ from engine.retrieval.parsing.parser_limits import ParserLimits
 _ROOT = Path(engine.__file__).resolve().parent.parent
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
 _CHUNK = 1 << 20
+_WITH_OCR = frozenset(["pdf", "image", "mail", "mailbox"])
+"""Formats that may hold scanned pages; a mail has them attached."""
 _MAX_JSON_GROWTH = 8
 """JSON of a text is at most this many times as long as its UTF-8, with room for headings and breaks."""
 _MAX_ITEMS = 4_000_000
@@ -68,7 +70,7 @@ class ParserWorker:
             WorkerDied: the process crashed. It is not usable any more, as after a time limit: see `alive`.
         """
         most = self._limits.text_bytes
-        factor = self._limits.ocr_factor if kind in ("pdf", "image") and ocr_installed() else 1
+        factor = self._limits.ocr_factor if kind in _WITH_OCR and ocr_installed() else 1
         request = orjson.dumps({"kind": kind, "cpu_s": factor * self._limits.cpu_s, "most": most})
         answer = self._exchange(memoryview(frame(request, data)), factor * self._limits.wall_s)
         try:

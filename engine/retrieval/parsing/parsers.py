@@ -11,7 +11,9 @@ from engine.retrieval.parsing.text_builder import TextTooLong
 _NAMES = {
     "archive": "office document or book",
     "html": "HTML",
+    "page": "web page",
     "mail": "e-mail",
+    "mailbox": "mailbox",
     "notebook": "notebook",
     "pdf": "PDF",
     "zip": "ZIP archive, office document or book",
@@ -25,7 +27,7 @@ def extract(kind: str, data: bytes, most: int) -> Extracted:
     """The text of a file, or for `code/LANGUAGE` its outline, with an empty text.
 
     Args:
-        kind: a format of `detect_type`, except those that are text.
+        kind: a format of `detect_type`, except those that are text, or `page`: see `extract_web_page`.
         data: the file; of source code its text in UTF-8.
         most: characters of text.
 
@@ -54,10 +56,18 @@ def _parser(kind: str) -> Callable[[bytes, int], Extracted]:
     match kind:
         case "html":
             return _html
+        case "page":
+            from engine.retrieval.parsing.web_page import extract_web_page
+
+            return extract_web_page
         case "mail":
             from engine.retrieval.parsing.mail import extract_mail
 
             return extract_mail
+        case "mailbox":
+            from engine.retrieval.parsing.mailbox import extract_mailbox
+
+            return extract_mailbox
         case "notebook":
             from engine.retrieval.parsing.notebook import extract_notebook
 

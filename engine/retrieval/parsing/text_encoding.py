@@ -17,6 +17,35 @@ _MARKS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
 _SAMPLE = 1 << 16
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
+_XML_ENCODING = re.compile(rb"\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{1,40})")
+_LABELS = {
+    **dict.fromkeys(
+        [
+            "ascii",
+            "us-ascii",
+            "iso-8859-1",
+            "iso8859-1",
+            "latin1",
+            "latin-1",
+            "l1",
+            "ansi_x3.4-1968",
+        ],
+        "cp1252",
+    ),
+    **dict.fromkeys(["gb2312", "gbk", "x-gbk", "gb_2312-80"], "gb18030"),
+    **dict.fromkeys(["ks_c_5601-1987", "euc-kr", "ks_c_5601-1989", "korean"], "cp949"),
+    **dict.fromkeys(["shift_jis", "shift-jis", "sjis", "x-sjis", "windows-31j"], "cp932"),
+    **dict.fromkeys(["iso-8859-9", "latin5"], "cp1254"),
+    **dict.fromkeys(["iso-8859-11", "tis-620"], "cp874"),
+    "big5": "big5hkscs",
+    "iso-8859-8-i": "iso-8859-8",
+    "x-mac-roman": "mac_roman",
+    "macintosh": "mac_roman",
+    "unicode-1-1-utf-7": "utf-7",
+}
+"""Character sets that the Encoding standard reads as a larger one, and names that Python does not know."""
+_SEVEN_BIT = ("iso-2022", "hz", "utf-7", "utf7")
+"""Sets of which every text looks like ASCII."""
 _MAX_CONTROL_SHARE = 0.01
 _MAX_REPLACED_SHARE = 0.01
 
@@ -58,19 +87,38 @@ def decode_text(data: bytes) -> DecodedText:
 
 
 def decode_html(data: bytes) -> str:
-    """The text of an HTML file: a mark, UTF-8, or the character set that it names, or a likely one."""
-    if not data.startswith(tuple(mark for mark, _ in _MARKS)):
+    """The text of an HTML file: a mark, the character set that it names, UTF-8, or a likely one."""
+    head = data[:_SAMPLE]
+    named = _CHARSET.search(head) or _XML_ENCODING.match(head)
+    return decode_labelled(data, named[1].decode() if named is not None else "")
+
+
+def decode_labelled(data: bytes, label: str) -> str:
+    """Text whose sender names its character set, as browsers and mail programs read it.
+
+    A byte order mark counts first. Labels mean what the Encoding standard says: `iso-8859-1` is
+    windows-1252. UTF-8 that is called something else is read as UTF-8. Where the label is unknown or does not
+    fit, the set is guessed.
+    """
+    if data.startswith(tuple(mark for mark, _ in _MARKS)):
+        return decode_text(data).text
+    label = label.strip().strip("\"'").lower()
+    label = _LABELS.get(label, label)
+    if not label.startswith(_SEVEN_BIT):
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError:
             pass
-        named = _CHARSET.search(data[:_SAMPLE])
-        if named is not None:
-            try:
-                return data.decode(named[1].decode(), "replace")
-            except LookupError:
-                pass
-    return decode_text(data).text
+    try:
+        text = data.decode(label, "replace")
+    except (LookupError, UnicodeError):
+        text = ""
+    if text and text.count("\ufffd") <= _MAX_REPLACED_SHARE * len(text):
+        return text
+    try:
+        return decode_text(data).text
+    except Unreadable:
+        return data.decode("latin-1")
 
 
 def refuse_binary(text: str) -> None:

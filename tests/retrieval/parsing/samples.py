@@ -83,7 +83,7 @@ def odt() -> bytes:
     )
 
 
-def epub() -> bytes:
+def epub(chapters: dict[str, str] | None = None) -> bytes:
     chapter = "<!DOCTYPE html><html><body><h1>{}</h1><p>{}</p></body></html>"
     return zipped(
         {
@@ -95,6 +95,7 @@ def epub() -> bytes:
             '<spine><itemref idref="one"/><itemref idref="two"/></spine></package>',
             "OEBPS/b c.xhtml": chapter.format("Late", "The end."),
             "OEBPS/a.xhtml": chapter.format("Early", "It was a night."),
+            **(chapters or {}),
         }
     )
 

@@ -20,7 +20,7 @@ class TestHtml:
     def test_visible_text_with_headings(self, parse: Parse) -> None:
         document = parse("a.html", samples.HTML)
         assert document.text.strip() == (
-            "Top\n\nOne & two, three.\n\nSub\n\n- first\n\n- second\n\na\n  b\n\nx | y"
+            "Top\n\nOne & two, three.\n\nSub\n\n- first\n- second\n\na\n  b\n\nx | y"
         )
         assert _titles(document) == [(1, "Top"), (2, "Sub")]
         assert document.title == "A page"
@@ -87,6 +87,17 @@ class TestOffice:
         assert len(document.pages) == 2
         assert _titles(document) == [(1, "Early"), (1, "Late")]
 
+    def test_chapters_of_an_epub_are_xml(self, parse: Parse) -> None:
+        chapter = (
+            '<?xml version="1.0" encoding="utf-8"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/>'
+            '<script src="a.js"/></head><body><h1 id="a">Early<a id="b"/></h1><div class="rule"/>'
+            "<table><tr><td/><td><p>x</p></td></tr><tr><td><p>Aarhus</p></td><td><p>4410</p></td></tr></table>"
+            "<p>A<![CDATA[ & ]]>B</p></body></html>"
+        )
+        document = parse("a.epub", samples.epub({"OEBPS/a.xhtml": chapter}))
+        assert document.text.startswith("Early\n\n | x\nAarhus | 4410\n\nA & B\n\nLate")
+        assert _titles(document) == [(1, "Early"), (1, "Late")]
+
     def test_its_name_does_not_matter(self, parse: Parse) -> None:
         assert parse("strange.txt", samples.odt()).media_type.endswith("opendocument.text")
 
@@ -115,23 +126,6 @@ class TestPdf:
     def test_a_damaged_pdf_is_named_one(self, parse: Parse) -> None:
         with pytest.raises(Unreadable, match=r"no valid PDF|no text"):
             parse("a.pdf", b"%PDF-1.7\n" + b"x" * 500)
-
-
-class TestMail:
-    def test_the_plain_body_with_its_header(self, parse: Parse) -> None:
-        document = parse("a.eml", samples.MAIL)
-        assert "Subject: Café at noon\n" in document.text
-        assert "See you at the café." in document.text
-        assert "bar" not in document.text
-        assert document.title == "Café at noon"
-        assert document.notes == ("The attachment 'map.pdf' was not read.",)
-
-    def test_it_is_known_by_its_header(self, parse: Parse) -> None:
-        assert parse("cur-1", samples.MAIL).media_type == "message/rfc822"
-
-    def test_html_without_a_plain_body(self, parse: Parse) -> None:
-        data = b"From: a@b.c\nDate: x\nContent-Type: text/html\n\n<h1>Hi</h1><p>there</p>"
-        assert "Hi\n\nthere" in parse("a.eml", data).text
 
 
 class TestNotebook:

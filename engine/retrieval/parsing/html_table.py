@@ -1,0 +1,163 @@
+"""`TableGrid`: the rows and columns of an HTML table, and their text.
+
+A row of short cells is one line, `Aarhus | 4410`. Empty cells keep their columns, except columns without any
+text. A cell that spans rows is repeated in each of them, so that every row can be read alone; one that spans
+columns is followed by empty ones. The cells of tables that only arrange a page (layout tables) are blocks.
+"""
+
+from typing import NamedTuple
+
+from engine.retrieval.parsing.extracted import Extracted
+from engine.retrieval.parsing.html_flow import Flow
+
+_MAX_COLUMNS = 256
+"""Columns at which spans are followed."""
+_MAX_REPEATED = 200
+"""Characters of a cell that is repeated in the rows that it spans."""
+_SECTIONS = ("thead", "tbody", "tfoot")
+
+
+class Cell(NamedTuple):
+    """A cell of a table.
+
+    Attributes:
+        content: its text.
+        header: whether it names a row or column.
+        columns: how many it spans.
+        rows: how many it spans; 0 for all to the end of its section.
+        lines: whether its line breaks matter: it contains preformatted lines.
+    """
+
+    content: Extracted
+    header: bool = False
+    columns: int = 1
+    rows: int = 1
+    lines: bool = False
+
+
+class _Span:
+    """A cell that continues in the next rows of its column."""
+
+    def __init__(self, text: str, rows: int) -> None:
+        self.text, self.rows = text, rows
+
+
+class TableGrid:
+    """Collects cells, then writes them.
+
+    Attributes:
+        caption: of the table.
+        nested: whether a cell contains a table.
+    """
+
+    def __init__(self, *, presentation: bool) -> None:
+        """Begin; `presentation` says that the page declares a layout table."""
+        self.caption: Extracted | None = None
+        self.nested = False
+        self._presentation = presentation
+        self._sections: dict[str, list[list[Cell]]] = {name: [] for name in _SECTIONS}
+        self._row: list[Cell] | None = None
+
+    def begin_row(self, section: str) -> None:
+        """Begin a row of `thead`, `tbody` or `tfoot`."""
+        self._row = []
+        self._sections[section if section in self._sections else "tbody"].append(self._row)
+
+    def add(self, cell: Cell) -> None:
+        """Add a cell to the row."""
+        if self._row is None:
+            self.begin_row("tbody")
+        if self._row is not None:
+            self._row.append(cell)
+
+    def write(self, flow: Flow) -> None:
+        """Write the caption, then the rows: first those of the head, at last those of the foot."""
+        flow.paragraph()
+        if self.caption is not None and self.caption.text.strip():
+            flow.text(_one_line(self.caption.text))
+            flow.line()
+        rows = [row for name in _SECTIONS for row in self._placed(self._sections[name])]
+        used = {at for row in rows for at, (text, _) in row.items() if text}
+        columns = sorted(used)
+        headers = any(
+            cell.header for name in _SECTIONS for row in self._sections[name] for cell in row
+        )
+        data = not self._presentation and (
+            headers or self.caption is not None or bool(self._sections["thead"]) or not self.nested
+        )
+        limits = _HEADED if headers and data else _PLAIN if data else _LAYOUT
+        for row in rows:
+            if _fits(row, len(columns), limits):
+                last = max(at for at, (text, _) in row.items() if text)
+                flow.line()
+                if len(columns) > 1:
+                    flow.builder.mark_break()
+                flow.text(
+                    " | ".join(row.get(at, _EMPTY)[0] for at in columns if at <= last),
+                    preformatted=True,
+                )
+                flow.line()
+            else:
+                for _, cell in sorted(row.items()):
+                    if cell[1] is not None:
+                        flow.append(cell[1].content)
+        flow.paragraph()
+
+    @staticmethod
+    def _placed(rows: list[list[Cell]]) -> list[dict[int, tuple[str, Cell | None]]]:
+        """The text and cell at each column of each row of a section."""
+        placed: list[dict[int, tuple[str, Cell | None]]] = []
+        spans: dict[int, _Span] = {}
+        for index, row in enumerate(rows):
+            line: dict[int, tuple[str, Cell | None]] = {}
+            for at, span in list(spans.items()):
+                line[at] = (span.text, None)
+                span.rows -= 1
+                if not span.rows:
+                    del spans[at]
+            at = 0
+            for cell in row:
+                while at in line:
+                    at += 1
+                text = _one_line(cell.content.text)
+                line[at] = (text, cell)
+                if cell.rows != 1 and at < _MAX_COLUMNS:
+                    below = min(cell.rows or len(rows), len(rows) - index) - 1
+                    if below > 0:
+                        repeated = text if len(text) <= _MAX_REPEATED else ""
+                        spans[at] = _Span(repeated, below)
+                        for more in range(at + 1, min(at + cell.columns, _MAX_COLUMNS)):
+                            spans[more] = _Span("", below)
+                at += min(cell.columns, max(1, _MAX_COLUMNS - at))
+            placed.append(line)
+        return placed
+
+
+class _Limits(NamedTuple):
+    """Up to which length, and how many lines, all cells of a row are one line."""
+
+    characters: int
+    lines: int
+
+
+_HEADED = _Limits(4_000, 60)
+_PLAIN = _Limits(500, 8)
+_LAYOUT = _Limits(200, 1)
+_EMPTY: tuple[str, Cell | None] = ("", None)
+
+
+def _fits(row: dict[int, tuple[str, Cell | None]], columns: int, limits: _Limits) -> bool:
+    """Whether a row is one line."""
+    cells = [cell for text, cell in row.values() if cell is not None and text]
+    most_lines = 1 if columns < 2 or (limits is _LAYOUT and len(cells) < 2) else limits.lines
+    return bool(cells) and all(
+        len(cell.content.text) <= limits.characters
+        and sum(1 for line in cell.content.text.split("\n") if line) <= most_lines
+        and not cell.content.headings
+        and not cell.lines
+        for cell in cells
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
