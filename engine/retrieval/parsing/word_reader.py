@@ -14,7 +14,7 @@ from engine.retrieval.parsing.list_numbers import list_number
 from engine.retrieval.parsing.office_package import OfficePackage
 from engine.retrieval.parsing.safe_xml import Attributes
 from engine.retrieval.parsing.symbol_fonts import symbol, symbol_text
-from engine.retrieval.parsing.text_flow import Block, picture_text
+from engine.retrieval.parsing.text_flow import Block, joined, picture_text
 from engine.retrieval.parsing.word_numbering import WordNumbering
 from engine.retrieval.parsing.word_styles import WordStyles, is_on, outline_level
 
@@ -559,7 +559,7 @@ class WordReader(DrawingReader):
 def comment_block(author: str, blocks: list[Block]) -> Block:
     """A comment as one line with its author."""
     said = f"Comment by {author}" if author else "Comment"
-    return Block(f"[{said}: {' '.join(one.text for one in blocks)}]", tight=True)
+    return Block(f"[{said}: {joined(blocks)}]")
 
 
 def _columns(attributes: Attributes) -> int:
