@@ -5,7 +5,7 @@ They are valid documents, so that every parser opens them: `office_parsers.py` c
 tests hold ours to all of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
@@ -72,14 +72,14 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of an Office Open XML document: the last word of its relation, its XML, and who refers to it."""
+    """A part of an Office Open XML document: the last word of its relation, its XML or bytes, and who refers to it."""
 
     relation: str
-    content: str
+    content: str | bytes
     of: str = ""
 
 
-def _zipped(parts: Mapping[str, str]) -> bytes:
+def _zipped(parts: Mapping[str, str | bytes]) -> bytes:
     file = BytesIO()
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
         for name, content in parts.items():
@@ -88,9 +88,23 @@ def _zipped(parts: Mapping[str, str]) -> bytes:
 
 
 def _package(
-    main: str, main_type: str, content: str, parts: Mapping[str, Part], types: Mapping[str, str]
+    main: str,
+    main_type: str,
+    content: str,
+    parts: Mapping[str, Part],
+    types: Mapping[str, str],
+    links: Sequence[tuple[str, str, str]] = (),
 ) -> bytes:
-    """A package; the relation of a part has the part's file name as its id."""
+    """A package; the relation of a part has the part's file name as its id.
+
+    Args:
+        main: the name of its main part.
+        main_type: the content type of that.
+        content: the main part.
+        parts: the others.
+        types: content types by relation.
+        links: more relations between parts: from, its last word, to.
+    """
     relations: dict[str, list[str]] = {
         "": [_relation("main", "officeDocument", f"/{main}")],
         main: [],
@@ -99,17 +113,22 @@ def _package(
     for name, part in parts.items():
         file = name.rpartition("/")[2].partition(".")[0]
         relations.setdefault(part.of or main, []).append(_relation(file, part.relation, f"/{name}"))
-        overrides[name] = types.get(part.relation, "application/xml")
+        if isinstance(part.content, str):
+            overrides[name] = types.get(part.relation, "application/xml")
+    for source, kind, target in links:
+        relations.setdefault(source, []).append(_relation("link", kind, f"/{target}"))
     listed = "".join(
         f'<Override PartName="/{name}" ContentType="{kind}"/>' for name, kind in overrides.items()
     )
-    files = {
+    files: dict[str, str | bytes] = {
         "[Content_Types].xml": f'{XML}<Types xmlns="{_PACKAGE}content-types"><Default Extension="rels" '
         'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        '<Default Extension="png" ContentType="image/png"/>'
         f'<Default Extension="xml" ContentType="application/xml"/>{listed}</Types>',
         main: XML + content,
     }
-    files |= {name: XML + part.content for name, part in parts.items()}
+    for name, part in parts.items():
+        files[name] = XML + part.content if isinstance(part.content, str) else part.content
     for source, found in relations.items():
         folder, _, file = source.rpartition("/")
         name = f"{folder}/_rels/{file}.rels" if folder else f"_rels/{file}.rels"
@@ -156,7 +175,7 @@ def docx(body: str, styles: str = "", parts: Mapping[str, Part] | None = None) -
         word + "document.main+xml",
         f"<w:document {W}><w:body>{body}</w:body></w:document>",
         all_parts,
-        {kind: f"{word}{kind}+xml" for kind in kinds},
+        _CHART_TYPE | {kind: f"{word}{kind}+xml" for kind in kinds},
     )
 
 
@@ -282,6 +301,17 @@ _CHART = (
     "</c:pt><c:pt idx='1'><c:v>1930</c:v></c:pt></c:numCache></c:numRef></c:val></c:ser></c:barChart></c:plotArea>"
     "</c:chart></c:chartSpace>"
 )
+
+
+_PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8ffff3f0005fe02fe"
+    "0def46b80000000049454e44ae426082"
+)
+_PICTURE = (
+    '<pic:pic><pic:nvPicPr><pic:cNvPr id="1" name="map" descr="the islands"/><pic:cNvPicPr/></pic:nvPicPr>'
+    '<pic:blipFill><a:blip r:embed="image1"/></pic:blipFill><pic:spPr/></pic:pic>'
+)
+_CHART_TYPE = {"chart": _OFFICE_TYPE + "drawingml.chart+xml"}
 
 
 def _graphic(uri: str, inside: str, description: str = "") -> str:
@@ -621,7 +651,10 @@ def word_cases() -> list[Case]:
     )
     case(
         "description of a picture",
-        docx(par("Map: ", _graphic("picture", "<pic:pic><pic:nvPicPr/></pic:pic>", "the islands"))),
+        docx(
+            par("Map: ", _graphic("picture", _PICTURE, "the islands")),
+            parts={"word/media/image1.png": Part("image", _PNG)},
+        ),
         "Map:",
         "the islands",
     )
@@ -658,6 +691,8 @@ def word_cases() -> list[Case]:
 
 # Slides
 
+_MASTER = "ppt/slideMasters/slideMaster1.xml"
+
 
 def pptx(*slides: str, parts: Mapping[str, Part] | None = None) -> bytes:
     """A presentation of `p:sld` elements; `slide1` and so on are their ids."""
@@ -669,7 +704,7 @@ def pptx(*slides: str, parts: Mapping[str, Part] | None = None) -> bytes:
     all_parts = {
         f"ppt/slides/slide{n}.xml": Part("slide", one) for n, one in enumerate(slides, 1)
     } | {
-        "ppt/slideMasters/slideMaster1.xml": Part(
+        _MASTER: Part(
             "slideMaster",
             f'<p:sldMaster {W}>{master}<p:clrMap bg1="lt1" tx1="dk1" bg2="lt2" tx2="dk2" accent1="accent1" accent2="accent2" accent3="accent3" accent4="accent4" accent5="accent5" accent6="accent6" hlink="hlink" folHlink="folHlink"/></p:sldMaster>',
         ),
@@ -690,7 +725,11 @@ def pptx(*slides: str, parts: Mapping[str, Part] | None = None) -> bytes:
         f'<p:presentation {W}><p:sldMasterIdLst><p:sldMasterId id="2147483648" r:id="slideMaster1"/></p:sldMasterIdLst>'
         f'<p:sldIdLst>{listed}</p:sldIdLst><p:sldSz cx="9144000" cy="6858000"/></p:presentation>',
         all_parts,
-        {one: f"{kind}{one}+xml" for one in kinds},
+        _CHART_TYPE | {one: f"{kind}{one}+xml" for one in kinds},
+        [
+            (f"ppt/slideLayouts/slideLayout{n}.xml", "slideMaster", _MASTER)
+            for n in range(1, len(slides) + 1)
+        ],
     )
 
 
@@ -708,9 +747,10 @@ def shape(*paragraphs: str, placeholder: str = "", attributes: str = "") -> str:
         one if one.startswith("<") else f"<a:p><a:r><a:t>{one}</a:t></a:r></a:p>"
         for one in paragraphs
     )
+    box = "" if placeholder else ' txBox="1"'
     holder = f'<p:ph type="{placeholder}"/>' if placeholder else ""
     return (
-        f'<p:sp><p:nvSpPr><p:cNvPr id="2" name="S" {attributes}/><p:cNvSpPr/><p:nvPr>{holder}</p:nvPr></p:nvSpPr><p:spPr/>'
+        f'<p:sp><p:nvSpPr><p:cNvPr id="2" name="S" {attributes}/><p:cNvSpPr{box}/><p:nvPr>{holder}</p:nvPr></p:nvSpPr><p:spPr/>'
         f"<p:txBody><a:bodyPr/>{inside}</p:txBody></p:sp>"
     )
 

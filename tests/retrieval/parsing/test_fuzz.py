@@ -116,7 +116,7 @@ def test_archives_with_mutated_parts(part: str, mutations: list[tuple[float, str
     ),
     data=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)),
 )
-def test_any_bytes_have_a_type_or_areason_of(name: str, data: bytes) -> None:
+def test_any_bytes_have_a_type_or_a_reason(name: str, data: bytes) -> None:
     reason = reason_of(lambda: detect_type(name, data))
     assert not reason or reason.endswith(".")
 
