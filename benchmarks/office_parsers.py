@@ -1,7 +1,7 @@
 """Compare parsers of Word documents and slides on the files of `office_cases.py`.
 
-Prints a table of cases × parsers, and the time that each takes for a long document of its format. Parsers that
-are not installed are left out:
+Prints a table of cases × parsers, and the time that each takes for a long document of its format. Parsers
+that are not installed are left out:
 
     pip install mammoth python-docx docx2python docx2txt python-pptx odfpy odfdo 'markitdown[docx,pptx]'
 """

@@ -101,6 +101,8 @@ class Equation:
                 self._flow.put(part.signs["begin" if part.elements == 1 else "separator"])
             case "mr" | "eqArr" if part.elements > 1:
                 self._flow.put(", ")
+            case "nary":
+                self._flow.put(" ")
         return None
 
 

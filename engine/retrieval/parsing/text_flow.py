@@ -1,8 +1,8 @@
 """`TextFlow`: nested paragraphs, tables and text boxes of a document as blocks in reading order.
 
 A row of a table is one line with bars, whatever its cells hold: paragraphs of a cell are joined, a table
-inside of a cell is written into the cell. Every cell keeps its column. A row with a single cell only frames
-what is in it, so its paragraphs stay paragraphs. Asides (text boxes, notes, comments) follow the paragraph
+inside of a cell is written into the cell. Every cell keeps its column. A row with a single cell, or with
+nothing but a table, only frames what is in it. Asides (text boxes, notes, comments) follow the paragraph
 or the outermost table in which they are anchored.
 """
 
@@ -15,6 +15,9 @@ from engine.retrieval.parsing.text_builder import TextBuilder
 
 MAX_COLUMNS = 1024
 """Columns that one cell may cover, whatever the file says."""
+_FILE_NAME = re.compile(r"[^/]*\.(?:png|jpe?g|gif|bmp|tiff?|svg|emf|wmf|webp)", re.IGNORECASE)
+"""What programs put in place of a description."""
+_NOTE_MARK = re.compile(r"\[\^[^\]]*\]")
 _SPACE = re.compile(r"[ \t\r\n]+")
 
 
@@ -53,7 +56,7 @@ def write_blocks(builder: TextBuilder, blocks: Iterable[Block]) -> None:
 def picture_text(description: str) -> str:
     """What stands for a picture that its author has described; nothing for one without a description."""
     text = " ".join(description.split())
-    return f"[Picture: {text}] " if text else ""
+    return f"[Picture: {text}] " if text and not _FILE_NAME.fullmatch(text) else ""
 
 
 def joined(blocks: Iterable[Block]) -> str:
@@ -136,7 +139,8 @@ class TextFlow:
         story.lead = (0, "")
         if text:
             text = f"{number} {text}" if number else text
-            title = " ".join((f"{number} {title}" if number else title).split())
+            title = _NOTE_MARK.sub("", f"{number} {title}" if number else title)
+            title = " ".join(title.split())
             self._emit(Block(text, level, title if level else "", (), tight))
         self._write_asides()
 
@@ -213,8 +217,9 @@ class TextFlow:
         if not keep:
             del story.asides[story.row_asides :]
             return
-        if len(cells) == 1:
-            for block in cells[0]:
+        filled = [one for one in cells if one]
+        if len(filled) == 1 and (len(cells) == 1 or any(block.cells for block in filled[0])):
+            for block in filled[0]:
                 self._emit(block)
             return
         texts = tuple(joined(one) for one in cells)
