@@ -119,7 +119,7 @@ class OpenDocumentReader(ElementReader):
             None  # of an author, a mark or a description, in place of the text
         )
         self._mark, self._author = "", ""
-        self._columns = 1
+        self._spanned = 0  # columns that the last cell still spans
         self._declared: dict[str, str] = {}
         self._objects: dict[str, tuple[str, list[Block]]] = {}
         self.handlers = {
@@ -439,22 +439,28 @@ class OpenDocumentReader(ElementReader):
     def _begin_row(self, attributes: Attributes) -> Closer:
         if attributes.get("visibility", "visible") != "visible":
             return skip
+        self._spanned = 0
         self.flow.begin_row()
         return self.flow.end_row
 
     def _begin_cell(self, attributes: Attributes) -> Closer:
         repeated = _number(attributes, "number-columns-repeated")
+        spanned = _number(attributes, "number-columns-spanned") - 1
         end_items, self._items = self._items, []
         self.flow.begin_cell()
 
         def end() -> None:
             self.flow.end_cell(repeated=min(repeated, MAX_COLUMNS))
-            self._items = end_items
+            self._items, self._spanned = end_items, spanned
 
         return end
 
     def _cover(self, attributes: Attributes) -> Closer:
-        self.flow.cover(_number(attributes, "number-columns-repeated"))
+        columns = _number(attributes, "number-columns-repeated")
+        own = min(columns, self._spanned)
+        self._spanned -= own
+        self.flow.cover(own, spanned=True)
+        self.flow.cover(columns - own)
         return skip
 
     # Pages

@@ -209,11 +209,12 @@ class SlideReader(DrawingReader):
 
     def _begin_cell(self, attributes: Attributes) -> Closer:
         # Every column has an element; one that a merged cell covers is not seen.
-        covered = {"1", "true"} & {attributes.get("hMerge", ""), attributes.get("vMerge", "")}
+        spanned = attributes.get("hMerge") in ("1", "true")
+        covered = spanned or attributes.get("vMerge") in ("1", "true")
         self.flow.begin_cell()
 
         def end() -> None:
             self.flow.end_cell(keep=not covered)
-            self.flow.cover(1 if covered else 0)
+            self.flow.cover(1 if covered else 0, spanned=spanned)
 
         return end

@@ -1,8 +1,8 @@
 """`TextFlow`: nested paragraphs, tables and text boxes of a document as blocks in reading order.
 
 A row of a table is one line with bars, whatever its cells hold: paragraphs of a cell are joined, a table
-inside of a cell is written into the cell. Every cell keeps its column. A row with a single cell, or with
-nothing but a table, only frames what is in it. Asides (text boxes, notes, comments) follow the paragraph
+inside of a cell is written into the cell. Every cell keeps its column. A row that is a single cell, or
+has nothing but a table, only frames what is in it. Asides (text boxes, notes, comments) follow the paragraph
 or the outermost table in which they are anchored.
 """
 
@@ -67,7 +67,7 @@ def joined(blocks: Iterable[Block]) -> str:
         if parts:
             parts.append("; " if after_row and block.cells else " ")
         text = ", ".join(filter(None, block.cells)) if block.cells else block.text
-        parts.append(_SPACE.sub(" ", text).strip(" "))
+        parts.append(_SPACE.sub(" ", text).strip())
         after_row = bool(block.cells)
     return "".join(parts)
 
@@ -81,6 +81,7 @@ class _Story:
         line: pieces of the paragraph that is being read.
         lead: level and title of a heading that ends within the line.
         cells: of the row that is being read.
+        places: how many cells the row has, each counted once, however many columns it spans.
         asides: anchored in the paragraph or table that is being read.
         row_asides: number of asides before the row.
         first_row: no row of the table has been written yet.
@@ -92,6 +93,7 @@ class _Story:
     line: list[str] = field(default_factory=list)
     lead: tuple[int, str] = (0, "")
     cells: list[list[Block]] | None = None
+    places: int = 0
     asides: list[Block] = field(default_factory=list)
     row_asides: int = 0
     first_row: bool = True
@@ -133,7 +135,7 @@ class TextFlow:
             tight: it follows the block before it without a blank line.
         """
         story = self._stories[-1]
-        text = "".join(story.line).strip(" \t\r\n")
+        text = "".join(story.line).strip()
         story.line = []
         level, title = story.lead if story.lead[0] else (level, text)
         story.lead = (0, "")
@@ -147,7 +149,7 @@ class TextFlow:
     def end_heading_within(self, level: int) -> None:
         """The paragraph so far is a heading, and its line goes on as text."""
         story = self._stories[-1]
-        story.lead = (level, "".join(story.line).strip(" \t\r\n"))
+        story.lead = (level, "".join(story.line).strip())
         story.line.append(" ")
 
     def finish(self) -> None:
@@ -183,14 +185,15 @@ class TextFlow:
     def begin_row(self, covered: int = 0) -> None:
         """A row begins, with so many columns in which it has no cell."""
         story = self._stories[-1]
-        story.cells, story.row_asides = [], len(story.asides)
+        story.cells, story.places, story.row_asides = [], 0, len(story.asides)
         self.cover(covered)
 
-    def cover(self, columns: int) -> None:
-        """The row has no text in so many columns."""
-        cells = self._stories[-1].cells
-        if cells is not None:
-            cells += [[] for _ in range(min(columns, MAX_COLUMNS))]
+    def cover(self, columns: int, *, spanned: bool = False) -> None:
+        """The row has no text in so many columns; `spanned` by the cell before them."""
+        story = self._stories[-1]
+        if story.cells is not None:
+            story.cells += [[] for _ in range(min(columns, MAX_COLUMNS))]
+            story.places += 0 if spanned else columns
 
     def begin_cell(self) -> None:
         """A cell begins."""
@@ -209,6 +212,7 @@ class TextFlow:
                 self._emit(block)
         else:
             around.cells += [story.blocks] * repeated
+            around.places += repeated
 
     def end_row(self, *, keep: bool = True) -> None:
         """A row ends; without `keep` it is left out."""
@@ -218,7 +222,7 @@ class TextFlow:
             del story.asides[story.row_asides :]
             return
         filled = [one for one in cells if one]
-        if len(filled) == 1 and (len(cells) == 1 or any(block.cells for block in filled[0])):
+        if len(filled) == 1 and (story.places == 1 or any(one.cells for one in filled[0])):
             for block in filled[0]:
                 self._emit(block)
             return

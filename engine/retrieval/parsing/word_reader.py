@@ -488,7 +488,7 @@ class WordReader(DrawingReader):
                 self.flow.cover(one.columns)
             else:
                 self.flow.end_cell(keep=not one.removed)
-                self.flow.cover(0 if one.removed else one.columns - 1)
+                self.flow.cover(0 if one.removed else one.columns - 1, spanned=True)
             self._cell = around
 
         return end

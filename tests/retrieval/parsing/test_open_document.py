@@ -80,6 +80,12 @@ class TestTables:
         )
         assert read(table).text == "a | b"
 
+    def test_a_row_that_is_one_cell_over_all_columns_is_a_paragraph(self) -> None:
+        wide = '<table:table-cell table:number-columns-spanned="3"><text:p>All</text:p></table:table-cell><table:covered-table-cell table:number-columns-repeated="2"/>'
+        covered = "<table:covered-table-cell/>"
+        text = read(odf_table(("a", "b", "c"), (wide,), ("d", covered, covered))).text
+        assert text == "a | b | c\n\nAll\nd |  | "
+
     def test_a_number_of_columns_that_no_table_has_is_bounded(self) -> None:
         huge = '<table:table-cell table:number-columns-repeated="9999999"/>'
         assert len(read(odf_table(("a", huge))).text) < 4000

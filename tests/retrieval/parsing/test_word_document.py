@@ -139,6 +139,15 @@ class TestTables:
         assert found.text == "Scope\n\nOne.\n\na | b"
         assert titles(found) == [(1, "Scope")]
 
+    def test_a_row_that_is_one_cell_over_all_columns_is_a_paragraph(self) -> None:
+        wide = row(cell("Section 5", properties='<w:gridSpan w:val="3"/>'))
+        assert read(table(row("a", "b", "c"), wide, row("d", "", ""))).text == (
+            "a | b | c\n\nSection 5\nd |  | "
+        )
+
+    def test_white_space_alone_is_nothing(self) -> None:
+        assert read(table(row("\u2002\xa0", " \xa0a")) + par("\xa0")).text == " | a"
+
     def test_rows_are_breaks_and_tables_apart(self) -> None:
         found = read(table(row("a", "b"), row("c", "d")) + table(row("e", "f")) + par("End"))
         assert found.text == "a | b\nc | d\n\ne | f\n\nEnd"
