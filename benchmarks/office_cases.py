@@ -427,7 +427,7 @@ def word_cases() -> list[Case]:
     )
     case(
         "deleted paragraph mark",
-        docx(par("Boats leave at ", properties=_MARK_DELETED) + par("nine.")),
+        docx(par("Boats leave at ni", properties=_MARK_DELETED) + par("ne.")),
         "Boats leave at nine.",
     )
     deleted = '<w:del w:id="3" w:author="x"/>'

@@ -226,7 +226,7 @@ class TextFlow:
             for block in filled[0]:
                 self._emit(block)
             return
-        texts = tuple(joined(one) for one in cells)
+        texts = tuple(joined(one).replace(" | ", r" \| ") for one in cells)
         if any(texts):
             self._emit(Block(" | ".join(texts), cells=texts, tight=not story.first_row))
             story.first_row = False
