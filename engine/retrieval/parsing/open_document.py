@@ -1,5 +1,6 @@
 """`read_open_document`: the text of an OpenDocument text or presentation (ODT, OTT, ODP, OTP, ODG)."""
 
+from engine.retrieval.parsing.block_writer import BlockWriter
 from engine.retrieval.parsing.document_title import document_title
 from engine.retrieval.parsing.open_document_reader import OpenDocumentReader, Shape
 from engine.retrieval.parsing.open_document_styles import OpenDocumentStyles
@@ -8,7 +9,7 @@ from engine.retrieval.parsing.safe_xml import Attributes
 from engine.retrieval.parsing.safe_zip import SafeZip
 from engine.retrieval.parsing.slide_text import begin_slide, skip_slide, write_slide
 from engine.retrieval.parsing.text_builder import TextBuilder
-from engine.retrieval.parsing.text_flow import Block, write_blocks
+from engine.retrieval.parsing.text_flow import Block
 
 _BACKGROUND = ("", "footer", "header")
 """Shapes of a master page that are seen on its slides; the others say what is to be written there."""
@@ -18,6 +19,7 @@ _STANDARD = "Standard"
 
 def read_open_document(archive: SafeZip, builder: TextBuilder) -> None:
     """What a person sees: of a text like `read_docx`, of slides like `read_pptx`."""
+    writer = BlockWriter(builder)
     styles = OpenDocumentStyles()
     masters: dict[str, tuple[Attributes, list[Shape]]] = {}
     seen: set[str] = set()
@@ -33,7 +35,7 @@ def read_open_document(archive: SafeZip, builder: TextBuilder) -> None:
             shapes = (
                 one for name in used for one in masters[name][1] if one.purpose == f"page {purpose}"
             )
-            write_blocks(builder, unseen_blocks((one.blocks for one in shapes), seen))
+            writer.write(unseen_blocks((one.blocks for one in shapes), seen))
 
     def write_page(attributes: Attributes, shapes: list[Shape]) -> None:
         nonlocal number
@@ -54,13 +56,14 @@ def read_open_document(archive: SafeZip, builder: TextBuilder) -> None:
         write_slide(builder, number, title, rest, notes)
 
     def write(block: Block) -> None:
-        write_blocks(builder, [block])
+        writer.write([block])
 
     reader = OpenDocumentReader(archive, styles, sink=lambda block: None, page=keep_master)
     reader.read(archive.read_if_there("styles.xml"))
     reader = OpenDocumentReader(archive, styles, sink=write, page=write_page, body=write_page_texts)
     reader.read(archive.read("content.xml"))
     reader.flow.finish()
+    writer.finish()
     if hidden:
         builder.notes.append(f"Hidden slides were left out: {', '.join(map(str, hidden))}.")
     builder.title = document_title(archive.read_if_there("meta.xml"))

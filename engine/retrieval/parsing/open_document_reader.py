@@ -120,6 +120,7 @@ class OpenDocumentReader(ElementReader):
         )
         self._mark, self._author = "", ""
         self._spanned = 0  # columns that the last cell still spans
+        self._in_header_rows = False
         self._declared: dict[str, str] = {}
         self._objects: dict[str, tuple[str, list[Block]]] = {}
         self.handlers = {
@@ -422,6 +423,7 @@ class OpenDocumentReader(ElementReader):
         return {
             "table": self._begin_table,
             "table-row": self._begin_row,
+            "table-header-rows": self._begin_header_rows,
             "table-cell": self._begin_cell,
             "covered-table-cell": self._cover,
         }
@@ -436,12 +438,21 @@ class OpenDocumentReader(ElementReader):
 
         return end
 
+    def _begin_header_rows(self, _: Attributes) -> Closer:
+        self._in_header_rows = True
+
+        def end() -> None:
+            self._in_header_rows = False
+
+        return end
+
     def _begin_row(self, attributes: Attributes) -> Closer:
         if attributes.get("visibility", "visible") != "visible":
             return skip
         self._spanned = 0
+        names_columns = self._in_header_rows
         self.flow.begin_row()
-        return self.flow.end_row
+        return lambda: self.flow.end_row(names_columns=names_columns)
 
     def _begin_cell(self, attributes: Attributes) -> Closer:
         repeated = _number(attributes, "number-columns-repeated")

@@ -54,6 +54,7 @@ class SlideReader(DrawingReader):
         self._shape = Shape()
         self._in_run = self._in_text = False
         self._font = ""
+        self._names_columns = False  # the next row does
         self._level, self._list = 0, ("", 1)
         self._counts: dict[int, tuple[str, int]] = {}
         self.handlers |= {
@@ -76,7 +77,8 @@ class SlideReader(DrawingReader):
             "tbl": self._begin_table,
             "tr": self._begin_row,
             "tc": self._begin_cell,
-            **dict.fromkeys(("tblPr", "tcPr", "lstStyle", "endParaRPr", "extLst"), skipped),
+            "tblPr": self._set_names_columns,
+            **dict.fromkeys(("tcPr", "lstStyle", "endParaRPr", "extLst"), skipped),
         }
 
     def text(self, text: str) -> None:
@@ -203,9 +205,13 @@ class SlideReader(DrawingReader):
         self.flow.begin_table()
         return self.flow.end_table
 
+    def _set_names_columns(self, attributes: Attributes) -> None:
+        self._names_columns = attributes.get("firstRow") in ("1", "true")
+
     def _begin_row(self, _: Attributes) -> Closer:
+        names_columns, self._names_columns = self._names_columns, False
         self.flow.begin_row()
-        return self.flow.end_row
+        return lambda: self.flow.end_row(names_columns=names_columns)
 
     def _begin_cell(self, attributes: Attributes) -> Closer:
         # Every column has an element; one that a merged cell covers is not seen.

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
+from engine.retrieval.parsing.block_writer import BlockWriter
 from engine.retrieval.parsing.text_builder import TextBuilder
-from engine.retrieval.parsing.text_flow import Block, joined, write_blocks
+from engine.retrieval.parsing.text_flow import Block, joined
 
 
 def write_slide(
@@ -25,11 +26,13 @@ def write_slide(
     begin_slide(builder)
     start = len(builder)
     builder.heading(1, joined(title) or f"Slide {number}")
-    write_blocks(builder, title)
-    write_blocks(builder, rest)
+    writer = BlockWriter(builder)
+    writer.write(title)
+    writer.write(rest)
     if notes:
-        write_blocks(builder, [notes[0]._replace(text=f"Notes: {notes[0].text}", tight=False)])
-        write_blocks(builder, notes[1:])
+        writer.write([notes[0]._replace(text=f"Notes: {notes[0].text}", tight=False)])
+        writer.write(notes[1:])
+    writer.finish()
     if len(builder) == start:
         skip_slide(builder)
 

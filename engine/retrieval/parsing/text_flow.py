@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from engine.retrieval.parsing.text_builder import TextBuilder
-
 MAX_COLUMNS = 1024
 """Columns that one cell may cover, whatever the file says."""
 _FILE_NAME = re.compile(r"[^/]*\.(?:png|jpe?g|gif|bmp|tiff?|svg|emf|wmf|webp)", re.IGNORECASE)
@@ -30,6 +28,7 @@ class Block(NamedTuple):
         title: of the heading.
         cells: of a row; empty for a paragraph.
         tight: it follows the block before it without a blank line.
+        names_columns: the document says of this row that its cells name the columns.
     """
 
     text: str
@@ -37,20 +36,7 @@ class Block(NamedTuple):
     title: str = ""
     cells: tuple[str, ...] = ()
     tight: bool = False
-
-
-def write_blocks(builder: TextBuilder, blocks: Iterable[Block]) -> None:
-    """Append blocks to a text; headings begin sections, rows are places where a chunk may begin."""
-    for block in blocks:
-        if block.tight:
-            builder.line()
-        else:
-            builder.paragraph()
-        if block.level:
-            builder.heading(block.level, block.title)
-        elif block.cells:
-            builder.mark_break()
-        builder.add(block.text)
+    names_columns: bool = False
 
 
 def picture_text(description: str) -> str:
@@ -214,7 +200,7 @@ class TextFlow:
             around.cells += [story.blocks] * repeated
             around.places += repeated
 
-    def end_row(self, *, keep: bool = True) -> None:
+    def end_row(self, *, keep: bool = True, names_columns: bool = False) -> None:
         """A row ends; without `keep` it is left out."""
         story = self._stories[-1]
         cells, story.cells = story.cells or [], None
@@ -228,7 +214,9 @@ class TextFlow:
             return
         texts = tuple(joined(one).replace(" | ", r" \| ") for one in cells)
         if any(texts):
-            self._emit(Block(" | ".join(texts), cells=texts, tight=not story.first_row))
+            tight = not story.first_row
+            row = Block(" | ".join(texts), cells=texts, tight=tight, names_columns=names_columns)
+            self._emit(row)
             story.first_row = False
 
     def _emit(self, block: Block) -> None:

@@ -2,6 +2,7 @@
 
 from posixpath import join
 
+from engine.retrieval.parsing.block_writer import BlockWriter
 from engine.retrieval.parsing.element_reader import Closer, ElementReader, skipped
 from engine.retrieval.parsing.html_text import extract_html
 from engine.retrieval.parsing.office_package import OfficePackage
@@ -10,7 +11,7 @@ from engine.retrieval.parsing.safe_xml import Attributes
 from engine.retrieval.parsing.safe_zip import SafeZip
 from engine.retrieval.parsing.text_builder import TextBuilder
 from engine.retrieval.parsing.text_encoding import decode_html
-from engine.retrieval.parsing.text_flow import Block, write_blocks
+from engine.retrieval.parsing.text_flow import Block
 from engine.retrieval.parsing.word_numbering import WordNumbering
 from engine.retrieval.parsing.word_reader import Note, WordContext, WordReader
 from engine.retrieval.parsing.word_styles import WordStyles, is_on
@@ -41,7 +42,8 @@ def read_docx(archive: SafeZip, builder: TextBuilder) -> None:
 
     comments = notes("comments", {})
     shared = WordContext(package, styles, numbering())
-    write_blocks(builder, _page_texts(package, part, shared))
+    writer = BlockWriter(builder)
+    writer.write(_page_texts(package, part, shared))
     context = WordContext(
         package,
         styles,
@@ -50,9 +52,10 @@ def read_docx(archive: SafeZip, builder: TextBuilder) -> None:
         notes("endnotes", comments),
         comments,
     )
-    reader = WordReader(context, part, lambda block: write_blocks(builder, [block]))
+    reader = WordReader(context, part, lambda block: writer.write([block]))
     reader.read(package.read(part))
     reader.flow.finish()
+    writer.finish()
     for chunk in reader.chunks:
         _add_chunk(package, chunk, builder)
     builder.title = package.title()

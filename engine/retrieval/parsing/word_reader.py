@@ -97,6 +97,7 @@ class _Row:
 
     after: int = 0
     removed: bool = False
+    names_columns: bool = False
 
 
 @dataclass(slots=True)
@@ -437,6 +438,7 @@ class WordReader(DrawingReader):
             "tr": self._begin_row,
             "trPr": self._begin_row_properties,
             "hidden": self._set_row_hidden,
+            "tblHeader": self._set_names_columns,
             "gridBefore": lambda attributes: self.flow.cover(_columns(attributes)),
             "gridAfter": self._set_after,
             "tc": self._begin_cell,
@@ -456,7 +458,8 @@ class WordReader(DrawingReader):
 
         def end() -> None:
             self.flow.cover(self._row.after)
-            self.flow.end_row(keep=not self._row.removed)
+            one = self._row
+            self.flow.end_row(keep=not one.removed, names_columns=one.names_columns)
             self._row = around
 
         return end
@@ -472,6 +475,9 @@ class WordReader(DrawingReader):
     def _set_row_hidden(self, attributes: Attributes) -> None:
         if self._in_row_properties:
             self._row.removed = self._row.removed or is_on(attributes)
+
+    def _set_names_columns(self, attributes: Attributes) -> None:
+        self._row.names_columns = is_on(attributes)
 
     def _set_after(self, attributes: Attributes) -> None:
         self._row.after = _columns(attributes)

@@ -1,7 +1,6 @@
 import pytest
 
-from engine.retrieval.parsing.text_builder import TextBuilder
-from engine.retrieval.parsing.text_flow import Block, TextFlow, joined, picture_text, write_blocks
+from engine.retrieval.parsing.text_flow import Block, TextFlow, joined, picture_text
 
 
 @pytest.fixture
@@ -79,18 +78,3 @@ def test_rows_within_a_line() -> None:
 def test_the_name_of_a_picture_file_is_no_description() -> None:
     assert picture_text("python icon.JPEG") == ""
     assert picture_text(" the\nislands ") == "[Picture: the islands] "
-
-
-def test_blocks_in_a_text() -> None:
-    builder = TextBuilder(1000)
-    blocks = [
-        Block("One", 1, "One"),
-        Block("a | b", cells=("a", "b")),
-        Block("c | d", cells=("c", "d"), tight=True),
-        Block("End"),
-    ]
-    write_blocks(builder, blocks)
-    found = builder.extracted()
-    assert found.text == "One\n\na | b\nc | d\n\nEnd"
-    assert found.breaks == (5, 11)
-    assert [one.start for one in found.headings] == [0]
