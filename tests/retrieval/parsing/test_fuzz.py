@@ -32,7 +32,7 @@ _SEEDS = {
     "code/json": b'{"a": [1, {"b": null}]}',
 }
 _ARCHIVES = [samples.xlsx(), samples.pptx(), samples.odt(), samples.epub(), samples.docx("<w:p/>")]
-MUTATIONS = st.lists(
+_MUTATIONS = st.lists(
     st.tuples(
         st.floats(0, 1),
         st.sampled_from(["set", "delete", "insert", "repeat"]),
@@ -48,7 +48,7 @@ _SETTINGS = settings(
 )
 
 
-def mutated(data: bytes, mutations: list[tuple[float, str, bytes]]) -> bytes:
+def _mutated(data: bytes, mutations: list[tuple[float, str, bytes]]) -> bytes:
     for share, kind, what in mutations:
         at = int(share * len(data))
         match kind:
@@ -63,7 +63,7 @@ def mutated(data: bytes, mutations: list[tuple[float, str, bytes]]) -> bytes:
     return data
 
 
-def reason_of(action: Callable[[], object]) -> str:
+def _reason(action: Callable[[], object]) -> str:
     """Why a file is unreadable; empty if it is not. Any other exception is raised."""
     try:
         action()
@@ -73,30 +73,30 @@ def reason_of(action: Callable[[], object]) -> str:
 
 
 def _extract(kind: str, data: bytes) -> None:
-    reason = reason_of(lambda: extract(kind, data, 1 << 20).text.encode())
+    reason = _reason(lambda: extract(kind, data, 1 << 20).text.encode())
     assert not reason or (reason.endswith(".") and "\n" not in reason)
 
 
 @pytest.mark.parametrize("kind", list(_SEEDS))
 @_SETTINGS
-@given(mutations=MUTATIONS)
+@given(mutations=_MUTATIONS)
 def test_mutated_files(kind: str, mutations: list[tuple[float, str, bytes]]) -> None:
-    data = mutated(_SEEDS[kind], mutations)
+    data = _mutated(_SEEDS[kind], mutations)
     if kind.startswith("code/"):
         data = data.decode("utf-8", "replace").encode()
     _extract(kind, data)
 
 
 @_SETTINGS
-@given(seed=st.sampled_from(_ARCHIVES), mutations=MUTATIONS)
+@given(seed=st.sampled_from(_ARCHIVES), mutations=_MUTATIONS)
 def test_mutated_archives(seed: bytes, mutations: list[tuple[float, str, bytes]]) -> None:
-    _extract("zip", mutated(seed, mutations))
+    _extract("zip", _mutated(seed, mutations))
 
 
 @_SETTINGS
 @given(
     part=st.sampled_from(["word/document.xml", "word/styles.xml", "docProps/core.xml"]),
-    mutations=MUTATIONS,
+    mutations=_MUTATIONS,
 )
 def test_archives_with_mutated_parts(part: str, mutations: list[tuple[float, str, bytes]]) -> None:
     parts: dict[str, str | bytes] = {
@@ -105,7 +105,7 @@ def test_archives_with_mutated_parts(part: str, mutations: list[tuple[float, str
         "</w:styles>",
         "docProps/core.xml": "<c><title>t</title></c>",
     }
-    parts[part] = mutated(str(parts[part]).encode(), mutations)
+    parts[part] = _mutated(str(parts[part]).encode(), mutations)
     _extract("zip", samples.zipped(parts))
 
 
@@ -117,7 +117,7 @@ def test_archives_with_mutated_parts(part: str, mutations: list[tuple[float, str
     data=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)),
 )
 def test_any_bytes_have_a_type_or_a_reason(name: str, data: bytes) -> None:
-    reason = reason_of(lambda: detect_type(name, data))
+    reason = _reason(lambda: detect_type(name, data))
     assert not reason or reason.endswith(".")
 
 
@@ -131,11 +131,11 @@ def test_any_bytes_have_a_type_or_a_reason(name: str, data: bytes) -> None:
             ("a.zip", _ARCHIVES[0]),
         ]
     ),
-    mutations=MUTATIONS,
+    mutations=_MUTATIONS,
 )
 def test_the_process_survives(
     pool: ParserPool, seed: tuple[str, bytes], mutations: list[tuple[float, str, bytes]]
 ) -> None:
-    data = mutated(seed[1], mutations)
-    reason = reason_of(lambda: check(pool.parse_bytes(seed[0], data), data))
+    data = _mutated(seed[1], mutations)
+    reason = _reason(lambda: check(pool.parse_bytes(seed[0], data), data))
     assert "survive" not in reason

@@ -23,7 +23,7 @@ from engine.retrieval.parsing.archive import extract_archive
 from engine.retrieval.parsing.parsers import extract
 
 from . import samples
-from .test_fuzz import MUTATIONS, mutated, reason_of
+from .test_fuzz import _MUTATIONS, _mutated, _reason
 
 _HIDING = '<w:style w:type="character" w:styleId="C"><w:name w:val="C"/><w:rPr><w:vanish/></w:rPr></w:style>'
 _WRAPPERS = ("ins", "moveTo", "hyperlink", "smartTag", "customXml", "sdt", "fldSimple", "bdo")
@@ -108,7 +108,7 @@ _CASES = [*word_cases(), *slide_cases(), *open_document_cases()]
 @given(
     case=st.sampled_from(_CASES),
     which=st.integers(0, 100),
-    mutations=MUTATIONS,
+    mutations=_MUTATIONS,
     swap=st.tuples(st.floats(0, 1), st.floats(0, 1)),
 )
 def test_damaged_parts(
@@ -118,7 +118,7 @@ def test_damaged_parts(
     parts = samples.unzipped(case.data)
     name = sorted(parts)[which % len(parts)]
     part = parts[name]
-    parts[name] = mutated(part, mutations)
+    parts[name] = _mutated(part, mutations)
     _readable_or_refused(samples.zipped(dict(parts)))
     tags = part.split(b"<")
     first, second = (int(share * (len(tags) - 1)) for share in swap)
@@ -128,7 +128,7 @@ def test_damaged_parts(
 
 
 def _readable_or_refused(data: bytes) -> None:
-    reason = reason_of(lambda: extract("zip", data, 1 << 20).text.encode())
+    reason = _reason(lambda: extract("zip", data, 1 << 20).text.encode())
     assert not reason or (reason.endswith(".") and "\n" not in reason)
 
 
