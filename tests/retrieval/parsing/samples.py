@@ -151,3 +151,23 @@ HTML = (
     b"<script>alert(1)</script><h2>Sub</h2><ul><li><p>first</p><li>second</ul><pre>a\n  b</pre>"
     b"<table><tr><td>x<td>y</tr></table><div hidden>secret</div></body></html>"
 )
+
+
+def unzipped(data: bytes) -> dict[str, bytes]:
+    with ZipFile(BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def renamed(data: bytes, name: str, other: str) -> bytes:
+    """An Office Open XML document whose main part has another name."""
+    folder, _, file = name.rpartition("/")
+    parts = unzipped(data)
+    parts[other] = parts.pop(name)
+    relations = parts.pop(f"{folder}/_rels/{file}.rels", b"")
+    parts[f"{folder}/_rels/{other.rpartition('/')[2]}.rels"] = relations
+    return zipped({key: one.replace(name.encode(), other.encode()) for key, one in parts.items()})
+
+
+def replaced(data: bytes, old: bytes, new: bytes) -> bytes:
+    """An archive with another word in all its parts."""
+    return zipped({name: part.replace(old, new) for name, part in unzipped(data).items()})

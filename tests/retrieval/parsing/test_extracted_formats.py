@@ -59,7 +59,7 @@ class TestOffice:
             + samples.paragraph("End")
         )
         document = parse("a.docx", samples.docx(body))
-        assert document.text.strip() == "Chapter\n\nOne <two>.\n\nPart\n\na  | b \n\nEnd"
+        assert document.text.strip() == "Chapter\n\nOne <two>.\n\nPart\n\na | b\n\nEnd"
         assert _titles(document) == [(1, "Chapter"), (2, "Part")]
         assert document.media_type.endswith("wordprocessingml.document")
 
