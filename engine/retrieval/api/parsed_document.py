@@ -22,6 +22,21 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
+class TableRows:
+    """Where rows of a table begin that belong to a header row above them.
+
+    They end where the next ones begin.
+
+    Attributes:
+        start: byte offset of the first of them.
+        header: the header row; empty if none is known.
+    """
+
+    start: int
+    header: str
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedDocument:
     """The text of a file.
 
@@ -36,6 +51,7 @@ class ParsedDocument:
         start: offset of the first byte of `text`: the length of a byte order mark, otherwise 0.
         headings: in the order of their offsets.
         breaks: offsets where a chunk may best begin, in order: definitions, paragraphs, rows. May be empty.
+        table_rows: in the order of their offsets.
         pages: offsets at which the pages begin; empty if there are none.
         title: a title that the document itself has.
         language: the programming language of source code, otherwise None.
@@ -49,6 +65,7 @@ class ParsedDocument:
     start: int = 0
     headings: tuple[Heading, ...] = ()
     breaks: tuple[int, ...] = ()
+    table_rows: tuple[TableRows, ...] = ()
     pages: tuple[int, ...] = ()
     title: str | None = None
     language: str | None = None

@@ -5,9 +5,12 @@ from collections.abc import Callable
 from engine.retrieval.api.errors import Unreadable
 from engine.retrieval.parsing.epub import read_epub
 from engine.retrieval.parsing.extracted import Extracted
-from engine.retrieval.parsing.office import read_docx, read_odt, read_pptx, read_xlsx
+from engine.retrieval.parsing.ods import MEDIA_TYPE as ODS_TYPE
+from engine.retrieval.parsing.ods import is_ods, read_ods
+from engine.retrieval.parsing.office import read_docx, read_odt, read_pptx
 from engine.retrieval.parsing.safe_zip import SafeZip
 from engine.retrieval.parsing.text_builder import TextBuilder
+from engine.retrieval.parsing.xlsx import read_xlsx
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _MARKUP_SHARE = 8
@@ -26,10 +29,15 @@ def extract_archive(data: bytes, most: int) -> Extracted:
     """The text of a document that is a ZIP archive; its type is that of the first part that is found.
 
     Raises:
-        Unreadable: it is another archive.
+        Unreadable: it is another archive, or a workbook in a binary format.
     """
     archive = SafeZip(data, _MARKUP_SHARE * most)
     builder = TextBuilder(most)
+    if "content.xml" in archive.names and is_ods(archive):
+        read_ods(archive, builder)
+        return builder.extracted()._replace(media_type=ODS_TYPE)
+    if "xl/workbook.bin" in archive.names:
+        raise Unreadable("It is a binary workbook (XLSB); save it as XLSX.")
     for part, media_type, read in _READERS:
         if part in archive.names:
             read(archive, builder)

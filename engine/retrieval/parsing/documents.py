@@ -6,11 +6,11 @@ over by the file that it read.
 
 from collections.abc import Iterable
 
-from engine.retrieval.api.parsed_document import Heading, ParsedDocument
+from engine.retrieval.api.parsed_document import Heading, ParsedDocument, TableRows
 from engine.retrieval.parsing.byte_offsets import ByteOffsets
 from engine.retrieval.parsing.extracted import Extracted
 from engine.retrieval.parsing.file_type import FileType
-from engine.retrieval.parsing.outline import Outline, TextHeading
+from engine.retrieval.parsing.outline import Outline, RowHeader, TextHeading
 from engine.retrieval.parsing.text_encoding import DecodedText
 
 
@@ -26,6 +26,7 @@ def file_document(decoded: DecodedText, file_type: FileType, outline: Outline) -
         start=decoded.start,
         headings=_headings(outline.headings, offsets, length),
         breaks=offsets.bytes(_inside(outline.breaks, length)),
+        table_rows=_table_rows(outline.row_headers, offsets, length),
         title=outline.title,
         language=file_type.language,
         notes=decoded.notes,
@@ -43,6 +44,7 @@ def extracted_document(extracted: Extracted, file_type: FileType) -> ParsedDocum
         headings=_headings(extracted.headings, offsets, length),
         breaks=offsets.bytes(_inside(extracted.breaks, length)),
         pages=offsets.bytes(_inside(extracted.pages, length)),
+        table_rows=_table_rows(extracted.row_headers, offsets, length),
         title=extracted.title,
         notes=extracted.notes,
     )
@@ -57,6 +59,14 @@ def _headings(
         Heading(max(1, one.level), one.title, start)
         for one, start in zip(inside, starts, strict=True)
     )
+
+
+def _table_rows(
+    headers: Iterable[RowHeader], offsets: ByteOffsets, length: int
+) -> tuple[TableRows, ...]:
+    inside = sorted((one for one in headers if 0 <= one.start < length), key=lambda one: one.start)
+    starts = offsets.bytes(one.start for one in inside)
+    return tuple(TableRows(start, one.text) for one, start in zip(inside, starts, strict=True))
 
 
 def _inside(places: Iterable[int], length: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from engine.retrieval.parsing.outline import TextHeading
+from engine.retrieval.parsing.outline import RowHeader, TextHeading
 
 
 class Extracted(NamedTuple):
@@ -15,3 +15,4 @@ class Extracted(NamedTuple):
     title: str | None = None
     notes: tuple[str, ...] = ()
     media_type: str | None = None
+    row_headers: tuple[RowHeader, ...] = ()

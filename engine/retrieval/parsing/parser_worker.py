@@ -17,7 +17,7 @@ from engine.retrieval.parsing import parser_process
 from engine.retrieval.parsing.extracted import Extracted
 from engine.retrieval.parsing.frames import HEADER_BYTES, frame, frame_length
 from engine.retrieval.parsing.ocr import ocr_installed
-from engine.retrieval.parsing.outline import MAX_TITLE, TextHeading
+from engine.retrieval.parsing.outline import MAX_ROW_HEADER, MAX_TITLE, RowHeader, TextHeading
 from engine.retrieval.parsing.parser_limits import ParserLimits
 
 _ROOT = Path(engine.__file__).resolve().parent.parent
@@ -173,4 +173,8 @@ def _checked(answer: Any, most: int) -> Extracted:
         None if title is None else str(title)[:MAX_TITLE],
         tuple(str(one)[:500] for one in answer["notes"][:1000]),
         None if media_type is None else str(media_type)[:200],
+        tuple(
+            RowHeader(int(start), str(header)[:MAX_ROW_HEADER])
+            for start, header in answer["row_headers"][:_MAX_ITEMS]
+        ),
     )

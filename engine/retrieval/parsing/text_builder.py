@@ -1,11 +1,11 @@
 """`TextBuilder`: puts a text together from pieces, and remembers where its parts begin."""
 
 from engine.retrieval.parsing.extracted import Extracted
-from engine.retrieval.parsing.outline import TextHeading
+from engine.retrieval.parsing.outline import RowHeader, TextHeading
 
 
 class TextBuilder:
-    """A growing text with its headings, breaks and pages.
+    """A growing text with its headings, breaks, pages and header rows.
 
     Attributes:
         title: of the document.
@@ -24,6 +24,7 @@ class TextBuilder:
         self._headings: list[TextHeading] = []
         self._breaks: list[int] = []
         self._pages: list[int] = []
+        self._row_headers: list[RowHeader] = []
         self.title: str | None = None
         self.notes: list[str] = []
 
@@ -73,6 +74,10 @@ class TextBuilder:
         """Remember that a page begins here."""
         self._pages.append(self._length)
 
+    def row_header(self, text: str) -> None:
+        """Remember that table rows begin here, with their header row, or an empty text if none is known."""
+        self._row_headers.append(RowHeader(self._length, text))
+
     def append(self, part: Extracted) -> None:
         """Append another text with what is known of it, but its title."""
         begin = self._length
@@ -80,6 +85,7 @@ class TextBuilder:
         self._headings += (one._replace(start=one.start + begin) for one in part.headings)
         self._breaks += (one + begin for one in part.breaks)
         self._pages += (one + begin for one in part.pages)
+        self._row_headers += (one._replace(start=one.start + begin) for one in part.row_headers)
         self.notes += part.notes
 
     @property
@@ -96,6 +102,7 @@ class TextBuilder:
             tuple(self._pages),
             self.title,
             tuple(self.notes),
+            row_headers=tuple(self._row_headers),
         )
 
 
