@@ -116,6 +116,6 @@ def _fields(passage: Passage) -> dict[str, Any]:
         "line": passage.line,
         "page": passage.page,
         "headings": list(passage.heading_path),
-        "text": plain(passage.text),
+        "text": plain(passage.shown_text),
         "score": passage.score,
     }

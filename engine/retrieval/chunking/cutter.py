@@ -31,6 +31,7 @@ class Cutter:
         boundaries: Sequence[tuple[int, Strength]],
         budget: int,
         overlap: int,
+        reserved: Sequence[tuple[int, int]] = (),
     ) -> None:
         """Count the text.
 
@@ -40,7 +41,11 @@ class Cutter:
             boundaries: see `find_boundaries`.
             budget: the longest span, in tokens, without special tokens.
             overlap: the longest repetition, in tokens; less than half of the budget.
+            reserved: how many tokens spans leave free that begin at an offset or behind it, in order. What is
+                left must be more than twice the overlap.
         """
+        self._reserved_places = [place for place, _ in reserved]
+        self._reserved = [tokens for _, tokens in reserved]
         self._text, self._counter = text, counter
         self._budget, self._overlap = budget, overlap
         self._most_characters = budget * _CHARACTERS_PER_TOKEN
@@ -92,14 +97,14 @@ class Cutter:
 
     def _end(self, start: int, after: int) -> int:
         """Where the span that begins at `start` ends; behind `after`."""
-        tokens = self._tokens_before(start)
-        last = self._reach(start, tokens, after)
-        minimum = self._budget // 4
+        tokens, budget = self._tokens_before(start), self._room(start)
+        last = self._reach(start, tokens + budget, after)
+        minimum = budget // 4
         section_end = self._section_end(tokens + minimum, after)
         if section_end <= last:
             return section_end
         rest = self._tokens_before(section_end) - tokens
-        if self._budget < rest < self._budget + minimum:
+        if budget < rest < budget + minimum:
             # Leaves enough for a chunk of its own instead of a few words.
             last = max(min(last, self._place_at(tokens + rest - minimum)), self._next_word(after))
         middle = self._place_at(tokens + (self._tokens_before(last) - tokens) // 2)
@@ -118,9 +123,14 @@ class Cutter:
                 return self._headings[index]
         return len(self._text)
 
+    def _room(self, start: int) -> int:
+        """Tokens that a span may have that begins at an offset."""
+        index = bisect_right(self._reserved_places, start) - 1
+        return self._budget - (self._reserved[index] if index >= 0 else 0)
+
     def _reach(self, start: int, tokens: int, after: int) -> int:
-        """The last place at which a span may end; behind `after`."""
-        last = self._place_at(tokens + self._budget)
+        """The last place at which a span may end, with so many tokens before it; behind `after`."""
+        last = self._place_at(tokens)
         most = start + self._most_characters
         if last > most:
             last = self._starts[bisect_right(self._starts, most) - 1]
@@ -185,7 +195,7 @@ class Cutter:
         """The spans with exact counts, those that are too long in halves."""
         counts = self._counter.count([self._text[one.start : one.end] for one in spans])
         for span, count in zip(spans, counts, strict=True):
-            if count <= self._budget or span.end - span.start == 1:
+            if count <= self._room(span.start) or span.end - span.start == 1:
                 yield Span(span.start, span.end, count)
                 continue
             middle = (span.start + span.end) // 2
