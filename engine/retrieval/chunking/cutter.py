@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from engine.retrieval.chunking.boundaries import Strength
 from engine.retrieval.chunking.span import Span
+from engine.retrieval.chunking.table_headings import TableHeadings
 from engine.retrieval.chunking.token_counter import SPACES, TokenCounter
 
 _CHARACTERS_PER_TOKEN = 16
@@ -31,7 +32,7 @@ class Cutter:
         boundaries: Sequence[tuple[int, Strength]],
         budget: int,
         overlap: int,
-        reserved: Sequence[tuple[int, int]] = (),
+        tables: TableHeadings,
     ) -> None:
         """Count the text.
 
@@ -41,15 +42,16 @@ class Cutter:
             boundaries: see `find_boundaries`.
             budget: the longest span, in tokens, without special tokens.
             overlap: the longest repetition, in tokens; less than half of the budget.
-            reserved: how many tokens spans leave free that begin at an offset or behind it, in order. What is
-                left must be more than twice the overlap.
+            tables: the headings that are embedded with a span, for which it leaves room. What is left must be
+                more than twice the overlap.
         """
-        self._reserved_places = [place for place, _ in reserved]
-        self._reserved = [tokens for _, tokens in reserved]
+        self._tables = tables
         self._text, self._counter = text, counter
         self._budget, self._overlap = budget, overlap
         self._most_characters = budget * _CHARACTERS_PER_TOKEN
-        pieces = counter.pieces(text, budget, self._most_characters // 2)
+        # The longest word must fit behind what is repeated, where headings leave least room.
+        longest = budget - tables.most_tokens - overlap if tables.most_tokens else budget
+        pieces = counter.pieces(text, longest, self._most_characters // 2)
         # Not lists, whose integers take 40 bytes each: a long file has tens of millions of pieces.
         self._starts = array("i", pieces.starts.tobytes())
         self._before = array("i", pieces.before.tobytes())
@@ -125,8 +127,10 @@ class Cutter:
 
     def _room(self, start: int) -> int:
         """Tokens that a span may have that begins at an offset."""
-        index = bisect_right(self._reserved_places, start) - 1
-        return self._budget - (self._reserved[index] if index >= 0 else 0)
+        return self._budget - self._tables.tokens(start)
+
+    def _embedded(self, span: Span) -> str:
+        return "\n".join((*self._tables.path(span.start), self._text[span.start : span.end]))
 
     def _reach(self, start: int, tokens: int, after: int) -> int:
         """The last place at which a span may end, with so many tokens before it; behind `after`."""
@@ -194,8 +198,9 @@ class Cutter:
     def _checked(self, spans: Sequence[Span]) -> Iterator[Span]:
         """The spans with exact counts, those that are too long in halves."""
         counts = self._counter.count([self._text[one.start : one.end] for one in spans])
-        for span, count in zip(spans, counts, strict=True):
-            if count <= self._room(span.start) or span.end - span.start == 1:
+        embedded = self._counter.count([self._embedded(one) for one in spans])
+        for span, count, whole in zip(spans, counts, embedded, strict=True):
+            if whole <= self._budget or span.end - span.start == 1:
                 yield Span(span.start, span.end, count)
                 continue
             middle = (span.start + span.end) // 2

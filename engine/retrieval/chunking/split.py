@@ -75,7 +75,7 @@ def _chunks(
     rows = [(offsets.character(one.start), one.header) for one in document.table_rows]
     most = min(budget // 2, budget - 2 * overlap - 1)
     tables = TableHeadings(rows, sections, counter, most)
-    cutter = Cutter(text, counter, boundaries, budget, overlap, tables.reserved())
+    cutter = Cutter(text, counter, boundaries, budget, overlap, tables)
     spans = cutter.spans()
     parents = sections.read_in_place(spans, cutter.tokens_between, budget)
     lines, pages = LineNumbers(text), [offsets.character(one) for one in document.pages]

@@ -46,21 +46,35 @@ class TableHeadings:
 
         A chunk that begins with its section has the section's name and the header row in itself.
         """
-        index = bisect_right(self._starts, start) - 1
-        return self._paths[index] if index >= 0 and start not in self._section_starts else ()
+        index = self._index(start)
+        return () if index < 0 else self._paths[index]
 
-    def reserved(self) -> list[tuple[int, int]]:
-        """How many tokens chunks leave free that begin at an offset or behind it, in order."""
-        return list(zip(self._starts, self._tokens, strict=True))
+    def tokens(self, start: int) -> int:
+        """How many tokens these headings have, with the line end behind them."""
+        index = self._index(start)
+        return 0 if index < 0 else self._tokens[index]
+
+    @property
+    def most_tokens(self) -> int:
+        """How many tokens the longest of these headings have."""
+        return max(self._tokens, default=0)
+
+    def _index(self, start: int) -> int:
+        return -1 if start in self._section_starts else bisect_right(self._starts, start) - 1
 
 
 def _fitting(
     path: tuple[str, ...], counter: TokenCounter, most: int
 ) -> tuple[tuple[str, ...], int]:
-    """Headings of at most so many tokens, the last one shortened; and how many they have."""
+    """Headings of at most so many tokens, and how many they have.
+
+    Those around the last take half of them at most, or are left out; the last one is shortened.
+    """
     if not path:
         return (), 0
     *around, header = path
+    if around and counter.count([_text(around)])[0] > most // 2:
+        around, path = [], path[-1:]
     (tokens,) = counter.count([_text(path)])
     while tokens > most and header:
         # Tokens are not of equal length, so this may take a few turns.
@@ -70,5 +84,5 @@ def _fitting(
     return (path, tokens + 1) if header else ((), 0)
 
 
-def _text(path: tuple[str, ...]) -> str:
+def _text(path: Sequence[str]) -> str:
     return "\n".join(path)

@@ -1,6 +1,7 @@
 """`rows_outline`: the rows of CSV and JSON Lines, each of which may begin a chunk; the header row of CSV."""
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -8,6 +9,8 @@ from engine.retrieval.parsing.outline import MAX_ROW_HEADER, Outline, RowHeader
 from engine.retrieval.parsing.table_header import header_rows
 
 _DELIMITERS = ",;\t|"
+_DELIMITER_LINE = re.compile(r"sep=.\r?$", re.MULTILINE)
+"""What Excel takes the delimiter from, before the header row."""
 _SAMPLE = 25
 """Records that are read to find the delimiter and the header row."""
 _MAX_RECORD = 20_000
@@ -38,7 +41,7 @@ def _row_headers(text: str, breaks: Sequence[int]) -> tuple[RowHeader, ...]:
     records = [
         (start, text[start : min(end, start + _MAX_RECORD)])
         for start, end in zip(starts, ends, strict=True)
-        if text[start:end].strip()
+        if text[start:end].strip() and not (start == 0 and _DELIMITER_LINE.match(text))
     ]
     if len(records) < 2:
         return ()

@@ -32,13 +32,11 @@ def header_rows(rows: Sequence[Sequence[str]]) -> int:
     if len(rows) < 2:
         return 0
     kinds = [[kind_of(cell) for cell in row] for row in rows[:3]]
-    if not _names_columns(kinds[0], kinds[1]):
-        return 0
-    if len(kinds) > 2 and _groups_columns(rows[0], rows[1]) and _names_columns(kinds[1], kinds[2]):
+    if len(kinds) > 2 and _groups_columns(rows[0], rows[1]) and "number" not in kinds[0]:
         has_values = any(kind not in ("empty", "text") for kind in kinds[2])
-        if has_values and "number" not in kinds[1]:
+        if has_values and _names_columns(kinds[1], kinds[2]):
             return 2
-    return 1
+    return int(_names_columns(kinds[0], kinds[1]))
 
 
 def kind_of(cell: str) -> CellKind:

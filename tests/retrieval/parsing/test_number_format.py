@@ -235,7 +235,23 @@ _PIECES = st.sampled_from(
     ]
 )
 _WORDS = st.sampled_from(
-    "[ [h] [mm] [$€-1] [>=10] [Red] General AM/PM yyyy m mm d dddd h ss e".split(" ")
+    [
+        "[",
+        "[h]",
+        "[mm]",
+        "[$€-1]",
+        "[>=10]",
+        "[Red]",
+        "General",
+        "AM/PM",
+        "yyyy",
+        "m",
+        "d",
+        "dddd",
+        "h",
+        "ss",
+        "e",
+    ]
 )
 
 
