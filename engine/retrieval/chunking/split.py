@@ -74,7 +74,7 @@ def _chunks(
     sections = Sections(headings, len(text))
     rows = [(offsets.character(one.start), one.header) for one in document.table_rows]
     most = min(budget // 2, budget - 2 * overlap - 1)
-    tables = TableHeadings(rows, sections, counter, most)
+    tables = TableHeadings(text, rows, sections, counter, most)
     cutter = Cutter(text, counter, boundaries, budget, overlap, tables)
     spans = cutter.spans()
     parents = sections.read_in_place(spans, cutter.tokens_between, budget)

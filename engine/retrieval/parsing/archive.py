@@ -1,6 +1,7 @@
 """`extract_archive`: office documents and books, which are ZIP archives."""
 
 from collections.abc import Callable
+from posixpath import dirname
 
 from engine.retrieval.api.errors import Unreadable
 from engine.retrieval.parsing.epub import read_epub
@@ -8,8 +9,10 @@ from engine.retrieval.parsing.extracted import Extracted
 from engine.retrieval.parsing.ods import MEDIA_TYPE as ODS_TYPE
 from engine.retrieval.parsing.ods import is_ods, read_ods
 from engine.retrieval.parsing.office import read_docx, read_odt, read_pptx
+from engine.retrieval.parsing.office_parts import main_part
 from engine.retrieval.parsing.safe_zip import SafeZip
 from engine.retrieval.parsing.text_builder import TextBuilder
+from engine.retrieval.parsing.xlsx import MAIN_PART as WORKBOOK
 from engine.retrieval.parsing.xlsx import read_xlsx
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
@@ -18,7 +21,7 @@ _MARKUP_SHARE = 8
 _Reader = Callable[[SafeZip, TextBuilder], None]
 _READERS: tuple[tuple[str, str, _Reader], ...] = (
     ("word/document.xml", _OFFICE + "wordprocessingml.document", read_docx),
-    ("xl/workbook.xml", _OFFICE + "spreadsheetml.sheet", read_xlsx),
+    (WORKBOOK, _OFFICE + "spreadsheetml.sheet", read_xlsx),
     ("ppt/presentation.xml", _OFFICE + "presentationml.presentation", read_pptx),
     ("META-INF/container.xml", "application/epub+zip", read_epub),
     ("content.xml", "application/vnd.oasis.opendocument.text", read_odt),
@@ -38,8 +41,10 @@ def extract_archive(data: bytes, most: int) -> Extracted:
         return builder.extracted()._replace(media_type=ODS_TYPE)
     if "xl/workbook.bin" in archive.names:
         raise Unreadable("It is a binary workbook (XLSB); save it as XLSX.")
+    main = main_part(archive, "")
     for part, media_type, read in _READERS:
-        if part in archive.names:
+        # Some programs number the main part: `xl/workbook2.xml`.
+        if part in archive.names or (main and dirname(main) == dirname(part)):
             read(archive, builder)
             return builder.extracted()._replace(media_type=media_type)
     raise Unreadable("It is a ZIP archive; unpack it to add what is in it.")

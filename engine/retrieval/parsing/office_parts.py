@@ -7,7 +7,10 @@ from engine.retrieval.parsing.safe_zip import SafeZip
 
 
 def part_relations(archive: SafeZip, part: str) -> dict[str, tuple[str, str]]:
-    """Kind and part of each relation of a part, by its id; those to other files are left out."""
+    """Kind and part of each relation of a part, by its id; of the package for an empty name.
+
+    Relations to other files are left out.
+    """
     folder, _, file = part.rpartition("/")
     found: dict[str, tuple[str, str]] = {}
 
@@ -18,10 +21,20 @@ def part_relations(archive: SafeZip, part: str) -> dict[str, tuple[str, str]]:
             kind = attributes.get("Type", "").rpartition("/")[2]
             found[attributes.get("Id", "")] = (kind, path)
 
-    data = archive.read_if_there(f"{folder}/_rels/{file}.rels")
+    data = archive.read_if_there(join(folder, "_rels", f"{file}.rels"))
     if data:
         read_xml(data, start=start)
     return found
+
+
+def main_part(archive: SafeZip, default: str) -> str:
+    """The part that is the document; `default` where the package does not say."""
+    return next(iter(related_parts(archive, "", "officeDocument")), default)
+
+
+def related_part(archive: SafeZip, part: str, kind: str, default: str) -> bytes:
+    """The first part of a kind to which a part has a relation, or the default one; empty without one."""
+    return archive.read_if_there(next(iter(related_parts(archive, part, kind)), default))
 
 
 def related_parts(archive: SafeZip, part: str, kind: str) -> list[str]:

@@ -11,7 +11,13 @@ from typing import NamedTuple
 
 from engine.retrieval.parsing.excel_dates import serial_of
 from engine.retrieval.parsing.number_format import NumberFormat, number_format, number_of
-from engine.retrieval.parsing.office_parts import core_title, part_relations, related_parts
+from engine.retrieval.parsing.office_parts import (
+    core_title,
+    main_part,
+    part_relations,
+    related_part,
+    related_parts,
+)
 from engine.retrieval.parsing.safe_xml import Attributes, read_xml
 from engine.retrieval.parsing.safe_zip import SafeZip
 from engine.retrieval.parsing.sheet import Merge, Sheet, add_notes, write_sheet
@@ -20,6 +26,7 @@ from engine.retrieval.parsing.sheet_drawing import read_text_boxes
 from engine.retrieval.parsing.standard_formats import STANDARD_FORMATS
 from engine.retrieval.parsing.text_builder import TextBuilder
 
+MAIN_PART = "xl/workbook.xml"
 _REFERENCE = re.compile(r"\$?([A-Za-z]{1,3})\$?(\d{1,7})")
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _MAX_COLUMN = 16_383
@@ -44,10 +51,10 @@ class Workbook(NamedTuple):
 
 def read_xlsx(archive: SafeZip, builder: TextBuilder) -> None:
     """Sheets with their names as headings, rows as lines; comments and text boxes behind the rows."""
-    part = "xl/workbook.xml"
+    part = main_part(archive, MAIN_PART)
     workbook = _workbook(archive.read(part))
-    formats = _formats(archive.read_if_there("xl/styles.xml"))
-    shared = _shared_strings(archive.read_if_there("xl/sharedStrings.xml"))
+    formats = _formats(related_part(archive, part, "styles", "xl/styles.xml"))
+    shared = _shared_strings(related_part(archive, part, "sharedStrings", "xl/sharedStrings.xml"))
     targets = part_relations(archive, part)
     sheets: list[Sheet] = []
     hidden: list[str] = []

@@ -61,7 +61,8 @@ def test_chunks_fit_with_their_headings(
         assert whole[chunk.start : chunk.end].decode() == chunk.text
         assert len(tokenizer.encode(chunk.embedded_text)) <= budget or len(chunk.text) == 1
         header = _header_above(document, chunk)
-        if chunk.in_table and header:
+        begins_row = whole[: chunk.start].endswith(b"\n")
+        if chunk.in_table and header and begins_row:
             assert chunk.heading_path[-1] == header or chunk.heading_path[-1].endswith("…")
         assert chunk.start == 0 or chunk.in_table
 
@@ -109,3 +110,30 @@ def test_a_file_that_is_read_in_segments_has_it_everywhere(
     _, *rest = split_large(text, TokenCounter(bert), max_tokens=40, overlap_tokens=8)
     assert len(rest) > 20
     assert {one.embedded_text.split("\n")[0] for one in rest} == {header}
+
+
+@pytest.mark.parametrize("separator", [" | ", ",", ";", "\t"])
+def test_the_rest_of_a_long_row_has_its_first_cell_and_the_names_from_there(
+    bert: Tokenizer, separator: str
+) -> None:
+    header = separator.join(("the", "quick", "brown"))
+    row = separator.join(("fox 7", '"a, b; c"', "over " * 200))
+    _, *rest = split(_sheet([(header, [row])], "sing"), bert, max_tokens=60, overlap_tokens=8)
+    assert len(rest) > 3
+    for chunk in rest[1:]:
+        assert chunk.heading_path == ("sing", "fox 7", "brown")
+        assert len(bert.encode(chunk.embedded_text)) <= 60
+
+
+def test_a_wide_row_has_the_names_of_its_own_columns(bert: Tokenizer) -> None:
+    header = ",".join(f"quick{at}" for at in range(60))
+    row = ",".join(f"fox{at}" for at in range(60))
+    chunks = split(_sheet([(header, [row] * 3)], "sing"), bert, max_tokens=80, overlap_tokens=0)
+    rows = [one for one in chunks if one.text.lstrip(",").startswith("fox")]
+    inside = [one for one in rows if not one.text.startswith("fox0,")]
+    assert len(inside) > 5
+    for chunk in inside:
+        first = chunk.text.lstrip(",").split(",")[0]
+        column = first.removeprefix("fox")
+        assert chunk.heading_path[:2] == ("sing", "fox0")
+        assert f"quick{column}" in chunk.heading_path[2].split(",")[:2]

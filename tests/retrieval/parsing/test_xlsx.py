@@ -6,6 +6,7 @@ import pytest
 from engine.retrieval.api.errors import Unreadable
 from engine.retrieval.api.parsed_document import ParsedDocument
 
+from .samples import R, zipped
 from .workbooks import relations, rows, xlsx
 
 Parse = Callable[[str, bytes], ParsedDocument]
@@ -223,6 +224,24 @@ class TestBesideTheCells:
         assert parse("a.xlsx", data).text == "Sheet1\na\n\nPrices are net.\n"
 
 
+class TestParts:
+    def test_parts_of_other_names_are_found_by_their_relations(self, parse: Parse) -> None:
+        cells = '<c t="s"><v>0</v></c><c s="1"><v>46176</v></c><c s="2"><v>0.5</v></c>'
+        data = zipped(
+            {
+                "_rels/.rels": relations(a="officeDocument xl/workbook2.xml"),
+                "xl/workbook2.xml": f'<workbook {R}><sheets><sheet name="S" r:id="s"/></sheets></workbook>',
+                "xl/_rels/workbook2.xml.rels": relations(
+                    s="worksheet /xl/s.xml", t="styles st.xml", u="sharedStrings strings.xml"
+                ),
+                "xl/st.xml": '<styleSheet><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="20"/></cellXfs></styleSheet>',
+                "xl/strings.xml": "<sst><si><t>shared</t></si></sst>",
+                "xl/s.xml": f"<worksheet>{_data(cells)}</worksheet>",
+            }
+        )
+        assert parse("a.xlsx", data).text == "S\nshared | 2026-06-03 | 12:00\n"
+
+
 class TestHostileFiles:
     def test_a_merged_cell_over_the_whole_sheet(self, parse: Parse) -> None:
         sheet = rows(*[("x", "1")] * 50)
@@ -242,7 +261,5 @@ class TestHostileFiles:
         assert "2" in parse("a.xlsx", xlsx(sheet)).text
 
     def test_a_binary_workbook_is_named(self, parse: Parse) -> None:
-        from .samples import zipped
-
         with pytest.raises(Unreadable, match="XLSB"):
             parse("a.xlsb", zipped({"xl/workbook.bin": "x"}))
