@@ -91,3 +91,16 @@ def test_json_lines_have_no_header(collection, tmp_path, mode):
     path.write_text("".join(f'{{"town": "{town}"}}\n' for town in TOWNS * 40))
     collection.add([path])
     assert not any(one.in_table for one in collection.search("town Riga", k=50, mode=mode))
+
+
+def test_each_sheet_and_table_has_its_own_header(collection, tmp_path):
+    path = tmp_path / "two.xlsx"
+    towns = [("Town", "Turnover"), *((town, str(at)) for at, town in enumerate(TOWNS * 40))]
+    birds = [("Bird", "Sightings"), *((f"heron {at}", str(at)) for at in range(300))]
+    path.write_bytes(xlsx(rows(*towns, (), *birds), rows(*birds)))
+    collection.add([path])
+
+    for one in collection.search("heron Vilnius", k=100):
+        if one.in_table and one.text[0] != "T" and one.text[0] != "B":
+            names = "Bird | Sightings" if one.text.startswith("heron") else "Town | Turnover"
+            assert one.heading_path == (one.heading_path[0], names)
