@@ -83,7 +83,9 @@ def _search(open_library: OpenLibrary, arguments: Any) -> ToolOutput:
         names = [one.name for one in library.collections()]
         name = _chosen(arguments.collection, names)
         passages = library.open(name).search(arguments.query, k=arguments.k)
-    labels = {label for one in passages for label in file_taint(one.text, Path(one.file).name)}
+    labels = {
+        label for one in passages for label in file_taint(one.shown_text, Path(one.file).name)
+    }
     return ToolOutput(
         bounded(passage_block(number_passages(passages))) if passages else "No passage fits.",
         data={"collection": name, "passages": [_fields(one) for one in passages]},
@@ -116,6 +118,6 @@ def _fields(passage: Passage) -> dict[str, Any]:
         "line": passage.line,
         "page": passage.page,
         "headings": list(passage.heading_path),
-        "text": plain(passage.text),
+        "text": plain(passage.shown_text),
         "score": passage.score,
     }

@@ -85,6 +85,18 @@ def test_a_search_finds_the_passage_its_file_and_its_span(served, birds):
     assert str(served.folder) not in found.model_dump_json()
 
 
+def test_rows_of_a_table_stand_below_its_header(served):
+    rows = "".join(f"heron {at},{at}\n" for at in range(300))
+    store = served.store_with({"birds.csv": f"Bird,Sightings\n{rows}".encode()})
+    found = served.api.vector_stores.search(store.id, query="heron 299")
+    below = [one for one in found.data if one.start > 0]
+    assert below
+    for one in below:
+        header, text = one.content[0].text.split("\n", 1)
+        assert header == one.heading_path[-1] == "Bird,Sightings"
+        assert len(text.encode()) == one.end - one.start
+
+
 def test_several_queries_are_fused(served, birds):
     found = served.api.vector_stores.search(birds.id, query=["heron fish", "owl mice"])
     assert sorted(names(found)) == ["heron.md", "owl.md"]

@@ -153,7 +153,7 @@ async def search_vector_store(store_id: str, body: SearchVectorStore, request: R
                     "filename": one.file.filename,
                     "score": one.similarity,
                     "attributes": one.attributes,
-                    "content": [{"type": "text", "text": one.passage.text}],
+                    "content": [{"type": "text", "text": one.passage.shown_text}],
                     # Beyond OpenAI's API.
                     "chunk_id": one.passage.chunk_id,
                     "start": one.passage.start,

@@ -42,7 +42,7 @@ def fit_sources(
     chosen: list[NumberedPassage] = []
     left = budget
     for passage in passages[:MAX_SOURCES]:
-        cost = _cost(passage.text, count_tokens)
+        cost = _cost(passage.shown_text, count_tokens)
         if cost <= left:
             chosen.append(NumberedPassage.of(0, passage))
             left -= cost

@@ -35,6 +35,12 @@ class NumberedPassage:
         """Whether the text is more than the passage."""
         return (self.start, self.end) != (self.passage.start, self.passage.end)
 
+    @property
+    def header(self) -> str:
+        """The header of the table in which the text begins; empty if the text has it, or is in no table."""
+        header = self.passage.header
+        return "" if header in self.text.splitlines() else header
+
     def byte_span(self, start: int, end: int) -> tuple[int, int] | None:
         """Byte offsets of the characters `text[start:end]`; None if the file's encoding is not UTF-8."""
         if self.end - self.start != len(self.text.encode()):

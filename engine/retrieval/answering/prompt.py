@@ -53,13 +53,15 @@ def answer_messages(
 
 
 def _quoted(source: NumberedPassage) -> str:
-    lines = quoted_text(source.text).split("\n")
+    header = quoted_text(source.header)
+    lines = quoted_text(f"{header}\n{source.text}" if header else source.text).split("\n")
     return "\n".join([f"[{source.n}] {_label(source)}", *(f"> {line}" for line in lines)])
 
 
 def _label(source: NumberedPassage) -> str:
-    """Where the passage comes from: file name and headings, on one line."""
+    """Where the passage comes from: file name and headings, on one line; a header row is quoted instead."""
     passage = source.passage
+    headings = passage.heading_path[:-1] if passage.header else passage.heading_path
     name = passage.file.replace("\\", "/").rsplit("/", 1)[-1]
-    path = " > ".join((name, *passage.heading_path))
+    path = " > ".join((name, *headings))
     return " ".join(quoted_text(path).split())[:_MAX_LABEL]

@@ -61,7 +61,7 @@ def rerank_by_likelihood(
 
 
 def _prompt(encoder: ChatEncoder, passage: Passage) -> list[int]:
-    text = _PROMPT.format(quoted_text(passage.text))
+    text = _PROMPT.format(quoted_text(passage.shown_text))
     return encoder.encode_chat([{"role": "user", "content": text}])
 
 

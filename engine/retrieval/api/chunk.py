@@ -17,6 +17,8 @@ class Chunk:
         section_end: byte offset behind that section.
         page: number of the page on which it begins, from 1; None without pages.
         line: number of the line on which it begins, from 1.
+        in_table: whether it begins inside of a table, below its header row. It is then embedded and shown
+            with its headings, the last of which is the header row if that is known.
     """
 
     text: str
@@ -28,3 +30,9 @@ class Chunk:
     section_end: int
     page: int | None
     line: int
+    in_table: bool = False
+
+    @property
+    def embedded_text(self) -> str:
+        """What the embedding model reads."""
+        return "\n".join((*self.heading_path, self.text)) if self.in_table else self.text

@@ -23,7 +23,8 @@ class Passage:
         spans_of: whether offsets refer to the file or to its extracted text.
         text: the text of the span.
         tokens: length in tokens of the embedding model.
-        heading_path: the titles of the sections around it, outermost first.
+        heading_path: the titles of the sections around it, outermost first; inside of a table its header row
+            is the last.
         section_start: byte offset of the section around it.
         section_end: byte offset behind that section.
         page: page on which it begins, from 1; None without pages.
@@ -33,6 +34,7 @@ class Passage:
         dense: cosine with the query; None if it was not computed.
         lexical: BM25 with its sign changed, so that higher is better; None if no word was found.
         attributes: values that the user gave the document.
+        in_table: whether it begins inside of a table, below its header row.
     """
 
     chunk_id: int
@@ -54,3 +56,14 @@ class Passage:
     dense: float | None = None
     lexical: float | None = None
     attributes: dict[str, AttributeValue] = field(default_factory=dict)
+    in_table: bool = False
+
+    @property
+    def header(self) -> str:
+        """The header row of the table in which it begins, or the table's name; empty outside of tables."""
+        return self.heading_path[-1] if self.in_table and self.heading_path else ""
+
+    @property
+    def shown_text(self) -> str:
+        """The text, below the header of its table."""
+        return f"{self.header}\n{self.text}" if self.header else self.text

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from engine.retrieval.chunking.boundaries import Strength
 from engine.retrieval.chunking.span import Span
+from engine.retrieval.chunking.table_headings import TableHeadings
 from engine.retrieval.chunking.token_counter import SPACES, TokenCounter
 
 _CHARACTERS_PER_TOKEN = 16
@@ -31,6 +32,7 @@ class Cutter:
         boundaries: Sequence[tuple[int, Strength]],
         budget: int,
         overlap: int,
+        tables: TableHeadings,
     ) -> None:
         """Count the text.
 
@@ -40,11 +42,16 @@ class Cutter:
             boundaries: see `find_boundaries`.
             budget: the longest span, in tokens, without special tokens.
             overlap: the longest repetition, in tokens; less than half of the budget.
+            tables: the headings that are embedded with a span, for which it leaves room. What is left must be
+                more than twice the overlap.
         """
+        self._tables = tables
         self._text, self._counter = text, counter
         self._budget, self._overlap = budget, overlap
         self._most_characters = budget * _CHARACTERS_PER_TOKEN
-        pieces = counter.pieces(text, budget, self._most_characters // 2)
+        # The longest word must fit behind what is repeated, where headings leave least room.
+        longest = budget - tables.most_tokens - overlap if tables.most_tokens else budget
+        pieces = counter.pieces(text, longest, self._most_characters // 2)
         # Not lists, whose integers take 40 bytes each: a long file has tens of millions of pieces.
         self._starts = array("i", pieces.starts.tobytes())
         self._before = array("i", pieces.before.tobytes())
@@ -92,14 +99,14 @@ class Cutter:
 
     def _end(self, start: int, after: int) -> int:
         """Where the span that begins at `start` ends; behind `after`."""
-        tokens = self._tokens_before(start)
-        last = self._reach(start, tokens, after)
-        minimum = self._budget // 4
+        tokens, budget = self._tokens_before(start), self._room(start)
+        last = self._reach(start, tokens + budget, after)
+        minimum = budget // 4
         section_end = self._section_end(tokens + minimum, after)
         if section_end <= last:
             return section_end
         rest = self._tokens_before(section_end) - tokens
-        if self._budget < rest < self._budget + minimum:
+        if budget < rest < budget + minimum:
             # Leaves enough for a chunk of its own instead of a few words.
             last = max(min(last, self._place_at(tokens + rest - minimum)), self._next_word(after))
         middle = self._place_at(tokens + (self._tokens_before(last) - tokens) // 2)
@@ -118,9 +125,16 @@ class Cutter:
                 return self._headings[index]
         return len(self._text)
 
+    def _room(self, start: int) -> int:
+        """Tokens that a span may have that begins at an offset."""
+        return self._budget - self._tables.tokens(start)
+
+    def _embedded(self, span: Span) -> str:
+        return "\n".join((*self._tables.path(span.start), self._text[span.start : span.end]))
+
     def _reach(self, start: int, tokens: int, after: int) -> int:
-        """The last place at which a span may end; behind `after`."""
-        last = self._place_at(tokens + self._budget)
+        """The last place at which a span may end, with so many tokens before it; behind `after`."""
+        last = self._place_at(tokens)
         most = start + self._most_characters
         if last > most:
             last = self._starts[bisect_right(self._starts, most) - 1]
@@ -184,8 +198,9 @@ class Cutter:
     def _checked(self, spans: Sequence[Span]) -> Iterator[Span]:
         """The spans with exact counts, those that are too long in halves."""
         counts = self._counter.count([self._text[one.start : one.end] for one in spans])
-        for span, count in zip(spans, counts, strict=True):
-            if count <= self._budget or span.end - span.start == 1:
+        embedded = self._counter.count([self._embedded(one) for one in spans])
+        for span, count, whole in zip(spans, counts, embedded, strict=True):
+            if whole <= self._budget or span.end - span.start == 1:
                 yield Span(span.start, span.end, count)
                 continue
             middle = (span.start + span.end) // 2

@@ -10,7 +10,11 @@ MAX_CHUNKS = 4
 
 
 class Sections:
-    """All sections of one document, by index; 0 is the document itself. Offsets are characters."""
+    """All sections of one document, by index; 0 is the document itself. Offsets are characters.
+
+    Attributes:
+        starts: where the sections begin that have a heading.
+    """
 
     def __init__(self, headings: Sequence[tuple[int, int, str]], length: int) -> None:
         """Build the tree.
@@ -20,6 +24,7 @@ class Sections:
             length: of the document.
         """
         self._starts = [0, *(start for start, _, _ in headings)]
+        self.starts = frozenset(self._starts[1:])
         self._ends = [length] * len(self._starts)
         self._titles = ["", *(title for _, _, title in headings)]
         self._parents = [-1]

@@ -1,7 +1,8 @@
 """`split`: cuts a document into chunks that the embedding model reads whole.
 
 Contract:
-- a chunk has at most `max_tokens` tokens, special tokens included, by the tokenizer itself;
+- a chunk has at most `max_tokens` tokens, special tokens and the headings of its table included, by the
+  tokenizer itself;
 - its span, decoded, is its text; every character that is not white space lies in a chunk;
 - a chunk begins at a heading where one is near, else at a break, a paragraph, a sentence, a line, a word, and
   inside a word only if that word alone is longer than a chunk.
@@ -19,6 +20,7 @@ from engine.retrieval.chunking.boundaries import find_boundaries
 from engine.retrieval.chunking.cutter import Cutter
 from engine.retrieval.chunking.line_numbers import LineNumbers
 from engine.retrieval.chunking.sections import Sections
+from engine.retrieval.chunking.table_headings import TableHeadings
 from engine.retrieval.chunking.token_counter import TokenCounter
 from engine.retrieval.parsing.byte_offsets import ByteOffsets
 
@@ -69,9 +71,12 @@ def _chunks(
         [offsets.character(one) for one in document.breaks],
         is_code=document.language is not None,
     )
-    cutter = Cutter(text, counter, boundaries, budget, overlap)
-    spans = cutter.spans()
     sections = Sections(headings, len(text))
+    rows = [(offsets.character(one.start), one.header) for one in document.table_rows]
+    most = min(budget // 2, budget - 2 * overlap - 1)
+    tables = TableHeadings(text, rows, sections, counter, most)
+    cutter = Cutter(text, counter, boundaries, budget, overlap, tables)
+    spans = cutter.spans()
     parents = sections.read_in_place(spans, cutter.tokens_between, budget)
     lines, pages = LineNumbers(text), [offsets.character(one) for one in document.pages]
     starts, ends = (
@@ -80,17 +85,19 @@ def _chunks(
     )
     section_starts = offsets.bytes(start for start, _ in parents)
     section_ends = offsets.bytes(end for _, end in parents)
+    table_paths = [tables.path(one.start) for one in spans]
     return [
         Chunk(
             text=text[span.start : span.end],
             start=starts[index],
             end=ends[index],
             tokens=span.tokens,
-            heading_path=sections.titles_around(span.start, span.end),
+            heading_path=table_paths[index] or sections.titles_around(span.start, span.end),
             section_start=section_starts[index],
             section_end=section_ends[index],
             page=max(bisect_right(pages, span.start), 1) if pages else None,
             line=lines.line(span.start),
+            in_table=bool(table_paths[index]),
         )
         for index, span in enumerate(spans)
     ]

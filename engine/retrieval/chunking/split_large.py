@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from engine.retrieval.api.chunk import Chunk
 from engine.retrieval.api.errors import Unreadable
-from engine.retrieval.api.parsed_document import Heading
+from engine.retrieval.api.parsed_document import Heading, TableRows
 from engine.retrieval.chunking.line_numbers import LineNumbers
 from engine.retrieval.chunking.split import split
 from engine.retrieval.chunking.token_counter import TokenCounter
@@ -33,9 +33,10 @@ def split_large(
     """
     start, lines_before = text.start, 0
     headings: tuple[Heading, ...] = ()
+    rows: TableRows | None = None
     found = False
     while start < text.size:
-        segment = text.segment(start, headings)
+        segment = text.segment(start, headings, rows)
         document = segment.document
         chunks = split(document, counter, max_tokens=max_tokens, overlap_tokens=overlap_tokens)
         again = chunks.pop() if len(chunks) > 1 and not segment.last else None
@@ -49,6 +50,7 @@ def split_large(
             start = again.start
             lines_before += again.line - 1
         headings = _open_headings(document.headings, start)
+        rows = next((one for one in reversed(document.table_rows) if one.start <= start), rows)
     text.check_unchanged()
     if not found:
         raise Unreadable("It is empty.")

@@ -37,8 +37,10 @@ class Piece:
     def texts(self) -> list[str]:
         """The texts that are to be embedded."""
         if not self.stored_slots:
-            return [one.text for one in self.chunks]
-        return [one.text for at, one in enumerate(self.chunks) if at not in self.stored_slots]
+            return [one.embedded_text for one in self.chunks]
+        return [
+            one.embedded_text for at, one in enumerate(self.chunks) if at not in self.stored_slots
+        ]
 
 
 @dataclass(slots=True)

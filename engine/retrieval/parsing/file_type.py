@@ -9,7 +9,7 @@ from engine.retrieval.parsing.languages import language_of
 
 Format = Literal[
     "text", "markdown", "rst", "code", "rows", "json", "notebook", "html", "mail", "mailbox",
-    "pdf", "zip", "gzip", "image",
+    "pdf", "zip", "xls", "gzip", "image",
 ]  # fmt: skip
 
 
@@ -27,8 +27,20 @@ class FileType:
     media_type: str
     language: str | None = None
 
+    @property
+    def named_columns(self) -> bool:
+        """Whether its rows may have a header row."""
+        return self.media_type in ("text/csv", "text/tab-separated-values")
+
 
 _HEAD = 4_096
+_OLE = b"\xd0\xcf\x11\xe0"
+"""Begins the compound files of Office 97 to 2003, whose parts have names in UTF-16."""
+_WORKBOOKS = tuple(one.encode("utf-16-le") for one in ("Workbook\0", "Book\0"))
+_OTHER_DOCUMENTS = tuple(
+    one.encode("utf-16-le") for one in ("WordDocument\0", "PowerPoint Document\0")
+)
+_ENCRYPTED = "EncryptedPackage\0".encode("utf-16-le")
 _SIGNATURES: tuple[tuple[bytes, FileType], ...] = (
     (b"%PDF-", FileType("pdf", "application/pdf")),
     (b"\x1f\x8b", FileType("gzip", "application/gzip")),
@@ -47,7 +59,6 @@ _REFUSED: tuple[tuple[bytes, str], ...] = (
     (b"\xca\xfe\xba\xbe", "a compiled program"),
     (b"\xcf\xfa\xed\xfe", "a compiled program"),
     (b"\0asm", "a compiled program"),
-    (b"\xd0\xcf\x11\xe0", "a document of an old Office format; save it as DOCX, XLSX or PPTX"),
     (b"{\\rtf", "a Rich Text document; save it as DOCX"),
     (b"SQLite format 3\0", "a database"),
     (b"BZh", "a compressed archive"),
@@ -113,8 +124,10 @@ def detect_type(name: str, data: bytes) -> FileType:
         raise Unreadable("It is a sound or video recording.")
     if head[:2] == b"BM" and b"\0" in head[:32]:
         return FileType("image", "image/bmp")
-    if head.startswith(b"\xd0\xcf\x11\xe0") and name.lower().endswith(".msg"):
-        raise Unreadable("It is an Outlook message; save it as EML.")
+    if head.startswith(_OLE):
+        if name.lower().endswith(".msg"):
+            raise Unreadable("It is an Outlook message; save it as EML.")
+        return _compound_type(data)
     binary = b"\0" in head
     for signature, kind in _REFUSED:
         if head.startswith(signature) and (binary or signature in (b"{\\rtf", b"BZh", b"ID3")):
@@ -122,6 +135,16 @@ def detect_type(name: str, data: bytes) -> FileType:
     if head[4:8] == b"ftyp":
         raise Unreadable("It is a video, sound recording or image of the MP4 family.")
     return _text_type(name, head)
+
+
+def _compound_type(data: bytes) -> FileType:
+    """The type of a compound file: workbooks have no part of another document, which may hold one itself."""
+    if _ENCRYPTED in data:
+        raise Unreadable("It is protected by a password.")
+    has_other = any(one in data for one in _OTHER_DOCUMENTS)
+    if not has_other and any(one in data for one in _WORKBOOKS):
+        return FileType("xls", "application/vnd.ms-excel")
+    raise Unreadable("It is a document of an old Office format; save it as DOCX or PPTX.")
 
 
 def _text_type(name: str, head: bytes) -> FileType:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from engine.retrieval.api.errors import Unreadable
-from engine.retrieval.api.parsed_document import Heading, ParsedDocument
+from engine.retrieval.api.parsed_document import Heading, ParsedDocument, TableRows
 from engine.retrieval.parsing.documents import file_document
 from engine.retrieval.parsing.file_type import FileType, detect_type
 from engine.retrieval.parsing.markdown import markdown_outline
@@ -101,7 +101,12 @@ class LargeText:
         self._whole = digest.hexdigest()
         return self._whole
 
-    def segment(self, start: int, open_headings: tuple[Heading, ...] = ()) -> Segment:
+    def segment(
+        self,
+        start: int,
+        open_headings: tuple[Heading, ...] = (),
+        open_rows: TableRows | None = None,
+    ) -> Segment:
         """The segment that begins at an offset, the first byte of a character.
 
         Segments are read in order; each begins inside of the one before it or at its end.
@@ -109,6 +114,7 @@ class LargeText:
         Args:
             start: the offset.
             open_headings: sections of which it is a part, outermost first.
+            open_rows: the table in which it begins, below the header row.
 
         Raises:
             Unreadable: the bytes are no text any more.
@@ -130,7 +136,16 @@ class LargeText:
         decoded = DecodedText(text, "utf-8", start, "file")
         document = file_document(decoded, self.file_type, self._outline(text, start))
         around = tuple(replace(one, start=start) for one in open_headings)
-        return Segment(replace(document, headings=around + document.headings), start + used, last)
+        rows = () if open_rows is None else (replace(open_rows, start=start),)
+        return Segment(
+            replace(
+                document,
+                headings=around + document.headings,
+                table_rows=rows + document.table_rows,
+            ),
+            start + used,
+            last,
+        )
 
     def check_unchanged(self) -> None:
         """Check after the last segment that the segments were the bytes that `content_hash` read.
@@ -150,7 +165,9 @@ class LargeText:
                 headings = tuple(one._replace(start=one.start - 1) for one in found.headings)
                 return found._replace(headings=headings)
             case "rows":
-                return rows_outline(text)
+                return rows_outline(
+                    text, named=self.file_type.named_columns and start == self.start
+                )
         return Outline()
 
 

@@ -109,7 +109,7 @@ class ParserPool:
             case "rst":
                 return rst_outline(decoded.text)
             case "rows":
-                return rows_outline(decoded.text)
+                return rows_outline(decoded.text, named=file_type.named_columns)
             case "code" | "json":
                 return self._code_outline(file_type.language or "json", decoded.text)
         return Outline()

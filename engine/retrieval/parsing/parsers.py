@@ -17,6 +17,7 @@ _NAMES = {
     "notebook": "notebook",
     "pdf": "PDF",
     "zip": "ZIP archive, office document or book",
+    "xls": "Excel workbook",
     "gzip": "gzip file",
     "image": "image",
     "code": "source code",
@@ -80,6 +81,10 @@ def _parser(kind: str) -> Callable[[bytes, int], Extracted]:
             from engine.retrieval.parsing.archive import extract_archive
 
             return extract_archive
+        case "xls":
+            from engine.retrieval.parsing.xls import extract_xls
+
+            return extract_xls
         case "gzip":
             from engine.retrieval.parsing.gzip_text import extract_gzip
 
@@ -110,5 +115,9 @@ def _code(data: bytes, language: str) -> Extracted:
 
 def _clean(found: Extracted) -> Extracted:
     """The same without what UTF-8 or SQLite cannot hold; no character is removed, so that offsets stay."""
-    text = found.text.replace("\0", " ").encode("utf-8", "replace").decode()
-    return found._replace(text=text)
+    headers = tuple(one._replace(text=_clean_text(one.text)) for one in found.row_headers)
+    return found._replace(text=_clean_text(found.text), row_headers=headers)
+
+
+def _clean_text(text: str) -> str:
+    return text.replace("\0", " ").encode("utf-8", "replace").decode()

@@ -1,10 +1,29 @@
-"""`rows_outline`: the rows of CSV and JSON Lines, each of which may begin a chunk."""
+"""`rows_outline`: the rows of CSV and JSON Lines, each of which may begin a chunk; the header row of CSV."""
 
-from engine.retrieval.parsing.outline import Outline
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from engine.retrieval.parsing.outline import MAX_ROW_HEADER, Outline, RowHeader
+from engine.retrieval.parsing.table_header import header_rows
+
+_DELIMITERS = ",;\t|"
+_DELIMITER_LINE = re.compile(r"sep=.\r?$", re.MULTILINE)
+"""What Excel takes the delimiter from, before the header row."""
+_SAMPLE = 25
+"""Records that are read to find the delimiter and the header row."""
+_MAX_RECORD = 20_000
+"""Characters of such a record."""
 
 
-def rows_outline(text: str) -> Outline:
-    """A break at each line that does not begin inside a quoted field."""
+def rows_outline(text: str, *, named: bool = False) -> Outline:
+    """A break at each line that does not begin inside a quoted field, and where the header row's rows begin.
+
+    Args:
+        text: the rows, from the first one on.
+        named: whether the first of them may name the columns.
+    """
     breaks: list[int] = []
     start, quotes = 0, 0
     for line in text.split("\n"):
@@ -12,4 +31,47 @@ def rows_outline(text: str) -> Outline:
             breaks.append(start)
         quotes += line.count('"') - line.count('\\"')
         start += len(line) + 1
-    return Outline(breaks=tuple(breaks))
+    return Outline(breaks=tuple(breaks), row_headers=_row_headers(text, breaks) if named else ())
+
+
+def _row_headers(text: str, breaks: Sequence[int]) -> tuple[RowHeader, ...]:
+    """The header row, at the record behind it. Titles before it have fewer fields than most records."""
+    starts = [0, *breaks[:_SAMPLE]]
+    ends = [*breaks[:_SAMPLE], len(text)] if len(breaks) <= _SAMPLE else breaks[: _SAMPLE + 1]
+    records = [
+        (start, text[start : min(end, start + _MAX_RECORD)])
+        for start, end in zip(starts, ends, strict=True)
+        if text[start:end].strip() and not (start == 0 and _DELIMITER_LINE.match(text))
+    ]
+    if len(records) < 2:
+        return ()
+    rows = _fields([record for _, record in records])
+    width = Counter(map(len, rows[1:])).most_common(1)[0][0]
+    first = next((at for at, row in enumerate(rows) if len(row) == width), 0)
+    count = header_rows(rows[first : first + 3])
+    if not count or first + count >= len(records):
+        return ()
+    header = " / ".join(
+        " ".join(record.splitlines()).strip() for _, record in records[first : first + count]
+    )
+    return (RowHeader(records[first + count][0], header[:MAX_ROW_HEADER]),)
+
+
+def _fields(records: Sequence[str]) -> list[list[str]]:
+    """The fields of each record, by the delimiter that divides most records alike."""
+    best: tuple[int, int] = (0, 0)
+    chosen: list[list[str]] = [[one.strip()] for one in records]
+    for delimiter in _DELIMITERS:
+        rows = [_parsed(one, delimiter) for one in records]
+        width, alike = Counter(map(len, rows)).most_common(1)[0]
+        if width > 1 and (alike, width) > best:
+            best, chosen = (alike, width), rows
+    return chosen
+
+
+def _parsed(record: str, delimiter: str) -> list[str]:
+    try:
+        line = record.strip("\r\n").replace("\r", " ").replace("\n", " ")
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        return [record]

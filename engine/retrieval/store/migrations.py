@@ -7,7 +7,7 @@ from pathlib import Path
 from engine.files.sql_script import schema_version, statements_of
 from engine.retrieval.store.errors import RetrievalStoreError
 
-_SCRIPTS = ("schema.sql", "schema_2.sql", "schema_3.sql")
+_SCRIPTS = ("schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql")
 """Script i migrates from version i to i + 1."""
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from engine.retrieval.api.errors import UnknownCollection, UnknownDocument
 from engine.retrieval.api.passage import AttributeValue, Passage
 from engine.retrieval.store.database import open_for_reading
+from engine.retrieval.store.embedded_text import EMBEDDED_TEXT
 from engine.retrieval.store.errors import store_errors
 from engine.retrieval.store.filters import Where, document_condition
 from engine.retrieval.store.lexical_search import LexicalMatches, lexical_search
@@ -40,7 +41,7 @@ _DOCUMENT = (
 _PASSAGE = (
     "SELECT chunk.id, document.id, document.path, document.title, chunk.start, chunk.end, "
     "document.spans_of, chunk.text, chunk.tokens, chunk.headings, chunk.section_start, "
-    "chunk.section_end, chunk.page, chunk.line FROM chunk "
+    "chunk.section_end, chunk.page, chunk.line, chunk.in_table FROM chunk "
     "JOIN document ON document.id = chunk.document_id AND document.status = 'ready'"
 )
 
@@ -211,11 +212,11 @@ class Store:
             return lexical_search(connection, collection_id, query, k, condition, parameters)
 
     def texts(self, chunk_ids: Sequence[int]) -> list[str]:
-        """The texts of chunks that exist, in the order of the ids."""
+        """What was embedded of chunks that exist, in the order of the ids."""
         with self._reading() as connection:
             found = dict(
                 connection.execute(
-                    "SELECT id, text FROM chunk WHERE id IN (SELECT value FROM json_each(?))",
+                    f"SELECT id, {EMBEDDED_TEXT} FROM chunk WHERE id IN (SELECT value FROM json_each(?))",
                     (json.dumps(list(map(int, chunk_ids))),),
                 ).fetchall()
             )
@@ -346,9 +347,9 @@ def _attributes(
 
 def _passage(row: tuple[Any, ...], rank: int, attributes: dict[str, AttributeValue]) -> Passage:
     (chunk_id, document_id, path, title, start, end, spans_of, text, tokens, headings, *rest) = row
-    section_start, section_end, page, line = rest
+    section_start, section_end, page, line, in_table = rest
     return Passage(
         chunk_id, document_id, path, title, start, end, spans_of, text, tokens,
         tuple(json.loads(headings)), section_start, section_end, page, line,
-        rank=rank, score=0.0, attributes=attributes,
+        rank=rank, score=0.0, attributes=attributes, in_table=bool(in_table),
     )  # fmt: skip

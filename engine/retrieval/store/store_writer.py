@@ -21,6 +21,7 @@ from engine.files.sqlite_file import BUSY_MS
 from engine.retrieval.api.chunk import Chunk
 from engine.retrieval.api.passage import AttributeValue
 from engine.retrieval.store.database import open_for_writing
+from engine.retrieval.store.embedded_text import EMBEDDED_TEXT
 from engine.retrieval.store.errors import LibraryBusy, store_errors
 from engine.retrieval.store.filters import FILE_KEY, attribute_kind
 from engine.retrieval.store.new_document import NewDocument
@@ -177,7 +178,7 @@ class StoreWriter:
             return None
         rows = (
             self._connection.execute(
-                "SELECT text, id, id + ? FROM chunk WHERE id >= ? AND id < ?",
+                f"SELECT {EMBEDDED_TEXT}, id, id + ? FROM chunk WHERE id >= ? AND id < ?",
                 (first_slot - first_chunk, first_chunk, first_chunk + count),
             )
             for first_chunk, first_slot, count in ranges
@@ -210,12 +211,12 @@ class StoreWriter:
             (len(chunks), len(chunks)),
         ).fetchone()
         self._connection.executemany(
-            "INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
                     number, document_id, one.start, one.end, one.section_start, one.section_end,
                     one.tokens, one.line, one.page, orjson.dumps(one.heading_path).decode(),
-                    has_unspaced(one.text), one.text,
+                    has_unspaced(one.text), one.text, one.in_table,
                 )
                 for number, one in enumerate(chunks, first)
             ],

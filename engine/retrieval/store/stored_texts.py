@@ -1,4 +1,4 @@
-"""`StoredTexts`: finds stored vectors by the text of their chunk."""
+"""`StoredTexts`: finds stored vectors by the text that was embedded of their chunk."""
 
 import hashlib
 import json
@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+
+from engine.retrieval.store.embedded_text import EMBEDDED_TEXT
 
 _HASH_BYTES = 8
 
@@ -53,7 +55,7 @@ class StoredTexts:
 
     def _texts(self, chunk_ids: list[int]) -> dict[int, str]:
         rows = self._connection.execute(
-            "SELECT id, text FROM chunk WHERE id IN (SELECT value FROM json_each(?))",
+            f"SELECT id, {EMBEDDED_TEXT} FROM chunk WHERE id IN (SELECT value FROM json_each(?))",
             (json.dumps(chunk_ids),),
         )
         return dict(rows)

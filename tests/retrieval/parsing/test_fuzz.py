@@ -7,6 +7,8 @@ through the parser process, too.
 
 import gzip
 from collections.abc import Callable
+from io import BytesIO
+from zipfile import ZipFile
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,10 +18,21 @@ from engine.retrieval.api.errors import Unreadable
 from engine.retrieval.parsing.file_type import detect_type
 from engine.retrieval.parsing.parser_pool import ParserPool
 from engine.retrieval.parsing.parsers import extract
+from engine.retrieval.parsing.rows import rows_outline
 
-from . import samples
+from . import samples, workbooks
 from .conftest import check
+from .xls_sample import XLS
 
+_TABLE = (
+    '<table:table table:name="T"><table:table-column table:visibility="collapse"/><table:table-row>'
+    + workbooks.ods_cell(
+        "a", more=' table:number-rows-spanned="2" table:number-columns-repeated="3"'
+    )
+    + workbooks.ods_cell("3.6.26", "date", date="2026-06-03")
+    + workbooks.ods_cell("", "time", time="PT07H45M00S")
+    + "</table:table-row></table:table>"
+)
 _SEEDS = {
     "pdf": samples.pdf(["Some words", "More words"], bookmarks={"More": 1}),
     "html": samples.HTML,
@@ -27,11 +40,33 @@ _SEEDS = {
     "notebook": samples.NOTEBOOK,
     "gzip": gzip.compress(b"some words\n" * 20),
     "zip": samples.epub(),
+    "xls": XLS,
     "code/python": b"class A:\n    def f(self):\n        return 1\n",
     "code/yaml": b"a:\n  - b: 1\n    c: [2, 3]\n",
     "code/json": b'{"a": [1, {"b": null}]}',
 }
-_ARCHIVES = [samples.xlsx(), samples.pptx(), samples.odt(), samples.epub(), samples.docx("<w:p/>")]
+_SHEET = workbooks.rows(("Fruit", "", "Price"), ("Apple", "", "2.5"), (), ("Pear", "x", "3"))
+_WORKBOOK = workbooks.xlsx(
+    f'<cols><col min="2" max="2" hidden="1"/></cols>{_SHEET}<mergeCells><mergeCell ref="A1:B2"/></mergeCells>',
+    formats=["yyyy-mm-dd"],
+    shared="<si><t>x</t></si>",
+)
+_ARCHIVES = [
+    samples.xlsx(),
+    _WORKBOOK,
+    workbooks.ods(_TABLE),
+    samples.pptx(),
+    samples.odt(),
+    samples.epub(),
+    samples.docx("<w:p/>"),
+]
+_SHEET_PARTS = [
+    "xl/workbook.xml",
+    "xl/styles.xml",
+    "xl/sharedStrings.xml",
+    "xl/worksheets/sheet1.xml",
+    "content.xml",
+]
 _MUTATIONS = st.lists(
     st.tuples(
         st.floats(0, 1),
@@ -107,6 +142,49 @@ def test_archives_with_mutated_parts(part: str, mutations: list[tuple[float, str
     }
     parts[part] = _mutated(str(parts[part]).encode(), mutations)
     _extract("zip", samples.zipped(parts))
+
+
+@_SETTINGS
+@given(part=st.sampled_from(_SHEET_PARTS), mutations=_MUTATIONS)
+def test_workbooks_with_mutated_parts(part: str, mutations: list[tuple[float, str, bytes]]) -> None:
+    with ZipFile(BytesIO(workbooks.ods(_TABLE) if part == "content.xml" else _WORKBOOK)) as archive:
+        parts: dict[str, str | bytes] = {one: archive.read(one) for one in archive.namelist()}
+    parts[part] = _mutated(bytes(parts[part]), mutations)
+    _extract("zip", samples.zipped(parts))
+
+
+@_SETTINGS
+@given(
+    cells=st.lists(
+        st.tuples(
+            st.sampled_from(["A1", "B2", "XFD1048576", "ZZZ9999999", "A0", "", "x"]),
+            st.sampled_from(["n", "s", "str", "b", "e", "d", "inlineStr", ""]),
+            st.one_of(
+                st.sampled_from(["0", "1e308", "-1", "46176.5", "2026-06-03", "T", "nan"]),
+                st.text("0a.-:T", max_size=9),
+            ),
+        ),
+        max_size=8,
+    ),
+    code=st.text(max_size=20).filter(str.isprintable),
+    merge=st.sampled_from(["A1:B2", "B2:A1", "A1", "XFD1048576:A1", "A1:XFD1048576", ""]),
+)
+def test_any_cells(cells: list[tuple[str, str, str]], code: str, merge: str) -> None:
+    shown = "".join(
+        f'<c r="{place}" t="{kind}" s="1"><v>{value}</v></c>' for place, kind, value in cells
+    )
+    sheet = f'<sheetData><row>{shown}</row></sheetData><mergeCells><mergeCell ref="{merge}"/></mergeCells>'
+    _extract("zip", workbooks.xlsx(sheet, formats=[code], shared="<si><t>x</t></si>"))
+
+
+@_SETTINGS
+@given(text=st.text(st.sampled_from('ab,;\t|"\n\r1. é'), max_size=120))
+def test_any_rows_have_at_most_one_header(text: str) -> None:
+    outline = rows_outline(text, named=True)
+    assert len(outline.row_headers) <= 1
+    for one in outline.row_headers:
+        assert one.start in outline.breaks
+        assert "\n" not in one.text
 
 
 @_SETTINGS

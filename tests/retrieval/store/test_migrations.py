@@ -10,6 +10,7 @@ from tests.fakes.word_embedder import WordEmbedder
 _ADDED = {
     "collection": ["rewrites", "vectors_lost", "vector_store", "dsn_env", "vector_table"],
     "source": ["mounts"],
+    "chunk": ["in_table"],
 }
 """Columns of later versions."""
 
@@ -40,3 +41,20 @@ def test_a_writer_migrates(directory):
     with Library(directory, WordEmbedder()) as library:
         library.create("other")
         assert library.open("docs").doctor().damage == []
+
+
+def test_tables_of_former_versions_are_read_again(tmp_path):
+    files = [tmp_path / name for name in ("a.csv", "a.txt")]
+    for file in files:
+        file.write_text("Fruit,Price\nApple,2\n")
+    with Library(tmp_path / "retrieval", WordEmbedder()) as library:
+        library.create("docs").add(files)
+    connection = sqlite3.connect(tmp_path / "retrieval" / "retrieval.db")
+    connection.execute("ALTER TABLE chunk DROP COLUMN in_table")
+    connection.execute("PRAGMA user_version = 3")
+    connection.close()
+
+    with Library(tmp_path / "retrieval", WordEmbedder()) as library:
+        report = library.open("docs").refresh()
+
+    assert (report.updated, report.unchanged) == (1, 1)
