@@ -38,7 +38,9 @@ _SAME = str.maketrans(
         "\u2122": " ",
     }
 )
-_SUPERSCRIPT = re.compile("(?<=\\w)(?=[\u00b2\u00b3\u00b9\u2070\u2074-\u207f])")
+_SUPERSCRIPT = re.compile(
+    "(?<=[^\\s^\u00b2\u00b3\u00b9\u2070\u2074-\u207f])(?=[\u00b2\u00b3\u00b9\u2070\u2074-\u207f])"
+)
 _SYMBOL = re.compile(
     "[\u00bc-\u00be\u2100-\u215f\u2189\u2460-\u24ff\u3200-\u33ff\U0001f100-\U0001f1ff]"
 )
@@ -65,7 +67,7 @@ def plain_form(text: str) -> str:
     """The text with one spelling for each character. Cost: nothing for ASCII."""
     if text.isascii():
         return text
-    text = _INVISIBLE.sub("", text).translate(_SAME)
+    text = unicodedata.normalize("NFC", _INVISIBLE.sub("", text)).translate(_SAME)
     text = _SYMBOL.sub(_spaced_symbol, _SUPERSCRIPT.sub("^", text))
     text = unicodedata.normalize("NFKC", text).translate(_SAME)
     return _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
