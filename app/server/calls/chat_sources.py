@@ -44,7 +44,7 @@ from engine.retrieval.api.passage import Passage
 
 
 @dataclass(frozen=True, slots=True)
-class NumberedSource:
+class ChatPassage:
     """What the model reads under a number, and the passage that was found."""
 
     source: NumberedPassage
@@ -57,7 +57,7 @@ class ChatSources:
     def __init__(
         self,
         query: str,
-        numbered: Sequence[NumberedSource],
+        numbered: Sequence[ChatPassage],
         service: RetrievalService,
         hops: Hops | None = None,
         *,
@@ -99,7 +99,7 @@ class ChatSources:
     def fields(self) -> dict[str, Any]:
         """The member `retrieval` of the response: what was searched for and what the model reads."""
         passages = [
-            {**place(one), "score": one.found.similarity, "text": one.source.text}
+            {**place(one), "score": one.found.score, "text": one.source.text}
             for one in self.numbered
         ]
         rounds = [{"query": one.query, "bridge": one.bridge or None} for one in self._rounds]
@@ -200,7 +200,7 @@ def with_sources(
     return [instruction, *earlier, asked]
 
 
-def place(numbered: NumberedSource) -> dict[str, Any]:
+def place(numbered: ChatPassage) -> dict[str, Any]:
     """Where what the model reads under a number is from."""
     source, found = numbered.source, numbered.found
     passage = found.passage
@@ -241,7 +241,7 @@ async def _fitting(
     previous: Sequence[int],
     *,
     frame: int,
-) -> list[NumberedSource]:
+) -> list[ChatPassage]:
     """The best passages, or the sections around them, as many as there is room for beside the frame."""
     limit = body.max_completion_tokens or body.max_tokens or DEFAULT_MAX_TOKENS
     answer = min(limit, model.info.context_length // 4)
@@ -258,7 +258,7 @@ async def _fitting(
         except (UnknownCollection, UnknownDocument):
             return passage.text  # it has just been deleted
 
-    def choose() -> list[NumberedSource]:
+    def choose() -> list[ChatPassage]:
         tokenizer = model.tokenizer
         room = model.info.context_length - answer - frame
         sources = fit_sources(
@@ -267,7 +267,7 @@ async def _fitting(
             budget=min(room, MAX_PASSAGE_TOKENS),
             section=None if model.info.is_small else section,
         )
-        return [NumberedSource(one, by_chunk[one.passage.chunk_id]) for one in sources]
+        return [ChatPassage(one, by_chunk[one.passage.chunk_id]) for one in sources]
 
     size = sum(len(one.text) for one in passages)
     return await off_loop(size, choose)

@@ -88,7 +88,8 @@ def lexical_search(
 
 def _grams(runs: list[str]) -> list[Spellings]:
     pieces = [run[at : at + GRAM] for run in runs for at in range(len(run) - GRAM + 1)]
-    return [(one,) for one in dict.fromkeys(pieces)][:_MAX_GRAMS]
+    grams: list[Spellings] = [(one,) for one in dict.fromkeys(pieces)]
+    return grams[:_MAX_GRAMS]
 
 
 def _telling(

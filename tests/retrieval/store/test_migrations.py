@@ -18,8 +18,8 @@ DROP TABLE words_1;
 DROP VIEW words_content_1;
 DROP TABLE grams_1;
 DROP VIEW grams_content_1;
-CREATE VIEW words_content_1 AS SELECT chunk.id AS id, chunk.text AS text, chunk.headings AS headings FROM chunk
-    JOIN document ON document.id = chunk.document_id
+CREATE VIEW words_content_1 AS SELECT chunk.id AS id, chunk.text AS text, chunk.headings AS headings
+    FROM chunk JOIN document ON document.id = chunk.document_id
     WHERE document.collection_id = 1 AND document.status = 'ready' AND 1;
 CREATE VIRTUAL TABLE words_1 USING fts5 (text, headings, content = 'words_content_1', content_rowid = 'id',
     tokenize = "unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'");

@@ -57,7 +57,7 @@ def test_letters_that_only_look_like_an_accented_one_stay():
 
 
 def test_compounds_are_joined_as_a_whole_and_in_neighbours():
-    assert dict((word, parts) for parts, word in joined_words("kx-4471-b and m^2")) == {
+    assert {word: parts for parts, word in joined_words("kx-4471-b and m^2")} == {
         "kx4471b": ["kx", "4471", "b"],
         "kx4471": ["kx", "4471"],
         "4471b": ["4471", "b"],
