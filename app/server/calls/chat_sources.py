@@ -31,13 +31,14 @@ from engine.retrieval.answering.answerer import (
 )
 from engine.retrieval.answering.citation_grammar import citation_grammar
 from engine.retrieval.answering.cited_text import CitedText
+from engine.retrieval.answering.evidence import MIN_EVIDENCE, Declined
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
 from engine.retrieval.answering.hops import Hops, Round, chain_parts
 from engine.retrieval.answering.names import names_of
 from engine.retrieval.answering.numbered_passage import NumberedPassage
 from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, passage_block
-from engine.retrieval.answering.retrieving import retrieve
+from engine.retrieval.answering.retrieving import Retrieved, retrieve
 from engine.retrieval.answering.support import SupportJudge
 from engine.retrieval.api.errors import UnknownCollection, UnknownDocument
 from engine.retrieval.api.passage import Passage
@@ -61,6 +62,7 @@ class ChatSources:
         service: RetrievalService,
         hops: Hops | None = None,
         *,
+        declined: Declined | None = None,
         small: bool = False,
     ) -> None:
         """Nothing is computed yet.
@@ -70,10 +72,12 @@ class ChatSources:
             numbered: the passages in the order of their numbers, which begin at 1.
             service: embeds claims and passages.
             hops: the searches that found them; None if nothing was near enough.
+            declined: why nothing was; None if something was.
             small: whether a small model answers, which must stay with the names of the question.
         """
         self._query = query
         self.numbered = tuple(numbered)
+        self._declined = declined
         self._rounds = hops.rounds if hops is not None else [Round(query, "", ())]
         self._judge = SupportJudge(
             self.sources,
@@ -97,13 +101,22 @@ class ChatSources:
         return CitedText(self._judge, self._query, small_model=model.info.is_small)
 
     def fields(self) -> dict[str, Any]:
-        """The member `retrieval` of the response: what was searched for and what the model reads."""
+        """The member `retrieval` of the response: what was searched for, what the model reads, or why nothing."""
         passages = [
             {**place(one), "score": one.found.score, "text": one.source.text}
             for one in self.numbered
         ]
         rounds = [{"query": one.query, "bridge": one.bridge or None} for one in self._rounds]
-        return {"retrieval": {"query": self._query, "rounds": rounds, "passages": passages}}
+        fields = {"query": self._query, "rounds": rounds, "passages": passages}
+        one = self._declined
+        if one is not None:
+            fields["declined"] = {
+                "rule": one.rule,
+                "evidence": one.evidence,
+                "least": one.least,
+                "unknown_names": list(one.unknown),
+            }
+        return {"retrieval": fields}
 
 
 async def find_sources(
@@ -157,7 +170,7 @@ async def find_sources(
         found.update({one.passage.chunk_id: one for one in results})
         return [one.named_passage for one in results]
 
-    def retrieved() -> Hops | None:
+    def retrieved() -> Retrieved:
         return retrieve(
             query,
             searched(query),
@@ -166,11 +179,13 @@ async def find_sources(
             service.embed,
             # Words to search for are no question.
             asked="" if wanted.query is not None else question.text,
-        ).hops
+            min_evidence=MIN_EVIDENCE if wanted.min_evidence is None else wanted.min_evidence,
+        )
 
-    hops = await searching(request, context, retrieved)
+    result = await searching(request, context, retrieved)
+    hops = result.hops
     if hops is None:
-        return ChatSources(query, (), service)
+        return ChatSources(query, (), service, declined=result.declined)
     best = hops.best(wanted.max_num_results or DEFAULT_K)
     chosen = [found[one.chunk_id] for one in best]
     frame = await _frame(context, messages, model, images)
