@@ -101,7 +101,7 @@ class ChatSources:
         return CitedText(self._judge, self._query, small_model=model.info.is_small)
 
     def fields(self) -> dict[str, Any]:
-        """The member `retrieval` of the response: what was searched for, what the model reads, or why nothing."""
+        """The member `retrieval` of the response: what was searched for, and what the model reads."""
         passages = [
             {**place(one), "score": one.found.score, "text": one.source.text}
             for one in self.numbered

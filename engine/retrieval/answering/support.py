@@ -6,7 +6,7 @@ A window of the passage supports a claim if
     name), and the passage has every identifier of it,
   - it negates if and only if the claim does,
   - of a row of a table, whose header and heading count: the cell of each column that the claim names is in
-    the claim. The row is compared by those columns that have a word of the claim.
+    the claim. The row is compared by those columns that have a word of the claim; see `MIN_ROW_COVERAGE`.
 
 The sentences of a chain, through which several searches came from one passage to the next (`hops`), are one
 window of several passages. It is asked where no passage supports the claim alone.
@@ -44,6 +44,10 @@ MIN_COVERAGE = 0.65
 MIN_SIMILARITY = 0.60
 MIN_ROW_SIMILARITY = 0.45
 """Of a row, which is no sentence."""
+
+MIN_ROW_COVERAGE = 0.4
+"""Of a row with a value or name of the claim and `MIN_SIMILARITY`: its columns have other words for what a
+sentence says by its verb."""
 
 MIN_TERMS = 2
 """A claim with fewer content words ("Yes.", "It is:") says nothing that could be looked up."""
@@ -101,7 +105,7 @@ class _Claim:
         """Whether a window supports it as far as words tell."""
         coverage = self.coverage(window)
         return (
-            coverage >= MIN_COVERAGE
+            coverage >= (MIN_COVERAGE if window.row is None else self._min_row_coverage)
             and self.numbers <= window.numbers
             and self.marks <= window.marks
             and self.identifiers <= window.source_words
@@ -109,6 +113,15 @@ class _Claim:
             and _same_sign(self.negations, window.negations, coverage)
             and (window.row is None or self._says_columns(window.row))
         )
+
+    @property
+    def _min_row_coverage(self) -> float:
+        return MIN_ROW_COVERAGE if self.numbers or self.marks or self.names else MIN_COVERAGE
+
+    def min_similarity(self, window: Window) -> float:
+        """The least cosine of a window that fits."""
+        has_words = self.coverage(window) >= MIN_COVERAGE
+        return MIN_ROW_SIMILARITY if window.row is not None and has_words else MIN_SIMILARITY
 
     def coverage(self, window: Window) -> float:
         """The share of its words that a window has; values count as there, which `numbers` compares."""
@@ -230,7 +243,7 @@ class SupportJudge:
         return [
             support
             for window, similarity in zip(near, similarities, strict=True)
-            if similarity >= (MIN_SIMILARITY if window.row is None else MIN_ROW_SIMILARITY)
+            if similarity >= claim.min_similarity(window)
             for support in _supports(window, claim.coverage(window) + similarity)
         ]
 

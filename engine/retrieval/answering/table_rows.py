@@ -1,8 +1,8 @@
 """The rows of tables in a text: each is a statement, made of its cells and of the header that it belongs to.
 
 Tables are lines with cells between ` | ` (as our parsers write them), `|` (Markdown) or tabs, and the lines
-of CSV files. The header is the first row of neighbouring ones if a rule is below it, or if no cell of it is a
-number and other rows follow; of rows without one, the heading of their section that has cells, too.
+of CSV files. The header is the first row of neighbouring ones if a rule is below it, or if it has words, no
+number but years, and other rows below it; of rows without one, the heading of their section that has cells.
 """
 
 import csv
@@ -16,6 +16,7 @@ _LINE = re.compile(r"[^\n]+")
 _BAR = re.compile(r"(?:(?<=\s)|^)\|(?=\s|$)")
 _RULE = re.compile(r"[\s|:+=-]*[-=]{2,}[\s|:+=-]*")
 _VALUE = re.compile(r"[^\w]*[A-Za-z]{0,3}[^\w]*\d[\d.,:/ -]*(?:\s?\S{1,4})?")
+_YEAR = re.compile(r"(?:19|20|21)\d\d")
 _MAX_ROWS = 256
 
 _Splitter = Callable[[str], tuple[str, ...]]
@@ -122,8 +123,9 @@ def _header(rows: list[TableRow]) -> tuple[tuple[str, ...], list[TableRow]]:
     has_rule = len(rows) > 1 and isinstance(rows[1], _Rule)
     first = below[0]
     names = [cell for cell in first.cells if cell]
+    words = [name for name in names if not _YEAR.fullmatch(name)]
     is_header = has_rule or (
-        len(below) > 1 and bool(names) and not any(map(_VALUE.fullmatch, names))
+        len(below) > 1 and bool(words) and not any(map(_VALUE.fullmatch, words))
     )
     return (first.cells, below[1:]) if is_header else ((), below)
 

@@ -27,7 +27,7 @@ HALVES = frozenset(("am", "pm"))
 """Of the day: `numbers` reads them."""
 _GROUPED = re.compile("(?<=\\d)[\u00a0\u2009\u202f'\u2019](?=\\d{3}(?!\\d))")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff]+")
-_ENDINGS = ("ations", "ation", "ings", "ing", "ies", "edly", "ed", "es", "ly", "s", "e")
+_ENDINGS = ("ations", "ation", "ings", "ing", "edly", "ed", "es", "ly", "s", "e")
 _SHORTEST_STEM = 4
 _CITATION = re.compile(r"\[\d{1,3}\]")
 _WORD = re.compile(r"[^\W_]+")
@@ -97,6 +97,8 @@ def plain_words(text: str) -> frozenset[str]:
 def folded(word: str) -> str:
     """A word, folded in its characters, without its English ending if a stem of four letters is left."""
     word = folded_form(word)
+    if word.endswith(("ies", "ied")) and len(word) > _SHORTEST_STEM:
+        return f"{word[:-3]}y"  # as the singular
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
             return word[: -len(ending)]

@@ -131,3 +131,28 @@ def test_values_are_compared_however_they_are_written(cell: str, said: str):
 def test_other_values_are_told_apart(cell: str, said: str):
     text = f"Review of the plan | Value\nThe first review | {cell}\nThe second review | none\n"
     assert judge(text).supports(f"The value of the first review of the plan is {said}.") == []
+
+
+BUDGET = "Department | 2025 | 2026\nSales | 880,000 | 845,000\nSupport | 410,000 | 455,000\n"
+
+
+def test_years_can_name_columns():
+    assert tables(BUDGET).rows[0].statement == "Department: Sales, 2025: 880,000, 2026: 845,000"
+    assert judge(BUDGET).supports("The department Sales had 845,000 in 2026.")
+    assert judge(BUDGET).supports("The department Sales had 880,000 in 2026.") == []
+    assert judge(BUDGET).supports("The department Sales had 455,000 in 2026.") == []
+
+
+def test_a_row_with_the_value_may_have_other_words_than_the_sentence():
+    text = (
+        "Route | Departure | Price\nKiel - Oslo | 14:00 | 89 EUR\nKiel - Malmo | 11:30 | 61 EUR\n"
+    )
+
+    def alike(texts):
+        return embed([texts[0]] * len(texts))  # as a model of meaning sees them
+
+    found = SupportJudge(number_passages([passage(text)]), alike)
+    assert found.supports("The ferry from Kiel to Oslo leaves at 14:00.")
+    assert found.supports("The ferry from Kiel to Oslo leaves at 11:30.") == []
+    assert found.supports("The ferry from Kiel to Bergen leaves at 14:00.") == []
+    assert found.supports("The ferry is painted white and leaves daily.") == []
