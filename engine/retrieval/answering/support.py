@@ -153,7 +153,7 @@ class _Claim:
     def _says(self, cell: str) -> bool:
         """Whether it has a word, number or date of a cell."""
         return bool(
-            self.terms & content_terms(cell)
+            any(one in self.terms for one in content_terms(cell) if not one[0].isdigit())
             or self.numbers & numbers(cell)
             or self.marks & calendar_marks(cell)
         )
