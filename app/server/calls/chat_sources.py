@@ -107,7 +107,11 @@ class ChatSources:
             for one in self.numbered
         ]
         rounds = [{"query": one.query, "bridge": one.bridge or None} for one in self._rounds]
-        fields = {"query": self._query, "rounds": rounds, "passages": passages}
+        fields: dict[str, Any] = {
+            "query": self._query,
+            "rounds": rounds,
+            "passages": passages,
+        }
         one = self._declined
         if one is not None:
             fields["declined"] = {

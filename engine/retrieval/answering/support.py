@@ -28,7 +28,7 @@ from engine.retrieval.answering.calendar_words import calendar_marks, is_month_o
 from engine.retrieval.answering.names import capitalises_nouns, names_of
 from engine.retrieval.answering.numbered_passage import NumberedPassage
 from engine.retrieval.answering.table_rows import TableRow
-from engine.retrieval.answering.terms import HALVES, content_terms, identifiers, numbers
+from engine.retrieval.answering.terms import HALVES, content_terms, folded, identifiers, numbers
 from engine.retrieval.answering.windows import (
     SourcePart,
     Window,
@@ -199,6 +199,11 @@ class SupportJudge:
             for source in self.sources
             if not capitalises_nouns(source.text)
             for name in names_of(source.text).certain
+        ).union(
+            folded(word)
+            for window in self._windows
+            if window.row is not None
+            for word in window.row.full_names
         )
         self._vectors: dict[str, NDArray[np.float32]] = {}
 

@@ -17,6 +17,7 @@ _BAR = re.compile(r"(?:(?<=\s)|^)\|(?=\s|$)")
 _RULE = re.compile(r"[\s|:+=-]*[-=]{2,}[\s|:+=-]*")
 _VALUE = re.compile(r"[^\w]*[A-Za-z]{0,3}[^\w]*\d[\d.,:/ -]*(?:\s?\S{1,4})?")
 _YEAR = re.compile(r"(?:19|20|21)\d\d")
+_WORD = re.compile(r"[^\W_]+")
 _MAX_ROWS = 256
 
 _Splitter = Callable[[str], tuple[str, ...]]
@@ -50,6 +51,17 @@ class TableRow:
         """The statement of some columns."""
         named = ((self.header[at] if self.header else "", self.cells[at]) for at in columns)
         return ", ".join(f"{name}: {cell}" if name else cell for name, cell in named if cell)
+
+    @property
+    def full_names(self) -> list[str]:
+        """The words of cells that consist of capitalised words, two or more: a single one may be any word."""
+        names = [_WORD.findall(cell) for cell in self.cells]
+        return [
+            word
+            for words in names
+            if len(words) > 1 and all(one[0].isupper() for one in words)
+            for word in words
+        ]
 
     @staticmethod
     def is_mark(cell: str) -> bool:

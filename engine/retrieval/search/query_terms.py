@@ -9,7 +9,7 @@ _WORD = re.compile(
 )
 _FREQUENT_WORDS = (
     "a about an and any are as at be been but by can could did do does for from had has have how i if in "
-    "into is it its may me my no not of on one or our should so some such than that the their them then "
+    "into is it its may me my no not of on one or our s should so some such t than that the their them then "
     "there these they this those to up was we were what when where which who whom whose why will with would "
     "you your"
 )

@@ -90,6 +90,7 @@ def test_a_row_supports_the_sentence_made_of_it(text: str):
         "The captain of week 28 is Mira Holt.",
         "The captain of week 27 is not Mira Holt.",
         "The captain of week 27 is Bo Adler.",
+        "Priya's backup is Jonas Brandt.",
     ],
 )
 def test_a_row_does_not_support_what_it_does_not_say(claim: str):
