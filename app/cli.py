@@ -37,6 +37,7 @@ cli = typer.Typer(
 
 
 _TAKE_GUARDRAILS = {"run", "chat", "web"}
+_ANSWER_FROM_DOCUMENTS = {"chat", "web"}
 _RUN_AGENTS = {"agents", "pipelines"}
 _USE_TOOLS = {"agents", "pipelines", "doctor"}
 _TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "chat", "doctor", "web"}
@@ -108,7 +109,9 @@ def pravaha(
         raise typer.BadParameter("--serve and --attach exclude each other")
     refuse_remote_contradictions(flags, serving=serve)
     if serve:
-        refuse_groups(flags, "sampling", "screen", reason="has no meaning with --serve")
+        refuse_groups(
+            flags, "sampling", "documents", "screen", reason="has no meaning with --serve"
+        )
     else:
         refuse_groups(flags, "server", reason="needs --serve")
     with one_sentence_errors():
@@ -126,6 +129,7 @@ def pravaha(
                 flags,
                 "engine",
                 "sampling",
+                "documents",
                 "remote",
                 "guardrails",
                 "agents",
@@ -153,6 +157,8 @@ def _refuse_for(command: str, flags: dict[str, Any]) -> None:
         refuse_groups(flags, "runs", reason=reason)
     if command not in _TAKE_SETTINGS:
         refuse_groups(flags, "engine", "sampling", "remote", reason=reason)
+    if command not in _ANSWER_FROM_DOCUMENTS:
+        refuse_groups(flags, "documents", reason=reason)
     if command not in _TAKE_GUARDRAILS:
         refuse_groups(flags, "guardrails", reason=reason)
 

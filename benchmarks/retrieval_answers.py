@@ -43,8 +43,8 @@ from engine.embedding.embedder import Embedder, installed_encoder
 from engine.retrieval.answering.answerer import Answerer, AnswerOptions
 from engine.retrieval.answering.evidence import (
     MIN_EVIDENCE,
+    best_evidence,
     evidence,
-    is_answerable,
     unknown_names,
 )
 from engine.retrieval.answering.follow_up import standalone_query
@@ -358,7 +358,7 @@ def _is_refused(collection: Collection, question: str) -> bool:
     """Whether the model is not asked: too little evidence, or a name that no document has."""
     found = collection.search(question, k=3)
     unknown = unknown_names(question, found, collection.mentions)
-    return bool(unknown) or not is_answerable(question, found, collection.embed)
+    return bool(unknown) or best_evidence(question, found, collection.embed) < MIN_EVIDENCE
 
 
 def measure_follow_ups(

@@ -11,7 +11,7 @@ from app.commands.outcome import EXIT_ERROR, EXIT_INTERRUPTED, one_sentence_erro
 from app.commands.setting_options import refuse_remote_contradictions, setting_options
 
 
-@setting_options("engine", "sampling", "guardrails", "remote")
+@setting_options("engine", "sampling", "documents", "guardrails", "remote")
 def chat(
     context: typer.Context,
     plain: Annotated[

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from app.settings.settings import Settings
     from engine.retrieval.answering.answer import Answer
     from engine.retrieval.answering.answerer import AnswerOptions
+    from engine.retrieval.answering.evidence import Declined
     from engine.retrieval.answering.hops import Round
     from engine.retrieval.answering.verification import Citation
     from engine.retrieval.api.passage import Passage
@@ -28,7 +29,7 @@ __all__ = ["answer_fields", "ask", "rag_app"]
 
 
 @rag_app.command()
-@setting_options("engine", "sampling", "guardrails", "remote")
+@setting_options("engine", "sampling", "documents", "guardrails", "remote")
 def ask(
     context: typer.Context,
     name: NameArgument,
@@ -37,16 +38,14 @@ def ask(
         int | None,
         typer.Option("-k", min=1, max=64, help="The largest number of passages; by default 3."),
     ] = None,
-    min_evidence: Annotated[
-        float | None,
+    anyway: Annotated[
+        bool,
         typer.Option(
-            min=-1.0,
-            max=1.0,
-            help="Cosine between question and passage below which the documents are taken not to answer, "
-            "unless a single sentence is close; -1 asks the model always, also if no document has a name of "
-            "the question.",
+            "--anyway",
+            help="Ask the model also if no passage is close to the question, or no document has a name "
+            "of it; the same as --min-evidence -1.",
         ),
-    ] = None,
+    ] = False,
     rerank: Annotated[
         bool,
         typer.Option(
@@ -73,8 +72,8 @@ def ask(
     """Answer a question from a collection, with citations.
 
     Each citation is checked: one whose passage does not support the sentence is dropped, and its place is
-    marked as unsupported. If the documents do not answer the question, the answer says so. Greedy
-    unless --temperature is given.
+    marked as unsupported. If the documents do not answer the question, the answer says so, and which rule
+    decided it; --anyway has it answered all the same. Greedy unless --temperature is given.
     """
     given = {**(context.obj or {}), **flags}
     refuse_remote_contradictions(given)
@@ -90,7 +89,7 @@ def ask(
             settings,
             name,
             text,
-            _options(settings, k, min_evidence, rounds, where or (), rerank=rerank),
+            _options(settings, k, rounds, where or (), rerank=rerank, anyway=anyway),
             as_json=as_json,
         )
     raise typer.Exit(status)
@@ -99,11 +98,11 @@ def ask(
 def _options(
     settings: "Settings",
     k: int | None,
-    min_evidence: float | None,
     rounds: int | None,
     conditions: Sequence[str],
     *,
     rerank: bool,
+    anyway: bool,
 ) -> "AnswerOptions":
     from dataclasses import replace
 
@@ -116,12 +115,13 @@ def _options(
         sampling = replace(sampling, temperature=0.0)
     sampling = replace(sampling, max_tokens=settings.max_tokens)
     where = read_conditions(conditions)
-    options = AnswerOptions(sampling=sampling, rerank=rerank, where=where)
+    least = -1.0 if anyway else settings.min_evidence
+    options = AnswerOptions(sampling=sampling, rerank=rerank, where=where, min_evidence=least)
     if k is not None:
         options = replace(options, k=k)
     if rounds is not None:
         options = replace(options, rounds=rounds)
-    return options if min_evidence is None else replace(options, min_evidence=min_evidence)
+    return options
 
 
 def _answer(
@@ -224,6 +224,7 @@ def _interrupts(stop: Callable[[], None]) -> Iterator[None]:
 
 def answer_fields(answer: "Answer", text: str) -> dict[str, object]:
     """An answer as JSON; `text` is the answer as the guardrails let it pass."""
+    declined = answer.declined
     return {
         "answer": text,
         "outcome": answer.outcome,
@@ -239,7 +240,8 @@ def answer_fields(answer: "Answer", text: str) -> dict[str, object]:
         "question": answer.question,
         "query": answer.query,
         "rounds": [_round_fields(one) for one in answer.rounds],
-        "unknown_names": list(answer.unknown_names),
+        "declined": None if declined is None else _declined_fields(declined),
+        "unknown_names": [] if declined is None else list(declined.unknown),
         "evidence": answer.evidence,
         "finish_reason": answer.finish_reason,
         "usage": {
@@ -248,6 +250,15 @@ def answer_fields(answer: "Answer", text: str) -> dict[str, object]:
             "prompt_tokens_details": {"cached_tokens": answer.cached_tokens},
         },
         "timings": {"search": answer.search_s, "first_token": answer.first_token_s},
+    }
+
+
+def _declined_fields(declined: "Declined") -> dict[str, object]:
+    return {
+        "rule": declined.rule,
+        "evidence": declined.evidence,
+        "least": declined.least,
+        "sentence": declined.sentence,
     }
 
 
@@ -299,7 +310,7 @@ def _print_sources(answer: "Answer") -> None:
     for one in answer.rounds[1:]:
         print(safe_line(f"Searched again for {one.bridge}: {one.query}"))
     if answer.outcome == "not_found" and answer.passages:
-        print("\nThe closest passages:")
+        print("\n--anyway has it answered all the same. The closest passages:")
         for passage in answer.passages:
             place = _at(passage, passage.line)
             print(safe_line(f"    {place} {' › '.join(passage.heading_path)}"))

@@ -282,6 +282,10 @@ class PlainCommands:
         """Regenerate the last answer."""
         self._session.branches.regenerate()
 
+    def anyway(self, _: str) -> None:
+        """Have the last message answered, though the attached documents do not seem to answer it."""
+        self._session.branches.ask_anyway()
+
     def model(self, argument: str) -> None:
         """List the installed models, or load the named one and wait for it."""
         client = self._chat.client

@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.runtime.attachment import Attachment, attached
-from app.runtime.source_library import build_added, build_updated
-from app.runtime.stored_passages import StoredPassage, load_citations, load_passages
-from app.slash.sources import SourcesCall, mentioned, read_sources, without_mentions
+from app.runtime.source_library import build_added, build_evidence, build_updated
+from app.runtime.stored_passages import (
+    StoredPassage,
+    load_citations,
+    load_found_for,
+    load_passages,
+)
+from app.slash.sources import SourcesCall, mentioned, read_evidence, read_sources, without_mentions
 from app.text.safe_text import safe_line, safe_text
 from engine.api.errors import InvalidRequest
 from engine.conversations.session import TreeSession
@@ -82,6 +87,10 @@ class PlainSources:
                     self._say(f"{call.name} is no longer attached to this branch.")
             case "show":
                 self._show(library, int(call.name))
+            case "evidence":
+                if call.name:
+                    library.min_evidence = read_evidence(call.name)
+                self._say(build_evidence(library.min_evidence))
             case "stop":
                 raise InvalidRequest("Ctrl+C stops adding.")
 
@@ -99,7 +108,13 @@ class PlainSources:
         return True
 
     def say_citations(self, node_id: str) -> None:
-        """Print the passages that an answer cites, and how many citations the check dropped."""
+        """Print what an answer cites and how many citations were dropped, or why it was given no passage."""
+        found = self._session.sources.passages_of(node_id)
+        if found is not None and not found.count:
+            reason = load_found_for(found.passages).declined
+            said = f"{reason} /anyway has it answered all the same.".strip()
+            self._say(f"({safe_line(said)})")
+            return
         citations = load_citations(self._session.view(node_id).citations)
         passages = {one.n: one for one in self._passages(node_id)}
         for n in dict.fromkeys(one.n for one in citations if one.supported):

@@ -136,7 +136,13 @@ def open_sources(
         encoder = (
             stack.enter_context(closing(embedder(settings))) if engine is None else engine.embedder
         )
-        library = SourceLibrary(settings.retrieval, encoder, indexer, install=install)
+        library = SourceLibrary(
+            settings.retrieval,
+            encoder,
+            indexer,
+            install=install,
+            min_evidence=settings.min_evidence,
+        )
         stack.callback(library.close)
         yield library
 

@@ -5,7 +5,6 @@ searches and reads, one indexes, so that a question is answered while a folder i
 return at once unless they say otherwise; `engine.retrieval` is imported by the first of them.
 """
 
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,8 +17,15 @@ from app.runtime.opened_passage import Section, open_passage
 from app.runtime.passage_blocks import shared_contexts
 from app.runtime.running_check import RunningCheck
 from app.runtime.source_views import CollectionView, DocumentView, IndexJob, OpenedPassage
-from app.runtime.stored_passages import StoredPassage, dump_passages, load_passages
+from app.runtime.stored_passages import (
+    FoundFor,
+    StoredPassage,
+    dump_passages,
+    load_found_for,
+    load_passages,
+)
 from app.slash.document_attributes import attribute_words
+from app.slash.sources import asked_text, without_mentions
 from engine.api.chat import ChatMessage
 from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.api.grammar import Grammar
@@ -49,7 +55,6 @@ NOT_FOUND = "The attached documents do not answer this."
 _NOTHING = "Nothing was found about this in the attached documents; say so.\n\nQuestion: "
 _TOKENS_PER_TOKEN = 1.3
 """Tokens of a generating model per token of the embedding model, an estimate that is rarely exceeded."""
-_MENTION = re.compile(r"(?<!\S)@([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?!\S)")
 
 
 class SourceLibrary:
@@ -60,6 +65,7 @@ class SourceLibrary:
         embedder: embeds questions; the caller closes it, after this.
         indexer: embeds documents, so that a question does not wait for a batch of them; the caller closes it.
         install: fetches the embedding model, calling its argument with the bytes that are there and all.
+        min_evidence: see `AnswerOptions.min_evidence`; it can be changed.
     """
 
     def __init__(
@@ -69,7 +75,9 @@ class SourceLibrary:
         indexer: "Embedder",
         *,
         install: Callable[[Callable[[int, int], None]], None],
+        min_evidence: float = 0.44,
     ) -> None:
+        self.min_evidence = min_evidence
         self._directory = directory
         self._embedder, self._indexer = embedder, indexer
         self._install = install
@@ -194,13 +202,14 @@ class SourceLibrary:
         earlier: Sequence[str],
         model: ModelInfo | None,
         room: int | None,
+        anyway: bool = False,
     ) -> "Future[FoundPassages]":
         """See `PassageSource.find`."""
-        chosen, before = tuple(names), tuple(earlier)
+        query = query_of(question, tuple(earlier), tuple(attached(names)))
         small = model is not None and model.is_small
-        return self._search_thread(
-            lambda: self._find(chosen, query_of(question, before), room, small=small)
-        )
+        least = -1.0 if anyway else self.min_evidence
+        chosen = tuple(names)
+        return self._search_thread(lambda: self._find(chosen, query, room, least, small=small))
 
     def grammar(self, found: FoundPassages) -> Grammar | None:
         """See `PassageSource.grammar`."""
@@ -228,7 +237,8 @@ class SourceLibrary:
             from engine.retrieval.answering.support import SupportJudge
             from engine.retrieval.answering.windows import SourcePart
 
-            passages, query = load_passages(found.passages), query_of(question, before)
+            names = load_found_for(found.passages).names
+            passages, query = load_passages(found.passages), query_of(question, before, names)
             judge = SupportJudge(
                 [_source(one) for one in passages],
                 self._embed,
@@ -238,6 +248,10 @@ class SourceLibrary:
             return CitedText(judge, query, small_model=small)
 
         return RunningCheck(begin, self._search_thread)
+
+    def question(self, found: FoundPassages, text: str) -> str:
+        """See `PassageSource.question`."""
+        return asked_text(text, load_found_for(found.passages).names) or text
 
     def contexts(self, given: Sequence[FoundPassages]) -> list[str]:
         """See `PassageSource.contexts`."""
@@ -455,7 +469,7 @@ class SourceLibrary:
             return None
 
     def _find(
-        self, names: Sequence[str], query: str, room: int | None, *, small: bool
+        self, names: Sequence[str], query: str, room: int | None, least: float, *, small: bool
     ) -> FoundPassages:
         from engine.retrieval.answering.answerer import DEFAULT_K, MAX_PASSAGE_TOKENS
         from engine.retrieval.answering.fitting import fit_sources
@@ -470,17 +484,21 @@ class SourceLibrary:
             origin.update({one.passage.chunk_id: one.collection for one in results})
             return [one.passage for one in results]
 
-        hops = retrieve(
+        collections = tuple(attached(names))
+        retrieved = retrieve(
             query,
             search(query),
             search,
             lambda words: mentions_across(attached_here, words),
             self._embed,
             asked=query,
+            min_evidence=least,
             best=lambda found: found[:DEFAULT_K],
-        ).hops
+        )
+        hops = retrieved.hops
         if hops is None:
-            return FoundPassages(_NOTHING, dump_passages(()), 0)
+            declined = "" if retrieved.declined is None else retrieved.declined.sentence
+            return FoundPassages(_NOTHING, dump_passages((), FoundFor(collections, declined)), 0)
         budget = MAX_PASSAGE_TOKENS if room is None else min(room, MAX_PASSAGE_TOKENS)
         sources = fit_sources(
             hops.best(DEFAULT_K),
@@ -490,7 +508,7 @@ class SourceLibrary:
             section=None if small else lambda one: origin[one.chunk_id].section(one),
         )
         names_of = {chunk: collection.name for chunk, collection in origin.items()}
-        return found_passages(sources, names_of, hops, small=small)
+        return found_passages(sources, names_of, hops, collections, small=small)
 
     def _attached(self, names: Sequence[str]) -> "dict[Collection, Where | None]":
         """The attached collections, each with the filter of its attachment."""
@@ -517,11 +535,20 @@ class SourceLibrary:
         return self._embedder.submit(texts, truncate=TRAINED_TOKENS).result().vectors
 
 
-def query_of(question: str, earlier: Sequence[str]) -> str:
-    """What is searched for: the question without names of collections, after the one that it refers to."""
+def query_of(question: str, earlier: Sequence[str], names: Sequence[str]) -> str:
+    """What is searched for: the question without names of collections, after the one that it refers to.
+
+    Args:
+        question: as it was asked.
+        earlier: the messages of the user before it, oldest first.
+        names: the attached collections.
+    """
     from engine.retrieval.answering.follow_up import standalone_query
 
-    asked, *before = (" ".join(_MENTION.sub(" ", one).split()) for one in (question, *earlier[-1:]))
+    asked, *before = (
+        " ".join(without_mentions(one, names).split()).strip(" ,:;")
+        for one in (question, *earlier[-1:])
+    )
     history: list[ChatMessage] = [{"role": "user", "content": one} for one in before]
     return standalone_query(asked, history) or question
 
@@ -530,6 +557,7 @@ def found_passages(
     sources: "Sequence[NumberedPassage]",
     collections: Mapping[int, str],
     hops: "Hops",
+    names: Sequence[str],
     *,
     small: bool,
 ) -> FoundPassages:
@@ -539,6 +567,7 @@ def found_passages(
         sources: numbered from 1, at least one.
         collections: the name of the collection of each chunk.
         hops: the searches that found them.
+        names: the attached collections.
         small: whether a small model reads them.
     """
     from engine.retrieval.answering.hops import chain_parts
@@ -557,7 +586,7 @@ def found_passages(
         for source in sources
     ]
     context = f"{before}{passage_block(sources)}\n\nQuestion: "
-    return FoundPassages(context, dump_passages(stored), len(stored))
+    return FoundPassages(context, dump_passages(stored, FoundFor(tuple(names))), len(stored))
 
 
 def _stored(
@@ -615,6 +644,18 @@ def _source(stored: StoredPassage) -> "NumberedPassage":
         score=stored.score,
     )
     return NumberedPassage(stored.n, passage, stored.text, stored.start, stored.end)
+
+
+def build_evidence(least: float) -> str:
+    """What is asked of passages, in one sentence."""
+    if least <= -1:
+        return (
+            "Every question is answered from the documents, however far the passages are from it."
+        )
+    return (
+        f"A passage must have an evidence of {least:g} for the documents to answer a question. "
+        "/sources evidence X changes it until you quit, the setting min_evidence for good."
+    )
 
 
 def build_added(name: str, report: "AddReport") -> str:

@@ -74,14 +74,36 @@ class StoredCitation:
     end: int
 
 
-def dump_passages(passages: Sequence[StoredPassage]) -> str:
-    """The JSON of passages."""
-    return _dump([asdict(one) for one in passages])
+@dataclass(frozen=True, slots=True)
+class FoundFor:
+    """What was found for a message, beside the passages.
+
+    Attributes:
+        names: the collections that were attached: no words of the question.
+        declined: why the passages are taken not to answer it, in one sentence; empty if they are not.
+    """
+
+    names: tuple[str, ...] = ()
+    declined: str = ""
+
+
+def dump_passages(passages: Sequence[StoredPassage], found: FoundFor = FoundFor()) -> str:
+    """The JSON of passages: a list, with what else was found as an entry of its own before them."""
+    entries = [asdict(one) for one in passages]
+    return _dump(entries if found == FoundFor() else [asdict(found), *entries])
 
 
 def load_passages(text: str | None) -> tuple[StoredPassage, ...]:
     """The valid passages of a JSON text."""
     return tuple(one for one in map(_passage, _entries(text)) if one is not None)
+
+
+def load_found_for(text: str | None) -> FoundFor:
+    """What else was found, of a JSON text of passages."""
+    for entry in _entries(text)[:1]:
+        if isinstance(entry, dict) and isinstance(entry.get("names"), list):
+            return FoundFor(tuple(map(str, entry["names"])), str(entry.get("declined") or ""))
+    return FoundFor()
 
 
 def dump_citations(citations: Sequence[StoredCitation]) -> str:

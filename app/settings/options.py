@@ -128,6 +128,14 @@ class SamplingOptions:
         "System prompt; empty for that of the model's chat template.", read=none_if_empty)] = DEFAULT_SYSTEM
 
 
+class DocumentOptions:
+    """Answers from collections of documents."""
+
+    min_evidence: Annotated[float, Row(
+        "How close a passage must be to a question, from 0 to 1, for the documents to answer it; -1 always "
+        "asks the model. /sources evidence changes it.", ge=-1, le=1)] = 0.44
+
+
 class ServerOptions:
     """The server."""
 
@@ -212,6 +220,7 @@ class ScreenOptions:
 class Options(
     EngineOptions,
     SamplingOptions,
+    DocumentOptions,
     ServerOptions,
     GuardrailOptions,
     ToolOptions,
@@ -225,6 +234,7 @@ class Options(
 GROUPS: dict[str, tuple[str, type]] = {
     "engine": ("Model and engine", EngineOptions),
     "sampling": ("Sampling", SamplingOptions),
+    "documents": ("Documents", DocumentOptions),
     "server": ("Server", ServerOptions),
     "guardrails": ("Guardrails", GuardrailOptions),
     "agents": ("Agents", ToolOptions),

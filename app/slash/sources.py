@@ -1,6 +1,7 @@
 """`/sources`: its argument, and `@NAME`, which attaches a collection of documents to the branch."""
 
 import difflib
+import math
 import os
 import re
 import shlex
@@ -23,18 +24,34 @@ Action = Literal[
     "detach",
     "remove",
     "show",
+    "evidence",
     "stop",
 ]
 USAGE = (
     "/sources takes nothing, create NAME, add NAME PATH… [--exclude PATTERN] [--attribute KEY=VALUE], "
-    "refresh, watch, unwatch or detach NAME, attach NAME [KEY=VALUE…], remove NAME [PATH], show N or stop."
+    "refresh, watch, unwatch or detach NAME, attach NAME [KEY=VALUE…], remove NAME [PATH], show N, "
+    "evidence [X] or stop."
 )
 _COUNTS: dict[str, tuple[int, int | None]] = {
-    "add": (2, None), "attach": (1, None), "remove": (1, 2), "stop": (0, 0),
+    "add": (2, None), "attach": (1, None), "remove": (1, 2), "evidence": (0, 1), "stop": (0, 0),
 }  # fmt: skip
 """The least and the largest number of words behind an action; of the others it is one."""
-_MENTION = re.compile(r"(?<!\S)@([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?=[\s?!,;:]|\.(?:\s|$)|$)")
+_MENTION = re.compile(
+    r"""(?<![^\s(\["'“‘„])@([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?=[\s?!,;:)\]"'”’…]|\.(?:\s|$)|$)"""
+)
 """A name before a point and a letter is that of a file: `@notes.md`."""
+_MENTIONS = re.compile(
+    rf"{_MENTION.pattern}(?:[ \t]*(?:,|&|\b(?:and|or|und|oder|et|y)\b)?[ \t]*{_MENTION.pattern})*"
+)
+"""Neighbouring names, which are replaced as one."""
+_PREPOSITION = re.compile(
+    r"\b(?:in|from|of|to|by|with|within|using|about|at|on|and|or|per|via|through|into|against|see|search|read|use|"
+    r"aus|im|von|mit|nach|laut|dans|de|en|selon)[ \t]+\Z",
+    re.IGNORECASE,
+)
+_OPENS = re.compile(r"(?:\A|\n|[.!?:;,(])[ \t]*\Z")
+_CLOSES = re.compile(r"[ \t]*(?:\Z|\n|[.!?:;,)])")
+_VOCATIVE = re.compile(r"[ \t]*[,:;][ \t]*|[ \t]+")
 _NEAR = 0.7
 """How similar a word must be to the name of a collection to be taken for it, from 0 to 1."""
 _OPEN = re.compile(r"(?<!\S)@([A-Za-z0-9_-]*)$")
@@ -46,7 +63,7 @@ class SourcesCall:
 
     Attributes:
         action: None lists the collections.
-        name: the collection; for `show`, the number of a citation.
+        name: the collection; for `show`, the number of a citation; for `evidence`, its number, or empty.
         paths: files and folders.
         exclude: patterns of files in these folders that are left out.
         attributes: of the documents that are added.
@@ -104,6 +121,23 @@ def read_sources(argument: str) -> SourcesCall:
     )
 
 
+def read_evidence(word: str) -> float:
+    """The number behind `/sources evidence`.
+
+    Raises:
+        InvalidRequest: it is none, or out of range.
+    """
+    try:
+        number = float(word.replace(",", "."))
+    except ValueError:
+        number = math.nan
+    if not -1 <= number <= 1:
+        raise InvalidRequest(
+            "/sources evidence takes a number from 0 to 1, or -1 to have every question answered."
+        )
+    return number
+
+
 def _option(name: str, words: Sequence[str]) -> tuple[list[str], list[str]]:
     """The values of an option, `--name VALUE` or `--name=VALUE`, and the other words."""
     values: list[str] = []
@@ -141,6 +175,38 @@ def near_misses(text: str, names: Collection[str]) -> dict[str, str]:
 def unknown_mentions(text: str) -> tuple[str, ...]:
     """The words after an `@` that could be collections: none of them is a file."""
     return tuple(one for one in dict.fromkeys(_MENTION.findall(text)) if not _is_file(one))
+
+
+def asked_text(text: str, names: Collection[str]) -> str:
+    """A message as a model reads it: the names of these collections are no part of what is asked.
+
+    At the beginning or the end of a line, and between punctuation, a name is left out, unless a preposition
+    is before it. Elsewhere a sentence needs words in its place: "the documents".
+    """
+    if not any(f"@{one}" in text for one in names):
+        return text
+    found = [
+        match
+        for match in _MENTIONS.finditer(text)
+        if all(one in names and not _is_file(one) for one in _MENTION.findall(match[0]))
+    ]
+    pieces: list[str] = []
+    at = 0
+    for match in found:
+        before, after = text[at : match.start()], text[match.end() :]
+        in_sentence = _PREPOSITION.search(before) or not (
+            _OPENS.search(before) or (_CLOSES.match(after) and at + len(before) > 0)
+        )
+        # "Who is it, @docs?" loses its comma, too.
+        pieces.append(before if in_sentence else before.rstrip(" \t,"))
+        at = match.end()
+        if in_sentence:
+            pieces.append("the documents")
+        elif not before.strip() or before.endswith("\n"):
+            skipped = _VOCATIVE.match(text, at)
+            at = skipped.end() if skipped else at
+    pieces.append(text[at:])
+    return "".join(pieces).strip() if found else text
 
 
 def without_mentions(text: str, names: Collection[str]) -> str:

@@ -96,6 +96,7 @@ class ActionGroups:
             files=self.files,
             terminal=terminal,
             glyphs=glyphs,
+            keymap=keymap,
             library=sources,
         )
         self.tokens = TokenActions(screen, selection, layout, glyphs=glyphs, keymap=keymap)

@@ -154,6 +154,7 @@ NAVIGATE_KEYS: tuple[Key, ...] = (
     Key("head.next", "right_square_bracket", "app.perform('go','branch',1)", "next", "The next branch", Group.NAVIGATE),
     Key("head.last", "grave_accent", "app.perform('go','last_branch')", "last", "The branch that was open before", Group.NAVIGATE),
     Key("citations", "C", "app.perform('sources','open_cited')", "citations", "Open the passages that the selected answer cites, else those of the last answer", Group.NAVIGATE),
+    Key("answer_anyway", "O", "app.perform('sources','answer_anyway')", "anyway", "Have a message answered that the attached documents do not seem to answer", Group.NAVIGATE),
     Key("bookmark", "b", "app.perform('tree','bookmark')", "bookmark", "Set or remove a bookmark", Group.NAVIGATE),
     Key("bookmarks", "B", "app.perform('go','bookmarks')", "bookmarks", "List bookmarks and labels, and go to one", Group.NAVIGATE),
     Key("label", "m", "app.perform('tree','label')", "label", "Label the message", Group.NAVIGATE),

@@ -65,6 +65,7 @@ class Answer:
         beginning: the tokens that the answer begins with, or None.
         limit: most tokens of this answer, whatever `sampling` says; None for no other limit.
         grammar: the language of the answer, or None.
+        anyway: whether its message is answered also if its passages do not seem to answer it.
         faithful: whether it is the first answer to its passages, which is generated greedily unless the user
             has set sampling parameters; further ones would be the same.
         finding: the search for the passages of its message, until its result was taken; otherwise None.
@@ -89,6 +90,7 @@ class Answer:
         self.beginning = beginning
         self.limit: int | None = None
         self.grammar: Grammar | None = None
+        self.anyway = False
         self.faithful = False
         self.finding: Future[FoundPassages] | None = None
         self._node = node

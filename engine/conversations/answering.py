@@ -145,6 +145,7 @@ class Answering:
         forked_from: str | None = None,
         limit: int | None = None,
         keep_failed: bool = False,
+        anyway: bool = False,
     ) -> list[Answer]:
         """Begin answers to `path` + `added`, then save the new nodes as `operation` in the oplog.
 
@@ -165,6 +166,7 @@ class Answering:
             forked_from: a node that the answers refer to; see `Node.forked_from`.
             limit: most tokens of these answers; does not apply to the answers of queued messages.
             keep_failed: record an error as a failed answer instead of raising it.
+            anyway: answer also if the passages of the message do not seem to answer it.
 
         Raises:
             PravahaError: the chat template or the engine rejects the messages; nothing was added.
@@ -176,7 +178,7 @@ class Answering:
         ]
         for answer in answers:
             answer.refer(prompt=prompt, forked_from=forked_from)
-            answer.limit = limit
+            answer.limit, answer.anyway = limit, anyway
         prepared: PreparedAnswers | None = None
         # The model's generation defaults are known once it is loaded; `pump` submits it then. Without a
         # model a new message is refused and stays in the prompt; one that was queued waits.

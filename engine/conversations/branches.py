@@ -181,6 +181,41 @@ class Branches:
                 self._new_nodes.add(conversation, path, [changed], "edit", end=changed)
         return changed.id
 
+    def ask_anyway(self, node_id: str | None = None) -> str:
+        """Ask a message again for which no passage seemed good enough, and have it answered all the same.
+
+        It is added as a sibling, since what the model has read for the other one stays with it; its id.
+
+        Args:
+            node_id: the message, or its answer; None takes the end of the open path.
+
+        Raises:
+            InvalidRequest: it has other passages or none were sought, or the answer is running.
+            PravahaError: as `regenerate`.
+        """
+        conversation = self._loaded.current
+        node_id = node_id or conversation.head
+        path = [] if node_id is None else self._nodes.path_to(node_id)
+        if path and path[-1].kind is NodeKind.ASSISTANT:
+            self._nodes.finished(path.pop().id)
+        if not path or path[-1].kind is not NodeKind.USER or path[-1].n_passages != 0:
+            raise InvalidRequest(
+                "Only a message that the attached documents do not answer is asked again."
+            )
+        message = self._nodes.full(path.pop().id)
+        with self._loaded.writing():
+            again = self._new_nodes.make(
+                conversation,
+                path[-1] if path else None,
+                NodeKind.USER,
+                message.text,
+                images=message.images,
+            )
+            self._answering.begin(
+                conversation, path, [again], self._sampling.current, "answer anyway", anyway=True
+            )
+        return again.id
+
     def regenerate(
         self, node_id: str | None = None, *, sampling: SamplingChoice | None = None
     ) -> str:

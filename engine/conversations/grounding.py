@@ -69,6 +69,7 @@ class Grounding:
             earlier=_earlier(answers[0]),
             model=model,
             room=None if model is None else _room(conversation, model),
+            anyway=answers[0].anyway,
         )
         for answer in answers:
             answer.finding = finding
@@ -100,14 +101,18 @@ class Grounding:
         return True
 
     def contexts(self, nodes: Sequence[Node]) -> list[Node]:
-        """The nodes of a prompt in which each passage is given once."""
+        """The nodes of a prompt as the model reads them: each passage once, messages without collections."""
+        source = self._source
         given = [(node, found_of(node)) for node in nodes]
         found = [one for _, one in given if one is not None]
-        if self._source is None or len(found) < 2:
+        if source is None or not found:
             return list(nodes)
-        contexts = iter(self._source.contexts(found))
+        contexts = iter(source.contexts(found))
         return [
-            node if one is None else replace(node, context=next(contexts)) for node, one in given
+            node
+            if one is None
+            else replace(node, context=next(contexts), text=source.question(one, node.text))
+            for node, one in given
         ]
 
     def _check_of(self, answer: Answer, found: FoundPassages) -> CitationCheck | None:

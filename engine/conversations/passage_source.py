@@ -97,6 +97,7 @@ class PassageSource(Protocol):
         earlier: Sequence[str],
         model: ModelInfo | None,
         room: int | None,
+        anyway: bool = False,
     ) -> "Future[FoundPassages]":
         """Find passages for a message.
 
@@ -106,6 +107,7 @@ class PassageSource(Protocol):
             earlier: the messages of the user before it on the branch, oldest first.
             model: what answers; None while it is being loaded.
             room: most tokens that the passages should have in the prompt; None if that is not known.
+            anyway: whether the message is answered also if the passages do not seem to answer it.
 
         Returns:
             A future. It fails with a `PravahaError` of one sentence: a collection does not exist any more,
@@ -126,6 +128,10 @@ class PassageSource(Protocol):
         model: ModelInfo | None,
     ) -> CitationCheck:
         """Begin to check an answer to a message that passages were found for; arguments as in `find`."""
+        ...
+
+    def question(self, found: FoundPassages, text: str) -> str:
+        """A message that passages were found for as the model reads it: without the names of collections."""
         ...
 
     def contexts(self, given: Sequence[FoundPassages]) -> Sequence[str]:

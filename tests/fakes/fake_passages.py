@@ -24,6 +24,7 @@ class Search:
     question: str
     earlier: tuple[str, ...]
     room: int | None
+    anyway: bool = False
     future: "Future[FoundPassages]" = field(default_factory=Future)
 
     def finish(self, *texts: str) -> None:
@@ -97,8 +98,9 @@ class FakePassages:
         earlier: Sequence[str],
         model,
         room: int | None,
+        anyway: bool = False,
     ) -> "Future[FoundPassages]":
-        self.searches.append(Search(tuple(names), question, tuple(earlier), room))
+        self.searches.append(Search(tuple(names), question, tuple(earlier), room, anyway))
         return self.searches[-1].future
 
     def grammar(self, found: FoundPassages) -> Grammar | None:
@@ -110,6 +112,9 @@ class FakePassages:
         check, self.next_check = self.next_check or FakeCheck(), None
         self.checks.append((check, found, question))
         return check
+
+    def question(self, found: FoundPassages, text: str) -> str:
+        return text.removeprefix("@docs ")
 
     def contexts(self, given: Sequence[FoundPassages]) -> list[str]:
         """Without the texts that were given before."""

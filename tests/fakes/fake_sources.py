@@ -6,14 +6,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
+from app.runtime.attachment import attached
 from app.runtime.passage_blocks import shared_contexts
 from app.runtime.source_views import CollectionView, DocumentView, IndexJob, OpenedPassage, Piece
 from app.runtime.stored_passages import (
+    FoundFor,
     StoredCitation,
     StoredPassage,
     dump_citations,
     dump_passages,
+    load_found_for,
 )
+from app.slash.sources import asked_text
 from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar
 from engine.conversations.passage_source import CheckedAnswer, FoundPassages
@@ -70,6 +74,8 @@ class FakeSources:
         updates: reports of the next calls of `update`.
         searched: (names, question) of each search.
         opened: the passages that were opened, with the cited span.
+        declined: why a search without passages found none.
+        anyway: of each search, whether its message is answered anyway.
     """
 
     def __init__(self, *collections: CollectionView) -> None:
@@ -86,6 +92,9 @@ class FakeSources:
         self.job: IndexJob | None = None
         self.has_model = True
         self.fetched = False
+        self.min_evidence = 0.44
+        self.declined = ""
+        self.anyway: list[bool] = []
         self.cancelled = False
         self._wakers: list[Callable[[], None]] = []
 
@@ -172,7 +181,7 @@ class FakeSources:
         )  # fmt: skip
         return done(OpenedPassage(tuple(one for one in pieces if one.text)))
 
-    def find(self, names, question, *, earlier, model, room) -> Future:
+    def find(self, names, question, *, earlier, model, room, anyway=False) -> Future:
         self.searched.append((tuple(names), question))
         passages = self.found.popleft() if self.found else ()
         context, stored = "", []
@@ -180,7 +189,13 @@ class FakeSources:
             context += f"[{one.n}] {one.title}\n> {one.text}"
             stored.append(replace(one, prompt_end=len(context)))
             context += "\n"
-        return done(FoundPassages(f"{context}\n", dump_passages(stored), len(stored)))
+        declined = "" if stored else self.declined
+        found = FoundFor(tuple(attached(names)), declined)
+        self.anyway.append(anyway)
+        return done(FoundPassages(f"{context}\n", dump_passages(stored, found), len(stored)))
+
+    def question(self, found: FoundPassages, text: str) -> str:
+        return asked_text(text, load_found_for(found.passages).names) or text
 
     def grammar(self, found: FoundPassages) -> Grammar | None:
         return None

@@ -302,6 +302,20 @@ def test_a_name_that_no_file_has_is_not_answered(served):
     assert chat(served, question, retrieval={"query": QUESTION}).retrieval["passages"]
 
 
+def test_the_rule_that_declined_is_reported_and_the_evidence_can_be_lifted(served):
+    named = chat(served, "Where does the Zoral heron stand at dawn?").retrieval["declined"]
+    assert (named["rule"], named["unknown_names"]) == ("names", ["Zoral"])
+    far = {"query": "quantum chromodynamics lattice"}
+    declined = chat(served, retrieval=far).retrieval["declined"]
+    assert declined["rule"] == "evidence"
+    assert declined["evidence"] < declined["least"] == 0.44
+    lifted = chat(served, retrieval=far | {"min_evidence": -1}).retrieval
+    assert lifted["passages"]
+    assert "declined" not in lifted
+    with pytest.raises(openai.BadRequestError):
+        chat(served, retrieval={"min_evidence": 2})
+
+
 def test_the_grammar_allows_existing_numbers_only(tmp_path):
     with answering(tmp_path, "The heron stands in water [7] at dawn.") as served:
         whole = chat(served, extra={"return_token_ids": True})

@@ -97,7 +97,28 @@ def test_rows_of_a_table_stand_below_its_header(served):
         assert len(text.encode()) == one.end - one.start
 
 
-def test_several_queries_are_fused(served, birds):
+def test_results_are_in_the_order_of_the_scores_that_are_shown(served, birds):
+    queries = ["where does the heron stand", "barn owl hunts mice"]
+    store = served.store_with(
+        {
+            "heron.md": b"The grey heron stands in shallow water.\n",
+            "owl.md": b"The barn owl hunts mice at night.\n",
+            "both.md": b"Neither heron nor owl: a page about the price of bread, of salt and of candles.\n",
+            "salt.md": b"Salt is sold by weight.\n",
+        }
+    )
+    options = {"score_threshold": 0.01, "ranker": "auto"}
+    for query in (queries[0], queries, queries[::-1], [*queries, "the price of salt"]):
+        for extra in ({}, {"max_num_results": 2}, {"ranking_options": options}):
+            found = served.api.vector_stores.search(store.id, query=query, **extra)
+            scores = [one.score for one in found.data]
+            assert scores == sorted(scores, reverse=True)
+            assert len(found.data) > 1
+    found = served.api.vector_stores.search(store.id, query=queries, max_num_results=2)
+    assert sorted(names(found)) == ["heron.md", "owl.md"]
+
+
+def test_several_queries_are_searched_for(served, birds):
     found = served.api.vector_stores.search(birds.id, query=["heron fish", "owl mice"])
     assert sorted(names(found)) == ["heron.md", "owl.md"]
     assert found.search_query == ["heron fish", "owl mice"]

@@ -158,7 +158,11 @@ async def test_a_name_after_an_at_sign_attaches_the_collection_and_completes(scr
         await ui.ask("@docs how tight?")
         assert ui.session.sources.names == ("docs",)
         assert sources.searched == [(("docs",), "@docs how tight?")]
-        assert BOLTS.text in ui.client.detokenize(ui.client.requests[0].prompt_ids)
+        read = ui.client.detokenize(ui.client.requests[0].prompt_ids)
+        assert BOLTS.text in read
+        assert "how tight?" in read
+        assert "@docs" not in read
+        assert ui.session.path()[0].text == "@docs how tight?"
         await ui.shown("1 passage from docs")
 
 
@@ -231,6 +235,36 @@ async def test_a_fork_keeps_its_sources(screen):
         await ui.ask("/fork")
         await ui.ask("and nuts?")
         assert [names for names, _ in sources.searched] == [("docs",), ("docs",)]
+
+
+# Declined questions.
+
+
+async def test_a_declined_message_shows_the_rule_and_a_key_has_it_answered_anyway(screen):
+    sources = library([], [BOLTS])
+    sources.declined = "No document has the name Zoral."
+    async with screen("No.", "12 Nm [1].", sources=sources) as ui:
+        await ask_docs(ui, "@docs how tight is Zoral?")
+        await ui.shown("No document has the name Zoral.", "O answers it anyway")
+        await ui.press("shift+tab", "O")
+        await ui.until(lambda: len(ui.client.requests) == 2, "the second request")
+        await ui.answered()
+        await ui.shown("12 Nm [1].", "1 passage from docs")
+        assert sources.anyway == [False, True]
+        await ui.press("O")
+        await ui.until(lambda: "do not answer is asked again" in ui.toasts[-1])
+
+
+async def test_the_evidence_that_is_asked_for_is_shown_and_set(screen):
+    sources = library()
+    async with screen(sources=sources) as ui:
+        await ui.ask("/sources evidence")
+        assert ui.toasts[-1].startswith("A passage must have an evidence of 0.44")
+        await ui.ask("/sources evidence 0.3")
+        assert sources.min_evidence == 0.3
+        assert "an evidence of 0.3 " in ui.toasts[-1]
+        await ui.ask("/sources evidence much")
+        assert "takes a number from 0 to 1" in ui.toasts[-1]
 
 
 # Citations.

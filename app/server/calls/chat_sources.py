@@ -39,20 +39,21 @@ from engine.retrieval.answering.answerer import (
 )
 from engine.retrieval.answering.citation_grammar import citation_grammar
 from engine.retrieval.answering.cited_text import CitedText
+from engine.retrieval.answering.evidence import MIN_EVIDENCE, Declined
 from engine.retrieval.answering.fitting import fit_sources, in_cached_order
 from engine.retrieval.answering.follow_up import standalone_query
 from engine.retrieval.answering.hops import Hops, Round, chain_parts
 from engine.retrieval.answering.names import names_of
 from engine.retrieval.answering.numbered_passage import NumberedPassage
 from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, passage_block
-from engine.retrieval.answering.retrieving import retrieve
+from engine.retrieval.answering.retrieving import Retrieved, retrieve
 from engine.retrieval.answering.support import SupportJudge
 from engine.retrieval.api.errors import UnknownCollection, UnknownDocument
 from engine.retrieval.api.passage import Passage
 
 
 @dataclass(frozen=True, slots=True)
-class NumberedSource:
+class ChatPassage:
     """What the model reads under a number, and the passage that was found."""
 
     source: NumberedPassage
@@ -65,10 +66,11 @@ class ChatSources:
     def __init__(
         self,
         query: str,
-        numbered: Sequence[NumberedSource],
+        numbered: Sequence[ChatPassage],
         service: RetrievalService,
         hops: Hops | None = None,
         *,
+        declined: Declined | None = None,
         small: bool = False,
     ) -> None:
         """Nothing is computed yet.
@@ -78,10 +80,12 @@ class ChatSources:
             numbered: the passages in the order of their numbers, which begin at 1.
             service: embeds claims and passages.
             hops: the searches that found them; None if nothing was near enough.
+            declined: why nothing was; None if something was.
             small: whether a small model answers, which must stay with the names of the question.
         """
         self._query = query
         self.numbered = tuple(numbered)
+        self._declined = declined
         self._rounds = hops.rounds if hops is not None else [Round(query, "", ())]
         self._judge = SupportJudge(
             self.sources,
@@ -105,13 +109,26 @@ class ChatSources:
         return CitedText(self._judge, self._query, small_model=model.info.is_small)
 
     def fields(self) -> dict[str, Any]:
-        """The member `retrieval` of the response: what was searched for and what the model reads."""
+        """The member `retrieval` of the response: what was searched for, and what the model reads."""
         passages = [
-            {**place(one), "score": one.found.similarity, "text": one.source.text}
+            {**place(one), "score": one.found.score, "text": one.source.text}
             for one in self.numbered
         ]
         rounds = [{"query": one.query, "bridge": one.bridge or None} for one in self._rounds]
-        return {"retrieval": {"query": self._query, "rounds": rounds, "passages": passages}}
+        fields: dict[str, Any] = {
+            "query": self._query,
+            "rounds": rounds,
+            "passages": passages,
+        }
+        one = self._declined
+        if one is not None:
+            fields["declined"] = {
+                "rule": one.rule,
+                "evidence": one.evidence,
+                "least": one.least,
+                "unknown_names": list(one.unknown),
+            }
+        return {"retrieval": fields}
 
 
 async def find_sources(
@@ -165,7 +182,7 @@ async def find_sources(
         found.update({one.passage.chunk_id: one for one in results})
         return [one.named_passage for one in results]
 
-    def retrieved() -> Hops | None:
+    def retrieved() -> Retrieved:
         return retrieve(
             query,
             searched(query),
@@ -174,11 +191,13 @@ async def find_sources(
             service.embed,
             # Words to search for are no question.
             asked="" if wanted.query is not None else question.text,
-        ).hops
+            min_evidence=MIN_EVIDENCE if wanted.min_evidence is None else wanted.min_evidence,
+        )
 
-    hops = await searching(request, context, retrieved)
+    result = await searching(request, context, retrieved)
+    hops = result.hops
     if hops is None:
-        return ChatSources(query, (), service)
+        return ChatSources(query, (), service, declined=result.declined)
     best = hops.best(wanted.max_num_results or DEFAULT_K)
     chosen = [found[one.chunk_id] for one in best]
     frame = await _frame(context, messages, model, images, chat_form(body))
@@ -208,7 +227,7 @@ def with_sources(
     return [instruction, *earlier, asked]
 
 
-def place(numbered: NumberedSource) -> dict[str, Any]:
+def place(numbered: ChatPassage) -> dict[str, Any]:
     """Where what the model reads under a number is from."""
     source, found = numbered.source, numbered.found
     passage = found.passage
@@ -250,7 +269,7 @@ async def _fitting(
     previous: Sequence[int],
     *,
     frame: int,
-) -> list[NumberedSource]:
+) -> list[ChatPassage]:
     """The best passages, or the sections around them, as many as there is room for beside the frame."""
     limit = DEFAULT_MAX_TOKENS if body.token_limit is None else body.token_limit
     quarter = model.info.context_length // 4
@@ -268,7 +287,7 @@ async def _fitting(
         except (UnknownCollection, UnknownDocument):
             return passage.text  # it has just been deleted
 
-    def choose() -> list[NumberedSource]:
+    def choose() -> list[ChatPassage]:
         tokenizer = model.tokenizer
         room = model.info.context_length - answer - frame
         sources = fit_sources(
@@ -277,7 +296,7 @@ async def _fitting(
             budget=min(room, MAX_PASSAGE_TOKENS),
             section=None if model.info.is_small else section,
         )
-        return [NumberedSource(one, by_chunk[one.passage.chunk_id]) for one in sources]
+        return [ChatPassage(one, by_chunk[one.passage.chunk_id]) for one in sources]
 
     size = sum(len(one.text) for one in passages)
     return await off_loop(size, choose)

@@ -14,6 +14,7 @@ from app.server.retrieval.store_search import Found, search_stores
 from app.server.wire.errors import bad_request, server_error
 from app.server.wire.retrieval_schemas import RankingOptions, SearchFields
 from engine.api.errors import InvalidRequest, ModelError
+from engine.retrieval.library.search_across import Order
 from engine.retrieval.store.errors import RetrievalStoreError
 
 Result = TypeVar("Result")
@@ -30,7 +31,7 @@ async def search(
     *,
     default_results: int,
 ) -> list[Found]:
-    """The passages that fit best, best first.
+    """The passages that fit best, highest score first.
 
     Args:
         request: the HTTP request.
@@ -43,14 +44,19 @@ async def search(
     Raises:
         ApiError, RetrievalError, QueueFull, ClientDisconnected: as `store_search` and `searching`.
     """
-    find = store_search(context, store_ids, fields, default_results=default_results)
+    find = store_search(context, store_ids, fields, default_results=default_results, order="score")
     return await searching(request, context, lambda: find(queries))
 
 
 def store_search(
-    context: ServerContext, store_ids: Sequence[str], fields: SearchFields, *, default_results: int
+    context: ServerContext,
+    store_ids: Sequence[str],
+    fields: SearchFields,
+    *,
+    default_results: int,
+    order: Order = "rank",
 ) -> Callable[[Sequence[str]], list[Found]]:
-    """What searches for queries, and blocks; arguments as `search`.
+    """What searches for queries, and blocks; arguments as `search` and `search_across`.
 
     Raises:
         ApiError: 400 for an option that cannot be honoured.
@@ -62,7 +68,8 @@ def store_search(
         store_ids,
         k=fields.max_num_results or default_results,
         where=fields.filters,
-        min_similarity=options.score_threshold or 0.0,
+        min_score=options.score_threshold or 0.0,
+        order=order,
     )
 
 

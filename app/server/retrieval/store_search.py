@@ -11,7 +11,12 @@ from app.server.wire.retrieval_schemas import FILE_KEY
 from engine.api.errors import InvalidRequest
 from engine.retrieval.api.passage import Passage
 from engine.retrieval.library.collection import Collection
-from engine.retrieval.library.search_across import FoundPassage, mentions_across, search_across
+from engine.retrieval.library.search_across import (
+    FoundPassage,
+    Order,
+    mentions_across,
+    search_across,
+)
 from engine.retrieval.store.filters import Where
 
 _MAX_DEPTH = 16
@@ -25,14 +30,14 @@ class Found:
         store_id: the vector store.
         file: the file that it is from.
         passage: the passage; its `file` is a path of this machine, which no client is told.
-        similarity: cosine of passage and query, from 0 to 1.
+        score: how well it fits, from 0 to 1; see `FoundPassage`.
         attributes: those of the file in this vector store.
     """
 
     store_id: str
     file: UploadedFile
     passage: Passage
-    similarity: float
+    score: float
     attributes: dict[str, AttributeValue]
 
     @property
@@ -48,9 +53,10 @@ def search_stores(
     *,
     k: int,
     where: Mapping[str, Any] | None = None,
-    min_similarity: float = 0.0,
+    min_score: float = 0.0,
+    order: Order = "rank",
 ) -> list[Found]:
-    """The passages that fit best, best first; at most `k`. Blocks.
+    """The passages that fit best, best first in an order of `search_across`; at most `k`. Blocks.
 
     Raises:
         NoSuchObject: there is no such vector store.
@@ -63,7 +69,7 @@ def search_stores(
     parts = service.open()
     for store_id in store_ids:
         parts.catalogue.touch_store(store_id)
-    found = search_across(_collections(service, store_ids, where), queries, k=k)
+    found = search_across(_collections(service, store_ids, where), queries, k=k, order=order)
     files = {
         store_id: parts.catalogue.searchable_files(
             store_id, [_file_id(one) for one in found if one.collection.name == store_id]
@@ -71,9 +77,9 @@ def search_stores(
         for store_id in store_ids
     }
     return [
-        Found(one.collection.name, it.file, one.passage, one.similarity, it.attributes)
+        Found(one.collection.name, it.file, one.passage, one.score, it.attributes)
         for one in found
-        if one.similarity >= min_similarity
+        if one.score >= min_score
         and (it := files[one.collection.name].get(_file_id(one))) is not None
     ][:k]
 

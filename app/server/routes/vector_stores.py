@@ -151,7 +151,7 @@ async def search_vector_store(store_id: str, body: SearchVectorStore, request: R
                 {
                     "file_id": one.file.id,
                     "filename": one.file.filename,
-                    "score": one.similarity,
+                    "score": one.score,
                     "attributes": one.attributes,
                     "content": [{"type": "text", "text": one.passage.shown_text}],
                     # Beyond OpenAI's API.

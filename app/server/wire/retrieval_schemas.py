@@ -183,6 +183,7 @@ class ChatRetrieval(SearchFields):
     vector_store_ids: Annotated[list[ObjectId], Field(min_length=1, max_length=MAX_SEARCHED_STORES)]
     query: _Query | None = None
     previous_chunk_ids: Annotated[list[int], Field(max_length=MAX_RESULTS)] | None = None
+    min_evidence: Annotated[float, Field(ge=-1, le=1)] | None = None
 
 
 class TextDocument(Body):

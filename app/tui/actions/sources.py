@@ -12,18 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.runtime.attachment import Attachment, attached
-from app.runtime.source_library import SourceLibrary, build_added, build_updated
+from app.runtime.source_library import SourceLibrary, build_added, build_evidence, build_updated
 from app.runtime.source_views import CollectionView, DocumentView
 from app.runtime.stored_passages import (
     StoredCitation,
     StoredPassage,
     load_citations,
+    load_found_for,
     load_passages,
 )
 from app.slash.sources import (
     SourcesCall,
     mentioned,
     near_misses,
+    read_evidence,
     read_sources,
     unknown_mentions,
     without_mentions,
@@ -32,15 +34,17 @@ from app.tui.actions.files import FileActions
 from app.tui.actions.guarded import guarded
 from app.tui.chat_screen import ChatScreen
 from app.tui.glyphs import Glyphs
+from app.tui.keys import hint
 from app.tui.passage_residency import PassageResidency
 from app.tui.screen_layout import ScreenLayout
 from app.tui.selection import Selection
 from app.tui.terminal import Terminal
-from app.tui.view.citations import build_cited, build_found, cited_numbers
+from app.tui.view.citations import build_cited, build_declined, build_found, cited_numbers
 from app.tui.view.sources import Prefix, SourcesState, build_job_hint
 from app.tui.view.spans import Line
 from app.tui.widgets.confirm import ConfirmScreen
 from app.tui.widgets.sources_passage import PassageScreen, ShownPassage
+from app.tui.widgets.transcript import Transcript
 from engine.api.errors import InvalidRequest, PravahaError
 from engine.conversations.passage_source import FoundPassages
 from engine.conversations.tree import NodeKind, NodeView
@@ -70,6 +74,7 @@ class SourceActions:
         files: FileActions,
         terminal: Terminal,
         glyphs: Glyphs,
+        keymap: Mapping[str, str],
         library: SourceLibrary | None,
     ) -> None:
         self._screen = screen
@@ -78,6 +83,7 @@ class SourceActions:
         self._files = files
         self._terminal = terminal
         self._glyphs = glyphs
+        self._keymap = keymap
         self._library = library
         self._residency = PassageResidency(screen.session, screen.client)
         self._documents: dict[str, Future[tuple[DocumentView, ...]]] = {}
@@ -140,8 +146,16 @@ class SourceActions:
                 self.ask_to_remove(call.name, *call.paths)
             case "show":
                 self._open_of_last(int(call.name))
+            case "evidence":
+                self._tell_evidence(call.name)
             case "stop":
                 self.stop()
+
+    def _tell_evidence(self, number: str) -> None:
+        library = self._required()
+        if number:
+            library.min_evidence = read_evidence(number)
+        self._screen.notify_safely(build_evidence(library.min_evidence))
 
     async def _add(self, call: SourcesCall) -> None:
         library = self._required()
@@ -414,11 +428,28 @@ class SourceActions:
         passages = () if found is None else load_passages(found.passages)
         glyphs = self._glyphs
         if node.kind is NodeKind.USER:
+            if not node.n_passages:
+                reason = "" if found is None else load_found_for(found.passages).declined
+                return build_declined(
+                    node.id, reason, hint("answer_anyway", "", self._keymap)[0], glyphs
+                )
             names = tuple(dict.fromkeys(one.collection for one in passages))
             return build_found(names, node.n_passages, glyphs)
         citations = None if node.citations is None else load_citations(node.citations)
         numbers = cited_numbers(node.text, node.n_passages)
         return build_cited(node.id, passages, numbers, citations, glyphs)
+
+    async def answer_anyway(self, node_id: str = "") -> None:
+        """Have a message answered that the documents do not seem to answer: the selected one, else the last.
+
+        Raises:
+            InvalidRequest: it is no such message.
+        """
+        session = self._screen.session
+        session.branches.ask_anyway(node_id or self._selection.target())
+        self._layout.close_overlay()
+        await self._screen.show_chat()
+        await self._screen.main.query_one(Transcript).select("end")
 
     # Opening passages.
 

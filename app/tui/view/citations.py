@@ -57,10 +57,23 @@ def build_cited(
 def build_found(names: Sequence[str], count: int, glyphs: Glyphs) -> list[Line]:
     """The row below a message: how many passages were found for it, and where."""
     where = ", ".join(names)
-    if not count:
-        return [
-            (Span(f"{glyphs.stopped} nothing was found in the attached documents", "$warning"),)
-        ]
     plural = "" if count == 1 else "s"
     click = "app.pane('sources')"
     return [(Span(f"{count} passage{plural} from {where}", "$faint", click),)]
+
+
+def build_declined(node_id: str, reason: str, key: str, glyphs: Glyphs) -> list[Line]:
+    """The rows below a message that the documents are taken not to answer.
+
+    Args:
+        node_id: the message.
+        reason: the rule that decided it, in one sentence; empty for messages of older versions.
+        key: the key that has it answered all the same.
+        glyphs: the terminal's glyphs.
+    """
+    said = reason or "nothing was found in the attached documents"
+    click = f"app.perform_later('sources','answer_anyway','{node_id}')"
+    return [
+        (Span(f"{glyphs.stopped} {said}", "$warning"),),
+        (Span(f"{key} answers it anyway", "$accent", click),),
+    ]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.api.request import FinishReason
+from engine.retrieval.answering.evidence import Declined
 from engine.retrieval.answering.hops import Round
 from engine.retrieval.answering.numbered_passage import NumberedPassage
 from engine.retrieval.answering.verification import (
@@ -33,7 +34,7 @@ class Answer:
         sentences: the model's sentences, each with whether a source supports it.
         sources: what the model read, in the order of the prompt.
         passages: what was found, best first.
-        unknown_names: the names of the question that no document has; nothing is then answered.
+        declined: why the documents are taken not to answer; None if the model was asked.
         rounds: the searches; the first one, and those that added a passage (`hops`).
         evidence: the highest cosine between the question and a passage.
         finish_reason: why the model ended; None if it was not asked.
@@ -53,7 +54,7 @@ class Answer:
     sentences: tuple[CheckedSentence, ...] = ()
     sources: tuple[NumberedPassage, ...] = ()
     passages: tuple[Passage, ...] = ()
-    unknown_names: tuple[str, ...] = ()
+    declined: Declined | None = None
     rounds: tuple[Round, ...] = ()
     evidence: float = 0.0
     finish_reason: FinishReason | None = None

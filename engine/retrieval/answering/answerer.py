@@ -49,11 +49,6 @@ NOT_FOUND = "The documents do not answer this."
 _LOADING_S = 0.05
 
 
-def not_found_text(unknown: Sequence[str] = ()) -> str:
-    """What is said in place of an answer; names the names that no document has."""
-    return f"{NOT_FOUND} None has the name {' or '.join(unknown)}." if unknown else NOT_FOUND
-
-
 class AskedCollection(Protocol):
     """What an answer needs of a collection; `Collection` is one."""
 
@@ -78,9 +73,8 @@ class AnswerOptions:
         k: number of passages to find.
         where: only passages of documents that this filter matches.
         sampling: sampling parameters; `max_tokens` None takes `DEFAULT_MAX_TOKENS`. A grammar is replaced.
-        min_evidence: cosine of a passage below which the model is not asked, unless a single sentence is
-            close enough (`is_answerable`); nor is it if no document has a name of the question. -1 asks it
-            always.
+        min_evidence: evidence below which the model is not asked (`best_evidence`); nor is it if no document
+            has a name of the question. -1 asks it always.
         sections: whether sections are read in place of passages where they fit; None leaves that to the
             size of the model, since small ones answer worse from longer texts.
         rerank: whether the model orders the passages before it reads the best `k` (`reranking`).
@@ -148,16 +142,20 @@ class Answerer:
             lambda wanted: collection.search(wanted, k=options.k, where=options.where),
             lambda words: collection.mentions(words, where=options.where),
             collection.embed,
-            asked="" if options.min_evidence <= -1 else question,
+            asked=question,
             min_evidence=options.min_evidence,
             rounds=options.rounds,
             best=best,
         )
         hops = retrieved.hops
         if hops is None:
-            text = not_found_text(retrieved.unknown)
+            text = (
+                NOT_FOUND
+                if retrieved.declined is None
+                else f"{NOT_FOUND} {retrieved.declined.sentence}"
+            )
             on_text(text)
-            return replace(found, text=text, unknown_names=retrieved.unknown)
+            return replace(found, text=text, declined=retrieved.declined)
         model = self._model()
         passages = hops.best(options.k)
         found = replace(found, passages=tuple(passages), rounds=tuple(hops.rounds))

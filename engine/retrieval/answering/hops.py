@@ -25,6 +25,7 @@ from engine.retrieval.answering.terms import content_terms, folded
 from engine.retrieval.answering.windows import SourcePart
 from engine.retrieval.api.passage import Passage
 from engine.retrieval.search.query_terms import query_terms
+from engine.retrieval.store.word_forms import plain_form
 
 MAX_ROUNDS = 3
 """Searches one behind the other, the first included."""
@@ -218,6 +219,7 @@ class Hops:
 
 def _bridges(text: str, asked: frozenset[str]) -> Iterator[str]:
     """The names of a text that the question has not; neighbouring words are one name."""
+    text = plain_form(text)
     names = names_of(text)
     run: list[str] = []
     end = 0

@@ -2,16 +2,19 @@
 
 A capital letter says so where a sentence does not begin and where the language writes common nouns small.
 German does not, so callers ask `capitalises_nouns` first; scripts without capitals have none here. A word
-that begins a sentence may be a name or not: `Names.possible`.
+that begins a sentence may be a name or not: `Names.possible`. Months, weekdays, titles, units and currencies
+are none, though they are written with capitals.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from engine.retrieval.answering.calendar_words import is_calendar_word
 from engine.retrieval.answering.sentences import sentences
 from engine.retrieval.answering.terms import folded, plain_words
 from engine.retrieval.search.query_terms import is_frequent
+from engine.retrieval.store.word_forms import plain_form
 
 _WORD = re.compile(r"[^\W_]+")
 _OPENS = re.compile(r"[:(\[\"“„«‘|]\W*\Z")
@@ -60,6 +63,13 @@ _GERMAN = frozenset(
     ]
 )
 _GERMAN_SHARE = 0.1
+_TITLES_AND_UNITS = frozenset((
+    "mr", "mrs", "ms", "miss", "dr", "prof", "sir", "madam", "no", "nr", "id", "ok",
+    "eur", "usd", "gbp", "chf", "sek", "nok", "dkk", "jpy", "inr", "vat",
+    "kb", "mb", "gb", "tb", "kib", "mib", "gib", "kg", "km", "kw", "kwh", "mwh", "gwh",
+    "hz", "khz", "mhz", "ghz",
+    "pdf", "url", "faq",
+))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +86,7 @@ class Names:
 
 
 def names_of(text: str) -> Names:
-    """The names of a text. Words of one letter and frequent words are none."""
+    """The names of a text. Words of one letter, frequent words and words of the calendar are none."""
     certain: set[str] = set()
     possible: set[str] = set()
     for word, is_certain in _capitalised(text):
@@ -108,9 +118,9 @@ def _is_title(text: str) -> bool:
 
 def _capitalised(text: str) -> Iterator[tuple[str, bool]]:
     """The capitalised words of a text, and for each whether it is a name wherever it stands."""
-    for sentence in sentences(text):
+    for sentence in sentences(plain_form(text)):
         for at, word in enumerate(_WORD.finditer(sentence)):
-            if not word[0][0].isupper() or len(word[0]) == 1 or is_frequent(word[0]):
+            if not word[0][0].isupper() or len(word[0]) == 1 or _is_no_name(word[0]):
                 continue
             opens = at == 0 or _OPENS.search(sentence, 0, word.start()) is not None
             yield word[0], not opens or _is_unusual(word[0])
@@ -118,7 +128,7 @@ def _capitalised(text: str) -> Iterator[tuple[str, bool]]:
 
 def capitalises_nouns(text: str) -> bool:
     """Whether a text is German, by its frequent words; capitals say nothing about names there."""
-    words = [word.lower() for word in _WORD.findall(text)]
+    words = [word.lower() for word in _WORD.findall(plain_form(text))]
     german = sum(word in _GERMAN for word in words)
     return german > _GERMAN_SHARE * len(words)
 
@@ -126,6 +136,10 @@ def capitalises_nouns(text: str) -> bool:
 def folded_words(text: str) -> frozenset[str]:
     """Every word of a text, as names are folded."""
     return frozenset(map(folded, plain_words(text)))
+
+
+def _is_no_name(word: str) -> bool:
+    return is_frequent(word) or is_calendar_word(word) or word.lower() in _TITLES_AND_UNITS
 
 
 def _is_unusual(word: str) -> bool:

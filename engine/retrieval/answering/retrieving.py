@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from engine.retrieval.answering.evidence import (
     MIN_EVIDENCE,
+    Declined,
     Mentions,
-    is_answerable,
+    best_evidence,
+    evidence,
     unknown_names,
 )
 from engine.retrieval.answering.hops import MAX_ROUNDS, Hops, followed
@@ -20,11 +22,11 @@ class Retrieved:
 
     Attributes:
         hops: the searches; None if the documents do not answer the question.
-        unknown: the names of the question that no document has, which is a reason for that.
+        declined: why they do not; None if they do.
     """
 
     hops: Hops | None
-    unknown: tuple[str, ...] = ()
+    declined: Declined | None = None
 
 
 def retrieve(
@@ -48,11 +50,16 @@ def retrieve(
         mentions: looks a word up in the documents.
         embed: computes vectors of texts.
         asked: the question as it was asked, whose names the documents must have; empty if it is none.
-        min_evidence: see `is_answerable`.
+        min_evidence: what is asked of the evidence (`best_evidence`); -1 answers from any passage,
+            whatever names the question has.
         rounds: searches one behind the other, the first included.
         best: chooses those of the first search that are read; called if there is an answer.
     """
-    unknown = unknown_names(asked, passages, mentions)
-    if unknown or not is_answerable(query, passages, embed, min_evidence=min_evidence):
-        return Retrieved(None, unknown)
+    always = min_evidence <= -1
+    unknown = () if always else unknown_names(asked, passages, mentions)
+    if unknown:
+        return Retrieved(None, Declined(evidence(passages), min_evidence, unknown))
+    found = 1.0 if always else best_evidence(query, passages, embed, min_evidence=min_evidence)
+    if not passages or found < min_evidence:
+        return Retrieved(None, Declined(found if passages else -1.0, min_evidence))
     return Retrieved(followed(query, best(passages), search, rounds=rounds))

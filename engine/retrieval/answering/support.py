@@ -1,10 +1,12 @@
-"""Whether a passage supports a claim: one or two sentences of it must say the same.
+"""Whether a passage supports a claim: one or two sentences of it, or a row of a table, must say the same.
 
 A window of the passage supports a claim if
   - it has at least `MIN_COVERAGE` of the claim's content words and a cosine of at least `MIN_SIMILARITY`,
-  - it has every number and every name of the claim (names also in title, headings or file name), and the
-    passage has every identifier of it,
-  - it negates if and only if the claim does.
+  - it has every number, month, weekday and name of the claim (names also in title, headings or file
+    name), and the passage has every identifier of it,
+  - it negates if and only if the claim does,
+  - of a row of a table, whose header and heading count: the cell of each column that the claim names is in
+    the claim. The row is compared by those columns that have a word of the claim; see `MIN_ROW_COVERAGE`.
 
 The sentences of a chain, through which several searches came from one passage to the next (`hops`), are one
 window of several passages. It is asked where no passage supports the claim alone.
@@ -22,9 +24,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.retrieval.answering.calendar_words import calendar_marks, is_month_or_weekday
 from engine.retrieval.answering.names import capitalises_nouns, names_of
 from engine.retrieval.answering.numbered_passage import NumberedPassage
-from engine.retrieval.answering.terms import content_terms, identifiers, numbers
+from engine.retrieval.answering.table_rows import TableRow
+from engine.retrieval.answering.terms import HALVES, content_terms, folded, identifiers, numbers
 from engine.retrieval.answering.windows import (
     SourcePart,
     Window,
@@ -38,6 +42,13 @@ Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
 MIN_COVERAGE = 0.65
 MIN_SIMILARITY = 0.60
+MIN_ROW_SIMILARITY = 0.45
+"""Of a row, which is no sentence."""
+
+MIN_ROW_COVERAGE = 0.4
+"""Of a row with a value or name of the claim and `MIN_SIMILARITY`: its columns have other words for what a
+sentence says by its verb."""
+
 MIN_TERMS = 2
 """A claim with fewer content words ("Yes.", "It is:") says nothing that could be looked up."""
 
@@ -70,6 +81,7 @@ class _Claim:
     text: str
     terms: frozenset[str]
     numbers: frozenset[str]
+    marks: frozenset[str]
     names: frozenset[str]
     identifiers: frozenset[str]
     negations: int
@@ -81,8 +93,9 @@ class _Claim:
         names = found.certain | (found.possible & known_names)
         return cls(
             text,
-            content_terms(text),
+            frozenset(one for one in content_terms(text) if not is_month_or_weekday(one)),
             numbers(text),
+            calendar_marks(text),
             names,
             identifiers(text),
             count_negations(text),
@@ -90,13 +103,59 @@ class _Claim:
 
     def fits(self, window: Window) -> bool:
         """Whether a window supports it as far as words tell."""
-        coverage = window.coverage(self.terms)
+        coverage = self.coverage(window)
         return (
-            coverage >= MIN_COVERAGE
+            coverage >= (MIN_COVERAGE if window.row is None else self._min_row_coverage)
             and self.numbers <= window.numbers
+            and self.marks <= window.marks
             and self.identifiers <= window.source_words
             and (window.names is None or self.names <= window.names)
             and _same_sign(self.negations, window.negations, coverage)
+            and (window.row is None or self._says_columns(window.row))
+        )
+
+    @property
+    def _min_row_coverage(self) -> float:
+        return MIN_ROW_COVERAGE if self.numbers or self.marks or self.names else MIN_COVERAGE
+
+    def min_similarity(self, window: Window) -> float:
+        """The least cosine of a window that fits."""
+        has_words = self.coverage(window) >= MIN_COVERAGE
+        return MIN_ROW_SIMILARITY if window.row is not None and has_words else MIN_SIMILARITY
+
+    def coverage(self, window: Window) -> float:
+        """The share of its words that a window has; values count as there, which `numbers` compares."""
+        values = {one for one in self.terms if one[0].isdigit() or one in HALVES}
+        return len(self.terms & window.terms | values) / max(1, len(self.terms))
+
+    def compared_text(self, window: Window) -> str:
+        """The text of a window that the claim's vector is compared with."""
+        if window.row is None:
+            return window.text
+        row = window.row
+        columns = [
+            at
+            for at, cell in enumerate(row.cells)
+            if self._says(cell) or (row.header and self.terms & content_terms(row.header[at]))
+        ]
+        return row.part(columns) or window.text
+
+    def _says_columns(self, row: TableRow) -> bool:
+        """Whether it has the cells of the columns that it names."""
+        cells = content_terms(" ".join(row.cells))
+        for name, cell in zip(row.header, row.cells, strict=False):
+            column = content_terms(name)
+            is_named = bool(column) and column <= self.terms and not column <= cells
+            if is_named and cell and not row.is_mark(cell) and not self._says(cell):
+                return False
+        return True
+
+    def _says(self, cell: str) -> bool:
+        """Whether it has a word, number or date of a cell."""
+        return bool(
+            any(one in self.terms for one in content_terms(cell) if not one[0].isdigit())
+            or self.numbers & numbers(cell)
+            or self.marks & calendar_marks(cell)
         )
 
 
@@ -140,8 +199,13 @@ class SupportJudge:
             for source in self.sources
             if not capitalises_nouns(source.text)
             for name in names_of(source.text).certain
+        ).union(
+            folded(word)
+            for window in self._windows
+            if window.row is not None
+            for word in window.row.full_names
         )
-        self._vectors: dict[Window, NDArray[np.float32]] = {}
+        self._vectors: dict[str, NDArray[np.float32]] = {}
 
     def is_checkable(self, claim: str) -> bool:
         """Whether the claim says enough to be looked up; what only announces something does not."""
@@ -172,27 +236,30 @@ class SupportJudge:
         ]
         return _best_of_each(
             support
-            for window, similarity in zip(near, self._similarities(question, near), strict=True)
+            for window, similarity in zip(
+                near, self._similarities(question, [one.text for one in near]), strict=True
+            )
             for support in _supports(window, window.coverage(terms) + similarity)
         )
 
     def _supporting(self, claim: _Claim, windows: Iterable[Window]) -> list[Support]:
         near = [window for window in windows if claim.fits(window)]
+        similarities = self._similarities(claim.text, [claim.compared_text(one) for one in near])
         return [
             support
-            for window, similarity in zip(near, self._similarities(claim.text, near), strict=True)
-            if similarity >= MIN_SIMILARITY
-            for support in _supports(window, window.coverage(claim.terms) + similarity)
+            for window, similarity in zip(near, similarities, strict=True)
+            if similarity >= claim.min_similarity(window)
+            for support in _supports(window, claim.coverage(window) + similarity)
         ]
 
-    def _similarities(self, text: str, windows: Sequence[Window]) -> list[float]:
-        """The cosine of the text with each window."""
-        if not windows:
+    def _similarities(self, text: str, others: Sequence[str]) -> list[float]:
+        """The cosine of the text with each of the others."""
+        if not others:
             return []
-        new = [window for window in windows if window not in self._vectors]
-        vectors = self._embed([text, *(window.text for window in new)])
+        new = [one for one in dict.fromkeys(others) if one not in self._vectors]
+        vectors = self._embed([text, *new])
         self._vectors.update(zip(new, vectors[1:], strict=True))
-        return [float(self._vectors[window] @ vectors[0]) for window in windows]
+        return [float(self._vectors[one] @ vectors[0]) for one in others]
 
 
 def _supports(window: Window, score: float) -> list[Support]:

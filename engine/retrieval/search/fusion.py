@@ -33,7 +33,8 @@ def weighted_sum(
     """
     share = weight / ideal if ideal > 0 else 0.0
     scores = {
-        one: share * lexical.get(one, 0.0) + (1 - weight) * max(0.0, cosine)
+        # With several spellings of a word a chunk can have more than every word of the query.
+        one: min(weight, share * lexical.get(one, 0.0)) + (1 - weight) * max(0.0, cosine)
         for one, cosine in cosines.items()
     }
     return sorted(scores.items(), key=lambda item: -item[1])

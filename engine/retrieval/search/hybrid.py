@@ -20,6 +20,7 @@ from engine.retrieval.store.collection_index import CollectionIndex
 from engine.retrieval.store.filters import Where
 from engine.retrieval.store.lexical_search import LexicalMatches
 from engine.retrieval.store.slots import Slots
+from engine.retrieval.store.word_forms import plain_form
 
 CANDIDATES = 100
 """Least number of passages of each ranking that are joined."""
@@ -115,7 +116,7 @@ class _QueryVectors:
     def begin(self) -> Future[Embeddings]:
         """Have the query embedded, which this does not wait for; also reads the database."""
         if self._vector is None:
-            self._vector = self._index.submit([self._text])
+            self._vector = self._index.submit([plain_form(self._text).strip() or self._text])
         return self._vector
 
     def nearest(self, k: int) -> dict[int, float]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from engine.files.sqlite_file import create_sqlite_file, open_sqlite_file
 from engine.retrieval.store.errors import RetrievalStoreError
 from engine.retrieval.store.migrations import check_version, is_current, migrate
+from engine.retrieval.store.word_index import use_word_forms
 
 _CACHE_KIB = 64 * 1024
 
@@ -22,6 +23,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         raise RetrievalStoreError(f"The database {path} cannot be opened: {error}.") from error
     try:
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        use_word_forms(connection)
         migrate(connection, path)
     except BaseException:
         connection.close()
@@ -44,6 +46,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         if not is_current(connection):
             open_for_writing(path).close()
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        use_word_forms(connection)
         connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA temp_store = MEMORY")
     except BaseException:

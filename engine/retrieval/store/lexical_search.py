@@ -9,9 +9,10 @@ import math
 import sqlite3
 from dataclasses import dataclass
 
-from engine.retrieval.store.scripts import unspaced_runs
+from engine.retrieval.store.scripts import Unspaced, unspaced_runs
+from engine.retrieval.store.word_forms import folded_form
 from engine.retrieval.store.word_index import grams_table, words_table
-from engine.retrieval.store.word_query import any_of, query_words
+from engine.retrieval.store.word_query import Spellings, any_of, query_words
 
 MAX_RANKED = 4096
 """Chunks that are ranked for a query; more only if its rarest word has more."""
@@ -66,16 +67,17 @@ def lexical_search(
         )
     scores: Scores = {}
     ideal = 0.0
+    runs = unspaced_runs(folded_form(query))
     lookups = (
         (words_table(collection_id), query_words(query)),
-        (grams_table(collection_id), _grams(query)),
+        (grams_table(collection_id), _grams(runs)),
     )
     for table, terms in lookups:
         if terms:
             telling, best = _telling(connection, table, terms)
             ideal += best
             _add(scores, _ranked(connection, table, telling, k, restriction, parameters))
-    for run in unspaced_runs(query):
+    for run in runs:
         if len(run) < GRAM:
             found, best = _scanned(connection, collection_id, run, k, condition, parameters)
             ideal += best
@@ -84,16 +86,15 @@ def lexical_search(
     return LexicalMatches(ordered, ideal)
 
 
-def _grams(query: str) -> list[str]:
-    pieces = [
-        run[at : at + GRAM] for run in unspaced_runs(query) for at in range(len(run) - GRAM + 1)
-    ]
-    return list(dict.fromkeys(pieces))[:_MAX_GRAMS]
+def _grams(runs: list[str]) -> list[Spellings]:
+    pieces = [run[at : at + GRAM] for run in runs for at in range(len(run) - GRAM + 1)]
+    grams: list[Spellings] = [(one,) for one in dict.fromkeys(pieces)]
+    return grams[:_MAX_GRAMS]
 
 
 def _telling(
-    connection: sqlite3.Connection, table: str, terms: list[str]
-) -> tuple[list[str], float]:
+    connection: sqlite3.Connection, table: str, terms: list[Spellings]
+) -> tuple[list[Spellings], float]:
     """The terms that are worth their cost, and the limit of BM25 for these and those that are nowhere."""
     (total,) = connection.execute(f"SELECT count(*) FROM {table}_docsize").fetchone()
     counts = []
@@ -104,7 +105,7 @@ def _telling(
         ).fetchone()
         counts.append((count, term))
     counts.sort()
-    taken: list[str] = []
+    taken: list[Spellings] = []
     ranked, ideal = 0, 0.0
     for count, term in counts:
         ranked += count
@@ -123,7 +124,7 @@ def _idf(total: int, count: int) -> float:
 def _ranked(
     connection: sqlite3.Connection,
     table: str,
-    terms: list[str],
+    terms: list[Spellings],
     k: int,
     restriction: str,
     parameters: list[object],
@@ -152,11 +153,13 @@ def _scanned(
     Returns:
         The best k, with scores as of a word, and the limit of these scores.
     """
+    folded = f"iif(chunk.unspaced = {Unspaced.UNFOLDED:d}, search_form(chunk.text), chunk.text)"
     rows: list[tuple[int, int]] = connection.execute(
-        "SELECT chunk.id, (length(chunk.text) - length(replace(chunk.text, ?, ''))) / ? AS times "
+        f"SELECT id, (length(folded) - length(replace(folded, ?, ''))) / ? AS times FROM ("
+        f"SELECT chunk.id AS id, {folded} AS folded "
         "FROM document JOIN chunk ON chunk.id >= first_chunk AND chunk.id < first_chunk + chunks "
-        f"WHERE collection_id = ? AND status = 'ready' AND {condition or '1'} "
-        "AND chunk.unspaced AND instr(chunk.text, ?) ORDER BY times DESC, chunk.id",
+        f"WHERE collection_id = ? AND status = 'ready' AND {condition or '1'} AND chunk.unspaced) "
+        "WHERE instr(folded, ?) ORDER BY times DESC, id",
         (run, len(run), collection_id, *parameters, run),
     ).fetchall()
     (total,) = connection.execute(

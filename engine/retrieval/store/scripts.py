@@ -5,6 +5,9 @@ scripts of India have spaces, but endings are written onto the word, and trigram
 """
 
 import re
+from enum import IntEnum
+
+from engine.retrieval.store.word_forms import folded_form
 
 _UNSPACED = re.compile(
     "[\u0900-\u109f\u1100-\u11ff\u1780-\u17ff\u3041-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -12,9 +15,24 @@ _UNSPACED = re.compile(
 )
 
 
-def has_unspaced(text: str) -> bool:
-    """Whether a text has a character of such a script. Cost: nothing for ASCII, else one pass at most."""
-    return not text.isascii() and _UNSPACED.search(text) is not None
+class Unspaced(IntEnum):
+    """Whether a text has characters of such a script, and how they are spelled."""
+
+    NONE = 0
+    FOLDED = 1
+    """They are those of its folded form."""
+    UNFOLDED = 2
+    """They are not, such as half-width katakana."""
+
+
+def unspaced_kind(text: str) -> Unspaced:
+    """Whether a text has characters of such a script. Cost: nothing for ASCII, else some passes."""
+    if text.isascii():
+        return Unspaced.NONE
+    runs = unspaced_runs(folded_form(text))
+    if not runs:
+        return Unspaced.NONE
+    return Unspaced.FOLDED if runs == unspaced_runs(text) else Unspaced.UNFOLDED
 
 
 def unspaced_runs(text: str) -> list[str]:

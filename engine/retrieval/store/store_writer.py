@@ -26,7 +26,7 @@ from engine.retrieval.store.errors import LibraryBusy, store_errors
 from engine.retrieval.store.filters import FILE_KEY, attribute_kind
 from engine.retrieval.store.new_document import NewDocument
 from engine.retrieval.store.records import Source
-from engine.retrieval.store.scripts import has_unspaced
+from engine.retrieval.store.scripts import unspaced_kind
 from engine.retrieval.store.store import DATABASE
 from engine.retrieval.store.stored_texts import StoredTexts
 from engine.retrieval.store.word_index import (
@@ -216,7 +216,7 @@ class StoreWriter:
                 (
                     number, document_id, one.start, one.end, one.section_start, one.section_end,
                     one.tokens, one.line, one.page, orjson.dumps(one.heading_path).decode(),
-                    has_unspaced(one.text), one.text, one.in_table,
+                    int(unspaced_kind(one.text)), one.text, one.in_table,
                 )
                 for number, one in enumerate(chunks, first)
             ],

@@ -7,9 +7,14 @@ collection costs nothing for the others.
   Devanagari would end a word.
 - `grams`: trigrams of the chunks that have a script without spaces (`scripts.py`). Indexing every chunk by
   trigrams would cost six times what the words cost, and three times their room.
+
+Both hold the texts' `search_form`, a function that `use_word_forms` gives each connection. The stored texts
+stay as they are.
 """
 
 import sqlite3
+
+from engine.retrieval.store.word_forms import search_form
 
 _TABLES = {
     "words": (
@@ -20,6 +25,12 @@ _TABLES = {
     "grams": ("text", "'trigram'", "chunk.unspaced"),
 }
 """Columns, tokenizer, and which chunks are in the index."""
+
+
+def use_word_forms(connection: sqlite3.Connection) -> None:
+    """Give a connection the function that the indexes call."""
+    connection.execute("PRAGMA trusted_schema = ON")  # else a view may not call it
+    connection.create_function("search_form", 1, search_form, deterministic=True)
 
 
 def words_table(collection_id: int) -> str:
@@ -37,7 +48,7 @@ def create_indexes(connection: sqlite3.Connection, collection_id: int) -> None:
     for kind, (columns, tokenizer, condition) in _TABLES.items():
         content = f"{kind}_content_{collection_id:d}"
         connection.execute(
-            f"CREATE VIEW {content} AS SELECT chunk.id AS id, {columns_of('chunk', columns)} FROM chunk "
+            f"CREATE VIEW {content} AS SELECT chunk.id AS id, {_forms_of(columns)} FROM chunk "
             "JOIN document ON document.id = chunk.document_id "
             f"WHERE document.collection_id = {collection_id:d} AND document.status = 'ready' "
             f"AND {condition}"
@@ -60,7 +71,7 @@ def index_chunks(connection: sqlite3.Connection, collection_id: int, first: int,
     for kind, (columns, _, condition) in _TABLES.items():
         connection.execute(
             f"INSERT INTO {kind}_{collection_id:d} (rowid, {columns}) "
-            f"SELECT id, {columns} FROM chunk WHERE id >= ? AND id < ? AND {condition}",
+            f"SELECT id, {_forms_of(columns)} FROM chunk WHERE id >= ? AND id < ? AND {condition}",
             (first, end),
         )
 
@@ -73,7 +84,7 @@ def unindex_chunks(
         table = f"{kind}_{collection_id:d}"
         connection.execute(
             f"INSERT INTO {table} ({table}, rowid, {columns}) "
-            f"SELECT 'delete', id, {columns} FROM chunk WHERE id >= ? AND id < ? AND {condition}",
+            f"SELECT 'delete', id, {_forms_of(columns)} FROM chunk WHERE id >= ? AND id < ? AND {condition}",
             (first, end),
         )
 
@@ -103,6 +114,6 @@ def rebuild_indexes(connection: sqlite3.Connection, collection_id: int) -> None:
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('rebuild')")
 
 
-def columns_of(table: str, columns: str) -> str:
-    """The columns with the name of their table before each."""
-    return ", ".join(f"{table}.{one} AS {one}" for one in columns.split(", "))
+def _forms_of(columns: str) -> str:
+    """What is indexed of the columns of a chunk."""
+    return ", ".join(f"search_form(chunk.{one}) AS {one}" for one in columns.split(", "))

@@ -91,7 +91,12 @@ def test_too_little_evidence_is_not_answered_and_asks_no_model():
     client = ScriptedClient()
     far = passage("Unrelated words.", dense=0.2)
     answer = ask(Documents(far), "Who won?", client)
-    assert (answer.text, answer.outcome) == (NOT_FOUND, "not_found")
+    assert answer.outcome == "not_found"
+    assert answer.text == (
+        f"{NOT_FOUND} No passage is close enough to the question: the closest has 0.20, and 0.44 is "
+        "asked for."
+    )
+    assert answer.declined.rule == "evidence"
     assert answer.citations == ()
     assert answer.passages == (far,)
     assert client.requests == []
@@ -307,8 +312,8 @@ def test_a_name_that_no_document_has_is_not_answered():
     client = ScriptedClient()
     near = passage("The Pegul pump is kept by Demul Makis.", dense=0.9)
     answer = ask(Documents(near), "Who keeps the Zoral pump?", client)
-    assert answer.text == f"{NOT_FOUND} None has the name Zoral."
-    assert (answer.outcome, answer.unknown_names) == ("not_found", ("Zoral",))
+    assert answer.text == f"{NOT_FOUND} No document has the name Zoral."
+    assert (answer.outcome, answer.declined.unknown) == ("not_found", ("Zoral",))
     assert client.requests == []
     assert ask(Documents(near), "Who keeps the Pegul pump?", ScriptedClient(["Yes."])).sources
 

@@ -158,12 +158,24 @@ def test_json_has_the_rounds(ask: Callable[..., Result]):
 
 def test_names_the_name_that_no_document_has(ask: Callable[..., Result]):
     result = ask("docs", "Which port does the Zoral server listen on?")
-    assert result.output.startswith("The documents do not answer this. None has the name Zoral.")
+    assert result.output.startswith(
+        "The documents do not answer this. No document has the name Zoral."
+    )
+    assert "--anyway has it answered all the same." in result.output
     answer = json.loads(ask("docs", "Which port does the Zoral server use?", "--json").stdout)
     assert (answer["outcome"], answer["unknown_names"]) == ("not_found", ["Zoral"])
+    assert answer["declined"]["rule"] == "names"
+
+
+def test_what_is_declined_can_be_answered_anyway(ask: Callable[..., Result]):
+    question = "Which port does the Zoral server use?"
+    script = ("The server listens on port 8000.",)
+    answer = json.loads(ask("docs", question, "--anyway", "--json", script=script).stdout)
+    assert answer["declined"] is None
+    assert answer["outcome"] != "not_found"
 
 
 def test_k_rounds_and_evidence_have_limits(ask: Callable[..., Result]):
     assert ask("docs", "Why?", "--rounds", "0").exit_code == 2
     assert ask("docs", "Why?", "-k", "0").exit_code == 2
-    assert ask("docs", "Why?", "--min-evidence", "2").exit_code == 2
+    assert ask("docs", "Why?", "--min-evidence", "2").exit_code != 0

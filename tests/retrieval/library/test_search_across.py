@@ -21,7 +21,7 @@ def test_the_best_of_each_collection_come_first(library, tmp_path):
     assert len(found) == 3
     assert {one.collection.name for one in found[:2]} == {"birds", "food"}
     assert found[0].collection is birds
-    assert all(0 <= one.similarity <= 1 for one in found)
+    assert all(0 <= one.score <= 1 for one in found)
 
 
 def test_what_several_queries_find_comes_first(library, tmp_path):
@@ -45,3 +45,36 @@ def test_each_collection_has_its_own_filter(library, tmp_path):
     assert {one.passage.attributes["file_name"] for one in found} == {"b", "c"}
     assert mentions_across({birds: only}, "heron")
     assert not mentions_across({birds: only}, "quokka")
+
+
+QUERIES = ["heron pond", "knife"]
+
+
+def test_by_score_the_highest_is_first_whatever_the_number_of_queries(library, tmp_path):
+    # `both` is in both results, but far down in each; `one` and `two` are exact.
+    birds = filled(
+        library,
+        tmp_path,
+        "birds",
+        both=f"heron knife {' '.join(f'word{n}' for n in range(30))}\n",
+        one="heron pond\n",
+        two="knife\n",
+    )
+    found = search_across({birds: None}, QUERIES, k=3, order="score")
+    names = [one.passage.attributes["file_name"] for one in found]
+    assert set(names[:2]) == {"one", "two"}
+    assert names[2] == "both"
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    turned = search_across({birds: None}, QUERIES[::-1], k=3, order="score")
+    assert [one.score for one in turned] == [one.score for one in found]
+
+
+def test_a_score_is_that_of_the_query_that_fits_best(library, tmp_path):
+    birds = filled(library, tmp_path, "birds", one="heron pond\n", two="knife and fork\n")
+    several = search_across({birds: None}, QUERIES, k=3, order="score")
+    alone = [search_across({birds: None}, [one], k=3) for one in QUERIES]
+    for one in several:
+        id_ = one.passage.chunk_id
+        assert one.score == max(
+            x.score for found in alone for x in found if x.passage.chunk_id == id_
+        )

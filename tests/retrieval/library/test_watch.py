@@ -1,6 +1,7 @@
 """`Collection.watch`: changes are found while it runs."""
 
 import queue
+import shutil
 import threading
 
 import pytest
@@ -92,3 +93,22 @@ def test_a_folder_that_vanishes_is_named_once_and_its_documents_kept(watched, tm
     while not report.added:  # the folder is back, then it is looked through again
         report = reports.get(timeout=_LIMIT_S)
     assert collection.search("okapi", mode="lexical")
+
+
+def test_a_folder_that_is_deleted_and_made_again_is_followed(watched):
+    collection, folder, reports = watched
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / "new.txt").write_text("An okapi hides.")
+    _until(reports, lambda: collection.search("okapi", mode="lexical"))
+    (folder / "newer.txt").write_text("A pangolin rolls up.")
+    _until(reports, lambda: collection.search("pangolin", mode="lexical"))
+    (folder / "new.txt").unlink()
+    _until(reports, lambda: not collection.search("okapi", mode="lexical"))
+
+
+def _until(reports, is_so):
+    """Wait for reports until something is so."""
+    while not is_so():
+        report = reports.get(timeout=_LIMIT_S)
+        assert not isinstance(report, BaseException), report

@@ -6,7 +6,7 @@ from app.runtime.attachment import attached
 from app.runtime.source_views import CollectionView, DocumentView, IndexJob, OpenedPassage, Piece
 from app.runtime.stored_passages import StoredCitation
 from app.tui.glyphs import UNICODE
-from app.tui.view.citations import build_cited, build_found, cited_numbers
+from app.tui.view.citations import build_cited, build_declined, build_found, cited_numbers
 from app.tui.view.passage import build_passage, build_passage_head, wrap_spans
 from app.tui.view.sources import (
     MAX_DOCUMENTS,
@@ -113,7 +113,12 @@ def test_below_an_answer_are_its_sources_and_what_was_dropped():
 def test_below_a_message_is_how_much_was_found():
     assert plain(build_found(("docs", "notes"), 3, UNICODE)) == "3 passages from docs, notes"
     assert plain(build_found(("docs",), 1, UNICODE)) == "1 passage from docs"
-    assert "nothing was found" in plain(build_found((), 0, UNICODE))
+
+
+def test_below_a_message_that_is_declined_is_the_rule_and_the_key_that_answers_it_anyway():
+    rows = build_declined("n", "No document has the name Zoral.", "O", UNICODE)
+    assert plain(rows).split("\n") == ["■ No document has the name Zoral.", "O answers it anyway"]
+    assert "nothing was found" in plain(build_declined("n", "", "O", UNICODE))
 
 
 def test_the_cited_words_are_lit_and_their_row_is_known():

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from engine.api.errors import ModelNotFound
+from engine.api.errors import InvalidRequest, ModelNotFound
 from engine.api.generation_defaults import GenerationDefaults
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineState
@@ -413,3 +413,46 @@ def test_a_copied_answer_keeps_its_passages(session, client, source):
 
 def test_an_unknown_message_has_no_passages(session):
     assert session.sources.passages_of("nothing") is None
+
+
+def test_the_model_reads_messages_as_the_source_gives_them_and_they_are_stored_as_typed(
+    session, store, client, source
+):
+    session.sources.attach("docs")
+    ask(session, client, source, "@docs where?", "there [1]", "Here.")
+    ask(session, client, source, "@docs and who?", "me [1]", "There.")
+    assert "\n\nwhere?" in prompt(client)
+    assert "@docs" not in prompt(client)
+    before, after = (request.prompt_ids for request in client.requests)
+    assert after[: len(before)] == before
+    assert session.path()[0].text == "@docs where?"
+    assert reopened(session, store, client, FakePassages()).path()[0].text == "@docs where?"
+
+
+def test_a_declined_message_is_asked_again_and_answered_anyway(session, store, client, source):
+    session.sources.attach("docs")
+    ask(session, client, source, "where?", "nowhere")
+    first, answer = session.path()
+    assert first.n_passages == 0
+    again = session.branches.ask_anyway(answer.id)
+    assert [one.anyway for one in source.searches] == [False, True]
+    source.searches[-1].finish("Here.")
+    session.pump()
+    client.write("here [1]", eos=True)
+    session.pump()
+    assert [one.text for one in session.path()] == ["where?", "here [1]"]
+    assert session.path()[0].id == again
+    assert session.tree.path(again)[:-1] == session.tree.path(first.id)[:-1]
+    with pytest.raises(InvalidRequest, match="do not answer"):
+        session.branches.ask_anyway()
+    session.branches.rewind(first.id)
+    session.branches.ask_anyway()
+    assert len(source.searches) == 3
+
+
+def test_a_message_without_sources_cannot_be_answered_anyway(session, client, source):
+    session.messages.send("hello")
+    client.write("hi", eos=True)
+    session.pump()
+    with pytest.raises(InvalidRequest, match="do not answer"):
+        session.branches.ask_anyway()

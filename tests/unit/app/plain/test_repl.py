@@ -588,6 +588,31 @@ def test_a_collection_named_in_a_message_is_attached_and_missing_support_is_said
     assert chat.sources.searched == [(("docs",), "what is it?")]
 
 
+def test_a_declined_message_says_the_rule_and_can_be_answered_anyway(chat):
+    chat.sources = FakeSources(CollectionView("docs", 1, 2, 0))
+    chat.sources.declined = "No document has the name Zoral."
+    chat.sources.found += [[], [passage(1, "Each bolt takes 12 Nm.")]]
+    chat.client.replies = [("No.", FinishReason.STOP), ("It takes 12 Nm [1].", FinishReason.STOP)]
+    out = chat(
+        "@docs how tight is Zoral?",
+        "/anyway",
+        "/anyway",
+        "/sources evidence 0.3",
+        "/sources evidence 3",
+        typed=True,
+    )
+    for line in (
+        "(No document has the name Zoral. /anyway has it answered all the same.)",
+        "Pravāha: It takes 12 Nm [1].",
+        "Error: Only a message that the attached documents do not answer is asked again.",
+        "A passage must have an evidence of 0.3 for the documents to answer a question.",
+        "Error: /sources evidence takes a number from 0 to 1",
+    ):
+        assert line in out
+    assert chat.sources.anyway == [False, True]
+    assert chat.sources.min_evidence == 0.3
+
+
 def test_collections_are_refreshed_watched_and_filtered_in_line_mode(chat):
     chat.sources = FakeSources(CollectionView("docs", 5, 9, 0))
     chat.sources.updates.append(Report(updated=1))

@@ -16,7 +16,12 @@ from app.runtime.source_library import (
     build_updated,
     query_of,
 )
-from app.runtime.stored_passages import StoredCitation, load_citations, load_passages
+from app.runtime.stored_passages import (
+    StoredCitation,
+    load_citations,
+    load_found_for,
+    load_passages,
+)
 from engine.api.errors import EngineUnavailable, InvalidRequest, ModelNotFound
 from engine.embedding.embedder import Embedder
 from engine.models.demo import MINILM
@@ -122,7 +127,8 @@ def test_without_room_fewer_passages_are_taken(library, folder):
 def test_a_question_that_the_documents_do_not_answer_can_only_be_answered_so(library, folder):
     fill(library, "papers", folder)
     found = find(library, "How do I bake sourdough bread?", "papers")
-    assert (found.count, json.loads(found.passages)) == (0, [])
+    assert (found.count, load_passages(found.passages)) == (0, ())
+    assert load_found_for(found.passages).declined.startswith("No passage is close enough")
     assert json.loads(library.grammar(found).source) == [NOT_FOUND]
 
 
@@ -133,13 +139,44 @@ def test_the_grammar_allows_existing_numbers_only(library, folder):
 
 
 def test_a_follow_up_is_searched_for_together_with_what_it_refers_to():
-    assert query_of("@docs How high is it?", ["@docs Where is the tower?"]) == (
-        "Where is the tower? How high is it?"
+    names = ("docs",)
+    assert query_of("@docs, how high is it?", ["@docs Where is the tower?"], names) == (
+        "Where is the tower? how high is it?"
     )
     assert (
-        query_of("How do I bake sourdough bread?", ["Where?"]) == "How do I bake sourdough bread?"
+        query_of("How do I bake sourdough bread?", ["Where?"], names)
+        == "How do I bake sourdough bread?"
     )
-    assert query_of("@docs", []) == "@docs"
+    assert query_of("What is @property for?", [], names) == "What is @property for?"
+    assert query_of("@docs", [], names) == "@docs"
+
+
+def test_the_model_reads_a_message_without_the_name_of_its_collection(library, folder):
+    fill(library, "papers", folder)
+    found = find(library, "@papers How high is the lighthouse of Velmora?", "papers")
+    assert library.question(found, "@papers How high is it?") == "How high is it?"
+    declined = find(library, "@papers How do I bake sourdough bread?", "papers")
+    assert library.question(declined, "@papers How do I bake it?") == "How do I bake it?"
+    assert library.question(found, "@other how?") == "@other how?"
+
+
+def test_what_is_declined_is_answered_anyway_or_with_less_evidence(library, folder):
+    fill(library, "papers", folder)
+    question = "How high is the lighthouse of Zoral?"
+    declined = find(library, question, "papers")
+    assert load_found_for(declined.passages).declined == "No document has the name Zoral."
+    given = {"earlier": (), "model": MODEL, "room": 2000}
+    assert library.find(["papers"], question, anyway=True, **given).result().count
+    library.min_evidence = -1
+    assert find(library, question, "papers").count
+    library.min_evidence = 1
+    assert not find(library, "How high is the lighthouse of Velmora?", "papers").count
+
+
+@pytest.mark.parametrize("word", ["Monday", "June", "Wednesdays", "Q3", "Dr"])
+def test_words_of_the_calendar_and_titles_are_no_unknown_names(library, folder, word):
+    fill(library, "papers", folder)
+    assert find(library, f"How high is the lighthouse of Velmora on {word}?", "papers").count
 
 
 def check(library, found, *pieces, small=False):

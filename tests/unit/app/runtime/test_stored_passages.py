@@ -6,10 +6,12 @@ from dataclasses import replace
 import pytest
 
 from app.runtime.stored_passages import (
+    FoundFor,
     StoredCitation,
     dump_citations,
     dump_passages,
     load_citations,
+    load_found_for,
     load_passages,
 )
 from tests.fakes.fake_sources import passage
@@ -53,3 +55,18 @@ def test_the_place_in_a_chain_is_kept_and_may_be_missing():
     (entry,) = json.loads(dump_passages([linked]))
     del entry["link"], entry["bridge"]  # as an older version wrote it
     assert load_passages(json.dumps([entry])) == (PASSAGE,)
+
+
+def test_what_else_was_found_stands_before_the_passages_and_is_none_of_them():
+    found = FoundFor(("docs",), "No document has the name Zoral.")
+    text = dump_passages([PASSAGE], found)
+    assert load_passages(text) == (PASSAGE,)
+    assert load_found_for(text) == found
+    assert load_found_for(dump_passages([PASSAGE])) == FoundFor()
+
+
+@pytest.mark.parametrize(
+    "text", [None, "x", "{}", "[]", "[3]", '[{"names": 3}]', '[{"file": "a"}]']
+)
+def test_of_other_texts_nothing_else_is_known(text):
+    assert load_found_for(text) == FoundFor()

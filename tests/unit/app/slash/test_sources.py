@@ -4,8 +4,10 @@ import pytest
 
 from app.slash.sources import (
     SourcesCall,
+    asked_text,
     complete_source,
     mentioned,
+    read_evidence,
     read_sources,
     without_mentions,
 )
@@ -26,6 +28,8 @@ NAMES = ("docs", "notes-2")
         ("remove docs", SourcesCall("remove", "docs")),
         ("remove docs a.md", SourcesCall("remove", "docs", ("a.md",))),
         ("show 3", SourcesCall("show", "3")),
+        ("evidence", SourcesCall("evidence")),
+        ("evidence 0.3", SourcesCall("evidence", "0.3")),
         ("stop", SourcesCall("stop")),
     ],
 )
@@ -63,6 +67,8 @@ def test_another_form_is_refused_with_a_sentence(argument, sentence):
         ("what does @notes-2 say, and @docs?", ("notes-2", "docs")),
         ("@docs @docs", ("docs",)),
         ("mail me@docs", ()),
+        ("(@docs) what?", ("docs",)),
+        ("what does “@docs” say", ("docs",)),
         ("@docs/a.md", ()),
         ("@other", ()),
     ],
@@ -87,3 +93,43 @@ def test_a_name_is_completed_after_an_at_sign():
     assert complete_source("@no", NAMES) == ["@notes-2"]
     assert complete_source("a@no", NAMES) == []
     assert complete_source("@docs ", NAMES) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("@docs who is the captain?", "who is the captain?"),
+        ("@docs, who is the captain?", "who is the captain?"),
+        ("@docs: who is the captain?", "who is the captain?"),
+        ("@docs @notes-2 who is the captain?", "who is the captain?"),
+        ("Who is the captain @docs", "Who is the captain"),
+        ("Who is the captain, @docs?", "Who is the captain?"),
+        ("Who is the captain in @docs?", "Who is the captain in the documents?"),
+        ("What does @docs say about it?", "What does the documents say about it?"),
+        ("Compare @docs and @notes-2 on prices.", "Compare the documents on prices."),
+        ("First line.\n@docs who is it?", "First line.\nwho is it?"),
+        ("Is @property in @docs?", "Is @property in the documents?"),
+        ("write to me@docs", "write to me@docs"),
+        ("no name at all", "no name at all"),
+        ("@docs", ""),
+    ],
+)
+def test_what_a_model_is_asked_has_no_name_of_a_collection(text, asked):
+    assert asked_text(text, NAMES) == asked
+
+
+def test_a_file_of_the_same_name_stays_in_what_is_asked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").write_text("x")
+    assert asked_text("@docs what?", NAMES) == "@docs what?"
+
+
+@pytest.mark.parametrize(("word", "number"), [("0.3", 0.3), ("0,3", 0.3), ("-1", -1), ("1", 1)])
+def test_the_evidence_that_is_asked_for_is_a_number(word, number):
+    assert read_evidence(word) == number
+
+
+@pytest.mark.parametrize("word", ["much", "1.5", "-2", "nan", ""])
+def test_other_evidence_is_refused(word):
+    with pytest.raises(InvalidRequest, match="a number from 0 to 1"):
+        read_evidence(word)
