@@ -136,13 +136,19 @@ class UserMessages:
             current.queues.setdefault(node_id, deque(queue))
         return draft.text
 
-    def keep_draft(self, text: str | None = None) -> None:
-        """Save the unsent text and the queued messages of the open conversation, if they changed.
+    def keep_draft(self, text: str | None = None, *, typed_in: str | None = None) -> None:
+        """Save the unsent text and the queued messages of a conversation, if they changed.
 
         Args:
             text: the unsent text; None if it is as before.
+            typed_in: the conversation; None takes the open one.
         """
         current = self._loaded.current
+        if typed_in not in (None, current.id):
+            other = self._loaded.find(typed_in)
+            queues = self._drafts.read(typed_in).queues if other is None else other.queues
+            self._drafts.keep(typed_in, text=text, queues=queues)
+            return
         self._drafts.keep(current.id, text=text, queues=current.queues)
         if not current.saved and self._drafts.read(current.id).text:
             # Until it is sent, no other process may open this draft.

@@ -59,8 +59,6 @@ def test_lines_pasted_without_brackets_stay_in_the_prompt_and_enter_sends(open_p
 
 def test_one_line_and_its_enter_in_one_write_are_sent(open_pravaha):  # noqa: F811
     terminal = open_pravaha()
-    terminal.type("/theme dawn\r")
-    terminal.wait_for("Ask anything")
     terminal.type("Tell me of the river.\r")
     while saved_messages(terminal) != ["Tell me of the river."]:
         threading.Event().wait(0.05)
