@@ -85,7 +85,13 @@ def _flags(node: NodeView, glyphs: Glyphs) -> Line:
 
 
 def build_mark(node: NodeView, glyphs: Glyphs) -> Line:
-    """The row under an answer: stopped or failed, and its figures. Empty while it is streamed."""
+    """The row under an answer: stopped or failed, and its figures. Empty while it is streamed.
+
+    Under a summary, which has no figures, that it is incomplete.
+    """
+    if node.kind is NodeKind.SUMMARY:
+        missing = cut_summary(node)
+        return (Span(f"{glyphs.stopped} {missing}", "$warning"),) if missing else ()
     if node.kind is not NodeKind.ASSISTANT:
         return ()
     timing = build_timing(node.n_gen or 0, node.ttft_us, node.decode_us)
@@ -103,6 +109,20 @@ def build_mark(node: NodeView, glyphs: Glyphs) -> Line:
                 return (Span(timing, "$faint"),) if timing else ()
             mark = Span(f"{glyphs.stopped} {incomplete}", "$warning")
     return (mark, Span(f"  {timing}" if timing else "", "$faint"))
+
+
+def cut_summary(node: NodeView) -> str:
+    """What is wrong with a summary that was written; empty if nothing is."""
+    if node.status is NodeStatus.STREAMING:
+        return ""
+    if not node.text.strip():
+        return "nothing was written: earlier messages stay in the context"
+    if node.status is NodeStatus.ERROR:
+        return f"cut off: {safe_line(node.error or 'it failed')}"
+    if node.status is NodeStatus.STOPPED:
+        return f"cut off: {_stop_words(node)}"
+    incomplete = INCOMPLETE.get(node.finish or "")
+    return f"cut off: {incomplete}; the model does not know what is missing" if incomplete else ""
 
 
 def build_remarks(node: NodeView, glyphs: Glyphs) -> list[Line]:
