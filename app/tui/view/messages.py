@@ -10,7 +10,7 @@ from app.tui.view.bars import build_timing
 from app.tui.view.spans import Line, Span, fit
 from engine.conversations.answer import CONTENT_FILTER, REPETITION
 from engine.conversations.node_words import FILTERED, INCOMPLETE
-from engine.conversations.tree import NodeKind, NodeStatus, NodeView
+from engine.conversations.tree import NodeKind, NodeStatus, NodeView, awaits_agent
 
 _LABEL_CELLS = 24
 _NAMES = {
@@ -144,10 +144,13 @@ def _stop_words(node: NodeView) -> str:
     return "stopped" if node.finish else "interrupted: the text up to there is kept"
 
 
-def build_waiting(glyphs: Glyphs, *, prompt_tokens: int | None) -> Line:
+def build_waiting(node: NodeView, glyphs: Glyphs) -> Line:
     """The row in place of an answer's text until its first token.
 
-    `prompt_tokens` is None until the engine has the request: it is being sent, or the model is loading.
+    The length of its prompt is known when the engine has the request: until then it is being sent, or the
+    model is loading.
     """
-    words = "sending" if prompt_tokens is None else f"reading {prompt_tokens} tokens"
+    words = "sending" if node.n_prompt is None else f"reading {node.n_prompt} tokens"
+    if awaits_agent(node):
+        words = f"{safe_line(node.model or '')} is running; f4 shows it"
     return (Span(f"{glyphs.queued} {words}", "$faint"),)
