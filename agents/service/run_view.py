@@ -170,7 +170,7 @@ def fold(view: RunView, events: Iterable[RunEvent]) -> RunView:
         else:
             view = _fold_run(view, event)
         if event.node or event.agent:
-            key = _key_of(event, rows)
+            key = (event.node, event.agent)
             row = rows.get(key) or AgentRow(*key, RunState.PENDING, event.time)
             row = _fold_row(replace(row, started=row.started or event.time), event)
             rows[key] = _ended(row, view) if had_finished else row
@@ -180,15 +180,6 @@ def fold(view: RunView, events: Iterable[RunEvent]) -> RunView:
         if view.state.finished and not had_finished:
             rows = {key: _ended(row, view) for key, row in rows.items()}
     return replace(view, rows=tuple(rows.values()), finding_ids=frozenset(found))
-
-
-def _key_of(event: RunEvent, rows: Iterable[tuple[str, str]]) -> tuple[str, str]:
-    """The row of an event: an event that names only its node, or only its agent, has no row of its own."""
-    key = (event.node, event.agent)
-    if event.node and event.agent:
-        return key
-    same = [one for one in rows if key[0] in ("", one[0]) and key[1] in ("", one[1])]
-    return same[0] if len(same) == 1 else key
 
 
 def _ended(row: AgentRow, view: RunView) -> AgentRow:

@@ -144,15 +144,6 @@ def test_no_row_of_a_finished_run_is_queued_or_running():
     assert all(row.finished == 5.0 for row in view.rows)
 
 
-def test_an_event_that_names_only_its_node_has_no_row_of_its_own():
-    log = EventLog("r", clock=lambda: 5.0)
-    log.append(RunEventType.RUN_STATE, state="running", nodes={"a": "one", "b": "two"})
-    log.append(RunEventType.NODE_STATE, node="a", state="running")
-    log.append(RunEventType.STEP_STARTED, agent="two", step=1)
-    view = fold(RunView("r", "pipeline", ""), log.since(0))
-    assert [(row.node, row.agent) for row in view.rows] == [("a", "one"), ("b", "two")]
-
-
 def test_over_http_new_runs_are_confined_and_the_persons_runs_are_seen(registry, roster, tmp_path):
     (tmp_path / "open").mkdir()
     (tmp_path / "open" / "a.txt").write_text("bad\n")
