@@ -185,5 +185,6 @@ def _parts(block: MarkdownBlock) -> Iterator[MarkdownBlock]:
 
 
 def _trimmed(cell: Content) -> Content:
-    """A cell without line breaks at its end."""
-    return cell.rstrip()
+    """A cell without line breaks at its ends."""
+    blanks = len(cell.plain) - len(cell.plain.lstrip())
+    return cell[blanks:].rstrip()

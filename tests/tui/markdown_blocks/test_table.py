@@ -86,7 +86,7 @@ def test_no_letter_is_lost_and_no_line_is_too_long(rows, width):
 async def test_a_table_of_an_answer_is_drawn(screen, size):
     answer = [
         "| Drink | Price | Note |\n|:---|---:|:-:|\n",
-        "| tea | 3.20 | **hot**<br>or `cold` |\n| a \\| b |  | ",
+        "| tea | 3.20 | <br>**hot**<br>or `cold`<br> |\n| a \\| b |  | ",
         "[x](https://example.com) |\n",
     ]
     async with screen(answer, size=size) as ui:
