@@ -1,6 +1,8 @@
 """What the parser of answers changes in Markdown; how it looks is in `test_streaming.py`."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.tui.markdown_parser import make_parser
 
@@ -106,3 +108,11 @@ def test_a_row_keeps_what_it_has_beyond_its_last_column():
     ]  # fmt: skip
     quoted = "\n".join(f"> {line}" for line in table.split("\n"))
     assert rows(quoted) == rows(table)
+
+
+@given(st.text(st.sampled_from("|-:`<>br/[]()!\\ \n.aé。"), max_size=80))
+def test_no_text_is_too_strange(text):
+    for found in make_parser().parse(text):
+        for child in found.children or ():
+            if child.type == "link_open":
+                assert str(child.attrs["href"]).lower().startswith(("http", "mailto:"))

@@ -141,43 +141,44 @@ class ContextActions:
             else ("Context nearly full", "With this message, the context is nearly full.")
         )
         choices = [
-            self._leave_out(text, images),
-            self._summarise(text),
+            Choice("d", "Leave out earlier messages", self._effect_of_leaving_out(text, images)),
+            Choice("s", "Summarise earlier messages", self._effect_of_summary(text)),
             *((_AS_IT_IS,) if send is not None else ()),
         ]
         screen.open_dialog(ChoiceScreen(title, (reason,), choices), chosen)
 
-    def _leave_out(self, text: str, images: Sequence[Image]) -> Choice:
-        context = self._screen.session.context
-        keep = kept_when_left_out(self._screen.session, text, images)
-        if keep is None:
-            effect = ["That does not make enough room."]
-        else:
-            outlook = context.outlook(summarised=False, keep=keep)
-            effect = [
-                f"The model no longer reads {_messages(outlook.leaves)}; they stay in the conversation.",
-                f"It still knows {build_outlook(outlook)}.",
-            ]
-        return Choice("d", "Leave out earlier messages", effect)
+    def _effect_of_leaving_out(self, text: str, images: Sequence[Image]) -> Sequence[str]:
+        session = self._screen.session
+        try:
+            keep = kept_when_left_out(session, text, images)
+            if keep is None:
+                return ("That does not make enough room.",)
+            outlook = session.context.outlook(summarised=False, keep=keep)
+        except PravahaError as error:
+            return (str(error),)
+        return (
+            f"The model no longer reads {_messages(outlook.leaves)}; they stay in the conversation.",
+            f"It still knows {build_outlook(outlook)}.",
+        )
 
-    def _summarise(self, text: str) -> Choice:
+    def _effect_of_summary(self, text: str) -> Sequence[str]:
         session, model = self._screen.session, self._screen.client.snapshot().model
         length = model.context_length if model else 0
-        keep = kept_when_summarised(session, text, length)
-        if keep is None:
-            effect = ["A summary would not make enough room."]
-        else:
+        try:
+            keep = kept_when_summarised(session, text, length)
+            if keep is None:
+                return ("A summary would not make enough room.",)
             outlook = session.context.outlook(summarised=True, keep=keep)
-            effect = [
-                f"The model first sums up {_messages(outlook.leaves - outlook.unread)}, in at most "
-                f"{summary_tokens(length)} tokens.",
-                f"It still knows that, and {build_outlook(outlook)}.",
-            ]
-            if outlook.unread:
-                effect.append(
-                    f"The first {outlook.unread} are too much to be read for the summary."
-                )
-        return Choice("s", "Summarise earlier messages", effect)
+        except PravahaError as error:
+            return (str(error),)
+        effect = (
+            f"The model first sums up {_messages(outlook.leaves - outlook.unread)}, in at most "
+            f"{summary_tokens(length)} tokens.",
+            f"It still knows that, and {build_outlook(outlook)}.",
+        )
+        if not outlook.unread:
+            return effect
+        return (*effect, f"The first {outlook.unread} are too much to be read for the summary.")
 
     async def shorten(self, argument: str) -> None:
         """`/shorten drop` or `/shorten summarise`: shorten the context now.
