@@ -163,19 +163,32 @@ def fold(view: RunView, events: Iterable[RunEvent]) -> RunView:
     for event in events:
         if event.sequence < view.num_events:
             continue
+        had_finished = view.state.finished
         view = replace(view, num_events=event.sequence + 1)
         if event.type is RunEventType.FINDING:
             view = _count(view, event.data, found)
         else:
             view = _fold_run(view, event)
-        if not event.node and not event.agent:
+        if event.node or event.agent:
+            key = (event.node, event.agent)
+            row = rows.get(key) or AgentRow(*key, RunState.PENDING, event.time)
+            row = _fold_row(replace(row, started=row.started or event.time), event)
+            rows[key] = _ended(row, view) if had_finished else row
+        else:
             for node, agent in event.data.get("nodes", {}).items():
                 rows.setdefault((node, agent), AgentRow(node, agent, RunState.PENDING, 0.0))
-            continue
-        key = (event.node, event.agent)
-        row = rows.get(key) or AgentRow(*key, RunState.PENDING, event.time)
-        rows[key] = _fold_row(replace(row, started=row.started or event.time), event)
+        if view.state.finished and not had_finished:
+            rows = {key: _ended(row, view) for key, row in rows.items()}
     return replace(view, rows=tuple(rows.values()), finding_ids=frozenset(found))
+
+
+def _ended(row: AgentRow, view: RunView) -> AgentRow:
+    """A row of a run that has finished: what has not begun will not, and nothing runs."""
+    if row.state.finished or not view.state.finished:
+        return row
+    state = view.state if row.state is RunState.RUNNING or row.started else RunState.SKIPPED
+    finished = row.finished or view.finished
+    return replace(row, state=state, finished=finished, action="", in_tool=False, waits=False)
 
 
 def _count(view: RunView, finding: Mapping[str, Any], found: set[str]) -> RunView:

@@ -82,7 +82,7 @@ class ActionGroups:
         self.serving = ServingActions(screen, engine_server, attached_to=server)
         self.time = TimeActions(go_in_time, keymap)
         self.agents = AgentActions(screen, layout, self.listing, run_service)
-        self.archive = ArchiveActions(screen, layout, self.listing)
+        self.archive = ArchiveActions(screen, layout, drafts, self.listing)
         self.conversations = ConversationActions(
             screen, layout, drafts, listing=self.listing, archive=self.archive
         )

@@ -418,6 +418,13 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
     def _needs_drawing(self) -> None:
         self.draw_all()
 
+    def on_paste(self, event: events.Paste) -> None:
+        """Text that was pasted where nothing is typed goes into the prompt: none of it is a command."""
+        prompt = self.query_one(Prompt)
+        if self.dialog is None and not self.layout.typing and prompt.is_on_screen:
+            prompt.insert(event.text)
+            self.layout.focus_prompt()
+
     @on(TextArea.Changed, "#prompt")
     def _prompt_changed(self, event: TextArea.Changed) -> None:
         text = event.text_area.text

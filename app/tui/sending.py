@@ -6,14 +6,16 @@
 1. may call an agent, or only attach collections of documents; then nothing is sent;
 2. waits until the text of its images is read, if the model does not see them;
 3. gets the files that it names inserted;
-4. goes to the session, which answers from the attached collections, and queues it while an answer runs;
-5. is shown, and its answer followed.
+4. leaves enough of the context free, or a question comes first;
+5. goes to the session, which answers from the attached collections, and queues it while an answer runs;
+6. is shown, and its answer followed.
 
 If it does not fit into the context, a question comes first. If it is refused, it returns to the prompt. What
 is typed is saved as the draft of its conversation (`DraftKeeper`).
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from app.slash import parse
 from app.tui.action_groups import ActionGroups
@@ -104,6 +106,14 @@ class Sending:
         sent = message
         try:
             sent = self._actions.files.expanded(message)
+            if self._actions.context.is_nearly_full(sent, images):
+                self._actions.context.ask(
+                    sent,
+                    images,
+                    show_sent=self._show_sent,
+                    send=partial(self._send_read, text, message, images=images),
+                )
+                return
             self._screen.session.messages.send(sent, images=images)
         except ContextFull:
             self._actions.context.ask(sent, images, show_sent=self._show_sent)

@@ -1,7 +1,7 @@
 """`ContextWindow`: what of the open conversation fits into the model's context, and shortening it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from engine.api.errors import InvalidRequest
 from engine.api.image import Image
@@ -9,8 +9,9 @@ from engine.clients.engine_client import EngineClient
 from engine.conversations.answering import Answering
 from engine.conversations.loaded_conversations import LoadedConversations
 from engine.conversations.new_nodes import NewNodes
+from engine.conversations.prompt_builder import in_context
 from engine.conversations.summaries import Summaries
-from engine.conversations.tree import NodeKind
+from engine.conversations.tree import Node, NodeKind
 
 KEPT_MESSAGES = 2
 """Number of the user's last messages that stay in a shortened context."""
@@ -19,6 +20,21 @@ CONTEXT_REQUEST = (
     "Keep names, numbers and decisions."
 )
 CONTEXT_NOTE = "Earlier messages are no longer part of the context."
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What the model knows after the context was shortened.
+
+    Attributes:
+        stays: the user's messages that stay, oldest first, with their answers.
+        leaves: number of the user's messages that leave the context.
+        unread: how many of them are too much to be read for a summary.
+    """
+
+    stays: tuple[str, ...]
+    leaves: int
+    unread: int = 0
 
 
 class ContextWindow:
@@ -69,14 +85,13 @@ class ContextWindow:
         nodes = conversation.nodes
         if conversation.answer is not None:
             raise InvalidRequest("An answer is running: stop it first.")
-        users = [node for node in nodes if node.kind is NodeKind.USER]
         keep = max(keep, 1) if summarised else keep
+        users = self._users()
         if len(users) <= keep:
             raise InvalidRequest("The conversation has no earlier messages to leave out.")
         if summarised:
             first_kept = users[-keep]
-            earlier = nodes[: nodes.index(first_kept)]
-            return self._summaries.begin(earlier, CONTEXT_REQUEST, first_kept.id)
+            return self._summaries.begin(self._before(first_kept), CONTEXT_REQUEST, first_kept.id)
         with self._loaded.writing():
             note = self._new_nodes.make(conversation, nodes[-1], NodeKind.NOTE, CONTEXT_NOTE)
             note = replace(note, forked_from=users[-keep].id if keep else note.id)
@@ -95,10 +110,51 @@ class ContextWindow:
         users = [at for at, node in enumerate(nodes) if node.kind is NodeKind.USER]
         first = users[-keep] if keep else len(nodes)
         system = [node for node in nodes[:first] if node.kind is NodeKind.SYSTEM]
+        model = self._client.snapshot().model
+        tokens = self._tokens([*system, *nodes[first:]], text, images)
+        return model is not None and tokens < model.context_length
+
+    def tokens_with(self, text: str, images: Sequence[Image] = ()) -> int:
+        """Tokens of the prompt of a message after all that is in the context.
+
+        Cost: one tokenization of the message.
+
+        Raises:
+            EngineUnavailable: the model is not loaded.
+        """
+        return self._tokens(self._loaded.current.nodes, text, images)
+
+    def outlook(self, *, summarised: bool, keep: int = KEPT_MESSAGES) -> Outlook:
+        """What the model would know after `shorten`.
+
+        Raises:
+            EngineUnavailable: the model is not loaded.
+        """
+        users = self._users()
+        keep = min(max(keep, 1) if summarised else keep, len(users))
+        kept = users[len(users) - keep :]
+        left = users[: len(users) - keep]
+        unread = 0
+        if summarised and left and kept:
+            read = {
+                node.id for node in self._summaries.readable(self._before(kept[0]), CONTEXT_REQUEST)
+            }
+            unread = sum(node.id not in read for node in left)
+        return Outlook(tuple(node.text for node in kept), len(left), unread)
+
+    def _users(self) -> list[Node]:
+        """The user's messages in the context."""
+        return [
+            node for node in in_context(self._loaded.current.nodes) if node.kind is NodeKind.USER
+        ]
+
+    def _before(self, node: Node) -> list[Node]:
+        nodes = self._loaded.current.nodes
+        return nodes[: nodes.index(node)]
+
+    def _tokens(self, nodes: Sequence[Node], text: str, images: Sequence[Image]) -> int:
         text = self._check_input(text)
         message = self._new_nodes.make(
             self._loaded.current, None, NodeKind.USER, text, images=tuple(images)
         )
-        prompt = self._answering.builder.build([*system, *nodes[first:], message])
-        model = self._client.snapshot().model
-        return model is not None and len(prompt.token_ids) < model.context_length
+        return len(self._answering.builder.build([*nodes, message]).token_ids)

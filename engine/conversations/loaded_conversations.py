@@ -13,7 +13,7 @@ from engine.conversations.conversation import Conversation
 from engine.conversations.errors import ConversationChanged
 from engine.conversations.storage.store import Store
 from engine.conversations.titles import UNTITLED
-from engine.conversations.tree import NodeStatus
+from engine.conversations.tree import NodeStatus, awaits_agent
 
 
 class LoadedConversations:
@@ -155,7 +155,9 @@ class LoadedConversations:
         last = conversation.nodes[-1] if conversation.nodes else None
         head = self._store.trees.head(conversation.id)
         known = None if last is None else last.id
-        if head == known and (last is None or last.status is not NodeStatus.STREAMING):
+        if head == known and (
+            last is None or last.status is not NodeStatus.STREAMING or awaits_agent(last)
+        ):
             return
         self._store.nodes.stop_orphans()  # nobody else writes to it: its answer was interrupted
         self._store.writes.wait()

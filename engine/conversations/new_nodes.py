@@ -101,16 +101,32 @@ class NewNodes:
             conversation.nodes = whole
         conversation.version += 1
 
-    def add_exchange(
-        self, conversation: Conversation, question: str, answer: str, *, by: str
-    ) -> str:
-        """Save a message and a finished answer without a model after HEAD; the answer's id."""
+    def begin_exchange(self, conversation: Conversation, question: str, *, by: str) -> str:
+        """Save a message and the place of an agent's answer after HEAD; the answer's id."""
         path = list(conversation.nodes)
         asked = self.make(conversation, path[-1] if path else None, NodeKind.USER, question)
-        answered = replace(self.make(conversation, asked, NodeKind.ASSISTANT, answer), model=by)
+        answered = self.make(conversation, asked, NodeKind.ASSISTANT, "", NodeStatus.STREAMING)
+        answered = replace(answered, model=by)
         self.create_tree(conversation, [asked])
         self.add(conversation, path, [asked, answered], "add", end=answered)
         return answered.id
+
+    def finish_exchange(self, conversation: Conversation | None, answered: Node) -> None:
+        """Save the answer of an agent in its place.
+
+        Args:
+            conversation: of the answer; None if it is only on disk.
+            answered: the node of `begin_exchange` with its final text and status.
+        """
+        self._store.nodes.update_streaming(answered)
+        if conversation is None:
+            self._store.writes.wait()  # it is read from disk when it is opened
+        elif answered.id in conversation.tree:
+            conversation.tree.add(view_of(answered))
+            conversation.nodes = [
+                answered if node.id == answered.id else node for node in conversation.nodes
+            ]
+            conversation.version += 1
 
     def create_tree(self, conversation: Conversation, asked: Sequence[Node]) -> None:
         """Save a conversation that is not saved yet; its title is made from the last of these nodes."""

@@ -155,7 +155,7 @@ class PromptBuilder:
         model = self._client.snapshot().model
         if model is None or model.sees_images:
             return
-        if any(node.images for node in _in_context(path)):
+        if any(node.images for node in in_context(path)):
             raise InvalidRequest(
                 f"The conversation has images, and {model.name} sees none: load a model that does, or "
                 "go on from before the first image."
@@ -247,7 +247,7 @@ def _turns(path: Sequence[Node], *, keep_empty: bool) -> list[Node]:
     systems = [node for node in path if node.kind is NodeKind.SYSTEM]
     turns: list[Node] = []
     summaries: list[str] = []
-    for node in _in_context(path):
+    for node in in_context(path):
         if node.kind is NodeKind.SUMMARY and node.text.strip():
             summaries.append(f"(Summary of an earlier conversation: {node.text.strip()})")
         elif node.kind is NodeKind.USER:
@@ -260,15 +260,17 @@ def _turns(path: Sequence[Node], *, keep_empty: bool) -> list[Node]:
     return [node for node in systems[-1:] if node.text] + turns
 
 
-def _in_context(path: Sequence[Node]) -> Sequence[Node]:
-    """The nodes of a path without those that a note or a summary took out of the context."""
+def in_context(path: Sequence[Node]) -> Sequence[Node]:
+    """The nodes of a path without those that a note or a summary took out of the context.
+
+    A summary without a text, which failed or was stopped, takes nothing out.
+    """
     ids = [node.id for node in path]
     for index in range(len(path) - 1, -1, -1):
         limit = path[index]
         if (
-            limit.kind in (NodeKind.NOTE, NodeKind.SUMMARY)
-            and limit.forked_from in ids[: index + 1]
-        ):
+            limit.kind is NodeKind.NOTE or (limit.kind is NodeKind.SUMMARY and limit.text.strip())
+        ) and limit.forked_from in ids[: index + 1]:
             first_kept = ids.index(limit.forked_from)
             return [limit, *path[first_kept:index], *path[index + 1 :]]
     return path

@@ -144,7 +144,7 @@ class TreeSession:
         self.sources = AttachedSources(store, loaded, self.nodes)
         self.following = Following(store, loaded, self._guard)
         self.writes = store.writes
-        summaries = Summaries(loaded, self._answering, new_nodes, self.sampling)
+        summaries = Summaries(client, loaded, self._answering, new_nodes, self.sampling)
         self.context = ContextWindow(
             loaded, client, self._answering, new_nodes, summaries, check_input=self._check_input
         )

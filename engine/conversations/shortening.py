@@ -7,7 +7,7 @@ from engine.api.image import Image
 from engine.conversations.context_window import KEPT_MESSAGES
 from engine.conversations.errors import ContextFull
 from engine.conversations.session import TreeSession
-from engine.conversations.summaries import SUMMARY_TOKENS
+from engine.conversations.summaries import summary_tokens
 from engine.conversations.tree import NodeKind, NodeView
 
 TOO_LONG = "The message alone is too long for the context: shorten it."
@@ -20,8 +20,10 @@ def send_shortened(
     summarised: bool,
     length: int,
     images: Sequence[Image] = (),
-) -> None:
+) -> str | None:
     """Shorten the context of the open conversation as little as is enough, then send a message.
+
+    Returns the id of the summary that was begun, if any.
 
     With `summarised` the message is queued until the summary is written.
 
@@ -42,16 +44,9 @@ def send_shortened(
             "A message with images cannot wait for a summary: leave earlier messages out."
         )
     if summarised:
-        _send_summarised(session, text, length)
-        return
-    users = sum(node.kind is NodeKind.USER for node in session.path())
+        return _send_summarised(session, text, length)
     # Tried before anything is added: undo moves HEAD back, but the note would stay in the tree.
-    fitting = (
-        keep
-        for keep in range(min(KEPT_MESSAGES, users - 1), -1, -1)
-        if session.context.fits(text, keep=keep, images=images)
-    )
-    keep = next(fitting, None)
+    keep = kept_when_left_out(session, text, images)
     if keep is None:
         raise InvalidRequest(TOO_LONG)
     session.context.shorten(summarised=False, keep=keep)
@@ -60,28 +55,47 @@ def send_shortened(
     except BaseException:
         session.operations.undo()
         raise
+    return None
 
 
-def _send_summarised(session: TreeSession, text: str, length: int) -> None:
+def kept_when_left_out(session: TreeSession, text: str, images: Sequence[Image] = ()) -> int | None:
+    """How many of the user's messages stay before this one when earlier ones are left out.
+
+    None if it does not even fit alone.
+    """
+    users = sum(node.kind is NodeKind.USER for node in session.path())
+    fitting = (
+        keep
+        for keep in range(min(KEPT_MESSAGES, users - 1), -1, -1)
+        if session.context.fits(text, keep=keep, images=images)
+    )
+    return next(fitting, None)
+
+
+def kept_when_summarised(session: TreeSession, text: str, length: int) -> int | None:
+    """How many of the user's messages stay before this one beside a summary; None if there is no room."""
     path = session.path()
     starts = [at for at, node in enumerate(path) if node.kind is NodeKind.USER]
-    keep = next(
-        (
-            keep
-            for keep in range(KEPT_MESSAGES, 0, -1)
-            if len(starts) > keep and _fits(path, starts[-keep], text, session, length)
-        ),
-        None,
+    fitting = (
+        keep
+        for keep in range(KEPT_MESSAGES, 0, -1)
+        if len(starts) > keep and _fits(path, starts[-keep], text, session, length)
     )
+    return next(fitting, None)
+
+
+def _send_summarised(session: TreeSession, text: str, length: int) -> str:
+    keep = kept_when_summarised(session, text, length)
     if keep is None:
         raise InvalidRequest("A summary would not make enough room: leave earlier messages out.")
     try:
-        session.context.shorten(summarised=True, keep=keep)
+        summary = session.context.shorten(summarised=True, keep=keep)
     except ContextFull as error:
         raise InvalidRequest(
             "The earlier messages are too long to be summarised: leave them out."
         ) from error
     session.messages.send(text)
+    return summary
 
 
 def _fits(path: list[NodeView], kept: int, text: str, session: TreeSession, length: int) -> bool:
@@ -89,4 +103,4 @@ def _fits(path: list[NodeView], kept: int, text: str, session: TreeSession, leng
     characters = sum(len(node.text) for node in path) or 1
     wanted = sum(len(node.text) for node in path[kept:]) + len(text)
     used = session.context.used() or length
-    return wanted * used / characters + 2 * SUMMARY_TOKENS < length
+    return wanted * used / characters + 2 * summary_tokens(length) < length

@@ -204,6 +204,11 @@ class TreeSummary:
     match: str = ""
 
 
+def awaits_agent(node: "Node | NodeView") -> bool:
+    """Whether a node is the place of what an agent, not this engine, will answer."""
+    return node.status is NodeStatus.STREAMING and node.model is not None and node.n_prompt is None
+
+
 def view_of(node: Node) -> NodeView:
     """The view of a node."""
     return NodeView(**{name: getattr(node, name) for name in VIEW_FIELDS})

@@ -2,9 +2,13 @@
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
 from engine.api.errors import InvalidRequest
 from engine.api.image import Image
+from engine.api.request import FinishReason
 from engine.conversations.answering import Answering
 from engine.conversations.chosen_sampling import ChosenSampling
 from engine.conversations.drafts import Drafts
@@ -12,6 +16,7 @@ from engine.conversations.loaded_conversations import LoadedConversations
 from engine.conversations.new_nodes import NewNodes
 from engine.conversations.storage.store import Store
 from engine.conversations.text_guard import TextGuard
+from engine.conversations.tree import NodeStatus
 
 _HISTORY = 500
 """Number of earlier messages that `history` returns."""
@@ -48,6 +53,7 @@ class UserMessages:
         self._sampling = sampling
         self._guard = guard
         self._history: deque[str] = deque(store.nodes.prompts(_HISTORY), maxlen=_HISTORY)
+        self._awaited: dict[str, str] = {}  # the conversation of each answer that an agent writes
         self._closed = False
 
     def send(self, text: str, *, images: Sequence[Image] = ()) -> None:
@@ -89,13 +95,14 @@ class UserMessages:
         if written.strip():
             self._history.append(written)
 
-    def add_exchange(self, question: str, answer: str, *, by: str) -> str:
-        """Add a message and an answer that no model of this engine wrote, after HEAD; the answer's id.
+    def begin_exchange(self, question: str, *, by: str) -> str:
+        """Add a message and the place of an answer that an agent will write, after HEAD; the answer's id.
+
+        Messages that are sent meanwhile follow that place.
 
         Args:
             question: the user's message.
-            answer: the answer, as Markdown.
-            by: who wrote it, shown in place of a model's name.
+            by: who writes the answer, shown in place of a model's name.
 
         Raises:
             InvalidRequest: an answer is running, or another process answers in the conversation.
@@ -105,9 +112,40 @@ class UserMessages:
         if current.answers:
             raise InvalidRequest("An answer is running: wait until it has finished.")
         question = self._guard.check_input(current.id, question)
-        answer = self._guard.check_input(current.id, answer)
         with self._loaded.writing() as conversation:
-            return self._new_nodes.add_exchange(conversation, question, answer, by=by)
+            node_id = self._new_nodes.begin_exchange(conversation, question, by=by)
+        self._awaited[node_id] = current.id
+        return node_id
+
+    def finish_exchange(self, node_id: str, answer: str) -> None:
+        """Save the answer of `begin_exchange`, whichever conversation is open.
+
+        Args:
+            answer: as Markdown.
+
+        Raises:
+            InvalidRequest: the conversation was erased, or the guard refuses the answer.
+        """
+        tree_id = self._awaited.pop(node_id)
+        try:
+            text = self._guard.check_input(tree_id, answer)
+        except InvalidRequest as error:
+            self._finish_awaited(node_id, tree_id, status=NodeStatus.ERROR, error=str(error))
+            raise
+        self._finish_awaited(
+            node_id, tree_id, text=text, status=NodeStatus.DONE, finish=FinishReason.STOP.value
+        )
+
+    def _finish_awaited(self, node_id: str, tree_id: str, **changes: Any) -> None:
+        conversation = self._loaded.find(tree_id)
+        nodes = [] if conversation is None else conversation.nodes
+        node = next((one for one in nodes if one.id == node_id), None)
+        if node is None:
+            self._store.writes.wait()
+            node = self._store.nodes.get(node_id)
+        if node is None or node.status is not NodeStatus.STREAMING:
+            raise InvalidRequest("Its conversation does not wait for it any more.")
+        self._new_nodes.finish_exchange(conversation, replace(node, **changes))
 
     @property
     def queued(self) -> tuple[str, ...]:
@@ -136,13 +174,19 @@ class UserMessages:
             current.queues.setdefault(node_id, deque(queue))
         return draft.text
 
-    def keep_draft(self, text: str | None = None) -> None:
-        """Save the unsent text and the queued messages of the open conversation, if they changed.
+    def keep_draft(self, text: str | None = None, *, typed_in: str | None = None) -> None:
+        """Save the unsent text and the queued messages of a conversation, if they changed.
 
         Args:
             text: the unsent text; None if it is as before.
+            typed_in: the conversation; None takes the open one.
         """
         current = self._loaded.current
+        if typed_in not in (None, current.id):
+            other = self._loaded.find(typed_in)
+            queues = self._drafts.read(typed_in).queues if other is None else other.queues
+            self._drafts.keep(typed_in, text=text, queues=queues)
+            return
         self._drafts.keep(current.id, text=text, queues=current.queues)
         if not current.saved and self._drafts.read(current.id).text:
             # Until it is sent, no other process may open this draft.
@@ -157,6 +201,12 @@ class UserMessages:
                 self._drafts.keep(conversation.id, queues=conversation.queues)
 
     def close(self) -> None:
-        """Save what is queued for the last time. Idempotent."""
+        """Save what is queued for the last time; agents' answers will not come any more. Idempotent."""
         self.keep_queued()
         self._closed = True
+        while self._awaited:
+            node_id, tree_id = self._awaited.popitem()
+            with suppress(InvalidRequest):  # the conversation was erased
+                self._finish_awaited(
+                    node_id, tree_id, status=NodeStatus.STOPPED, finish=FinishReason.ABORT.value
+                )

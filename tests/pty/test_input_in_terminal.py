@@ -22,6 +22,11 @@ def saved_drafts(terminal):
         return [text for (text,) in connection.execute("SELECT text FROM draft")]
 
 
+def saved_messages(terminal):
+    with closing(sqlite3.connect(terminal.database)) as connection:
+        return [text for (text,) in connection.execute("SELECT text FROM node WHERE kind = 'user'")]
+
+
 def paste(text):
     return f"\x1b[200~{text}\x1b[201~"
 
@@ -31,6 +36,32 @@ def test_a_coloured_paste_is_text_and_nothing_of_it_is_a_key(open_pravaha):  # n
     terminal.type(paste("\x1b[31merror:\x1b[0m red\r\x1b\x11second \x1b[1mline\r") + "typed")
     screen = terminal.wait_for("error: red", "second line", "typed")
     assert "answering" not in screen
+    terminal.type(CTRL_Q)
+    assert terminal.exit_status() == 0
+
+
+def test_lines_pasted_without_brackets_stay_in_the_prompt_and_enter_sends(open_pravaha):  # noqa: F811
+    terminal = open_pravaha()
+    terminal.type("def flow():\r\n\treturn 1\r\nquit?\r")
+    screen = terminal.wait_for("def flow():", "return 1", "quit?")
+    assert "answering" not in screen
+    for letter in "\rlast":  # as a serial line brings it
+        terminal.type(letter)
+    terminal.wait_for("last")
+    assert saved_messages(terminal) == []
+    terminal.type("\r")
+    while not saved_messages(terminal):
+        threading.Event().wait(0.05)
+    assert saved_messages(terminal)[0].startswith("def flow():\n\treturn 1\nquit?\n")
+    terminal.type(CTRL_Q)
+    assert terminal.exit_status() == 0
+
+
+def test_one_line_and_its_enter_in_one_write_are_sent(open_pravaha):  # noqa: F811
+    terminal = open_pravaha()
+    terminal.type("Tell me of the river.\r")
+    while saved_messages(terminal) != ["Tell me of the river."]:
+        threading.Event().wait(0.05)
     terminal.type(CTRL_Q)
     assert terminal.exit_status() == 0
 

@@ -91,23 +91,58 @@ async def test_a_message_that_calls_an_agent_starts_it_and_gets_its_result(
         ui.session.branches.fork(answered.id)  # it is a message like any other
 
 
-async def test_a_result_waits_until_its_conversation_is_open_again(screen, service):
+async def test_the_messages_of_a_run_take_their_place_when_it_starts(screen, service):
+    async with screen("An answer.", run_service=service) as ui:
+        await ui.ask("@security_audit")
+        await ui.shown("@security_audit", "security_audit is running")
+        place = ui.session.path()[-1]
+        await ui.ask("meanwhile")
+        await ui.answered()
+        await ui.shown("An answer.")
+        service.results["run-0"] = RESULT
+        service.append("run-0", RunEventType.RUN_STATE, state="ok")
+        await ui.shown("A shell runs user input.")
+        await ui.gone("⋯ security_audit is running")
+        path = ui.session.path()
+        assert [node.text for node in path[:1] + path[2:]] == [
+            "@security_audit", "meanwhile", "An answer.",
+        ]  # fmt: skip
+        assert path[1].id == place.id
+        assert "A shell runs user input." in path[1].text
+        assert ui.text.index("A shell runs") < ui.text.index("meanwhile")
+
+
+async def test_a_run_that_starts_during_an_answer_takes_its_place_after_it(screen, service):
+    async with screen("An answer.", run_service=service) as ui:
+        await ui.ask("question")
+        await ui.ask("@security_audit")
+        await ui.until(lambda: service.requests)
+        assert len(ui.session.path()) == 2
+        await ui.answered()
+        await ui.shown("An answer.", "security_audit is running")
+
+
+async def test_a_result_comes_while_another_conversation_is_open(screen, service):
     async with screen("never", run_service=service) as ui:
         first = ui.session.tree_id
         await ui.ask("@security_audit")
-        await ui.until(lambda: service.requests)
+        await ui.until(lambda: ui.session.path())
         await ui.press("ctrl+n")
         service.results["run-0"] = RESULT
         service.append("run-0", RunEventType.RUN_STATE, state="ok")
         await ui.settled()
         assert not ui.session.path()
-        ui.session.conversations.open(first) if first in [
-            one.id for one in ui.session.conversations.find()
-        ] else None
-        if ui.session.tree_id == first:
-            await ui.app.show_chat()
-            service.changed()
-            await ui.shown("A shell runs user input.")
+        await ui.app.actions.conversations.open(first)
+        await ui.shown("A shell runs user input.")
+
+
+async def test_a_run_that_the_app_did_not_wait_for_leaves_no_running_row(screen):
+    async with screen("never", run_service=FakeRunService()) as ui:
+        await ui.ask("@security_audit")
+        await ui.shown("security_audit is running")
+    async with screen("never", run_service=FakeRunService()) as ui:
+        await ui.shown("@security_audit")
+        assert "⋯" not in ui.text
 
 
 async def test_a_message_that_names_no_agent_is_sent(screen, service):

@@ -16,6 +16,8 @@ from textual.widgets import Markdown
 from textual.widgets.markdown import MarkdownBlock
 
 from app.tui.map_governor import MAX_BYTES, RATES_HZ
+from app.tui.markdown_blocks.code import CodeRows
+from app.tui.markdown_blocks.table import TableRows
 from app.tui.presenter import CROWD, CROWDED_FIGURES_S, FIGURES_S
 from app.tui.textual_workarounds.answer_markdown import AnswerMarkdown, GrowingParagraph
 from app.tui.textual_workarounds.partial_compositor import PartialCompositor, bands_of
@@ -295,9 +297,19 @@ async def test_an_opened_pane_does_not_wait(screen):
 def blocks_of(markdown):
     """Text and, of what is more than text, class of every part, in order."""
     return [
-        (type(part) if isinstance(part, MarkdownBlock) else None, getattr(part, "content", None))
+        (type(part) if isinstance(part, MarkdownBlock) else None, content_of(part))
         for part in markdown.query("*")
     ]
+
+
+def content_of(part):
+    shown = getattr(part, "content", None)
+    match shown:
+        case CodeRows():
+            return shown.code
+        case TableRows():
+            return shown.content
+    return shown
 
 
 @pytest.mark.parametrize("reserve", [0, CROWDED_RESERVE])

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 import tests.fakes.fake_client as fake
+from engine.api.request import FinishReason
 from engine.conversations.tree import NodeKind
 from tests.tui.harness import converse
 
@@ -93,3 +94,51 @@ async def test_the_command_shortens_now(screen):
         await ui.shown("no longer part of the context")
         await ui.ask("/shorten it")
         await ui.until(lambda: "/shorten takes drop or summarise." in ui.toasts)
+
+
+async def test_it_is_offered_before_the_context_is_full(screen):
+    async with screen("the answer", prepare=long_chat) as ui:
+        await ui.ask("next " + "ab" * 150)
+        await ui.shown("Context nearly full", "Send it as it is")
+        await ui.press("a")
+        await ui.until(lambda: ui.session.answers.generating)
+        await ui.answered()
+        await ui.shown("the answer")
+        await ui.ask("ab" * 5)
+        await ui.until(lambda: ui.session.answers.generating, "no second question")
+
+
+async def test_the_question_says_what_the_model_will_still_know(screen):
+    async with screen(prepare=long_chat) as ui:
+        await ui.ask(MESSAGE)
+        await ui.shown(
+            "no longer reads 1 message;",
+            "still knows your last message, from “two” on",
+            "sums up 1 message, in at most 150 tokens",
+            "still knows that, and your last message",
+        )
+
+
+async def test_the_command_says_what_the_model_will_still_know(screen):
+    def three(session, client):
+        long_chat(session, client)
+        converse(session, client, ("three", "ok"))
+
+    async with screen("the gist", prepare=three) as ui:
+        await ui.ask("/shorten summarise")
+        await ui.until(lambda: ui.toasts)
+        assert "knows the summary, and your last 2 messages, with their answers" in ui.toasts[-1]
+
+
+async def test_a_summary_that_was_cut_off_says_so(screen):
+    def three(session, client):
+        long_chat(session, client)
+        converse(session, client, ("three", "ok"))
+
+    async with screen(["the ", "gist of"], prepare=three) as ui:
+        await ui.ask("/shorten summarise")
+        ui.client.step()
+        ui.client.write("", finish=FinishReason.LENGTH)
+        ui.client.wake()
+        await ui.shown("cut off: ")
+        await ui.until(lambda: any("The summary: cut off" in toast for toast in ui.toasts))

@@ -1,6 +1,9 @@
 """The prompt: sending, queueing, breaking lines, the history, slash commands."""
 
+import pytest
+
 from engine.api.errors import QueueFull
+from engine.api.request import FinishReason
 from engine.conversations.tree import NodeStatus
 from tests.tui.harness import converse
 
@@ -157,3 +160,29 @@ async def test_slash_new_with_text_asks_at_once(screen):
         await ui.ask("/new young")
         assert [node.text for node in ui.session.path()] == ["young", ""]
         assert len(ui.session.conversations.find()) == 2
+
+
+@pytest.mark.parametrize("end", ["withdraw", "new", "delete", "fail", "branch"])
+async def test_no_row_of_a_queued_message_stays_behind(screen, end):
+    async with screen("an answer", "another", "more") as ui:
+        await ui.ask("zero")
+        await ui.answered()
+        await ui.ask("first")
+        await ui.ask("second")
+        await ui.shown("⋯ second", "esc takes the last one back")
+        if end == "withdraw":
+            await ui.press("escape")
+        elif end == "new":
+            await ui.press("ctrl+n")
+        elif end == "delete":
+            await ui.ask("/delete")
+            await ui.press("y")
+        elif end == "fail":
+            ui.client.write("", finish=FinishReason.ERROR)
+            ui.client.wake()
+        else:
+            ui.session.branches.rewind(ui.session.path()[1].id)
+            await ui.app.show_chat()
+        await ui.gone("⋯ second")
+        await ui.gone("esc takes the last one back")
+        assert not ui.app.screen.query_one("#queued").display

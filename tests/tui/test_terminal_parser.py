@@ -3,6 +3,7 @@
 import pytest
 from textual import events
 
+from app.tui.input_bursts import BURST_S
 from app.tui.textual_workarounds.terminal_parser import PASTE_TIMEOUT_S, TerminalParser
 from tests.tui.harness import Clock
 
@@ -85,3 +86,30 @@ def test_both_forms_of_shift_enter_have_one_name(sequence):
 
 def test_a_key_code_that_is_no_character_is_ignored():
     assert keys(parse("a\x1b[99999999999ub")) == ["a", "b"]
+
+
+def test_lines_pasted_without_brackets_are_one_paste():
+    found = parse("def f():\r\n\treturn 1\r\nquit?")
+    assert (pastes(found), keys(found)) == (["def f():\n\treturn 1\nquit?"], [])
+
+
+def test_an_enter_in_a_burst_waits_for_what_follows():
+    clock = Clock()
+    parser = TerminalParser(clock=clock)
+    found = parse("o", "k", "\r", parser=parser)
+    assert keys(found) == ["o", "k"]
+    assert parser.waits == pytest.approx(BURST_S)
+    clock.now += 2 * BURST_S
+    assert keys(parser.tick()) == ["enter"]
+    assert parser.waits is None
+
+
+def test_control_keys_and_sequences_stay_keys_in_their_order():
+    assert keys(parse("\x0eab\r\x1b[A")) == ["ctrl+n", "a", "b", "enter", "up"]
+    assert keys(parse("a\r\x7f")) == ["a", "enter", "backspace"]
+    assert keys(parse("a\r\x1b", "[B")) == ["a", "enter", "down"]
+
+
+def test_a_mouse_that_moves_does_not_end_a_burst():
+    found = parse("one\r", "\x1b[<35;10;10M", "two")
+    assert (pastes(found), keys(found)) == (["\ntwo"], ["o", "n", "e"])

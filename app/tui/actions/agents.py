@@ -1,7 +1,7 @@
 """Agents on the screen: start a run, answer approvals, take results into the conversation."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.reports.markdown import markdown_of
@@ -16,16 +16,22 @@ from app.tui.screen_layout import ScreenLayout
 from app.tui.widgets.agents_pane import AgentsPane
 from app.tui.widgets.approval import Answer, ApprovalScreen
 from app.tui.widgets.confirm import ConfirmScreen
+from app.tui.widgets.transcript import Transcript
 from engine.api.errors import InvalidRequest, PravahaError
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A run that was started from a conversation, which gets its result."""
+    """A run that was started from a conversation, which gets its result.
+
+    Attributes:
+        place: the node that waits for the result; None while an answer runs where it would stand.
+    """
 
     tree: str
     text: str
     name: str
+    place: str | None = None
 
 
 class AgentActions:
@@ -73,10 +79,14 @@ class AgentActions:
                     "warning",
                 )
         for run, asked in tuple(self._asked.items()):
+            if asked.place is None and self._can_begin(asked):
+                self._begin(run, asked)
+                self._screen.run_worker(self._screen.show_chat(), group="agents")
+                continue  # the result is added when its place is drawn
             result = self._service.result(run)
-            if result is not None and self._can_add(asked):
+            if result is not None and asked.place is not None:
                 del self._asked[run]
-                self._screen.run_worker(self._add(asked, result), group="agents")
+                self._screen.run_worker(self._add(asked, asked.place, result), group="agents")
         return False
 
     def _close_answered(self, pending: set[str]) -> None:
@@ -146,7 +156,10 @@ class AgentActions:
             kind, call.name, call.paths, call.task, call.task, conversation=conversation
         )
         run = await asyncio.to_thread(self._required().start, request)
-        self._asked[run] = _Asked(conversation, text, call.name)
+        asked = self._asked[run] = _Asked(conversation, text, call.name)
+        if self._can_begin(asked):
+            self._begin(run, asked)
+            await self._screen.show_chat()
         self._screen.notify_safely(f"{call.name} is running; f4 shows it. Its result comes here.")
         self._screen.draw_all()
 
@@ -157,21 +170,33 @@ class AgentActions:
 
     # Results.
 
-    def _can_add(self, asked: _Asked) -> bool:
+    def _can_begin(self, asked: _Asked) -> bool:
         session = self._screen.session
-        return session.tree_id == asked.tree and not session.answers.generating
+        return session.tree_id == asked.tree and not session.answers.running
 
-    async def _add(self, asked: _Asked, result: dict[str, Any]) -> None:
-        text = markdown_of(asked.name, result)
+    def _begin(self, run: str, asked: _Asked) -> None:
+        """Add the message that started a run, and the place of its result."""
         try:
-            self._screen.session.messages.add_exchange(asked.text, text, by=asked.name)
+            place = self._screen.session.messages.begin_exchange(asked.text, by=asked.name)
         except PravahaError as error:
-            self._screen.notify_safely(
-                f"The result of {asked.name} was not added: {error}", "warning"
-            )
+            self._asked.pop(run)
+            self._not_added(asked, error)
             return
-        await self._screen.show_chat()
+        self._asked[run] = replace(asked, place=place)
+
+    async def _add(self, asked: _Asked, place: str, result: dict[str, Any]) -> None:
+        session = self._screen.session
+        try:
+            session.messages.finish_exchange(place, markdown_of(asked.name, result))
+        except PravahaError as error:
+            self._not_added(asked, error)
+        if session.tree_id == asked.tree:
+            await self._screen.main.query_one(Transcript).finish_awaited(session.path())
+            await self._screen.show_chat()
         self._listing.refresh()
+
+    def _not_added(self, asked: _Asked, error: PravahaError) -> None:
+        self._screen.notify_safely(f"The result of {asked.name} was not added: {error}", "warning")
 
     # Approvals and stopping.
 

@@ -2,18 +2,23 @@
 
 from app.tui.actions.listing import ListActions
 from app.tui.chat_screen import ChatScreen
+from app.tui.draft_keeper import DraftKeeper
 from app.tui.screen_layout import ScreenLayout
 from app.tui.widgets.confirm import ConfirmScreen
 from app.tui.widgets.conversations import Conversations
+from app.tui.widgets.prompt import Prompt
 from engine.api.errors import InvalidRequest, PravahaError
 
 
 class ArchiveActions:
     """The keys and commands of the archive."""
 
-    def __init__(self, screen: ChatScreen, layout: ScreenLayout, listing: ListActions) -> None:
+    def __init__(
+        self, screen: ChatScreen, layout: ScreenLayout, drafts: DraftKeeper, listing: ListActions
+    ) -> None:
         self._screen = screen
         self._layout = layout
+        self._drafts = drafts
         self._listing = listing
 
     def toggle(self) -> None:
@@ -53,12 +58,16 @@ class ArchiveActions:
         async def answered(yes: bool | None) -> None:
             if not yes:
                 return
+            self._drafts.leave()
+            opened = screen.session.tree_id
             try:
                 count = screen.session.conversations.erase(tree_ids)
             except PravahaError as error:
                 screen.notify_safely(str(error), "error")
                 return
             screen.notify_safely(f"Conversations deleted: {count}.")
+            if screen.session.tree_id != opened:  # it was among them
+                screen.main.query_one(Prompt).show_draft(self._drafts.enter())
             await screen.show_chat()
 
         screen.open_dialog(ConfirmScreen(question, "This cannot be undone."), answered)

@@ -1,7 +1,6 @@
 """Text in and out: attached files, an outside editor or pager, what is copied, and exports."""
 
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from app.slash.files import export_to_file
 from app.text.safe_text import safe_line, safe_text
 from app.tui.actions.guarded import guarded
 from app.tui.chat_screen import ChatScreen
+from app.tui.markdown_parser import make_parser
 from app.tui.selection import EMPTY, Selection
 from app.tui.terminal import Terminal
 from app.tui.widgets.ask_text import AskText
@@ -24,7 +24,6 @@ from engine.api.errors import InvalidRequest
 from engine.conversations.export import export_markdown
 from engine.conversations.tree import NodeKind
 
-_CODE = re.compile(r"^ *(`{3,}|~{3,})[^\n]*\n(.*?)^ *\1[`~]* *$", re.MULTILINE | re.DOTALL)
 _DIGITS = 9
 _TAKE_LINES = frozenset(
     {"vi", "vim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe"}
@@ -157,15 +156,20 @@ class FileActions:
             self._terminal.copy_text(blocks[0])
             return
         choices = [
-            Choice(str(number), safe_line(block.split("\n", 1)[0])[:60], ())
+            Choice(str(number), safe_line(block.strip().split("\n", 1)[0])[:60], ())
             for number, block in enumerate(blocks[:_DIGITS], start=1)
         ]
+        reason = (
+            (f"The first {_DIGITS} of {len(blocks)}; y copies the whole message.",)
+            if len(blocks) > _DIGITS
+            else ()
+        )
 
         def chosen(key: str | None) -> None:
             if key is not None:
                 self._terminal.copy_text(blocks[int(key) - 1])
 
-        self._screen.open_dialog(ChoiceScreen("Copy which code block?", (), choices), chosen)
+        self._screen.open_dialog(ChoiceScreen("Copy which code block?", reason, choices), chosen)
 
     def copy_branch(self) -> None:
         """Copy all messages of the open branch as Markdown."""
@@ -208,5 +212,10 @@ class FileActions:
 
 
 def find_code(text: str) -> list[str]:
-    """The fenced code blocks of a Markdown text, without their fences."""
-    return [found[2].rstrip("\n") for found in _CODE.finditer(text)]
+    """The code blocks of a Markdown text as they were written, without fences, quote marks and indent."""
+    tokens = make_parser().parse(text)
+    return [
+        token.content.removesuffix("\n")
+        for token in tokens
+        if token.type in ("fence", "code_block")
+    ]

@@ -63,6 +63,9 @@ Some of it overrides private methods of Textual: check each file before another 
 `paged_options`
     Page up and down raise an exception in an option list that has no room on the screen.
     Remove it when `OptionList` checks that.
+`one_line`
+    Of a paste of several lines, a field of one line takes the first and drops the others.
+    Remove it when `Input` joins the lines of a paste.
 `undo_with_scrollbar`
     Undo and redo in a `TextArea` raise an exception when a scroll bar appears or disappears.
     Remove it when undoing a paste of thirty lines works in `TextArea`.

@@ -18,6 +18,8 @@ from textual.widgets._markdown import MarkdownParagraph
 from textual.widgets.markdown import MarkdownBlock
 
 from app.tui.citation_links import CitationLinks
+from app.tui.markdown_blocks.code import CodeBlock
+from app.tui.markdown_blocks.table import TableBlock
 from app.tui.markdown_parser import make_parser
 from app.tui.textual_workarounds.cached_strips import CachedStrips
 from app.tui.textual_workarounds.laid_out_once import LaidOutOnce
@@ -85,6 +87,9 @@ class AnswerMarkdown(UniformRows, LaidOutOnce, Markdown):
     BLOCKS: dict[str, type[MarkdownBlock]] = {  # noqa: RUF012 - Textual's own name and type
         **Markdown.BLOCKS,
         "paragraph_open": GrowingParagraph,
+        "table_open": TableBlock,
+        "fence": CodeBlock,
+        "code_block": CodeBlock,
     }
 
     def __init__(self, *, classes: str | None = None) -> None:

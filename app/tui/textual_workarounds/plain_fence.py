@@ -6,8 +6,8 @@ follows the first `FENCE_LIMIT` characters is therefore shown plain until the fe
 
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Static
 
+from app.tui.markdown_blocks.code import CodeText
 from app.tui.view.fences import FenceTracker
 
 FENCE_LIMIT = 2048
@@ -16,10 +16,10 @@ _CHUNK = 2048
 
 
 class PlainFence:
-    """Mounts `Static` widgets of about `_CHUNK` characters, so that only the last one is laid out."""
+    """Mounts widgets of about `_CHUNK` characters, so that only the last one is laid out."""
 
     def __init__(self) -> None:
-        self._widgets: list[Static] = []
+        self._widgets: list[CodeText] = []
         self._text = ""  # of the last widget
         self._began_at = 0
 
@@ -40,12 +40,12 @@ class PlainFence:
             self._began_at = fences.open_at or 0
         if not self._widgets or len(self._text) > _CHUNK:
             self._text = ""
-            widget = Static("", classes="message-tail", markup=False)
+            widget = CodeText(Content(""), classes="message-tail")
             self._widgets.append(widget)
 
             await parent.mount(widget, before=before)
         self._text += text
-        self._widgets[-1].update(Content(self._text))
+        self._widgets[-1].show_code(Content(self._text))
 
     async def remove(self) -> None:
         """Remove what is shown."""

@@ -10,7 +10,7 @@ from app.tui.view.bars import build_timing
 from app.tui.view.spans import Line, Span, fit
 from engine.conversations.answer import CONTENT_FILTER, REPETITION
 from engine.conversations.node_words import FILTERED, INCOMPLETE
-from engine.conversations.tree import NodeKind, NodeStatus, NodeView
+from engine.conversations.tree import NodeKind, NodeStatus, NodeView, awaits_agent
 
 _LABEL_CELLS = 24
 _NAMES = {
@@ -85,7 +85,13 @@ def _flags(node: NodeView, glyphs: Glyphs) -> Line:
 
 
 def build_mark(node: NodeView, glyphs: Glyphs) -> Line:
-    """The row under an answer: stopped or failed, and its figures. Empty while it is streamed."""
+    """The row under an answer: stopped or failed, and its figures. Empty while it is streamed.
+
+    Under a summary, which has no figures, that it is incomplete.
+    """
+    if node.kind is NodeKind.SUMMARY:
+        missing = cut_summary(node)
+        return (Span(f"{glyphs.stopped} {missing}", "$warning"),) if missing else ()
     if node.kind is not NodeKind.ASSISTANT:
         return ()
     timing = build_timing(node.n_gen or 0, node.ttft_us, node.decode_us)
@@ -103,6 +109,20 @@ def build_mark(node: NodeView, glyphs: Glyphs) -> Line:
                 return (Span(timing, "$faint"),) if timing else ()
             mark = Span(f"{glyphs.stopped} {incomplete}", "$warning")
     return (mark, Span(f"  {timing}" if timing else "", "$faint"))
+
+
+def cut_summary(node: NodeView) -> str:
+    """What is wrong with a summary that was written; empty if nothing is."""
+    if node.status is NodeStatus.STREAMING:
+        return ""
+    if not node.text.strip():
+        return "nothing was written: earlier messages stay in the context"
+    if node.status is NodeStatus.ERROR:
+        return f"cut off: {safe_line(node.error or 'it failed')}"
+    if node.status is NodeStatus.STOPPED:
+        return f"cut off: {_stop_words(node)}"
+    incomplete = INCOMPLETE.get(node.finish or "")
+    return f"cut off: {incomplete}; the model does not know what is missing" if incomplete else ""
 
 
 def build_remarks(node: NodeView, glyphs: Glyphs) -> list[Line]:
@@ -124,10 +144,13 @@ def _stop_words(node: NodeView) -> str:
     return "stopped" if node.finish else "interrupted: the text up to there is kept"
 
 
-def build_waiting(glyphs: Glyphs, *, prompt_tokens: int | None) -> Line:
+def build_waiting(node: NodeView, glyphs: Glyphs) -> Line:
     """The row in place of an answer's text until its first token.
 
-    `prompt_tokens` is None until the engine has the request: it is being sent, or the model is loading.
+    The length of its prompt is known when the engine has the request: until then it is being sent, or the
+    model is loading.
     """
-    words = "sending" if prompt_tokens is None else f"reading {prompt_tokens} tokens"
+    words = "sending" if node.n_prompt is None else f"reading {node.n_prompt} tokens"
+    if awaits_agent(node):
+        words = f"{safe_line(node.model or '')} is running; f4 shows it"
     return (Span(f"{glyphs.queued} {words}", "$faint"),)

@@ -7,13 +7,18 @@ HEAD comes first. Cost: O(nodes) for the rows, O(1) for a line, so a widget draw
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from os.path import commonprefix
 
 from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.view.spans import Line, Span, cut, fit, justify, width
 from engine.conversations.branch_tree import BranchTree
-from engine.conversations.tree import NodeKind, NodeStatus, NodeView
+from engine.conversations.tree import NodeKind, NodeStatus, NodeView, awaits_agent
 
+_COMPARED = 2000
+"""Characters at the beginning of siblings that are compared."""
+_LONG_WORD = 16
+"""Longest word that is shown from its beginning if it differs in its middle."""
 _BRANCH_CELLS = 12
 """Most cells of a branch's name."""
 _ROLES = {
@@ -126,9 +131,20 @@ def _items(
 
 
 def build_tree_line(
-    row: TreeRow, node: NodeView, marks: TreeMarks, glyphs: Glyphs, cells: int
+    row: TreeRow,
+    node: NodeView,
+    marks: TreeMarks,
+    glyphs: Glyphs,
+    cells: int,
+    *,
+    siblings: Sequence[str] = (),
 ) -> Line:
-    """One row: path mark, indent, author, flags and the beginning of the text; the branch on the right."""
+    """One row: path mark, indent, author, flags and the beginning of the text; the branch on the right.
+
+    Args:
+        siblings: the texts of the other children of its parent. A text that begins as one of them is shown
+            from where they differ.
+    """
     is_head, on_path = node.id == marks.head, node.id in marks.path
     mark = glyphs.current if is_head else glyphs.on_path if on_path else " "
     left = [
@@ -147,8 +163,7 @@ def build_tree_line(
         right = (Span(f"+{row.folded} ", "$muted"), *right)
     style = "bold" if is_head else "" if on_path else "$muted"
     room = max(0, cells - width(left) - width(right) - 1)
-    # Cut before cleaning: an answer can be long, and the row shows its beginning.
-    text = fit(safe_line(node.text[: 8 * cells]), room, glyphs.ellipsis)
+    text = _text(node, siblings, room, glyphs)
     return (
         justify([*left, Span(text, style)], right, cells)
         if right
@@ -156,8 +171,32 @@ def build_tree_line(
     )
 
 
+def _text(node: NodeView, siblings: Sequence[str], room: int, glyphs: Glyphs) -> str:
+    if awaits_agent(node) and not node.text:
+        return fit(f"{safe_line(node.model or '')} is running", room, glyphs.ellipsis)
+    reach = 8 * room if not siblings else _COMPARED
+    # Cut before cleaning: an answer can be long, and the row shows a part of it.
+    line = safe_line(node.text[:reach])
+    start = difference(line, [safe_line(text[:reach]) for text in siblings])
+    if start < room // 2:
+        return fit(line, room, glyphs.ellipsis)
+    return fit(f"{glyphs.ellipsis}{line[start:]}", room, glyphs.ellipsis)
+
+
+def difference(line: str, others: Sequence[str]) -> int:
+    """Where the word begins in which a line differs from the most similar of others; 0 if it equals one.
+
+    Of a line that only ends earlier it is its last word. Cost: O(length) for each of the others.
+    """
+    if line in others:
+        return 0
+    same = max((len(commonprefix((line, other))) for other in others), default=0)  # noqa: RUF071 - no paths
+    word = line.rfind(" ", 0, min(same + 1, len(line))) + 1
+    return word if same - word <= _LONG_WORD else same - _LONG_WORD // 2
+
+
 def _author(node: NodeView, marks: TreeMarks, glyphs: Glyphs) -> list[Span]:
-    if node.id in marks.running:
+    if node.id in marks.running or awaits_agent(node):
         return [Span(f"{glyphs.queued} ", "$status-busy")]
     if node.status is NodeStatus.ERROR:
         return [Span(f"{glyphs.failed} ", "$error")]

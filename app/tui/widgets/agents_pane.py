@@ -18,6 +18,7 @@ from app.text.safe_text import safe_line
 from app.tui.frame import Frame
 from app.tui.glyphs import Glyphs
 from app.tui.keys import AGENT_KEYS, APP_KEYS, bindings, shown
+from app.tui.textual_workarounds.one_line import OneLine
 from app.tui.view.agent_rows import (
     ORDERS,
     Order,
@@ -68,7 +69,7 @@ class AgentsPane(DrawnOnTicks, Vertical, can_focus=True):
     def compose(self) -> ComposeResult:
         """Title, filter and rows."""
         yield Lines(id="agents-head")
-        yield Input(placeholder="find", id="agents-filter", compact=True)
+        yield OneLine(placeholder="find", id="agents-filter", compact=True)
         with VerticalScroll(id="agents-scroll", can_focus=False):
             yield Lines(id="agents-lines")
 

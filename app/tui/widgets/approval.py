@@ -14,6 +14,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Input
 
 from agents.runs.approvals import ApprovalRequest, Decision
+from app.tui.textual_workarounds.one_line import OneLine
 from app.tui.view.approval_lines import build_approval, build_approval_keys
 from app.tui.widgets.dialog import Dialog
 from app.tui.widgets.lines import Lines
@@ -59,7 +60,7 @@ class ApprovalScreen(Dialog[Answer]):
             with VerticalScroll(id="approval-text", can_focus=False):
                 yield Lines(id="approval-request")
             yield Lines(id="approval-keys")
-            yield Input(
+            yield OneLine(
                 placeholder="why not? enter denies, esc goes back",
                 max_length=MAX_REASON,
                 id="approval-reason",

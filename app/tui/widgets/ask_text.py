@@ -8,6 +8,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from app.tui.textual_workarounds.one_line import OneLine
+
 
 class AskText(ModalScreen[str | None]):
     """Dismisses with the text, or with None after Esc."""
@@ -25,7 +27,7 @@ class AskText(ModalScreen[str | None]):
         with Vertical(id="ask-box") as box:
             box.border_title = self._title
             box.border_subtitle = "enter keeps, esc leaves"
-            yield Input(self._text, placeholder=self._hint, id="ask-input", compact=True)
+            yield OneLine(self._text, placeholder=self._hint, id="ask-input", compact=True)
 
     @on(Input.Submitted)
     def _keep(self, event: Input.Submitted) -> None:

@@ -193,9 +193,12 @@ class BranchTreeView(ScrollView, can_focus=True):
         if row.node_id == self._cursor:
             name = "cursor-focused" if self.has_focus else "cursor"
             style += self.get_visual_style(f"branches--{name}")
+        session = self._session
+        siblings = session.tree.siblings(row.node_id) if row.begins_branch else []
         line = build_tree_line(
-            row, self._session.view(row.node_id), self._marks, self._glyphs, cells
-        )
+            row, session.view(row.node_id), self._marks, self._glyphs, cells,
+            siblings=[session.view(one).text for one in siblings if one != row.node_id],
+        )  # fmt: skip
         visual = visualize(self, to_content([line]))
         strips = Visual.to_strips(self, visual, cells, 1, style, pad=True, apply_selection=False)
         return strips[0].adjust_cell_length(cells, style.rich_style)

@@ -14,6 +14,7 @@ from textual.widgets.option_list import Option
 
 from app.tui.glyphs import Glyphs
 from app.tui.keys import LIST_KEYS, bindings
+from app.tui.textual_workarounds.one_line import OneLine
 from app.tui.textual_workarounds.paged_options import PagedOptions
 from app.tui.view.content import to_content
 from app.tui.view.conversations import build_row
@@ -95,7 +96,7 @@ class Conversations(Vertical):
 
     def compose(self) -> ComposeResult:
         """Filter above the list, and a note for an empty list."""
-        yield Input(placeholder="filter", id="chat-filter", compact=True)
+        yield OneLine(placeholder="filter", id="chat-filter", compact=True)
         yield Lines(id="chat-none")
         yield ConversationOptions(id="chat-list", compact=True, markup=False)
 

@@ -11,6 +11,7 @@ from textual.widgets import Input
 from app.text.log_ring import LogEntry, LogRing
 from app.tui.frame import Frame
 from app.tui.keys import LOG_KEYS, bindings, shown
+from app.tui.textual_workarounds.one_line import OneLine
 from app.tui.view.log_lines import LogFilter, build_log_head, build_log_rows
 from app.tui.view.spans import Line
 from app.tui.widgets.lines import Lines
@@ -41,7 +42,7 @@ class LogPane(DrawnOnTicks, Vertical, can_focus=True):
     def compose(self) -> ComposeResult:
         """Title, filter and rows."""
         yield Lines(id="log-head")
-        yield Input(placeholder="find", id="log-filter", compact=True)
+        yield OneLine(placeholder="find", id="log-filter", compact=True)
         yield Lines(id="log-lines")
 
     def on_mount(self) -> None:

@@ -171,7 +171,7 @@ class Message(UniformRows, LaidOutOnce, Vertical):
     def _show_mark(self) -> None:
         mark = build_mark(self.node, self._glyphs)
         if self.node.status is NodeStatus.STREAMING and not self._source:
-            mark = build_waiting(self._glyphs, prompt_tokens=self.node.n_prompt)
+            mark = build_waiting(self.node, self._glyphs)
         widget = self.query_one(".message-mark", Lines)
         lines = [*([mark] if mark else []), *build_remarks(self.node, self._glyphs)]
         if self.node.status is not NodeStatus.STREAMING:

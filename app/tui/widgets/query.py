@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input, OptionList
 
+from app.tui.textual_workarounds.one_line import OneLine
 from app.tui.textual_workarounds.paged_options import PagedOptions
 from app.tui.view.content import to_content
 from app.tui.view.spans import Line, Span
@@ -48,7 +49,9 @@ class QueryScreen(Dialog[T | None]):
         with Vertical(id="query-box") as box:
             box.border_title = self._title
             box.border_subtitle = self._keys
-            yield Input(self._query, placeholder=self._placeholder, id="query-input", compact=True)
+            yield OneLine(
+                self._query, placeholder=self._placeholder, id="query-input", compact=True
+            )
             yield Lines(id="query-note")
             found = PagedOptions(id="query-found", compact=True, markup=False)
             found.can_focus = False  # keys stay with the input; up and down move over the items

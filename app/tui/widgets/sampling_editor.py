@@ -9,6 +9,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import Input, Label
 
 from app.text.safe_text import safe_line
+from app.tui.textual_workarounds.one_line import OneLine
 from app.tui.view.spans import Span
 from app.tui.widgets.dialog import Dialog
 from app.tui.widgets.lines import Lines
@@ -56,7 +57,7 @@ class SamplingEditor(Dialog[bool]):
                     value, source = self._otherwise[name]
                     with Horizontal(classes="sampling-row"):
                         yield Label(name, classes="sampling-name", markup=False)
-                        yield Input(
+                        yield OneLine(
                             self._values[name],
                             placeholder=f"{value} ({source})",
                             id=_PREFIX + name,

@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input
 
+from app.tui.textual_workarounds.one_line import OneLine
 from app.tui.view.hits import build_hit
 from app.tui.widgets.dialog import Dialog
 from app.tui.widgets.query import QueryScreen
@@ -87,7 +88,7 @@ class FindScreen(Dialog[str | None]):
         with Vertical(id="find-box") as box:
             box.border_title = "Find in this branch"
             box.border_subtitle = "enter finds, esc closes"
-            yield Input(self._words, id="find-input", compact=True, select_on_focus=True)
+            yield OneLine(self._words, id="find-input", compact=True, select_on_focus=True)
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:

@@ -24,7 +24,7 @@ from app.tui.view.window import Window
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.message import Message
 from app.tui.widgets.needs_drawing import NeedsDrawing
-from engine.conversations.tree import NodeDelta, NodeStatus, NodeView
+from engine.conversations.tree import NodeDelta, NodeStatus, NodeView, awaits_agent
 
 _RECENT = 4
 """Number of nodes at the path's end that can be streaming."""
@@ -181,6 +181,18 @@ class Transcript(Vertical):
         if not self._following:
             # The height of new lines is known only after the next layout.
             self.call_after_refresh(self._show_edges)
+
+    async def finish_awaited(self, path: Sequence[NodeView]) -> None:
+        """Show the answers of agents that have come, in their places on the open path."""
+        nodes = {node.id: node for node in path}
+        async with self._mount_lock:
+            for message in self.messages:
+                node = nodes.get(message.node.id)
+                if node is None or not awaits_agent(message.node) or awaits_agent(node):
+                    continue
+                await message.write(node.text)
+                await message.finish(node)
+            self._path = tuple(nodes.get(node.id, node) for node in self._path)
 
     async def _mount(self, window: Window) -> None:
         """Mount the messages of `window` and unmount all others; common ones are kept."""

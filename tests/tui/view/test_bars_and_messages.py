@@ -289,8 +289,28 @@ def test_heads_name_the_speaker_and_the_time(kind, words, monkeypatch):
 
 
 def test_waiting_for_the_first_token():
-    assert plain([build_waiting(UNICODE, prompt_tokens=12)]) == "⋯ reading 12 tokens"
-    assert plain([build_waiting(UNICODE, prompt_tokens=None)]) == "⋯ sending"
+    waiting = replace(ANSWER, status=NodeStatus.STREAMING, text="", n_prompt=12)
+    assert plain([build_waiting(waiting, UNICODE)]) == "⋯ reading 12 tokens"
+    sending = replace(waiting, n_prompt=None, model=None)
+    assert plain([build_waiting(sending, UNICODE)]) == "⋯ sending"
+    agent = replace(sending, model="security_audit")
+    assert plain([build_waiting(agent, UNICODE)]) == "⋯ security_audit is running; f4 shows it"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, ""),
+        ({"finish": "length"}, "■ cut off: max tokens reached"),
+        ({"finish": "context_full"}, "■ cut off: context full"),
+        ({"status": NodeStatus.STOPPED, "finish": "abort"}, "■ cut off: stopped"),
+        ({"status": NodeStatus.ERROR, "error": "no memory"}, "■ cut off: no memory"),
+        ({"text": " "}, "■ nothing was written"),
+    ],
+)
+def test_a_summary_that_is_incomplete_says_so(changes, words):
+    summary = replace(ANSWER, kind=NodeKind.SUMMARY, **changes)
+    assert plain([build_mark(summary, UNICODE)]).startswith(words)
 
 
 def test_a_row_of_the_list():

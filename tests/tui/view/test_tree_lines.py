@@ -1,5 +1,7 @@
 """Rows of the branch tree, the breadcrumb, prices and hints, without a screen."""
 
+from dataclasses import replace
+
 import pytest
 from rich.cells import cell_len
 
@@ -218,3 +220,52 @@ def test_hints_carry_the_price_and_stop_comes_first():
     ]  # fmt: skip
     assert hints[2].action == "app.perform('tree','fork')"
     assert len({one.key for one in hints}) == len(hints)
+
+
+def told_apart(*texts, cells=30):
+    """The rows of siblings with these texts."""
+    row = TreeRow("n", begins_branch=True)
+    return [
+        plain([
+            build_tree_line(
+                row, view("nn", "a", text), TreeMarks(), UNICODE, cells,
+                siblings=[other for number, other in enumerate(texts) if number != at],
+            )
+        ])
+        for at, text in enumerate(texts)
+    ]  # fmt: skip
+
+
+def test_siblings_that_begin_alike_are_told_apart_by_where_they_differ():
+    code = "```python\nimport re\n\ndef slug(text):\n    return "
+    rows = told_apart(f"{code}re.sub('x', text)", f"{code}text.lower()", f"{code}text.strip()")
+    assert [row[4:] for row in rows] == ["…re.sub('x', text)", "…text.lower()", "…text.strip()"]
+
+
+def test_siblings_that_begin_differently_are_shown_from_their_beginning():
+    rows = told_apart("the river flows down", "a river flows down")
+    assert [row[4:] for row in rows] == ["the river flows down", "a river flows down"]
+
+
+def test_a_sibling_that_only_ends_earlier_shows_its_end():
+    rows = told_apart("one two three four five six", "one two three four five six seven")
+    assert [row[4:] for row in rows] == ["…six", "…seven"]
+
+
+def test_equal_siblings_show_their_beginning():
+    assert set(told_apart("the same words of an answer", "the same words of an answer")) == {
+        "  ≋ the same words of an ans…"
+    }
+
+
+def test_a_long_word_is_shown_from_near_where_it_differs():
+    one, other = told_apart("x" * 60 + "one", "x" * 60 + "other")
+    assert one.endswith("one")
+    assert other.endswith("other")
+
+
+def test_the_place_of_an_agents_answer_says_that_it_runs():
+    node = view("nn", "a", " ", NodeKind.ASSISTANT, status=NodeStatus.STREAMING)
+    node = replace(node, text="", model="security_audit")
+    line = build_tree_line(TreeRow("nn"), node, TreeMarks(), UNICODE, 40)
+    assert plain([line]) == "  ⋯ security_audit is running"

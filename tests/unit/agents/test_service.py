@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agents import Cluster
 from agents.api.errors import InvalidTask, UnknownAgent
 from agents.api.events import RunEvent, RunEventType, RunState
+from agents.runs.event_log import EventLog
 from agents.service.confined_service import ConfinedRunService
 from agents.service.local_service import LocalRunService
 from agents.service.run_request import RunRequest, request_from_fields
@@ -128,6 +129,19 @@ def test_folding_in_parts_gives_the_same_view(drawn, cut):
     used = {(one.node, one.agent) for one in events if "computed_tokens" in one.data}
     assert (whole.computed_tokens, whole.cached_tokens) == (7 * len(used), 4 * len(used))
     assert whole.summary().startswith(f"{len(whole.rows)}")
+
+
+def test_no_row_of_a_finished_run_is_queued_or_running():
+    log = EventLog("r", clock=lambda: 5.0)
+    log.append(
+        RunEventType.RUN_STATE, state="running", nodes={"a": "one", "b": "two", "c": "three"}
+    )
+    log.append(RunEventType.NODE_STATE, node="a", agent="one", state="ok")
+    log.append(RunEventType.NODE_STATE, node="b", agent="two", state="running")
+    log.append(RunEventType.RUN_STATE, state="cancelled")
+    view = fold(RunView("r", "pipeline", ""), log.since(0))
+    assert [row.group.value for row in view.rows] == ["done", "stopped", "skipped"]
+    assert all(row.finished == 5.0 for row in view.rows)
 
 
 def test_over_http_new_runs_are_confined_and_the_persons_runs_are_seen(registry, roster, tmp_path):

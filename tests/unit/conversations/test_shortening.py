@@ -7,7 +7,7 @@ from engine.conversations.errors import ContextFull, MessageTooLong
 from engine.conversations.session import TreeSession
 from engine.conversations.shortening import send_shortened
 from engine.conversations.storage.store import Store
-from engine.conversations.summaries import SUMMARY_TOKENS
+from engine.conversations.summaries import summary_tokens
 from engine.conversations.tree import NodeKind
 from tests.fakes.chat_toys import ToyClient
 
@@ -79,14 +79,14 @@ def test_a_summary_takes_the_place_of_earlier_messages(session, client):
     message = "next " + "ab" * 100
     send_shortened(session, message, summarised=True, length=LENGTH)
     assert session.messages.queued == (message,)
-    assert client.requests[-1].sampling.max_tokens == SUMMARY_TOKENS
+    assert client.requests[-1].sampling.max_tokens == summary_tokens(LENGTH)
     client.write("the gist", eos=True)
     session.pump()
     assert "the gist" in prompt(client)
     assert message in prompt(client)
     assert "answer 0" not in prompt(client)
     # The limit of the summary is not that of the answer after it.
-    assert client.requests[-1].sampling.max_tokens != SUMMARY_TOKENS
+    assert client.requests[-1].sampling.max_tokens != summary_tokens(LENGTH)
 
 
 @pytest.mark.parametrize("sizes", [(900, 400, 700), (1400,)])
@@ -96,3 +96,53 @@ def test_a_summary_that_does_not_help_is_refused(session, client, sizes):
     with pytest.raises(InvalidRequest, match="leave"):
         send_shortened(session, "ab" * 400, summarised=True, length=LENGTH)
     assert session.path() == before
+
+
+def test_room_is_reserved_for_the_summary(session, client):
+    """A tenth of the context, though the messages to sum up alone would leave less."""
+    fill(session, client, 480, 720, 20, 20)
+    outlook = session.context.outlook(summarised=True)
+    assert (outlook.stays, outlook.leaves, outlook.unread) == (("question 2", "question 3"), 2, 1)
+    session.context.shorten(summarised=True)
+    request = client.requests[-1]
+    assert request.sampling.max_tokens == summary_tokens(LENGTH) == LENGTH // 10
+    assert len(request.prompt_ids) + request.sampling.max_tokens <= LENGTH
+    assert "answer 1" in prompt(client)
+    assert "answer 0" not in prompt(client)
+
+
+def test_all_is_read_if_there_is_room(session, client):
+    fill(session, client, 300, 300, 60, 60)
+    assert session.context.outlook(summarised=True).unread == 0
+    session.context.shorten(summarised=True)
+    assert "answer 0" in prompt(client)
+    assert "answer 1" in prompt(client)
+
+
+def test_messages_that_leave_a_summary_no_room_are_not_summed_up(session, client):
+    fill(session, client, 1200, 20, 20)
+    before = session.path()
+    with pytest.raises(ContextFull, match="no room for their summary"):
+        session.context.shorten(summarised=True)
+    assert session.path() == before
+
+
+def test_a_summary_without_a_text_takes_nothing_out(session, client):
+    fill(session, client, 100, 100, 100)
+    session.context.shorten(summarised=True)
+    client.write("", eos=True)
+    session.pump()
+    session.messages.send("next")
+    assert "answer 0" in prompt(client)
+
+
+def test_what_is_left_is_not_left_out_again(session, client):
+    fill(session, client, 100, 100, 100)
+    session.context.shorten(summarised=False)
+    with pytest.raises(InvalidRequest, match="no earlier messages"):
+        session.context.shorten(summarised=False)
+
+
+@pytest.mark.parametrize(("length", "tokens"), [(512, 64), (1500, 150), (4096, 409), (131072, 512)])
+def test_a_summary_gets_a_tenth_of_the_context_within_bounds(length, tokens):
+    assert summary_tokens(length) == tokens

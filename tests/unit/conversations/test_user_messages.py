@@ -4,6 +4,8 @@ import pytest
 
 from engine.api.errors import InvalidRequest, QueueFull
 from engine.conversations.session import TreeSession
+from engine.conversations.tree import NodeStatus
+from tests.unit.conversations.talking import chat, texts
 
 
 def test_a_refused_message_adds_nothing(session, client):
@@ -46,3 +48,43 @@ def test_prompt_history_is_oldest_first_over_all_conversations(session, client, 
     assert session.messages.history() == ["a", "b"]
     session.close()
     assert TreeSession(store, client).messages.history() == ["a", "b"]
+
+
+def test_an_agents_answer_stands_where_its_run_began(session, client):
+    node_id = session.messages.begin_exchange("@agent", by="agent")
+    assert not session.answers.generating
+    chat(session, client, "meanwhile", "answer")
+    session.messages.finish_exchange(node_id, "the result")
+    assert texts(session) == ["@agent", "the result", "meanwhile", "answer"]
+    place = session.path()[1]
+    assert (place.status, place.model) == (NodeStatus.DONE, "agent")
+    with pytest.raises(KeyError):
+        session.messages.finish_exchange(node_id, "again")
+
+
+def test_an_agents_answer_comes_into_a_conversation_that_is_not_open(session, client):
+    tree_id = session.tree_id
+    node_id = session.messages.begin_exchange("@agent", by="agent")
+    session.conversations.open_new()
+    session._store.writes.wait()
+    session._loaded.forget_saved()
+    session.messages.finish_exchange(node_id, "the result")
+    session.conversations.open(tree_id)
+    assert texts(session) == ["@agent", "the result"]
+
+
+def test_messages_may_follow_a_place_that_was_read_from_disk(session, client):
+    tree_id = session.tree_id
+    session.messages.begin_exchange("@agent", by="agent")
+    session.conversations.open_new()
+    session._store.writes.wait()
+    session._loaded.forget_saved()
+    session.conversations.open(tree_id)
+    chat(session, client, "meanwhile", "answer")
+    assert texts(session) == ["@agent", "", "meanwhile", "answer"]
+
+
+def test_the_place_of_an_answer_that_never_came_is_stopped(session):
+    session.messages.begin_exchange("@agent", by="agent")
+    session.close()
+    assert session.path()[-1].status is NodeStatus.STOPPED

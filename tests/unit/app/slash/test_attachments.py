@@ -1,7 +1,6 @@
 import pytest
 
 from app.slash.attachments import attach_files, complete_path, mention
-from app.tui.actions.files import find_code
 from engine.api.errors import InvalidRequest
 
 
@@ -55,8 +54,3 @@ def test_paths_are_completed(tmp_path, monkeypatch):
     assert complete_path("see @no") == ["see @notes.md"]
     assert complete_path(f"@{tmp_path}/n") == [f"@{tmp_path}/news/", f"@{tmp_path}/notes.md"]
     assert complete_path("mail me@no") == complete_path("see @notes.md more") == []
-
-
-def test_code_blocks_are_found():
-    text = "a\n```py\none\n```\nb\n~~~~\ntwo\n```\n~~~~\n```\nopen"
-    assert find_code(text) == ["one", "two\n```"]
