@@ -101,8 +101,11 @@ class ChatTemplate:
             except RecursionError as error:
                 raise nested_too_deep() from error
         form = self._in_form(messages)
-        if any(one["role"] == "system" for one in form) and not self.renders_system:
+        systems = sum(one["role"] == "system" for one in form)
+        if systems and not self.renders_system:
             form = fold_system(form)
+        elif systems > 1 and not self.renders_systems:
+            form = alternating(form)
         try:
             return self._render(form, add_generation_prompt, budget, variables=variables)
         except _Rejected as rejected:
@@ -165,6 +168,19 @@ class ChatTemplate:
             return _PROBE in self._render(self._in_form(system), True, None)
         except InvalidRequest:
             return False
+
+    @cached_property
+    def renders_systems(self) -> bool:
+        """Whether the template renders several system messages, also between others; many keep one."""
+        written = [f"{_PROBE} {number}" for number in range(3)]
+        roles = ("system", "system", "user", "assistant", "system", "user")
+        texts = (written[0], written[1], "x", "y", written[2], "z")
+        probe = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
+        try:
+            rendering = self._render(self._in_form(probe), True, None)
+        except InvalidRequest:
+            return False
+        return all(text in rendering for text in written)
 
     @cached_property
     def renders_tools(self) -> bool:

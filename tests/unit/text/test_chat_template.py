@@ -419,6 +419,21 @@ def test_several_system_messages_are_one_for_a_template_that_knows_the_first():
     assert template.render(messages) == template.render(merged)
 
 
+KEEPS_ONE_SYSTEM = (
+    "{% for m in messages if m.role == 'system' %}{% if loop.last %}[system]{{ m.content }}{% endif %}"
+    "{% endfor %}{% for m in messages if m.role != 'system' %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+)
+
+
+def test_no_system_message_is_lost_where_a_template_keeps_one():
+    template = ChatTemplate(KEEPS_ONE_SYSTEM, tokens={})
+    messages = turns("Sa", "Sb", "Uhi", "Aok", "Sc", "Unow")
+    assert template.render(messages) == "[system]a\n\nb[user]hi[assistant]ok[user]c\n\nnow"
+    assert template.render(turns("Sa", "Uhi")) == "[system]a[user]hi"
+    several = ChatTemplate(CHATML, tokens={}).render(messages)
+    assert several.count("<|im_start|>system") == 3  # a template that takes them gets them
+
+
 def test_images_stay_in_a_message_that_takes_up_the_system_message():
     source = PARTS.replace(
         "{% for part",
