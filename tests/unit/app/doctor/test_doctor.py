@@ -112,6 +112,14 @@ def test_the_memory_of_weights_is_that_of_the_chosen_mode(tmp_path):
     assert loaded(weights="q8").value < loaded().value
 
 
+def test_what_of_a_models_files_is_not_used_is_a_note(tmp_path):
+    fields = {"tokenizer.ggml.padding_token_id": 10**6}
+    model = write_tiny_gguf(tmp_path / "odd.gguf", fields=fields)
+    found = facts(memory(Settings(model=str(model), cache_dir=tmp_path)))["model"]
+    assert found.level == "note"
+    assert "padding_token_id is 1000000" in found.advice
+
+
 def test_the_memory_of_a_draft_model_is_counted(demo_model):
     alone = Settings(model=str(demo_model), ctx=512)
     both = Settings(model=str(demo_model), ctx=512, draft_model=str(demo_model))

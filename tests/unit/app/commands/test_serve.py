@@ -1,0 +1,26 @@
+"""What `pravaha --serve` prints about its model."""
+
+from types import SimpleNamespace
+
+from app.commands.serve import describe_model
+from engine.text.gguf_vocabulary import read_tokenizer
+from tests.fakes.fake_client import FakeClient
+from tests.fakes.tiny_vocabulary import byte_level_fields
+
+
+def described(**changes):
+    fields = byte_level_fields() | changes
+    tokenizer = read_tokenizer(fields, source="tiny.gguf", vocab_size=265)
+    return describe_model(SimpleNamespace(snapshot=FakeClient().snapshot, tokenizer=tokenizer))
+
+
+def test_a_model_is_one_line():
+    assert described().startswith("Model ")
+    assert "\n" not in described()
+
+
+def test_what_its_owner_should_know_follows():
+    lines = described(**{"tokenizer.chat_template": "{{ nope.x }}"}).splitlines()
+    assert lines[1:] == [
+        "Note: Chats are refused. The model's chat template fails on a plain question: 'nope' is undefined."
+    ]
