@@ -22,7 +22,11 @@ class PlainPath:
         if scope["type"] == "http":
             path = plain_path(scope["path"])
             if path != scope["path"]:
-                scope = {**scope, "path": path, "raw_path": plain_path(_raw(scope)).encode("ascii")}
+                scope = {
+                    **scope,
+                    "path": path,
+                    "raw_path": plain_path(_raw(scope)).encode("latin-1"),
+                }
         await self._app(scope, receive, send)
 
 
@@ -33,4 +37,4 @@ def plain_path(path: str) -> str:
 
 def _raw(scope: Scope) -> str:
     raw: bytes = scope.get("raw_path") or b"/"
-    return raw.decode("ascii")
+    return raw.decode("latin-1")
