@@ -135,3 +135,20 @@ def test_files_of_clients_are_kept_in_its_folder(engine, tmp_path):
             assert [one.id for one in client.files.list(order="asc")] == ids
         server.stop()
     assert len(list((tmp_path / "files").iterdir())) == 2
+
+
+def test_the_pages_of_the_settings_may_read_answers(engine):
+    page = {"origin": "https://chat.example"}
+    server = BackgroundServer(engine, port=0, api_key=None, cors_origins=(page["origin"],))
+    try:
+        response = httpx.get(f"{server.start()}/v1/models", headers=page)
+    finally:
+        server.stop()
+    assert response.headers["access-control-allow-origin"] == page["origin"]
+
+
+def test_every_page_is_refused_without_a_key(engine):
+    server = BackgroundServer(engine, port=0, api_key=None, cors_origins=("*",))
+    with pytest.raises(PravahaError, match="Refusing to answer every web page"):
+        server.start()
+    assert server.url is None
