@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING
 from app.runtime.attachment import Attachment, attached
 from app.runtime.source_library import build_added, build_updated
 from app.runtime.stored_passages import StoredPassage, load_citations, load_passages
-from app.slash.sources import SourcesCall, mentioned, read_sources, without_mentions
+from app.slash.names import meant
+from app.slash.sources import NAMING, SourcesCall, mentioned, read_sources, without_mentions
 from app.text.safe_text import safe_line, safe_text
-from engine.api.errors import InvalidRequest
+from engine.api.errors import InvalidRequest, PravahaError
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeKind
 
@@ -41,6 +43,16 @@ class PlainSources:
         self._say = say
         self._news: deque[str] = deque()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the collections; none if they cannot be read."""
+        if self._library is None:
+            return ()
+        try:
+            return tuple(one.name for one in self._library.refresh().result())
+        except PravahaError:
+            return ()
+
     def run(self, argument: str) -> None:
         """`/sources …`; see `read_sources`.
 
@@ -49,6 +61,9 @@ class PlainSources:
         """
         call = read_sources(argument)
         library = self._required()
+        if call.action in NAMING:
+            known = [one.name for one in library.refresh().result()]
+            call = replace(call, name=meant(call.name, known, "collection"))
         match call.action:
             case None:
                 self._list(library)

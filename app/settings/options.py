@@ -39,7 +39,8 @@ class EngineOptions:
     """The model and the engine."""
 
     model: Annotated[str, Row(
-        "Name of an installed model, or a path to a model.", min_length=1, short="-m")] = DEMO_MODEL
+        "Name of an installed model, or a path to a model.", min_length=1, short="-m",
+        words="gguf weights llm")] = DEMO_MODEL
     ctx: Annotated[int | None, Row(
         "Context length in tokens; by default the model's own.", ge=16, le=2**24)] = None
     kv_cache: Annotated[int | None, Row(
@@ -52,12 +53,15 @@ class EngineOptions:
         "Element type of the KV cache: auto, f16, f32, int8 (native) or bf16 (torch).")] = "auto"
     block_size: Annotated[int, Row("Tokens in a KV block.", ge=1, le=256)] = 32
     threads: Annotated[int | None, Row(
-        "Compute threads; by default the physical cores this process may use.", ge=1, le=1024)] = None
+        "Compute threads; by default the physical cores this process may use.", ge=1, le=1024,
+        words="cpu cores processors")] = None
     dispatch: Annotated[DispatchLevel, Row(
         "Instruction-set level: auto, amx, avx512, avxvnni, avx2 or portable.")] = "auto"
     executor: Annotated[ExecutorChoice, Row("Executor: auto, native (CPU, in Rust) or torch.")] = "auto"
-    device: Annotated[Device, Row("Device of the torch executor: auto, cpu or cuda.")] = "auto"
-    dtype: Annotated[DtypeChoice, Row("Data type of the torch executor: auto, f32, f16 or bf16.")] = "auto"
+    device: Annotated[Device, Row("Device of the torch executor: auto, cpu or cuda.",
+        words="gpu cuda graphics card")] = "auto"
+    dtype: Annotated[DtypeChoice, Row("Data type of the torch executor: auto, f32, f16 or bf16.",
+        words="precision float")] = "auto"
     attention: Annotated[AttentionBackend, Row(
         "Attention backend of the torch executor: auto, reference or triton.")] = "auto"
     cuda_graphs: Annotated[bool | None, Row(
@@ -71,14 +75,18 @@ class EngineOptions:
     max_queue: Annotated[int, Row(
         "Maximum number of waiting requests; further ones are refused.", ge=1, le=10**6)] = 1024
     prefix_caching: Annotated[bool, Row(
-        "Reuse the KV blocks of prompt prefixes that were computed before.")] = True
+        "Reuse the KV blocks of prompt prefixes that were computed before.",
+        words="cache kv reuse")] = True
     speculation: Annotated[bool | None, Row(
         "Draft repeated text and verify several tokens in a step; answers do not change. On by default, "
-        "except with CUDA graphs.")] = None
+        "except with CUDA graphs.",
+        words="speculative draft")] = None
     draft_model: Annotated[str | None, Row(
         "Smaller model with the same vocabulary that drafts tokens for one or two requests at a time: a "
-        "name, a path, or none; answers do not change.", read=none_if_none)] = None
-    scheduling_policy: Annotated[Policy, Row("Order of requests: fcfs, priority, sjf, edf or lrs.")] = "fcfs"
+        "name, a path, or none; answers do not change.", read=none_if_none,
+        words="speculative speculation")] = None
+    scheduling_policy: Annotated[Policy, Row("Order of requests: fcfs, priority, sjf, edf or lrs.",
+        words="order fairness")] = "fcfs"
     batch_former: Annotated[BatchFormerName, Row(
         "Size of a step: fixed (the token budget) or timed (a target time).")] = "fixed"
     step_target_ms: Annotated[float, Row(
@@ -97,17 +105,24 @@ class SamplingOptions:
 
     temperature: Annotated[float, Row(
         "Sampling temperature; 0 is greedy. By default the model's own, else 0.2 (run: 0).",
-        ge=0, le=10)] = 0.2
-    top_k: Annotated[int, Row("Keep the k likeliest tokens; 0 keeps all.", ge=0, le=10**6)] = 0
-    top_p: Annotated[float, Row("Keep the likeliest tokens up to this total probability.", gt=0, le=1)] = 0.9
+        ge=0, le=10,
+        words="creativity creative randomness random")] = 0.2
+    top_k: Annotated[int, Row("Keep the k likeliest tokens; 0 keeps all.", ge=0, le=10**6,
+        words="creativity candidates")] = 0
+    top_p: Annotated[float, Row("Keep the likeliest tokens up to this total probability.", gt=0, le=1,
+        words="nucleus creativity")] = 0.9
     min_p: Annotated[float, Row(
-        "Drop tokens below this share of the likeliest token's probability.", ge=0, le=1)] = 0.0
+        "Drop tokens below this share of the likeliest token's probability.", ge=0, le=1,
+        words="creativity threshold")] = 0.0
     repetition_penalty: Annotated[float, Row(
-        "Above 1, tokens of the prompt and the answer become less likely.", gt=0, le=10)] = 1.0
+        "Above 1, tokens of the prompt and the answer become less likely.", gt=0, le=10,
+        words="repeat loop")] = 1.0
     presence_penalty: Annotated[float, Row(
-        "Subtracted once from the logit of each generated token.", ge=-2, le=2)] = 0.0
+        "Subtracted once from the logit of each generated token.", ge=-2, le=2,
+        words="topics")] = 0.0
     frequency_penalty: Annotated[float, Row(
-        "Subtracted from a token's logit for each time it was generated.", ge=-2, le=2)] = 0.0
+        "Subtracted from a token's logit for each time it was generated.", ge=-2, le=2,
+        words="repeat")] = 0.0
     dry_multiplier: Annotated[float, Row(
         "Above 0, tokens that would continue a repetition become less likely (DRY).", ge=0, le=100)] = 0.0
     dry_base: Annotated[float, Row(
@@ -118,22 +133,28 @@ class SamplingOptions:
         "Last tokens in which DRY looks for repetitions; -1 for all, 0 for none.", ge=-1, lt=2**31)] = -1
     seed: Annotated[int | None, Row(
         "Random seed, which makes answers reproducible; by default a new one each time.",
-        ge=0, lt=2**64)] = None
+        ge=0, lt=2**64,
+        words="random reproducible deterministic")] = None
     max_tokens: Annotated[int | None, Row(
         "Maximum length of an answer in tokens; by default 1024 for models below 1B parameters, else the "
-        "rest of the context.", ge=1, le=2**24)] = None
+        "rest of the context.", ge=1, le=2**24,
+        words="length limit answer long short")] = None
     stop_repetition: Annotated[bool, Row(
-        "Stop an answer that repeats itself without end; never over HTTP.")] = True
+        "Stop an answer that repeats itself without end; never over HTTP.",
+        words="repeat loop")] = True
     system: Annotated[str | None, Row(
-        "System prompt; empty for that of the model's chat template.", read=none_if_empty)] = DEFAULT_SYSTEM
+        "System prompt; empty for that of the model's chat template.", read=none_if_empty,
+        words="instructions persona role prompt")] = DEFAULT_SYSTEM
 
 
 class ServerOptions:
     """The server."""
 
     host: Annotated[str, Row(
-        "Address to serve on; any but loopback needs a key.", min_length=1)] = "127.0.0.1"
-    port: Annotated[int, Row("Port to serve on; 0 takes a free one.", ge=0, le=65535)] = 8000
+        "Address to serve on; any but loopback needs a key.", min_length=1,
+        words="address server network")] = "127.0.0.1"
+    port: Annotated[int, Row("Port to serve on; 0 takes a free one.", ge=0, le=65535,
+        words="address server")] = 8000
     allowed_hosts: Annotated[tuple[str, ...], Row(
         "Further Host names to accept on loopback, separated by commas.", read=names)] = ()
     strict_fields: Annotated[bool, Row("Refuse unknown request fields.")] = False
@@ -152,7 +173,8 @@ class GuardrailOptions:
 
     guardrails_mode: Annotated[Mode, Row(
         "Checks of messages and answers: off, check (hidden characters, links with data), or redact (that, "
-        "and personal data and secrets).", user_only=True)] = "check"
+        "and personal data and secrets).", user_only=True,
+        words="safety privacy redaction secrets")] = "check"
 
 
 class ToolOptions:
@@ -160,13 +182,15 @@ class ToolOptions:
 
     sandbox: Annotated[Literal["auto", "bubblewrap", "landlock", "off"], Row(
         "Where agents' commands run: auto (the first that works), bubblewrap, landlock, or off, which "
-        "asks before each.", user_only=True)] = "auto"
+        "asks before each.", user_only=True,
+        words="confinement isolation")] = "auto"
     allow: Annotated[tuple[str, ...], Row(
         "Calls of tools that need no approval, separated by semicolons, such as 'shell: pytest *'.",
         read=rules, user_only=True)] = ()
     http_domains: Annotated[tuple[str, ...], Row(
         "Domains that the tool http_fetch may ask, separated by commas, such as docs.python.org or "
-        "*.pypi.org; by default none, which turns it off.", read=names, user_only=True)] = ()
+        "*.pypi.org; by default none, which turns it off.", read=names, user_only=True,
+        words="web internet network")] = ()
 
 
 class RunOptions:
@@ -187,21 +211,27 @@ class RemoteOptions:
     attach: Annotated[str | None, Row("URL of a running `pravaha --serve` to use as the engine.")] = None
     # `Settings` gives it pydantic's type, and the default.
     api_key: Annotated[Any, Row(
-        "Key that clients of --serve must send; with --attach, the key to send.", secret=True)]
+        "Key that clients of --serve must send; with --attach, the key to send.", secret=True,
+        words="password token secret")]
 
 
 class ScreenOptions:
     """The screen."""
 
-    theme: Annotated[str | None, Row("Name of the theme.")] = None
+    theme: Annotated[str | None, Row("Name of the theme.",
+        words="colours colors dark light appearance")] = None
     avatar: Annotated[str, Row(
-        "The figure on the screen: bindu, kamal, the name of your own, or off.")] = "bindu"
+        "The figure on the screen: bindu, kamal, the name of your own, or off.",
+        words="figure mascot")] = "bindu"
     charset: Annotated[Literal["auto", "unicode", "ascii"], Row(
-        "Characters to draw with: auto, unicode or ascii.")] = "auto"
+        "Characters to draw with: auto, unicode or ascii.",
+        words="unicode ascii glyphs")] = "auto"
     notify: Annotated[Literal["auto", "bell", "off"], Row(
-        "When a long answer ends unseen: auto (desktop notification), bell or off.")] = "auto"
+        "When a long answer ends unseen: auto (desktop notification), bell or off.",
+        words="notification bell sound")] = "auto"
     mouse: Annotated[bool, Row(
-        "Use the mouse; without, the terminal selects text. /mouse switches it.")] = True
+        "Use the mouse; without, the terminal selects text. /mouse switches it.",
+        words="click selection")] = True
 
 # fmt: on
 

@@ -4,15 +4,18 @@
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from agents.service.run_service import RunService
 from app.runtime.source_library import SourceLibrary
+from app.settings.shown_setting import ShownSetting
 from app.tui.actions.agents import AgentActions
 from app.tui.actions.archive import ArchiveActions
 from app.tui.actions.compare import CompareActions
 from app.tui.actions.context import ContextActions
 from app.tui.actions.conversations import ConversationActions
+from app.tui.actions.documents import DocumentActions
+from app.tui.actions.draft import DraftActions
 from app.tui.actions.files import FileActions
 from app.tui.actions.fork_at_token import ForkAtToken
 from app.tui.actions.go import GoActions
@@ -27,6 +30,7 @@ from app.tui.actions.sampling import SamplingActions
 from app.tui.actions.scheduler import SchedulerActions, TimeActions
 from app.tui.actions.search import SearchActions
 from app.tui.actions.serving import EngineServer, ServingActions
+from app.tui.actions.settings import SettingActions
 from app.tui.actions.sources import SourceActions
 from app.tui.actions.themes import ThemeActions
 from app.tui.actions.tokens import TokenActions
@@ -40,6 +44,7 @@ from app.tui.marks import Marks
 from app.tui.screen_layout import ScreenLayout
 from app.tui.selection import Selection
 from app.tui.terminal import Terminal
+from engine.retrieval.parsing.document_reader import DocumentReader
 from engine.retrieval.parsing.image_reader import ImageReader
 
 
@@ -67,6 +72,7 @@ class ActionGroups:
         image_reader: ImageReader | None,
         engine_server: EngineServer | None,
         server: str | None,
+        settings: Sequence[ShownSetting],
         on_model: Callable[[str], None],
     ) -> None:
         self._screen = screen
@@ -78,6 +84,7 @@ class ActionGroups:
         self.merge = MergeActions(screen, selection, fork_prices)
         self.models = ModelActions(screen, on_model)
         self.sampling = SamplingActions(screen)
+        self.settings = SettingActions(screen, self.sampling, self.models, themes, settings)
         self.scheduler = SchedulerActions(screen)
         self.serving = ServingActions(screen, engine_server, attached_to=server)
         self.time = TimeActions(go_in_time, keymap)
@@ -88,6 +95,8 @@ class ActionGroups:
         )
         self.search = SearchActions(screen, layout, self.conversations, wall_clock)
         self.files = FileActions(screen, selection, terminal)
+        self.documents = DocumentActions(screen, selection, self.files, glyphs, DocumentReader())
+        self.draft = DraftActions(screen, self.files, self.documents, glyphs)
         self.images = ImageActions(screen, self.files, image_reader, attached=server is not None)
         self.sources = SourceActions(
             screen,
@@ -101,7 +110,12 @@ class ActionGroups:
         self.tokens = TokenActions(screen, selection, layout, glyphs=glyphs, keymap=keymap)
         self.fork_at_token = ForkAtToken(screen, self.tokens, glyphs)
         self.tree = TreeActions(
-            screen, selection, layout, fork_at_token=self.fork_at_token, fork_costs=fork_costs
+            screen,
+            selection,
+            layout,
+            fork_at_token=self.fork_at_token,
+            fork_costs=fork_costs,
+            documents=self.documents,
         )
         self.go = GoActions(screen, selection, layout, self.tree, glyphs)
         self.compare = CompareActions(
@@ -113,6 +127,10 @@ class ActionGroups:
             fork_prices=fork_prices,
             keymap=keymap,
         )
+
+    async def known_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The agents and pipelines, and the collections, that a message may name."""
+        return await self.agents.names(), await self.sources.current_names()
 
     async def perform(self, group: str, name: str, *arguments: str | int) -> None:
         """Call a method of a group; shows an error that it raises as a notification."""

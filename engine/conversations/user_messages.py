@@ -1,7 +1,8 @@
 """`UserMessages`: what the user writes in the open conversation: sent, queued after an answer, or unsent."""
 
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from engine.api.errors import InvalidRequest
 from engine.api.image import Image
@@ -14,7 +15,7 @@ from engine.conversations.storage.store import Store
 from engine.conversations.text_guard import TextGuard
 
 _HISTORY = 500
-"""Number of earlier messages that `history` returns."""
+"""Number of earlier messages and commands that `history` returns."""
 
 
 class UserMessages:
@@ -28,6 +29,7 @@ class UserMessages:
         drafts: the unsent texts and queued messages.
         sampling: the sampling parameters of the next answer.
         guard: admits messages, and shows them as they were written.
+        wall: seconds since the epoch.
     """
 
     def __init__(
@@ -39,7 +41,9 @@ class UserMessages:
         drafts: Drafts,
         sampling: ChosenSampling,
         guard: TextGuard,
+        wall: Callable[[], float] = time.time,
     ) -> None:
+        self._wall = wall
         self._store = store
         self._loaded = loaded
         self._answering = answering
@@ -47,7 +51,7 @@ class UserMessages:
         self._drafts = drafts
         self._sampling = sampling
         self._guard = guard
-        self._history: deque[str] = deque(store.nodes.prompts(_HISTORY), maxlen=_HISTORY)
+        self._history: deque[str] = deque(store.prompts.latest(_HISTORY), maxlen=_HISTORY)
         self._closed = False
 
     def send(self, text: str, *, images: Sequence[Image] = ()) -> None:
@@ -120,8 +124,25 @@ class UserMessages:
         current = self._loaded.current
         return self._guard.shown_text(current.id, current.queued.pop()) if current.queued else None
 
+    def remember(self, text: str) -> None:
+        """Add the changed text of an earlier message, which is saved already, to the history."""
+        self._history.append(text)
+
+    def remember_command(self, text: str) -> None:
+        """Add a slash command to the history and save it, unless the guard refuses its text."""
+        tree_id = self._loaded.current.id
+        self._history.append(text)
+        try:
+            stored = self._guard.check_input(tree_id, text)
+        except InvalidRequest:
+            return
+        self._store.prompts.add_command(tree_id, stored, self._wall())
+
     def history(self) -> list[str]:
-        """The latest messages of all conversations, oldest first, without consecutive duplicates."""
+        """What was typed last in all conversations, oldest first, without consecutive duplicates.
+
+        These are messages, changed messages and slash commands.
+        """
         history = list(self._history)
         return [text for i, text in enumerate(history) if i == 0 or text != history[i - 1]]
 

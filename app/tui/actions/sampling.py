@@ -27,8 +27,8 @@ class SamplingActions:
             return
         self._tell()
 
-    def edit(self) -> None:
-        """Open the editor."""
+    def edit(self, name: str = "") -> None:
+        """Open the editor, at a parameter if one is named."""
         if isinstance(self._screen.dialog, SamplingEditor):
             return
         session, model = self._screen.session, self._screen.client.snapshot().model
@@ -41,6 +41,7 @@ class SamplingActions:
                 for name in PARAMETERS
             },
             session.sampling.change,
+            first=name,
         )
         self._screen.open_dialog(editor, lambda applied: self._tell() if applied else None)
 

@@ -4,7 +4,6 @@ import pytest
 
 from app.slash.sources import (
     SourcesCall,
-    complete_source,
     mentioned,
     read_sources,
     without_mentions,
@@ -80,10 +79,3 @@ def test_a_name_that_is_also_a_file_stands_for_the_file(tmp_path, monkeypatch):
 def test_what_a_message_says_besides_the_names():
     assert without_mentions(" @docs  @notes-2 ", NAMES) == ""
     assert without_mentions("@docs why @me", NAMES) == "why @me"
-
-
-def test_a_name_is_completed_after_an_at_sign():
-    assert complete_source("see @", NAMES) == ["see @docs", "see @notes-2"]
-    assert complete_source("@no", NAMES) == ["@notes-2"]
-    assert complete_source("a@no", NAMES) == []
-    assert complete_source("@docs ", NAMES) == []
