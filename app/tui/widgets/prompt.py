@@ -111,7 +111,7 @@ class Prompt(UndoWithScrollbar):
         self._at = None
         self._replace(text)
         # Content, since a name of a file may look like markup.
-        self.border_title = Content(why)  # type: ignore[assignment]
+        self.border_title = Content(why)
         self.border_subtitle = "then it is sent; esc leaves it here"
         self.add_class("-editing")
 

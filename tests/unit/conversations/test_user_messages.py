@@ -46,3 +46,11 @@ def test_prompt_history_is_oldest_first_over_all_conversations(session, client, 
     assert session.messages.history() == ["a", "b"]
     session.close()
     assert TreeSession(store, client).messages.history() == ["a", "b"]
+
+
+def test_the_history_has_commands_and_changed_messages(session, client):
+    session.messages.send("one")
+    session.messages.remember_command("/system Be brief.")
+    session.messages.remember_command("/system Be brief.")
+    session.messages.remember("one, changed")
+    assert session.messages.history() == ["one", "/system Be brief.", "one, changed"]
