@@ -22,7 +22,7 @@ from engine.conversations.storage.store import Store
 from engine.conversations.text_guard import TextGuard
 from tests.fakes.fake_client import FakeClient
 
-DEADLINE_S = 12.0
+DEADLINE_S = 60.0
 POLL_S = 0.005
 """Seconds between two looks at what a thread or a timer brings."""
 TICK_HZ = 200.0

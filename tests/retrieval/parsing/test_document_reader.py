@@ -34,8 +34,14 @@ def test_a_pdf_has_pages(reader, tmp_path):
         ("a.pptx", pptx()),
         ("a.odt", odt()),
         ("a.epub", epub()),
-        ("a.ipynb", b'{"cells": [{"cell_type": "markdown", "source": "Some words."}], "nbformat": 4}'),
-        ("a.eml", b"From: a@b.org\nDate: Mon, 1 Jan 2024 00:00:00 +0000\nSubject: S\n\nSome words."),
+        (
+            "a.ipynb",
+            b'{"cells": [{"cell_type": "markdown", "source": "Some words."}], "nbformat": 4}',
+        ),
+        (
+            "a.eml",
+            b"From: a@b.org\nDate: Mon, 1 Jan 2024 00:00:00 +0000\nSubject: S\n\nSome words.",
+        ),
     ],
 )
 def test_what_collections_read_can_be_attached(reader, tmp_path, name, data):

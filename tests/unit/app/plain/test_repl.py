@@ -650,6 +650,6 @@ def test_documents_are_attached(chat, tmp_path, monkeypatch):
     prompts = [chat.client.tokenizer.decode(one.prompt_ids) for one in chat.client.requests]
     assert all("lease.docx:\n```\nThe rent is 400.\n```" in one for one in prompts[-2:])
     (tmp_path / "secret.pdf").write_bytes(pdf(["x"], password="p"))
-    assert (
-        "Error: secret.pdf can't be attached: it is protected by a password." in chat("@secret.pdf")
+    assert "Error: secret.pdf can't be attached: it is protected by a password." in chat(
+        "@secret.pdf"
     )
