@@ -75,6 +75,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("shorten", "leave earlier messages out of the context, or summarise them", "drop|summarise"),
     Command("system", "show or set the system prompt", "[TEXT|clear]"),
     Command("model", "choose a model, or load the named one; in line mode, list them", "[NAME]"),
+    Command("download", "search a hub for models by their names, download one and load it",
+            "[WORDS|ORG/NAME]", not_plain="`pravaha models add` downloads a model."),
     Command("sampling", "edit sampling parameters, or set them; in line mode, list them", "[NAME=N]"),
     Command("settings", "list all settings, or open one at its place", "[NAME]",
             not_plain="/sampling sets those of the conversation; docs/settings.md lists all."),

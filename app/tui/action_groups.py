@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 
 from agents.service.run_service import RunService
+from app.runtime.model_hub import ModelHub
 from app.runtime.source_library import SourceLibrary
 from app.settings.shown_setting import ShownSetting
 from app.tui.actions.agents import AgentActions
@@ -20,6 +21,7 @@ from app.tui.actions.files import FileActions
 from app.tui.actions.fork_at_token import ForkAtToken
 from app.tui.actions.go import GoActions
 from app.tui.actions.guarded import guarded
+from app.tui.actions.hub import HubActions
 from app.tui.actions.images import ImageActions
 from app.tui.actions.jump import JumpActions
 from app.tui.actions.kv import KvActions
@@ -73,6 +75,7 @@ class ActionGroups:
         engine_server: EngineServer | None,
         server: str | None,
         settings: Sequence[ShownSetting],
+        model_hub: ModelHub | None,
         on_model: Callable[[str], None],
     ) -> None:
         self._screen = screen
@@ -83,6 +86,8 @@ class ActionGroups:
         self.listing = ListActions(screen)
         self.merge = MergeActions(screen, selection, fork_prices)
         self.models = ModelActions(screen, on_model)
+        self.hub = HubActions(screen, self.models, model_hub, glyphs)
+        self.models.offer_download(None if model_hub is None else self.hub.open)
         self.sampling = SamplingActions(screen)
         self.settings = SettingActions(screen, self.sampling, self.models, themes, settings)
         self.scheduler = SchedulerActions(screen)

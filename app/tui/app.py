@@ -20,6 +20,7 @@ from textual.widget import AwaitMount
 from textual.widgets import Markdown, TextArea
 
 from agents.service.run_service import RunService
+from app.runtime.model_hub import ModelHub
 from app.runtime.source_library import SourceLibrary
 from app.settings.shown_setting import ShownSetting
 from app.slash.completion import Completion
@@ -112,6 +113,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         log_file: where tracebacks are, for messages about failures.
         log_ring: the records of the log pane; None for none.
         settings: what `/settings` and the palette show.
+        model_hub: downloads models; None if the engine is that of a server, and in a replay.
         on_theme: called with the name of a theme that was chosen, to save it.
         on_model: called with the name of a model that was chosen and is loaded, to save it.
         on_first_frame: called after the first frame is drawn; starts loading the model.
@@ -154,6 +156,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         log_file: Path | None = None,
         log_ring: LogRing | None = None,
         settings: Sequence[ShownSetting] = (),
+        model_hub: ModelHub | None = None,
         on_theme: Callable[[str], None] = lambda name: None,
         on_model: Callable[[str], None] = lambda name: None,
         on_first_frame: Callable[[], None] = lambda: None,
@@ -212,6 +215,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             engine_server=engine_server,
             server=server,
             settings=settings,
+            model_hub=model_hub,
             on_model=on_model,
         )
         self.sending = Sending(

@@ -105,6 +105,7 @@ class MainView:
         self._wall_clock = wall_clock
         self.panes: list[Pane] = [
             actions.models,
+            actions.hub,
             actions.fork_at_token,
             actions.tokens,
             actions.kv,

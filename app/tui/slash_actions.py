@@ -182,6 +182,10 @@ class SlashActions:
         else:
             self._actions.models.choose()
 
+    async def download(self, argument: str) -> None:
+        """Search a hub for models, and download one."""
+        self._actions.hub.open(argument)
+
     async def sampling(self, argument: str) -> None:
         """Edit, set or reset the sampling parameters of this conversation."""
         self._actions.sampling.run(argument)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -21,6 +21,9 @@ class HubServer:
         cut_at: bytes after which downloads of a file break off, by its name.
         requested: every requested path.
         ranges: the `Range` of every request that had one.
+        found: repositories that a search returns.
+        searched: the words of every search.
+        held: cleared, file downloads wait after `held_at` bytes.
     """
 
     def __init__(self, repository: str, files: dict[str, bytes]) -> None:
@@ -30,6 +33,11 @@ class HubServer:
         self.cut_at: dict[str, int] = {}
         self.requested: list[str] = []
         self.ranges: list[str] = []
+        self.found: list[dict[str, object]] = []
+        self.searched: list[str] = []
+        self.held = threading.Event()
+        self.held.set()
+        self.held_at = 0
         self.url = ""
 
     def info(self) -> dict[str, object]:
@@ -61,7 +69,12 @@ def serve_hub(repository: str, files: dict[str, bytes]) -> Iterator[HubServer]:
             path = unquote(urlsplit(self.path).path)
             hub.requested.append(path)
             name = path.removeprefix(resolve)
-            if path == f"/api/models/{repository}":
+            if path == "/api/models":
+                query = parse_qs(urlsplit(self.path).query)
+                hub.searched.append(query["search"][0])
+                body = json.dumps(hub.found).encode()
+                headers = {"Content-Type": "application/json"}
+            elif path == f"/api/models/{repository}":
                 body, headers = (
                     json.dumps(hub.info()).encode(),
                     {"Content-Type": "application/json"},
@@ -99,7 +112,14 @@ def serve_hub(repository: str, files: dict[str, bytes]) -> Iterator[HubServer]:
                 self.send_header(key, value)
             self.send_header("Content-Length", str(len(body) - start))
             self.end_headers()
-            self.wfile.write(body[start : hub.cut_at.get(name, len(body))])
+            end = hub.cut_at.get(name, len(body))
+            if not hub.held.is_set():
+                middle = min(max(start, hub.held_at), end)
+                self.wfile.write(body[start:middle])
+                self.wfile.flush()
+                hub.held.wait(30)
+                start = middle
+            self.wfile.write(body[start:end])
 
         def log_message(self, *_: object) -> None:
             pass

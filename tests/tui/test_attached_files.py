@@ -1,4 +1,4 @@
-"""Files in the draft and in the transcript: chips, tokens, folding, and a message that waits for its files."""
+"""Files in the draft and in the transcript: tokens, folding, and a message that waits for its files."""
 
 import threading
 from concurrent.futures import Future

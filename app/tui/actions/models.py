@@ -41,6 +41,11 @@ class ModelActions:
         self._listed: Sequence[AvailableModel] | None = None
         self._listed_at = float("-inf")
         self._listing = False
+        self._download: Callable[[], None] | None = None
+
+    def offer_download(self, download: Callable[[], None] | None) -> None:
+        """Let the picker open the search for further models; None where there is none."""
+        self._download = download
 
     def choose(self) -> None:
         """Open the picker."""
@@ -83,7 +88,11 @@ class ModelActions:
         if isinstance(self._screen.dialog, ModelPicker):
             return
         snapshot = self._screen.client.snapshot()
-        picker = ModelPicker(build_loaded(snapshot.model), snapshot.running + snapshot.waiting)
+        picker = ModelPicker(
+            build_loaded(snapshot.model),
+            snapshot.running + snapshot.waiting,
+            download=self._download,
+        )
         await self._screen.open_dialog(picker, self._picked)
         try:
             models = await self._installed()
