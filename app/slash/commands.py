@@ -52,8 +52,7 @@ class Command:
 
 COMMANDS: tuple[Command, ...] = (
     Command("new", "start a new conversation", "[TEXT]"),
-    Command("resume", "list conversations, or those that contain WORDS; open number N, or the one of a title",
-            "[WORDS|N]"),
+    Command("resume", "list conversations, those that contain WORDS, or open number N", "[WORDS|N]"),
     Command("rename", "rename this conversation", "TITLE"),
     Command("delete", "archive this conversation"),
     Command("archive", "list archived conversations; in line mode, N brings one back", "[N]"),

@@ -79,6 +79,7 @@ class ActionGroups:
         on_model: Callable[[str], None],
     ) -> None:
         self._screen = screen
+        self._replayed = run_service is None and sources is None
         self.themes = themes
         self.context = ContextActions(screen)
         self.jump = JumpActions(screen, layout)
@@ -133,8 +134,10 @@ class ActionGroups:
             keymap=keymap,
         )
 
-    async def known_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The agents and pipelines, and the collections, that a message may name."""
+    async def known_names(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """The agents and pipelines, and the collections, that a message may name; None in a replay."""
+        if self._replayed:
+            return None
         return await self.agents.names(), await self.sources.current_names()
 
     async def perform(self, group: str, name: str, *arguments: str | int) -> None:

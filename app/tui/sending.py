@@ -115,6 +115,8 @@ class Sending:
     async def _with_known_names(self, text: str) -> str:
         """The message with whole names in place of their beginnings; empty if it returned to the prompt."""
         known = await self._actions.known_names()
+        if known is None:
+            return text
         text, problem = await asyncio.to_thread(_checked, text, *known)
         if problem and text != self._warned:
             self._warned = text

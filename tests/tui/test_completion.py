@@ -100,7 +100,7 @@ async def test_a_message_that_names_what_nobody_knows_stays_until_enter_again(
 
 async def test_a_changed_message_is_looked_at_again(screen, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    async with screen() as ui:
+    async with screen(sources=FakeSources(DOCS)) as ui:
         await ui.ask("see @nosuch.py")
         await ui.until(lambda: len(ui.toasts) == 1, "the hint")
         await ui.ask("see @nosuch.pdf")
