@@ -42,9 +42,10 @@ def change_system(session: TreeSession, argument: str) -> str | None:
 
 
 def read_merge(argument: str) -> tuple[MergeKind | None, str]:
-    """The kind of a merge and the branch, each may be missing."""
+    """The kind of a merge, of which three letters suffice, and the branch; each may be missing."""
     word, _, rest = argument.partition(" ")
-    kind = _KINDS.get(word.lower())
+    kinds = {_KINDS[one] for one in _KINDS if len(word) > 2 and one.startswith(word.lower())}
+    kind = kinds.pop() if len(kinds) == 1 else None
     return (kind, rest.strip()) if kind is not None else (None, argument)
 
 

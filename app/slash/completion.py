@@ -44,6 +44,8 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 """What the words of an argument may be, by command: a kind of name, a path, or one of several words. After
 `…` the last one repeats. Commands that are not here take what `Command.choices` says."""
 
+MAX_PATHS = 200
+"""Files that are candidates at most, so that a key takes little time in a large folder."""
 _AT = re.compile(r"(?<![^\s(\[{])@(?:\"([^\"\n]*)|([^\s\"]*))$")
 _CALL = re.compile(r"@(\S+)\s+(\S*)$")
 _UNUSABLE = re.compile(r'["\n]')
@@ -255,6 +257,7 @@ def _paths(typed: str, names: KnownNames, *, quote: Callable[[str], str]) -> Com
         if name.isprintable() and not _UNUSABLE.search(name)
     )
     found = _beginning(start, [name for name in usable if start[:1] == "." or name[0] != "."])
+    found = found[:MAX_PATHS]
     if not found or found == [start]:
         return None
     rows = tuple(Candidate(quote(f"{folder}{slash}{name}"), shown=name) for name in found)

@@ -11,6 +11,7 @@ from engine.api.errors import InvalidRequest
 
 NEAR = 0.6
 """How similar a name must be to be offered, from 0 to 1."""
+_CLEARLY = 0.12
 _MIN_BEGINNING, _NEAR_BEGINNING = 4, 0.75
 _OFFERED = 3
 _LISTED = 5
@@ -46,6 +47,11 @@ def near_names(
     by_folded = {name.casefold(): name for name in names}
     wanted = typed.casefold()
     found = difflib.get_close_matches(wanted, by_folded, n=count, cutoff=near)
+    # One that is clearly nearer than the others stands for them.
+    likeness = [difflib.SequenceMatcher(None, one, wanted).ratio() for one in found]
+    found = [
+        one for one, share in zip(found, likeness, strict=True) if share >= likeness[0] - _CLEARLY
+    ]
     if parts and len(wanted) > 1:
         found += [one for one in by_folded if wanted in one and one not in found]
     if parts and len(wanted) >= _MIN_BEGINNING:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from app.slash.document_attributes import read_attribute, read_conditions
+from app.slash.names import beginning_with
 from engine.api.errors import InvalidRequest
 from engine.retrieval.api.passage import AttributeValue
 
@@ -77,6 +78,9 @@ def read_sources(argument: str) -> SourcesCall:
     if not words:
         return SourcesCall()
     action, *rest = words
+    beginning = beginning_with(action, get_args(Action))
+    if len(beginning) == 1:
+        action = beginning[0]
     if action not in get_args(Action):
         raise InvalidRequest(USAGE)
     exclude: list[str] = []

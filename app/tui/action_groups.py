@@ -101,7 +101,9 @@ class ActionGroups:
         )
         self.search = SearchActions(screen, layout, self.conversations, wall_clock)
         self.files = FileActions(screen, selection, terminal)
-        self.documents = DocumentActions(screen, selection, self.files, glyphs, DocumentReader())
+        self.documents = DocumentActions(
+            screen, selection, self.files, glyphs, keymap, DocumentReader()
+        )
         self.draft = DraftActions(screen, self.files, self.documents, glyphs)
         self.images = ImageActions(screen, self.files, image_reader, attached=server is not None)
         self.sources = SourceActions(

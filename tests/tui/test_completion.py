@@ -134,6 +134,8 @@ async def test_a_command_with_an_unknown_name_stays_in_the_prompt(screen):
             ("/attach nosuch.pdf", "There is no file nosuch.pdf."),
             ("/import nosuch.json", "There is no file nosuch.json."),
             ("/settings tmeperature", "no settings"),
+            ("/sampling tmeperature=1", "There is no sampling parameter 'tmeperature'"),
+            ("/merge graft mian", "There is no branch mian. Did you mean main"),
         ):
             await ui.ask(command)
             await ui.until(lambda said=said: ui.toasts and said in ui.toasts[-1], said)

@@ -22,6 +22,7 @@ from app.tui.actions.files import FileActions
 from app.tui.actions.guarded import guarded
 from app.tui.chat_screen import ChatScreen
 from app.tui.glyphs import Glyphs
+from app.tui.keys import hint
 from app.tui.selection import Selection
 from app.tui.view.attached import build_attached
 from app.tui.view.spans import Line
@@ -63,12 +64,14 @@ class DocumentActions:
         selection: Selection,
         files: FileActions,
         glyphs: Glyphs,
+        keymap: Mapping[str, str],
         reader: DocumentReader,
     ) -> None:
         self._screen = screen
         self._selection = selection
         self._files = files
         self._glyphs = glyphs
+        self._key = hint("files.fold", "", keymap)[0]
         self._reader = reader
         self._reading: _Reading | None = None
         self._unfolded: set[str] = set()
@@ -170,8 +173,16 @@ class DocumentActions:
         shown = node.id in self._unfolded
         click = f"app.perform_later('documents','fold',{node.id!r})"
         rows = [
-            build_attached(one.name, self._glyphs, one.pages, tokens, shown=shown, click=click)
-            for one, tokens in zip(attached, counts, strict=True)
+            build_attached(
+                one.name,
+                self._glyphs,
+                one.pages,
+                tokens,
+                shown=shown,
+                key="" if at else self._key,
+                click=click,
+            )
+            for at, (one, tokens) in enumerate(zip(attached, counts, strict=True))
         ]
         return node.text if shown else typed, rows
 

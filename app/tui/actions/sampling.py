@@ -3,7 +3,6 @@
 from app.slash.sampling import applies_otherwise, build_summary, change_sampling, value_of
 from app.tui.chat_screen import ChatScreen
 from app.tui.widgets.sampling_editor import SamplingEditor
-from engine.api.errors import InvalidRequest
 from engine.api.generation_defaults import GenerationDefaults
 from engine.conversations.branch_sampling import PARAMETERS
 from engine.conversations.submission import default_max_tokens
@@ -16,15 +15,15 @@ class SamplingActions:
         self._screen = screen
 
     def run(self, argument: str) -> None:
-        """Open the editor; with `NAME=VALUE …` set those; with `reset` leave all to the model."""
+        """Open the editor; with `NAME=VALUE …` set those; with `reset` leave all to the model.
+
+        Raises:
+            InvalidRequest: the argument is not in this form, or a value is out of range.
+        """
         if not argument:
             self.edit()
             return
-        try:
-            change_sampling(self._screen.session, argument)
-        except InvalidRequest as error:
-            self._screen.notify_safely(str(error), "warning")
-            return
+        change_sampling(self._screen.session, argument)
         self._tell()
 
     def edit(self, name: str = "") -> None:

@@ -28,14 +28,20 @@ def build_attached(
     tokens: int | None,
     *,
     shown: bool,
+    key: str,
     click: str,
 ) -> Line:
-    """The row of a file in the transcript; a click or the key shows its text, or hides it again."""
+    """The row of a file in the transcript; a click or the key shows its text, or hides it again.
+
+    Args:
+        key: named behind the file; empty to name none.
+    """
     arrow = glyphs.more_down if shown else glyphs.current
+    hint = f"  {key} {'hides' if shown else 'shows'} it" if key else ""
     return (
         Span(f"{arrow} ", "$accent", click),
         Span(build_facts(name, glyphs, pages, tokens), "$muted", click),
-        Span("  z hides it" if shown else "  z shows it", "$faint", click),
+        Span(hint, "$faint", click),
     )
 
 

@@ -162,6 +162,7 @@ class HubScreen(Dialog[None]):
         try:
             self._repositories = await self._search(words)
         except PravahaError as error:
+            self._searched = ""  # enter tries again
             self._show([], safe_line(str(error)), "$error")
             return
         self._show_repositories()
@@ -170,6 +171,8 @@ class HubScreen(Dialog[None]):
         try:
             self._files = await self._list(repository)
         except PravahaError as error:
+            if not self._repositories:
+                self._searched = ""
             self._note(safe_line(str(error)), "$error")
             return
         rows = [build_file(one, self._free, self._cells) for one in self._files]

@@ -47,3 +47,9 @@ def test_many_names_are_cut_short():
 def test_names_that_contain_the_word_follow_those_that_are_like_it():
     assert near_names("notes", ["old-notes-2024", "nodes"]) == ["nodes", "old-notes-2024"]
     assert near_names("notes", ["old-notes-2024", "nodes"], parts=False) == ["nodes"]
+
+
+def test_a_name_that_is_clearly_nearer_stands_alone():
+    names = ["security_audit", "crypto_audit", "syntax_audit"]
+    assert near_names("secrity_audit", names) == ["security_audit"]
+    assert near_names("_audit_", names) != ["security_audit"]

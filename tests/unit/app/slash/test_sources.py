@@ -79,3 +79,9 @@ def test_a_name_that_is_also_a_file_stands_for_the_file(tmp_path, monkeypatch):
 def test_what_a_message_says_besides_the_names():
     assert without_mentions(" @docs  @notes-2 ", NAMES) == ""
     assert without_mentions("@docs why @me", NAMES) == "why @me"
+
+
+def test_the_beginning_of_only_one_action_stands_for_it():
+    assert read_sources("att docs").action == "attach"
+    with pytest.raises(InvalidRequest):
+        read_sources("re docs")
