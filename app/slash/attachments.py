@@ -171,8 +171,10 @@ def check_fits(
     Raises:
         InvalidRequest: it is.
     """
+    if not length:
+        return
     tokens = count(text)
-    if length and tokens >= length:
+    if tokens >= length:
         free = "" if left is None else f", of which {max(left, 0):,} are free"
         raise InvalidRequest(
             f"{name} has {tokens:,} tokens, and the context of the model {length:,}{free}: attach a part of "

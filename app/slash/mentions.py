@@ -10,6 +10,7 @@ if a known name is very near. Everything else is prose, such as `thanks to @some
 
 import re
 from collections.abc import Collection, Iterable
+from itertools import islice
 from pathlib import Path
 
 from app.slash.names import beginning_with, did_you_mean, either, near_names
@@ -29,7 +30,7 @@ DOCUMENT_SUFFIXES = frozenset((
 
 _CODE = re.compile(
     r"^(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^(?P=fence)[`~]*[ \t]*$|\Z)"
-    r"|(?P<ticks>`+)(?!`)[^\n]+?(?<!`)(?P=ticks)(?!`)",
+    r"|(?P<ticks>`+)(?!`)[^\n]{1,1000}?(?<!`)(?P=ticks)(?!`)",
     re.MULTILINE | re.DOTALL,
 )
 _DECORATOR = re.compile(r"^[ \t]*@[A-Za-z_][\w.]*(?:\([^\n]*\))?[ \t]*$", re.MULTILINE)
@@ -40,6 +41,8 @@ _NEAR_IN_PROSE = 0.8
 _NEAR_PATH = 0.65
 """The same for the first word behind an agent's name and a name in the folder."""
 _MOST_ENTRIES = 2_000
+MAX_MENTIONS = 500
+"""Further ones are text: each may be looked for on the disk."""
 MIN_PREFIX = 3
 """Letters of a name within a message from which on its beginning stands for it."""
 
@@ -49,7 +52,7 @@ def mentioned_words(text: str) -> list[tuple[int, int, str, bool]]:
 
     A point or comma behind a word is part of it; `trimmed` takes it away.
     """
-    found = MENTION.finditer(without_code(text))
+    found = islice(MENTION.finditer(without_code(text)), MAX_MENTIONS) if "@" in text else ()
     return [
         (one.start(1 if one[1] else 2), one.end(), one[1] or one[2], bool(one[1])) for one in found
     ]

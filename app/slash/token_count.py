@@ -8,12 +8,11 @@ PIECE_CHARS = 16_384
 
 
 def count_tokens(client: EngineClient, text: str) -> int:
-    """The number of tokens of a text; 0 while no model is loaded.
+    """The number of tokens of a text, for any thread; 0 if they cannot be counted now.
 
-    Pieces end with lines where that is possible. Where one does not, a token may be counted twice.
+    Only while a model is loaded: otherwise it waits for one. Pieces end with lines where that is possible;
+    where one does not, a token may be counted twice.
     """
-    if client.snapshot().model is None:
-        return 0
     total, start = 0, 0
     try:
         while start < len(text):
@@ -23,6 +22,6 @@ def count_tokens(client: EngineClient, text: str) -> int:
                 end = line if line > 0 else end
             total += len(client.tokenize(text[start:end]))
             start = end
-    except PravahaError:  # the model is being changed
+    except PravahaError:  # the model is being changed, or a replay has not counted this text
         return 0
     return total

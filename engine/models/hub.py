@@ -15,7 +15,7 @@ from typing import Any
 from huggingface_hub import HfApi, hf_hub_download, hf_hub_url
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 from huggingface_hub.file_download import http_get
-from huggingface_hub.utils import build_hf_headers
+from huggingface_hub.utils._headers import build_hf_headers
 from huggingface_hub.utils.tqdm import tqdm
 
 from engine.api.error_text import first_line

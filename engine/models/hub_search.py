@@ -57,10 +57,11 @@ def search_hub(words: str) -> Sequence[FoundRepository]:
     Raises:
         FetchError: the hub cannot be reached.
     """
-    from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+    from huggingface_hub.utils._headers import build_hf_headers
+    from huggingface_hub.utils._http import get_session, hf_raise_for_status
 
     # Not `HfApi.list_models`, which repeats an unanswered request for half a minute.
-    parameters = {
+    parameters: dict[str, Any] = {
         "search": words,
         "filter": "gguf",
         "sort": "downloads",

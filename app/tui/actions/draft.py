@@ -80,7 +80,8 @@ class DraftActions:
         )
 
     async def _measure(self, text: str) -> None:
-        total = await asyncio.to_thread(self._files.count_tokens, text)
+        _, length, used = self._context
+        total = await self._count(text)
         paths: Sequence[Path] = ()
         if "@" in text:
             try:
@@ -94,10 +95,14 @@ class DraftActions:
             total += tokens
         if text != self._text:
             return
-        _, length, used = self._context
         left = length - used
-        size = build_size(total, left) if length else ""
-        self._show(shown, size, too_large=bool(length) and total > left)
+        size = build_size(total, left) if length and total else ""
+        self._show(shown, size, too_large=bool(size) and total > left)
+
+    async def _count(self, text: str) -> int:
+        """The tokens of a text; 0 while no model is loaded."""
+        _, length, _ = self._context
+        return await asyncio.to_thread(self._files.count_tokens, text) if length else 0
 
     async def _file(self, path: Path) -> tuple[Span, int]:
         """What is shown of a file, and its tokens."""
@@ -108,7 +113,7 @@ class DraftActions:
             file = await self._documents.read(path)
         except PravahaError as error:
             return Span(safe_line(str(error)), "$error"), 0
-        tokens = await asyncio.to_thread(self._files.count_tokens, file.text)
+        tokens = await self._count(file.text)
         facts = build_facts(file.name, self._glyphs, file.pages, tokens or None)
         return Span(facts, "$accent"), tokens
 

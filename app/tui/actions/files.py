@@ -51,7 +51,7 @@ class FileActions:
         return model.context_length if model else 0
 
     def count_tokens(self, text: str) -> int:
-        """The number of tokens of a text; 0 while no model is loaded. For any thread."""
+        """The number of tokens of a text, while a model is loaded; see `count_tokens`. For any thread."""
         return count_tokens(self._screen.client, text)
 
     async def attach(self, name: str) -> None:

@@ -59,10 +59,8 @@ def build_draft_files(files: Sequence[Span], cells: int) -> Line:
     return tuple(spans)
 
 
-def build_size(tokens: int, left: int | None) -> str:
+def build_size(tokens: int, left: int) -> str:
     """`312 tok, 7.1k left`: what the draft takes, and what the context has room for beside it."""
-    if left is None:
-        return f"{compact(tokens)} tok"
     if tokens > left:
         return f"{compact(tokens)} tok, only {compact(max(left, 0))} left"
     return f"{compact(tokens)} tok, {compact(left - tokens)} left"
