@@ -43,6 +43,7 @@ def test_a_pdf_has_pages(reader, tmp_path):
             b"From: a@b.org\nDate: Mon, 1 Jan 2024 00:00:00 +0000\nSubject: S\n\nSome words.",
         ),
     ],
+    ids=range(7),
 )
 def test_what_collections_read_can_be_attached(reader, tmp_path, name, data):
     assert read(reader, tmp_path, name, data).text.strip()
@@ -58,6 +59,7 @@ def test_what_collections_read_can_be_attached(reader, tmp_path, name, data):
         ("old.txt", "Die Größe der Tür heißt Maß, für Flüsse und Bäche".encode("latin-1"),
          "Die Größe der Tür heißt Maß, für Flüsse und Bäche"),
     ],
+    ids=range(5),
 )  # fmt: skip
 def test_texts_are_taken_as_they_are(tmp_path, name, data, text):
     def no_parser():
@@ -78,6 +80,7 @@ def test_texts_are_taken_as_they_are(tmp_path, name, data, text):
         ("a.doc", b"\xd0\xcf\x11\xe0\0\0", "it is a document of an old Office format"),
         ("a.txt", b"x" * (4 * 1024 * 1024 + 1), "it is a text of more than 4 MiB"),
     ],
+    ids=range(8),
 )
 def test_what_cannot_be_read_is_one_sentence(reader, tmp_path, name, data, why):
     with pytest.raises(InvalidRequest) as refused:
