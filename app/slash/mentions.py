@@ -147,7 +147,8 @@ def _problem(
         return f"@{name} begins several names: {either(several)}."
     if first:
         near = near_names(name, [*known, *_beside(name)])
-        return f"There is no agent, collection or file {name}. {did_you_mean(near)}".rstrip()
+        what = "agent, collection or file" if agents else "collection or file"
+        return f"There is no {what} {name}. {did_you_mean(near)}".rstrip()
     near = [
         one
         for one in near_names(name, collections, 1, near=_NEAR_IN_PROSE, parts=False)

@@ -16,6 +16,9 @@ from app.tui.chat_screen import ChatScreen
 from app.tui.frame import Frame
 from app.tui.view.model_lines import build_facts
 
+MAX_LOOKS = 20
+"""How often the same text is completed again: names that cannot be read are given up."""
+
 
 class Completer:
     """A `KnownNames` of the screen.
@@ -43,24 +46,30 @@ class Completer:
         self._on_more = on_more
         self._folders = FolderNames(screen.wake)
         self._before = ""
+        self._looks = 0
         self._unread = False
         """Whether the last text asked for names that are being read."""
 
     @property
     def reading(self) -> bool:
         """Whether names are being read, so that more may complete the text soon."""
-        return self._unread
+        return self._unread and self._looks < MAX_LOOKS
 
     def complete(self, before: str) -> Completion | None:
         """What completes the text before the cursor, as far as it is known."""
-        self._before, self._unread = before, False
-        return complete(before, self)
+        self._looks = 0
+        return self._look(before)
 
     def show(self, frame: Frame) -> bool:
         """Complete the text again if it asked for names that were not known."""
-        if self._unread:
-            self._on_more(self.complete(self._before))
+        if self._unread and self._looks < MAX_LOOKS:
+            self._looks += 1
+            self._on_more(self._look(self._before))
         return False
+
+    def _look(self, before: str) -> Completion | None:
+        self._before, self._unread = before, False
+        return complete(before, self)
 
     # KnownNames.
 

@@ -643,6 +643,12 @@ def test_a_name_that_nobody_knows_is_asked_about_once(chat, tmp_path, monkeypatc
     assert "ok" in chat("see @nosuch.py")  # a pipe cannot be asked
 
 
+def test_line_mode_names_no_agents(chat, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = chat("@security_audit src", typed=True)
+    assert "Error: There is no collection or file security_audit." in shown
+
+
 def test_documents_are_attached(chat, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lease.docx").write_bytes(docx(paragraph("The rent is 400.")))
