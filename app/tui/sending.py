@@ -100,9 +100,12 @@ class Sending:
             if not text:
                 return
         try:
-            if await self._actions.agents.start_if_called(
-                text
-            ) or await self._actions.sources.attach_mentioned(text):
+            if await self._actions.agents.start_if_called(text):
+                self._remember(text)  # it is stored with the result
+                return
+            if await self._actions.sources.attach_mentioned(text):
+                self._screen.session.messages.remember_command(text.strip())
+                self._show_history()
                 return
             images = self._actions.images.named(text)
             if self._actions.images.begin_reading(text, images, send=self._send_read):
@@ -175,7 +178,7 @@ class Sending:
         self._screen.wake()
 
     def _remember(self, text: str) -> None:
-        """A changed text of an earlier message was sent."""
+        """What is stored in another way was typed."""
         self._screen.session.messages.remember(text)
         self._show_history()
 

@@ -125,7 +125,7 @@ class UserMessages:
         return self._guard.shown_text(current.id, current.queued.pop()) if current.queued else None
 
     def remember(self, text: str) -> None:
-        """Add the changed text of an earlier message, which is saved already, to the history."""
+        """Add what is saved in another way to the history: a changed message, or a call of an agent."""
         self._history.append(text)
 
     def remember_command(self, text: str) -> None:

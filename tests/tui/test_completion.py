@@ -171,6 +171,20 @@ async def test_the_history_has_commands_and_changed_questions_after_a_restart_to
         assert seen == {"/system Be brief.", "first, changed", "first"}
 
 
+async def test_the_history_has_calls_of_agents_and_attached_collections(screen):
+    service = FakeRunService()
+    call = f"@{service.catalogue()[0]['name']} do it"
+    async with screen(sources=FakeSources(DOCS), run_service=service) as ui:
+        await ui.ask(call)
+        await ui.until(lambda: service.requests, "the run")
+        await ui.ask("@docs")
+        await ui.until(lambda: ui.app.actions.sources.attached, "the attachment")
+        await ui.press("up")
+        assert ui.prompt.text == "@docs"
+        await ui.press("up")
+        assert ui.prompt.text == call
+
+
 async def test_up_moves_within_a_wrapped_row_first(screen):
     async with screen(prepare=lambda s, c: converse(s, c, ("earlier", "a"))) as ui:
         await ui.type("word " * 40)
