@@ -39,7 +39,7 @@ _CLOSING = ".,;:!?)]}'…"
 _NEAR_IN_PROSE = 0.8
 """How similar a word within a message must be to a name to be taken for a mistake."""
 _NEAR_PATH = 0.65
-"""The same for the first word behind an agent's name and a name in the folder."""
+"""The same for a word behind an agent's name and a name in the folder."""
 _MOST_ENTRIES = 2_000
 MAX_MENTIONS = 500
 """Further ones are text: each may be looked for on the disk."""
@@ -210,18 +210,25 @@ def _beside(name: str) -> Iterable[str]:
 
 
 def _unknown_path(rest: str) -> str:
-    """Why the first word behind an agent's name is probably a mistyped path; empty if it is not."""
-    words = rest.partition(": ")[0].split()
-    for word in words:
-        if path_of(word) is not None:
-            continue
-        if _looks_like_file(word) or near_names(
-            word, _beside(word), 1, near=_NEAR_PATH, parts=False
-        ):
-            near = did_you_mean(near_files(word))
-            return f"There is no file or folder {safe_line(word)}. {near}".rstrip()
-        break
-    return ""
+    """Why a word behind an agent's name is probably a mistyped path; empty if none is.
+
+    It is one if it looks like a file, or if it is the only word that is no path and a name is near. Several
+    other words are a task.
+    """
+    words = rest.strip().partition(": ")[0].removesuffix(":").split()
+    unknown = [word for word in words if path_of(word) is None]
+    if not unknown:
+        return ""
+    word = unknown[0]
+    is_near = (
+        len(unknown) == 1
+        and len(word) >= MIN_PREFIX
+        and near_names(word, _beside(word), 1, near=_NEAR_PATH, parts=False)
+    )
+    if not is_near and not _looks_like_file(word):
+        return ""
+    near = did_you_mean(near_files(word))
+    return f"There is no file or folder {safe_line(word)}. {near}".rstrip()
 
 
 def _blank(letters: list[str], start: int, end: int) -> None:
