@@ -82,10 +82,18 @@ def search_hub(words: str) -> Sequence[FoundRepository]:
 
 
 def _found(answer: Any) -> Iterator[FoundRepository]:
-    """The repositories in an answer of the hub; entries that name none are left out."""
+    """The repositories in an answer of the hub; entries that name none are left out.
+
+    Raises:
+        ValueError: it is no list.
+    """
+    if not isinstance(answer, list):
+        raise ValueError("its answer is no list of models")
     for one in answer[:MAX_FOUND]:
-        if _is_id(one.get("id")):
-            yield FoundRepository(one["id"], int(one.get("downloads") or 0), bool(one.get("gated")))
+        if isinstance(one, dict) and _is_id(one.get("id")):
+            count = one.get("downloads")
+            downloads = count if isinstance(count, int) else 0
+            yield FoundRepository(one["id"], max(downloads, 0), bool(one.get("gated")))
 
 
 def list_files(repository: str) -> Sequence[FoundFile]:

@@ -193,8 +193,7 @@ async def test_a_name_that_is_nearly_a_collection_is_named(screen):
     async with screen("ok", sources=library()) as ui:
         await ui.ask("@dosc how tight?")
         sentence = (
-            "There is no collection or file dosc. Did you mean docs? "
-            "Enter again sends it as it is."
+            "There is no collection or file dosc. Did you mean docs? Enter again sends it as it is."
         )
         assert ui.toasts == [sentence]
         assert not ui.session.path()

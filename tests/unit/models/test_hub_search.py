@@ -32,6 +32,8 @@ def test_repositories_are_found_by_words(hub):
         {"id": "org/closed", "downloads": 7, "gated": "manual"},
         {"id": "../../etc", "downloads": 1},
         {"id": "a/b:c", "downloads": 1},
+        {"downloads": 1},
+        "org/text",
     ]
     assert search_hub("tiny llama") == (
         FoundRepository("org/tiny-llama", 1200, False),
@@ -63,3 +65,11 @@ def test_what_is_not_there_is_one_sentence(hub, monkeypatch):
 
 def test_paths_that_cannot_be_stored_are_left_out():
     assert gguf_models({"../a.gguf": 1, "a\x1b.gguf": 1, "b.GGUF": 2}) == {"b.GGUF": 2}
+
+
+def test_an_answer_of_another_form_is_one_sentence(hub):
+    hub.found = {"error": "no"}
+    with pytest.raises(FetchError, match=r"cannot be searched: its answer is no list of models\."):
+        search_hub("x")
+    hub.found = [{"id": "org/a", "downloads": "many"}, {"id": "org/b", "downloads": -4}]
+    assert [one.downloads for one in search_hub("x")] == [0, 0]
