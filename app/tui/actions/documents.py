@@ -145,7 +145,7 @@ class DocumentActions:
     async def _attached(
         self, message: str, texts: "Mapping[Path, asyncio.Future[FileText]]"
     ) -> str:
-        found = {path: await text for path, text in texts.items()}
+        found = dict(zip(texts, await asyncio.gather(*texts.values()), strict=True))
         files = self._files
         left = files.length - self._screen.session.context.used()
         await asyncio.to_thread(
