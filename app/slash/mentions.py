@@ -34,6 +34,7 @@ _CODE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _DECORATOR = re.compile(r"^[ \t]*@[A-Za-z_][\w.]*(?:\([^\n]*\))?[ \t]*$", re.MULTILINE)
+_OPEN_QUOTE = re.compile(r"(?<![^\s(\[{])@\"[^\"\n]+(?:\n|\Z)")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _CLOSING = ".,;:!?)]}'…"
 _NEAR_IN_PROSE = 0.8
@@ -110,6 +111,8 @@ def unknown_name(text: str, agents: Collection[str], collections: Collection[str
 
     Reads folders, for the names of files that are near. May block.
     """
+    if "@" in text and _OPEN_QUOTE.search(without_code(text)):
+        return "The quote behind an @ is not closed."
     for start, _, word, quoted in mentioned_words(text):
         if problem := _problem(text, start, word, quoted, agents, collections):
             return problem

@@ -78,9 +78,14 @@ def test_texts_are_taken_as_they_are(tmp_path, name, data, text):
         ("a.txt", b" \n", "it is empty"),
         ("a.bin", b"\x7fELF\0\0", "it is a program"),
         ("a.doc", b"\xd0\xcf\x11\xe0\0\0", "it is a document of an old Office format"),
+        (
+            "a.docx",
+            b"\xd0\xcf\x11\xe0\0\0" + "EncryptedPackage".encode("utf-16-le"),
+            "it is protected by a password",
+        ),
         ("a.txt", b"x" * (4 * 1024 * 1024 + 1), "it is a text of more than 4 MiB"),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 def test_what_cannot_be_read_is_one_sentence(reader, tmp_path, name, data, why):
     with pytest.raises(InvalidRequest) as refused:

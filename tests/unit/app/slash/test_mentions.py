@@ -35,6 +35,7 @@ def problem(text):
         ("see @~/nosuch", "There is no file ~/nosuch."),
         ("see (@nosuch.pdf)", "There is no file nosuch.pdf."),
         ('see @"no such.pdf"', "There is no file no such.pdf."),
+        ('see @"two words.pdf and go', "The quote behind an @ is not closed."),
         ("when does @feries leave?", "There is no collection feries. Did you mean ferries?"),
         ("what is in @hand?", "@hand begins several names: handbook or hand-tools."),
         ("@security_audit scr", "There is no file or folder scr. Did you mean src?"),
