@@ -42,15 +42,19 @@ class EngineOptions:
         "Name of an installed model, or a path to a model.", min_length=1, short="-m",
         words="gguf weights llm")] = DEMO_MODEL
     ctx: Annotated[int | None, Row(
-        "Context length in tokens; by default the model's own.", ge=16, le=2**24)] = None
+        "Context length in tokens; by default the model's own.", ge=16, le=2**24,
+        words="window n_ctx size")] = None
     kv_cache: Annotated[int | None, Row(
         "Size of the KV pool, such as 512MiB; by default a share of free memory.",
-        ge=MIB, le=2**46, read=size)] = None
+        ge=MIB, le=2**46, read=size,
+        words="memory ram")] = None
     weights: Annotated[WeightMode, Row(
         "Weights in memory: stored (as in the file), or q8 or q4, which quantize float weights to 8 or 4 "
-        "bits while they are loaded.")] = "stored"
+        "bits while they are loaded.",
+        words="quantization quantize precision")] = "stored"
     kv_dtype: Annotated[KvDtype, Row(
-        "Element type of the KV cache: auto, f16, f32, int8 (native) or bf16 (torch).")] = "auto"
+        "Element type of the KV cache: auto, f16, f32, int8 (native) or bf16 (torch).",
+        words="quantization precision")] = "auto"
     block_size: Annotated[int, Row("Tokens in a KV block.", ge=1, le=256)] = 32
     threads: Annotated[int | None, Row(
         "Compute threads; by default the physical cores this process may use.", ge=1, le=1024,
@@ -68,8 +72,10 @@ class EngineOptions:
         "Replay decode steps as CUDA graphs; by default on a GPU (torch).")] = None
     dummy_weights: Annotated[bool, Row(
         "Seeded random weights, for benchmarks without a checkpoint (torch).")] = False
-    max_num_seqs: Annotated[int, Row("Maximum number of running requests.", ge=1, le=4096)] = 64
-    max_num_batched_tokens: Annotated[int, Row("Token budget of one step.", ge=1, le=65536)] = 512
+    max_num_seqs: Annotated[int, Row("Maximum number of running requests.", ge=1, le=4096,
+        words="parallel concurrency concurrent")] = 64
+    max_num_batched_tokens: Annotated[int, Row("Token budget of one step.", ge=1, le=65536,
+        words="batch prefill chunk")] = 512
     generation_config: Annotated[GenerationConfig, Row(
         "auto applies the model's own sampling defaults to what is not given; none does not.")] = "auto"
     max_queue: Annotated[int, Row(
@@ -94,7 +100,8 @@ class EngineOptions:
         ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)] = 60.0
     swap_bytes: Annotated[int | None, Row(
         "Disk space for swapped KV blocks, kept across restarts; by default 2GiB, 0 for none.",
-        ge=0, le=2**46, read=size)] = None
+        ge=0, le=2**46, read=size,
+        words="disk memory")] = None
     weight_cache_bytes: Annotated[int, Row(
         "Disk space for packed weights, which make the next start faster; by default 20GiB, 0 for none.",
         ge=0, le=2**46, read=size)] = DEFAULT_WEIGHT_CACHE
@@ -186,7 +193,8 @@ class ToolOptions:
         words="confinement isolation")] = "auto"
     allow: Annotated[tuple[str, ...], Row(
         "Calls of tools that need no approval, separated by semicolons, such as 'shell: pytest *'.",
-        read=rules, user_only=True)] = ()
+        read=rules, user_only=True,
+        words="approval permissions")] = ()
     http_domains: Annotated[tuple[str, ...], Row(
         "Domains that the tool http_fetch may ask, separated by commas, such as docs.python.org or "
         "*.pypi.org; by default none, which turns it off.", read=names, user_only=True,
@@ -208,7 +216,8 @@ class RunOptions:
 class RemoteOptions:
     """A remote engine."""
 
-    attach: Annotated[str | None, Row("URL of a running `pravaha --serve` to use as the engine.")] = None
+    attach: Annotated[str | None, Row("URL of a running `pravaha --serve` to use as the engine.",
+        words="remote connect")] = None
     # `Settings` gives it pydantic's type, and the default.
     api_key: Annotated[Any, Row(
         "Key that clients of --serve must send; with --attach, the key to send.", secret=True,

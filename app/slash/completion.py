@@ -7,6 +7,7 @@ the names that are known, and reads nothing itself.
 import os
 import re
 import shlex
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
@@ -267,6 +268,12 @@ def _paths(typed: str, names: KnownNames, *, quote: Callable[[str], str]) -> Com
 def _beginning(start: str, names: Iterable[str]) -> list[str]:
     """The names that begin so; if none does, those that do if case is ignored."""
     known = list(names)
+    wanted = _folded(start)
     return [one for one in known if one.startswith(start)] or [
-        one for one in known if one.casefold().startswith(start.casefold())
+        one for one in known if _folded(one).startswith(wanted)
     ]
+
+
+def _folded(name: str) -> str:
+    """A name without its case, and with each accented letter as one: file systems may store two."""
+    return unicodedata.normalize("NFC", name).casefold()

@@ -113,6 +113,23 @@ async def test_an_unusable_file_and_a_hub_that_is_gone_are_said(
         await ui.shown("The hub cannot be searched")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "org/tiny-llama",
+        "org/tiny-llama:Q8_0",
+        "https://hub.example/org/tiny-llama/blob/main/tiny-Q8_0.gguf",
+    ],
+)
+async def test_a_repository_or_its_address_lists_its_files_at_once(
+    screen, hub_server, models, client, words
+):
+    async with screen(client=client, model_hub=open_hub(models)) as ui:
+        await ui.ask(f"/download {words}")
+        await ui.shown("tiny-Q4_0", "tiny-Q8_0", "org/tiny-llama: enter downloads")
+        assert hub_server.searched == []
+
+
 async def test_the_list_of_models_leads_to_the_search(screen, models, client):
     async with screen(client=client, model_hub=open_hub(models)) as ui:
         await ui.ask("/model")

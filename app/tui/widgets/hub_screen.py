@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar
+from urllib.parse import urlsplit
 
 from textual import on
 from textual.app import ComposeResult
@@ -136,7 +137,8 @@ class HubScreen(Dialog[None]):
     # Steps.
 
     def _begin(self, words: str) -> None:
-        words = self._searched = words.strip()
+        self._searched = words.strip()
+        words = _without_address(self._searched)
         self._files = self._repositories = ()
         self._show([], f"searching for {safe_line(words)} …")
         work = self._find_files(words) if _is_repository(words) else self._find(words)
@@ -195,6 +197,14 @@ class HubScreen(Dialog[None]):
     @property
     def _cells(self) -> int:
         return max(40, self.query_one(OptionList).scrollable_content_region.width - 2)
+
+
+def _without_address(words: str) -> str:
+    """The repository in an address from a browser, or before a file; other words as they are."""
+    if "://" in words:
+        parts = [part for part in urlsplit(words).path.split("/") if part]
+        return "/".join(parts[:2]) or words
+    return words.partition(":")[0] if _is_repository(words) else words
 
 
 def _is_repository(words: str) -> bool:

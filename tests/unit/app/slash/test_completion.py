@@ -147,3 +147,8 @@ def test_the_path_of_an_agent_that_is_called_completes(folder):
 
 def test_a_folder_that_cannot_be_read_completes_nothing(folder):
     assert shown("see @nosuch/a") == shown("see @notes.md/") == shown("see @\0/") == []
+
+
+def test_accented_names_complete_however_they_are_stored(folder):
+    (folder / "re\u0301sume\u0301.pdf").touch()
+    assert tab("see @r\u00e9s") == "see @re\u0301sume\u0301.pdf"
