@@ -133,7 +133,7 @@ PROMPT_KEYS: tuple[Key, ...] = (
     Key("history.search", "ctrl+r", "app.perform('search','find_prompt')", "earlier", "Find an earlier prompt by its words", Group.PROMPT),
     Key("scroll.up", "pageup", "app.scroll_messages(-1)", "up", "Scroll the messages up", Group.PROMPT, False, False),
     Key("scroll.down", "pagedown", "app.scroll_messages(1)", "down", "Scroll the messages down", Group.PROMPT, False, False),
-    Key("complete", "tab", "complete", "complete", "Complete a /command, its argument, or an @agent, @collection or @file", Group.PROMPT, False, False),
+    Key("complete", "tab", "complete", "complete", "Complete a /command, its argument, or an @agent, @collection or @file; again: the next candidate", Group.PROMPT, False, False),
     Key("clear", "ctrl+u", "clear_draft", "clear", "Clear the draft; ctrl+z brings it back", Group.PROMPT, False, False),
 )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Completion in the prompt, unknown names, and what the history offers."""
 
 import threading
+from dataclasses import replace
 
 from app.slash.folder_names import FolderNames
 from app.tui.sending import typed_before
@@ -24,6 +25,22 @@ async def test_the_argument_of_a_command_completes_from_the_installed_models(scr
         assert ui.prompt.text == "/model qwen3-0.6b"
         await ui.press("enter")
         await ui.until(lambda: client.loads, "the load")
+
+
+async def test_tab_again_goes_through_the_candidates(screen):
+    client = FakeClient()
+    client.installed = [LOADED, OTHER, replace(OTHER, name="qwen3-4b")]
+    async with screen(client=client) as ui:
+        await ui.type("/model q")
+        await ui.shown("qwen3-0.6b", "qwen3-4b")
+        await ui.press("tab")
+        assert ui.prompt.text == "/model qwen3-"
+        for name in ("qwen3-0.6b", "qwen3-4b", "qwen3-0.6b"):
+            await ui.press("tab")
+            assert ui.prompt.text == f"/model {name}"
+        await ui.type(" ")
+        await ui.press("tab")
+        assert ui.prompt.text == "/model qwen3-0.6b now"
 
 
 async def test_themes_and_branches_complete(screen):

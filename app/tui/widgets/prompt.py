@@ -1,6 +1,7 @@
 """The prompt, a multi-line editor: enter sends; ctrl+j, shift+enter or backslash-enter break the line."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
@@ -12,6 +13,23 @@ from textual.strip import Strip
 from app.slash.completion import Completion
 from app.tui.keys import PROMPT_KEYS, bindings
 from app.tui.textual_workarounds.undo_with_scrollbar import UndoWithScrollbar
+
+
+@dataclass(frozen=True, slots=True)
+class _Cycle:
+    """The candidates that tab writes one after the other.
+
+    Attributes:
+        texts: the candidates.
+        at: which of them is written; -1 before the first.
+        written: what stands before the cursor in the candidates' place.
+        after: the text before the cursor; after any other key it is another one.
+    """
+
+    texts: tuple[str, ...]
+    at: int
+    written: str
+    after: str
 
 
 class Prompt(UndoWithScrollbar):
@@ -57,6 +75,7 @@ class Prompt(UndoWithScrollbar):
         self._reads_names = reading
         self._tab_at: str | None = None
         """The text before the cursor at which tab waits for names that are being read."""
+        self._cycle: _Cycle | None = None
         self._draft_size = ""
         self._history: list[str] = []
         self._at: int | None = None
@@ -195,8 +214,12 @@ class Prompt(UndoWithScrollbar):
             self._replace(self._history[self._at])
 
     def action_complete(self) -> None:
-        """Complete the word before the cursor, as far as all candidates agree."""
+        """Complete the word before the cursor, as far as all candidates agree; again: one after the other."""
         before = self.before_cursor
+        if self._cycle is not None and before == self._cycle.after:
+            self._write_candidate(before, self._cycle)
+            return
+        self._cycle = None
         found = self._completes(before)
         if found is None and self._reads_names():
             self._tab_at = before
@@ -212,13 +235,24 @@ class Prompt(UndoWithScrollbar):
             self._write_completion(before, found)
 
     def _write_completion(self, before: str, found: Completion) -> None:
-        common = found.common
-        if common == found.typed:
-            return
+        if found.common != found.typed:
+            self._replace_before(before, found.typed, found.common)
+        else:
+            texts = tuple(one.text for one in found.candidates)
+            self._write_candidate(before, _Cycle(texts, -1, found.typed, before))
+
+    def _write_candidate(self, before: str, cycle: _Cycle) -> None:
+        """Write the next candidate in place of the last one."""
+        at = (cycle.at + 1) % len(cycle.texts)
+        self._replace_before(before, cycle.written, cycle.texts[at])
+        self._cycle = _Cycle(cycle.texts, at, cycle.texts[at], self.before_cursor)
+
+    def _replace_before(self, before: str, old: str, new: str) -> None:
+        """Replace the word before the cursor."""
         row, column = self.cursor_location
-        start = column - len(found.typed)
-        if start >= 0 and before.endswith(found.typed):
-            self.replace(common, (row, start), (row, column))
+        start = column - len(old)
+        if start >= 0 and before.endswith(old):
+            self.replace(new, (row, start), (row, column))
 
     def show_draft(self, text: str) -> None:
         """Show the unsent text of the conversation that was opened."""
