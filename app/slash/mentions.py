@@ -41,6 +41,8 @@ _NEAR_IN_PROSE = 0.8
 """How similar a word within a message must be to a name to be taken for a mistake."""
 _NEAR_PATH = 0.65
 """The same for a word behind an agent's name and a name in the folder."""
+_MOST_PATHS = 16
+"""Words behind an agent's name from which on they are a task."""
 _MOST_ENTRIES = 2_000
 MAX_MENTIONS = 500
 """Further ones are text: each may be looked for on the disk."""
@@ -175,6 +177,8 @@ def _is_decorator(text: str, start: int) -> bool:
 
 
 def _looks_like_file(name: str) -> bool:
+    if "://" in name:
+        return False
     folder, slash, last = name.rpartition("/")
     dot = last.rfind(".")
     suffix = last[dot:].lower() if dot >= 0 else ""
@@ -219,8 +223,8 @@ def _unknown_path(rest: str) -> str:
     other words are a task.
     """
     words = rest.strip().partition(": ")[0].removesuffix(":").split()
-    unknown = [word for word in words if path_of(word) is None]
-    if not unknown:
+    unknown = [word for word in words[:_MOST_PATHS] if path_of(word) is None]
+    if not unknown or len(words) > _MOST_PATHS:
         return ""
     word = unknown[0]
     is_near = (

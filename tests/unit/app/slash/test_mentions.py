@@ -67,6 +67,8 @@ def test_a_name_that_nobody_knows_is_said(text, sentence):
         "@security_audit find leaks",
         "@security_audit scr the code",
         "@security_audit no",
+        "@security_audit https://example.org/page.html",
+        "@security_audit " + "nosuch.py " * 20,
         "@security_audit",
         "the price is 5 @ 3",
         "@",
