@@ -120,7 +120,9 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
     )
     from app.runtime.agents import open_run_service
     from app.runtime.guardrails import open_guardrails
+    from app.runtime.model_hub import open_hub
     from app.runtime.opening import open_client, open_session, open_sources
+    from app.settings.listing import list_settings
     from app.settings.preferences import Preferences
     from app.settings.sources import load_settings
     from app.text.log_ring import kept_log
@@ -206,6 +208,8 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 keymap=settings.keymap,
                 log_file=settings.log,
                 log_ring=log_ring,
+                settings=list_settings(settings),
+                model_hub=None if opened.engine is None else open_hub(settings.models),
                 version=metadata.version("pravaha"),
                 server=settings.attach,
                 engine_server=engine_server,

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 from app.plain import models
 from app.plain.outline import NodeNumbers, build_comparison, build_outline
 from app.runtime.imported_passages import build_imported
-from app.slash.arguments import change_system, read_expansion, read_merge
+from app.slash.arguments import (
+    change_system,
+    find_title,
+    read_branch,
+    read_expansion,
+    read_merge,
+)
 from app.slash.files import export_to_file, import_from_file
 from app.slash.memory import run_memory
 from app.slash.parse import available, method_name
@@ -14,7 +20,7 @@ from app.slash.sampling import build_parameters, build_summary, change_sampling
 from app.text.safe_text import safe_line, safe_text
 from engine.api.errors import InvalidRequest, PravahaError
 from engine.conversations.matching_line import matching_line
-from engine.conversations.node_words import ROLES, find_branch
+from engine.conversations.node_words import ROLES
 from engine.conversations.shortening import send_shortened
 from engine.conversations.tree import NodeStatus, NodeView, SearchHit, TreeSummary
 
@@ -59,6 +65,11 @@ class PlainCommands:
         """List conversations, or open number N of the list that was printed last."""
         if argument.isdecimal():
             self._open(int(argument))
+            return
+        titled = find_title(self._session.conversations.find(), argument)
+        if titled is not None:
+            self._session.conversations.open(titled.id)
+            self._say(f"Conversation: {safe_line(self._session.title)}")
             return
         trees = self._session.conversations.find(argument)
         self._listed = list(trees)
@@ -169,7 +180,7 @@ class PlainCommands:
 
     def switch(self, argument: str) -> None:
         """Go to a branch by name, or to a message by number."""
-        named = find_branch(self._session.tree, argument)
+        named = read_branch(self._session.tree, argument)
         if named is not None:
             self._session.branches.rewind(named)
         else:
@@ -224,7 +235,7 @@ class PlainCommands:
             raise InvalidRequest(
                 "/merge takes graft, summary or pick, and a branch or the number of its last message."
             )
-        named = find_branch(self._session.tree, name)
+        named = read_branch(self._session.tree, name)
         node_id = named if named is not None else self._node(name)
         price = self._session.tokens.price(node_id).result() if kind == "summary" else None
         cost = self._session.merging.cost(node_id, kind, price)

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from app.slash.models import build_near, read_model
+from app.slash.models import meant_model, read_model
 from app.text.byte_size import format_size
 from app.text.safe_text import safe_line
 from engine.api.available_model import AvailableModel
-from engine.api.errors import EngineUnavailable, ModelNotFound
+from engine.api.errors import EngineUnavailable
 from engine.api.snapshot import EngineSnapshot, EngineState
 from engine.clients.engine_client import EngineClient
 
@@ -46,13 +46,8 @@ def load(
         PravahaError: there is no such model, or it cannot be loaded.
     """
     name, drain_s = read_model(argument)
-    try:
-        client.load_model(name, drain_s=drain_s)
-    except ModelNotFound as error:
-        models = client.models()
-        if any(one.name.lower() == name.lower() for one in models):
-            raise
-        raise ModelNotFound(build_near(name, models)) from error
+    name = meant_model(name, client.models())
+    client.load_model(name, drain_s=drain_s)
     due = 0.0
     while (snapshot := client.snapshot()).changes_model or snapshot.state is EngineState.LOADING:
         if snapshot.state is EngineState.LOADING and snapshot.loading_progress >= due:

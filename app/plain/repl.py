@@ -13,7 +13,9 @@ from app.plain.commands import PlainCommands
 from app.plain.images import PlainImages
 from app.plain.sources import PlainSources
 from app.slash import parse
-from app.slash.attachments import attach_files, mention
+from app.slash.attachments import attach_files, check_all_fit, mention, unread_files
+from app.slash.mentions import unknown_name, with_whole_names
+from app.slash.token_count import count_tokens
 from app.text.safe_text import SafeStream, safe_line, safe_text
 from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.api.image import Image
@@ -24,6 +26,7 @@ from engine.conversations.errors import ContextFull
 from engine.conversations.node_words import FILTERED, INCOMPLETE
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView
+from engine.retrieval.parsing.document_reader import DocumentReader
 
 if TYPE_CHECKING:
     from app.runtime.source_library import SourceLibrary
@@ -83,6 +86,8 @@ class PlainChat:
         self._ended = False
         self._refused: RefusedMessage | None = None
         self._attached: list[str] = []
+        self._warned = ""
+        self._documents = DocumentReader()
         self.sources = PlainSources(sources, session, self.say)
         self._images = PlainImages(image_reader, client, attached=attached)
         self._commands = PlainCommands(self)
@@ -123,7 +128,14 @@ class PlainChat:
         return line
 
     def send(self, text: str) -> None:
-        """Send a message; its answer is printed when the command or line is done."""
+        """Send a message; its answer is printed when the command or line is done.
+
+        Raises:
+            PravahaError: it was not sent. One that names what nobody knows is, when it is sent again; a pipe
+                cannot be asked.
+        """
+        if "@" in text:
+            text = self._with_known_names(text)
         if self.sources.attach_mentioned(text):
             return
         text = " ".join([*self._attached, text])
@@ -162,13 +174,36 @@ class PlainChat:
         self._expanded(f'@"{name}"')
         self._attached.append(mention(name))
 
+    def _with_known_names(self, text: str) -> str:
+        """The message with whole names in place of their beginnings."""
+        collections = self.sources.names
+        text = with_whole_names(text, (), collections)
+        problem = unknown_name(text, (), collections) if self._show_prompts else ""
+        if problem and text != self._warned:
+            self._warned = text
+            raise InvalidRequest(f"{problem} The same line again sends it as it is.")
+        self._warned = ""
+        return text
+
     def _expanded(self, text: str) -> str:
+        """The message with the text of the files that it names; waits until they are read."""
+        paths = unread_files(text) if "@" in text else []
+        if not paths:
+            return text
+        reading = [self._documents.read(path) for path in paths]
+        files = dict(zip(paths, (one.result() for one in reading), strict=True))
         model = self.client.snapshot().model
-        return attach_files(
-            text,
-            count=lambda one: len(self.client.tokenize(one)) if model else 0,
-            length=model.context_length if model else 0,
+        length = model.context_length if model else 0
+        check_all_fit(
+            list(files.values()),
+            lambda one: count_tokens(self.client, one),
+            length,
+            length - self.session.context.used(),
         )
+        for file in files.values() if self._show_prompts else ():
+            for note in file.notes:
+                self.say(f"({safe_line(file.name)}: {safe_line(note)})")
+        return attach_files(text, files)
 
     def refuse(self, message: RefusedMessage) -> None:
         """Keep a message that the context has no room for, until /shorten."""

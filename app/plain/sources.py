@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +16,17 @@ from app.runtime.stored_passages import (
     load_found_for,
     load_passages,
 )
-from app.slash.sources import SourcesCall, mentioned, read_evidence, read_sources, without_mentions
+from app.slash.names import meant
+from app.slash.sources import (
+    NAMING,
+    SourcesCall,
+    mentioned,
+    read_evidence,
+    read_sources,
+    without_mentions,
+)
 from app.text.safe_text import safe_line, safe_text
-from engine.api.errors import InvalidRequest
+from engine.api.errors import InvalidRequest, PravahaError
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeKind
 
@@ -46,6 +55,16 @@ class PlainSources:
         self._say = say
         self._news: deque[str] = deque()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the collections; none if they cannot be read."""
+        if self._library is None:
+            return ()
+        try:
+            return tuple(one.name for one in self._library.refresh().result())
+        except PravahaError:
+            return ()
+
     def run(self, argument: str) -> None:
         """`/sources …`; see `read_sources`.
 
@@ -54,6 +73,9 @@ class PlainSources:
         """
         call = read_sources(argument)
         library = self._required()
+        if call.action in NAMING:
+            known = [one.name for one in library.refresh().result()]
+            call = replace(call, name=meant(call.name, known, "collection"))
         match call.action:
             case None:
                 self._list(library)

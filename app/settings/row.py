@@ -27,6 +27,7 @@ class Row:
         read: converts what a source gives, which may be a string, before it is checked.
         user_only: a project's `pravaha.toml`, which others wrote, cannot set it.
         secret: its value is not shown in messages.
+        words: further words by which people look for it, separated by spaces.
     """
 
     help: str
@@ -39,6 +40,7 @@ class Row:
     read: Callable[[object], object] | None = None
     user_only: bool = False
     secret: bool = False
+    words: str = ""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: "GetCoreSchemaHandler"

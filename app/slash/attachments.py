@@ -1,24 +1,55 @@
 """Files in a message: `@path` names one, and on sending its text is appended in a fenced block.
 
-Images are named in the same way and read elsewhere (`app.slash.images`).
+The text comes from `DocumentReader`, so that every format of the collections can be attached. Images are
+named in the same way and read elsewhere (`app.slash.images`).
+
+```
+What is the rent? @lease.pdf
+
+lease.pdf (12 pages):
+~~~
+…
+~~~
+```
 """
 
-import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from app.slash.mentions import mentioned_words, near_files, path_of, trimmed
+from app.slash.names import did_you_mean
+from app.text.safe_text import safe_line
 from engine.api.errors import InvalidRequest
-from engine.retrieval.answering.image_text import own_words
+from engine.retrieval.parsing.document_reader import FileText
 from engine.vision.opening import image_type
 
-MAX_BYTES = 4 * 1024 * 1024
-"""Largest file that is read to count its tokens."""
-_MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]\S*))')
-_OPEN = re.compile(r'(?<!\S)@"?([^\s"]*)$')
-_MAX_NAMES = 200
 SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".webp"))
 """Of the names of images."""
+MAX_FILES = 32
+"""Files that a message may name."""
+
+_BLOCK = re.compile(
+    r"\n\n(?P<name>[^\n]+?)(?: \((?P<pages>\d+) pages?\))?:\n(?P<fence>`{3,})\n(?P<text>.*?)\n(?P=fence)"
+    r"(?=\n\n|\Z)",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedText:
+    """A file in a message that was sent.
+
+    Attributes:
+        name: of the file.
+        text: its text.
+        pages: number of its pages; 0 if it has none.
+    """
+
+    name: str
+    text: str
+    pages: int = 0
 
 
 def mention(path: str) -> str:
@@ -26,25 +57,46 @@ def mention(path: str) -> str:
     return f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
 
 
-def attach_files(text: str, *, count: Callable[[str], int], length: int) -> str:
+def attach_files(text: str, files: Mapping[Path, FileText]) -> str:
     """The message with the text of every file that it names; names of no file stay as they are.
-
-    A file whose text the message has already, as one that is sent again from the history, is not added again.
 
     Args:
         text: the message.
-        count: returns the number of tokens of a text.
-        length: the context length in tokens; 0 if it is not known yet.
+        files: the texts of `unread_files`.
+    """
+    return "\n\n".join([text, *(_block(files[path]) for path in unread_files(text))])
+
+
+def with_texts_of(text: str, before: str) -> str:
+    """A changed message with the texts of those attached files that it still names.
+
+    Args:
+        text: the changed message, as it was typed.
+        before: the message that was sent, with its attached files.
+    """
+    words = mentions(text)
+    names = {Path(word).name for one in words for word in (one, trimmed(one))}
+    kept = [
+        _block(FileText(one.name, one.text, one.pages))
+        for one in split_attached(before)[1]
+        if one.name in names
+    ]
+    return "\n\n".join([text, *kept])
+
+
+def unread_files(text: str) -> list[Path]:
+    """The files that a message names, but for images, and for files whose text the message has already.
+
+    Such a message is one that was edited, or taken back.
 
     Raises:
-        InvalidRequest: a file cannot be read, is not text, or is too large for the context.
+        InvalidRequest: a name in quotes is that of no file, or there are too many.
     """
-    blocks = [
-        _block(path, count, length)
-        for path in mentioned_files(text)
-        if not is_image(path) and f"\n{path.name}:\n```" not in text
-    ]
-    return "\n\n".join([text, *blocks])
+    paths = [path for path in mentioned_files(text) if not is_image(path)]
+    attached = {one.name for one in split_attached(text)[1]} if paths else set()
+    if len(paths) > MAX_FILES:
+        raise InvalidRequest(f"The message names {len(paths)} files; at most {MAX_FILES} are read.")
+    return [path for path in paths if path.name not in attached]
 
 
 def mentioned_files(text: str) -> list[Path]:
@@ -54,22 +106,45 @@ def mentioned_files(text: str) -> list[Path]:
         InvalidRequest: a name in quotes is that of no file.
     """
     paths: list[Path] = []
-    for quoted, word in mentions(text):
-        path = Path(quoted or word).expanduser()
-        try:
-            found = path.is_file()
-        except (OSError, ValueError):
-            found = False
-        if found:
+    for _, _, word, quoted in mentioned_words(text):
+        path = path_of(word)
+        if path is not None and path.is_file():
             paths.append(path)
         elif quoted:
-            raise InvalidRequest(f"There is no file {path}.")
-    return paths
+            hint = did_you_mean(near_files(word))
+            raise InvalidRequest(f"There is no file {safe_line(word)}. {hint}".rstrip())
+    return list(dict.fromkeys(paths))
 
 
-def mentions(text: str) -> list[tuple[str, str]]:
-    """What stands behind `@` in a message's own words, each once: in quotes, or as a word."""
-    return list(dict.fromkeys(_MENTION.findall(own_words(text))))
+def mentions(text: str) -> list[str]:
+    """What stands behind `@` in a message's own words, each once."""
+    return list(dict.fromkeys(word for _, _, word, _ in mentioned_words(text)))
+
+
+def split_attached(text: str) -> tuple[str, tuple[AttachedText, ...]]:
+    """A message as it was typed, and the files that were attached to it.
+
+    What the user has written in the form of an attached file is no file, because no `@` names it.
+    """
+    blocks = list(_BLOCK.finditer(text))
+    last = len(text)
+    found: list[re.Match[str]] = []
+    for block in reversed(blocks):
+        if block.end() != last:
+            break
+        found.insert(0, block)
+        last = block.start()
+    while found:
+        typed = text[: found[0].start()]
+        words = mentions(typed)
+        names = {Path(word).name for one in words for word in (one, trimmed(one))}
+        if all(block["name"] in names for block in found):
+            return typed, tuple(
+                AttachedText(block["name"], block["text"], int(block["pages"] or 0))
+                for block in found
+            )
+        del found[0]  # it may be a part of what was typed
+    return text, ()
 
 
 def is_image(path: Path) -> bool:
@@ -81,63 +156,42 @@ def is_image(path: Path) -> bool:
         return False  # reading it says why
 
 
-def check_fits(name: str, text: str, count: Callable[[str], int], length: int) -> None:
-    """Refuse a text that is longer than the context; arguments as `attach_files`.
+def check_fits(
+    name: str, text: str, count: Callable[[str], int], length: int, left: int | None = None
+) -> None:
+    """Refuse a text that is longer than the context.
+
+    Args:
+        name: of the file.
+        text: its text.
+        count: returns the number of tokens of a text.
+        length: the context length in tokens; 0 if it is not known yet.
+        left: tokens that the conversation has not used; None if that is not known.
 
     Raises:
         InvalidRequest: it is.
     """
+    if not length:
+        return
     tokens = count(text)
-    if length and tokens >= length:
+    if tokens >= length:
+        free = "" if left is None else f", of which {max(left, 0):,} are free"
         raise InvalidRequest(
-            f"{name} has {tokens} tokens, and the context length is {length}: attach a part of it."
+            f"{name} has {tokens:,} tokens, and the context of the model {length:,}{free}: attach a part of "
+            "it, or ask about it with a collection (/sources)."
         )
 
 
-def complete_path(text: str) -> list[str]:
-    """The texts that complete the file name at the end of a text; folders end with a slash."""
-    found = _OPEN.search(text)
-    if found is None:
-        return []
-    typed = found[1]
-    folder, _, start = typed.rpartition("/")
-    base = Path(f"{folder}/" if "/" in typed else ".").expanduser()
-    try:
-        with os.scandir(base) as entries:
-            names = sorted(
-                entry.name + ("/" if entry.is_dir() else "")
-                for entry in entries
-                if entry.name.startswith(start) and (start or not entry.name.startswith("."))
-            )
-    except (OSError, ValueError):
-        return []
-    before = text[: found.start(1)].removesuffix('"')
-    prefix = f"{folder}/" if "/" in typed else ""
-    usable = [
-        name for name in names[:_MAX_NAMES] if name.isprintable() and not re.search(r'[\s"]', name)
-    ]
-    return [f"{before}{prefix}{name}" for name in usable]
+def check_all_fit(
+    files: Sequence[FileText], count: Callable[[str], int], length: int, left: int | None = None
+) -> None:
+    """`check_fits` for each of several files."""
+    for file in files:
+        check_fits(file.name, file.text, count, length, left)
 
 
-def _block(path: Path, count: Callable[[str], int], length: int) -> str:
-    text = _read(path)
-    check_fits(path.name, text, count, length)
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+def _block(file: FileText) -> str:
+    longest = max((len(run) for run in re.findall("`+", file.text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{path.name}:\n{fence}\n{text.rstrip()}\n{fence}"
-
-
-def _read(path: Path) -> str:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InvalidRequest(f"{path.name} is larger than {MAX_BYTES // 1024**2} MiB.")
-        data = path.read_bytes()
-    except OSError as error:
-        raise InvalidRequest(f"{path.name} can't be read: {error.strerror}.") from error
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"{path.name} is not a text in UTF-8.") from error
-    if "\0" in text:
-        raise InvalidRequest(f"{path.name} is not a text file.")
-    return text
+    pages = f" ({file.pages} page{'' if file.pages == 1 else 's'})" if file.pages else ""
+    return f"{file.name}{pages}:\n{fence}\n{file.text.rstrip()}\n{fence}"

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from app.slash.mentions import near_files
+from app.slash.names import did_you_mean
 from engine.api.errors import InvalidRequest
 from engine.conversations.export import export_json, export_markdown, export_messages
 from engine.conversations.importing import MAX_CHARACTERS
@@ -40,6 +42,9 @@ def import_from_file(session: TreeSession, name: str) -> Path:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InvalidRequest(f"{path} is not a text in UTF-8.") from error
+    except FileNotFoundError as error:
+        hint = did_you_mean(near_files(name))
+        raise InvalidRequest(f"There is no file {path}. {hint}".rstrip()) from error
     except (OSError, ValueError) as error:
         raise InvalidRequest(f"{path} can't be read: {_reason(error)}.") from error
     session.conversations.add(text)

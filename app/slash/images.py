@@ -11,6 +11,7 @@ from app.slash.attachments import (
     mentioned_files,
     mentions,
 )
+from app.slash.mentions import trimmed
 from engine.api.errors import InvalidRequest
 from engine.api.image import Image
 from engine.api.snapshot import ModelInfo
@@ -184,7 +185,7 @@ def way_for(model: ModelInfo, reader: ImageReader | None, *, attached: bool) -> 
 
 def seen_names(text: str, count: int) -> tuple[str, ...]:
     """The names of the images that a message was sent with, as it says them; else their number."""
-    named = [Path(quoted or word) for quoted, word in mentions(text)]
+    named = [Path(trimmed(word)) for word in mentions(text)]
     names = tuple(shown_name(one.name) for one in named if one.suffix.lower() in SUFFIXES)
     if len(names) == count:
         return names

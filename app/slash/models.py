@@ -1,10 +1,11 @@
-"""`/model`: its argument, and the sentence for a name that no model has."""
+"""`/model`: its argument, and the model that it means."""
 
-import difflib
 from collections.abc import Sequence
 
+from app.slash.names import beginning_with, either, near_names
 from app.text.safe_text import safe_line
 from engine.api.available_model import AvailableModel
+from engine.api.errors import ModelNotFound
 from engine.runtime.model_change import CHANGE_DRAIN_S
 
 NOW = " now"
@@ -17,12 +18,23 @@ def read_model(argument: str) -> tuple[str, float]:
     return argument.removesuffix(NOW).strip(), 0.0 if now else CHANGE_DRAIN_S
 
 
+def meant_model(name: str, models: Sequence[AvailableModel]) -> str:
+    """The installed model of this name, or the only one whose name begins so.
+
+    Raises:
+        ModelNotFound: there is none, or several begin so; the sentence names those that are near.
+    """
+    names = [one.name for one in models]
+    found = beginning_with(name, names) if name else []
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ModelNotFound(safe_line(f"{name} begins several names: {either(found)}."))
+    raise ModelNotFound(build_near(name, models))
+
+
 def build_near(name: str, models: Sequence[AvailableModel]) -> str:
     """The sentence for a name that no installed model has, with the names nearest to it."""
-    names = {one.name.lower(): one.name for one in models}
-    near = [names[one] for one in difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.4)]
-    near += [one for low, one in names.items() if name.lower() in low and one not in near]
-    hint = (
-        f" Did you mean {' or '.join(near[:3])}?" if near else " /model lists the installed ones."
-    )
+    near = near_names(name, [one.name for one in models], near=0.4)
+    hint = f" Did you mean {either(near)}?" if near else " /model lists the installed ones."
     return safe_line(f"No model called {name} is installed.{hint}")

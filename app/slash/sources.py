@@ -5,12 +5,13 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
 from app.slash.document_attributes import read_attribute, read_conditions
+from app.slash.names import beginning_with
 from engine.api.errors import InvalidRequest
 from engine.retrieval.api.passage import AttributeValue
 
@@ -36,6 +37,10 @@ _COUNTS: dict[str, tuple[int, int | None]] = {
     "add": (2, None), "attach": (1, None), "remove": (1, 2), "evidence": (0, 1), "stop": (0, 0),
 }  # fmt: skip
 """The least and the largest number of words behind an action; of the others it is one."""
+NAMING: frozenset[Action | None] = frozenset(
+    ("refresh", "watch", "unwatch", "attach", "detach", "remove")
+)
+"""The actions on a collection that there is, for which the beginning of only one name stands."""
 _MENTION = re.compile(
     r"""(?<![^\s(\["'“‘„])@([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?=[\s?!,;:)\]"'”’…]|\.(?:\s|$)|$)"""
 )
@@ -54,7 +59,6 @@ _CLOSES = re.compile(r"[ \t]*(?:\Z|\n|[.!?:;,)])")
 _VOCATIVE = re.compile(r"[ \t]*[,:;][ \t]*|[ \t]+")
 _NEAR = 0.7
 """How similar a word must be to the name of a collection to be taken for it, from 0 to 1."""
-_OPEN = re.compile(r"(?<!\S)@([A-Za-z0-9_-]*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,9 @@ def read_sources(argument: str) -> SourcesCall:
     if not words:
         return SourcesCall()
     action, *rest = words
+    beginning = beginning_with(action, get_args(Action))
+    if len(beginning) == 1:
+        action = beginning[0]
     if action not in get_args(Action):
         raise InvalidRequest(USAGE)
     exclude: list[str] = []
@@ -213,15 +220,6 @@ def without_mentions(text: str, names: Collection[str]) -> str:
     """The message without the names of these collections."""
     kept = _MENTION.sub(lambda match: "" if match[1] in names else match[0], text)
     return kept.strip()
-
-
-def complete_source(text: str, names: Iterable[str]) -> list[str]:
-    """The texts that complete the name of a collection after the `@` at the end of a text."""
-    found = _OPEN.search(text)
-    if found is None:
-        return []
-    before = text[: found.start(1)]
-    return [f"{before}{name}" for name in sorted(names) if name.startswith(found[1])]
 
 
 def _is_file(name: str) -> bool:

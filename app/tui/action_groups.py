@@ -4,19 +4,24 @@
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from agents.service.run_service import RunService
+from app.runtime.model_hub import ModelHub
 from app.runtime.source_library import SourceLibrary
+from app.settings.shown_setting import ShownSetting
 from app.tui.actions.agents import AgentActions
 from app.tui.actions.archive import ArchiveActions
 from app.tui.actions.compare import CompareActions
 from app.tui.actions.context import ContextActions
 from app.tui.actions.conversations import ConversationActions
+from app.tui.actions.documents import DocumentActions
+from app.tui.actions.draft import DraftActions
 from app.tui.actions.files import FileActions
 from app.tui.actions.fork_at_token import ForkAtToken
 from app.tui.actions.go import GoActions
 from app.tui.actions.guarded import guarded
+from app.tui.actions.hub import HubActions
 from app.tui.actions.images import ImageActions
 from app.tui.actions.jump import JumpActions
 from app.tui.actions.kv import KvActions
@@ -27,6 +32,7 @@ from app.tui.actions.sampling import SamplingActions
 from app.tui.actions.scheduler import SchedulerActions, TimeActions
 from app.tui.actions.search import SearchActions
 from app.tui.actions.serving import EngineServer, ServingActions
+from app.tui.actions.settings import SettingActions
 from app.tui.actions.sources import SourceActions
 from app.tui.actions.themes import ThemeActions
 from app.tui.actions.tokens import TokenActions
@@ -40,6 +46,7 @@ from app.tui.marks import Marks
 from app.tui.screen_layout import ScreenLayout
 from app.tui.selection import Selection
 from app.tui.terminal import Terminal
+from engine.retrieval.parsing.document_reader import DocumentReader
 from engine.retrieval.parsing.image_reader import ImageReader
 
 
@@ -67,9 +74,12 @@ class ActionGroups:
         image_reader: ImageReader | None,
         engine_server: EngineServer | None,
         server: str | None,
+        settings: Sequence[ShownSetting],
+        model_hub: ModelHub | None,
         on_model: Callable[[str], None],
     ) -> None:
         self._screen = screen
+        self._replayed = run_service is None and sources is None
         self.themes = themes
         self.context = ContextActions(screen)
         self.jump = JumpActions(screen, layout)
@@ -77,7 +87,10 @@ class ActionGroups:
         self.listing = ListActions(screen)
         self.merge = MergeActions(screen, selection, fork_prices)
         self.models = ModelActions(screen, on_model)
+        self.hub = HubActions(screen, self.models, model_hub, glyphs)
+        self.models.offer_download(None if model_hub is None else self.hub.open)
         self.sampling = SamplingActions(screen)
+        self.settings = SettingActions(screen, self.sampling, self.models, themes, settings)
         self.scheduler = SchedulerActions(screen)
         self.serving = ServingActions(screen, engine_server, attached_to=server)
         self.time = TimeActions(go_in_time, keymap)
@@ -88,6 +101,10 @@ class ActionGroups:
         )
         self.search = SearchActions(screen, layout, self.conversations, wall_clock)
         self.files = FileActions(screen, selection, terminal)
+        self.documents = DocumentActions(
+            screen, selection, self.files, glyphs, keymap, DocumentReader()
+        )
+        self.draft = DraftActions(screen, self.files, self.documents, glyphs)
         self.images = ImageActions(screen, self.files, image_reader, attached=server is not None)
         self.sources = SourceActions(
             screen,
@@ -102,7 +119,12 @@ class ActionGroups:
         self.tokens = TokenActions(screen, selection, layout, glyphs=glyphs, keymap=keymap)
         self.fork_at_token = ForkAtToken(screen, self.tokens, glyphs)
         self.tree = TreeActions(
-            screen, selection, layout, fork_at_token=self.fork_at_token, fork_costs=fork_costs
+            screen,
+            selection,
+            layout,
+            fork_at_token=self.fork_at_token,
+            fork_costs=fork_costs,
+            documents=self.documents,
         )
         self.go = GoActions(screen, selection, layout, self.tree, glyphs)
         self.compare = CompareActions(
@@ -114,6 +136,12 @@ class ActionGroups:
             fork_prices=fork_prices,
             keymap=keymap,
         )
+
+    async def known_names(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """The agents and pipelines, and the collections, that a message may name; None in a replay."""
+        if self._replayed:
+            return None
+        return await self.agents.names(), await self.sources.current_names()
 
     async def perform(self, group: str, name: str, *arguments: str | int) -> None:
         """Call a method of a group; shows an error that it raises as a notification."""

@@ -5,6 +5,7 @@ import logging
 from typing import Any
 
 from agents.service.run_service import RunService
+from app.tui.chat_screen import ChatScreen
 from engine.api.errors import PravahaError
 
 log = logging.getLogger(__name__)
@@ -23,6 +24,23 @@ class AgentNames:
     def __init__(self, service: RunService | None) -> None:
         self.known: tuple[dict[str, Any], ...] = ()
         self._service = service
+        self._began = False
+
+    def begin(self, screen: ChatScreen) -> bool:
+        """Begin to read them, once; whether they are being read. Then the screen's clock is woken."""
+        if self._service is None or self.known:
+            return False
+        if not self._began:
+            self._began = True
+            screen.run_worker(self._read_and_wake(screen), exit_on_error=False)
+        return True
+
+    async def _read_and_wake(self, screen: ChatScreen) -> None:
+        try:
+            await self.read()
+        finally:
+            self._began = False
+            screen.wake()
 
     async def read(self) -> None:
         """Read them, unless that is done; a server that does not answer leaves them unknown."""

@@ -20,7 +20,10 @@ from textual.widget import AwaitMount
 from textual.widgets import Markdown, TextArea
 
 from agents.service.run_service import RunService
+from app.runtime.model_hub import ModelHub
 from app.runtime.source_library import SourceLibrary
+from app.settings.shown_setting import ShownSetting
+from app.slash.completion import Completion
 from app.text.log_ring import LogRing
 from app.tui.action_groups import ActionGroups
 from app.tui.actions.serving import EngineServer
@@ -29,6 +32,7 @@ from app.tui.agent_names import AgentNames
 from app.tui.ascii_filter import AsciiFilter
 from app.tui.availability import Availability
 from app.tui.avatar import figures
+from app.tui.completer import Completer
 from app.tui.draft_keeper import DraftKeeper
 from app.tui.drawing import Drawing
 from app.tui.escape_key import EscapeKey
@@ -47,7 +51,7 @@ from app.tui.palette import PaletteEntries, PravahaCommands
 from app.tui.presenter import Presenter
 from app.tui.screen_layout import ScreenLayout
 from app.tui.selection import EMPTY, Selection
-from app.tui.sending import Sending
+from app.tui.sending import Sending, typed_before
 from app.tui.slash_actions import SlashActions
 from app.tui.status_hints import StatusHints
 from app.tui.stopping import Stopping
@@ -108,6 +112,8 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         image_reader: reads the text of images; None in a replay.
         log_file: where tracebacks are, for messages about failures.
         log_ring: the records of the log pane; None for none.
+        settings: what `/settings` and the palette show.
+        model_hub: downloads models; None if the engine is that of a server, and in a replay.
         on_theme: called with the name of a theme that was chosen, to save it.
         on_model: called with the name of a model that was chosen and is loaded, to save it.
         on_first_frame: called after the first frame is drawn; starts loading the model.
@@ -149,6 +155,8 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         keymap: dict[str, str] | None = None,
         log_file: Path | None = None,
         log_ring: LogRing | None = None,
+        settings: Sequence[ShownSetting] = (),
+        model_hub: ModelHub | None = None,
         on_theme: Callable[[str], None] = lambda name: None,
         on_model: Callable[[str], None] = lambda name: None,
         on_first_frame: Callable[[], None] = lambda: None,
@@ -206,6 +214,8 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             image_reader=image_reader,
             engine_server=engine_server,
             server=server,
+            settings=settings,
+            model_hub=model_hub,
             on_model=on_model,
         )
         self.sending = Sending(
@@ -226,6 +236,9 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         )
         self.availability = Availability(self, self.selection, actions.tokens)
         self.agent_names = AgentNames(run_service)
+        self.completer = Completer(
+            self, actions, self.agent_names, settings, on_more=self._more_completes
+        )
         self.palette = PaletteEntries(
             self,
             actions,
@@ -253,6 +266,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.view = MainView(
             session,
             actions,
+            self.completer,
             figure=figure,
             figure_shown=avatar != figures.OFF,
             animate=self.animation_level != "none",
@@ -292,7 +306,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             self.notify_safely(problem, "warning")
         self.set_keymap(to_textual(self.keymap))
         prompt = self.query_one(Prompt)
-        prompt.set_history(self.session.messages.history())
+        prompt.set_history(typed_before(self.session.messages.history()))
         prompt.show_draft(self._drafts.enter())
         prompt.focus()
         self.marks.listen(lambda: self.query_one(Transcript).show_marked(self.marks.ids))
@@ -329,6 +343,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
     async def on_unmount(self) -> None:
         """Save the draft and stop the clock."""
         self._drafts.leave()
+        self.actions.draft.leave()
         await self.drawing.stop()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -430,7 +445,14 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         text = event.text_area.text
         self.sending.text_changed(text)
         is_edit = self.query_one(Prompt).editing is not None  # an edited message is no command
-        self.query_one(Completions).complete("" if is_edit else text)
+        prompt = self.query_one(Prompt)
+        found = None if is_edit else self.completer.complete(prompt.before_cursor)
+        self.query_one(Completions).show_completion(found)
+
+    def _more_completes(self, found: Completion | None) -> None:
+        """More names are known that complete the text of the prompt."""
+        self.query_one(Completions).show_completion(found)
+        self.query_one(Prompt).names_arrived(found)
 
     @on(Prompt.Submitted)
     async def _submitted(self, event: Prompt.Submitted) -> None:

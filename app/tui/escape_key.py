@@ -64,7 +64,7 @@ class EscapeKey:
             or bool(main.get_selected_text())
             or chats.narrowed,
             editing=prompt.editing is not None,
-            reading=self._actions.images.reading,
+            reading=self._actions.images.reading or self._actions.documents.reading,
             queued=bool(session.messages.queued),
             generating=session.answers.generating,
             prompting=self._layout.typing,
@@ -91,6 +91,7 @@ class EscapeKey:
                 self._actions.tree.leave_edit()
             case EscapeEffect.KEEP_UNSENT:
                 self._actions.images.cancel()
+                self._actions.documents.cancel()
             case EscapeEffect.WITHDRAW_QUEUED:
                 self._sending.withdraw()
             case EscapeEffect.STOP:

@@ -12,6 +12,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
         "scroll.up": "pageup,ctrl+u",
         "scroll.down": "pagedown,ctrl+d",
         "history.prev": "up,ctrl+k",
+        "clear": "ctrl+x",
     },
 }
 """Name → action id → keys, in addition to the standard ones."""

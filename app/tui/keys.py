@@ -128,17 +128,19 @@ PROMPT_KEYS: tuple[Key, ...] = (
     Key("send", "enter", "send", "send", "Send; queues while an answer runs", Group.PROMPT, False, False),
     Key("newline", "ctrl+j,shift+enter", "newline", "newline", "A new line (also a backslash, then enter)", Group.PROMPT, False, False),
     Key("text.undo", "ctrl+z", "undo_or_suspend", "undo", "Undo the last edit; with nothing to undo, suspend", Group.PROMPT, False, False),
-    Key("history.prev", "up", "history_up", "history", "At the first line: the previous prompt", Group.PROMPT, False, False),
-    Key("history.next", "down", "history_down", "history", "At the last line: the next prompt", Group.PROMPT, False, False),
+    Key("history.prev", "up", "history_up", "history", "In the first row: the previous message or command", Group.PROMPT, False, False),
+    Key("history.next", "down", "history_down", "history", "In the last row: the next one, finally the draft", Group.PROMPT, False, False),
     Key("history.search", "ctrl+r", "app.perform('search','find_prompt')", "earlier", "Find an earlier prompt by its words", Group.PROMPT),
     Key("scroll.up", "pageup", "app.scroll_messages(-1)", "up", "Scroll the messages up", Group.PROMPT, False, False),
     Key("scroll.down", "pagedown", "app.scroll_messages(1)", "down", "Scroll the messages down", Group.PROMPT, False, False),
-    Key("complete", "tab", "complete", "complete", "Complete a /command, an @file or an @collection", Group.PROMPT, False, False),
+    Key("complete", "tab", "complete", "complete", "Complete a /command, its argument, or an @agent, @collection or @file; again: the next candidate", Group.PROMPT, False, False),
+    Key("clear", "ctrl+u", "clear_draft", "clear", "Clear the draft; ctrl+z brings it back", Group.PROMPT, False, False),
 )  # fmt: skip
 
 TRANSCRIPT_KEYS: tuple[Key, ...] = (
     Key("path.start", "home", "app.message('first')", "start", "Go to the first message", Group.NAVIGATE, False, False),
     Key("path.end", "end", "app.message('end')", "end", "Go to the end and follow the newest text", Group.NAVIGATE, False, False),
+    Key("files.fold", "z", "app.perform('documents','fold')", "files", "Show or hide the files that are attached to the message", Group.NAVIGATE),
 )  # fmt: skip
 
 NAVIGATE_KEYS: tuple[Key, ...] = (

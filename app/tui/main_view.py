@@ -11,6 +11,7 @@ from agents.service.run_service import RunService
 from app.text.log_ring import LogRing
 from app.tui.action_groups import ActionGroups
 from app.tui.avatar.figure import Figure
+from app.tui.completer import Completer
 from app.tui.fork_costs import ForkCosts
 from app.tui.fork_prices import ForkPrices
 from app.tui.frame import Pane
@@ -20,6 +21,7 @@ from app.tui.output.finish_notice import FinishNotice
 from app.tui.view.messages import sibling_place
 from app.tui.widgets.agents_pane import AgentsPane
 from app.tui.widgets.approvals_pane import ApprovalsPane
+from app.tui.widgets.attached_row import AttachedRow
 from app.tui.widgets.avatar import Avatar
 from app.tui.widgets.branches import BranchPane
 from app.tui.widgets.cards import AskCount, CardStrip
@@ -50,6 +52,7 @@ class MainView:
 
     Args:
         actions: what some panes read, and the panes without a widget among them.
+        completer: completes the text of the prompt.
         figure: the avatar's.
         figure_shown: whether there is an avatar.
         animate: whether it moves.
@@ -65,6 +68,7 @@ class MainView:
         self,
         session: TreeSession,
         actions: ActionGroups,
+        completer: Completer,
         *,
         figure: Figure,
         figure_shown: bool,
@@ -83,6 +87,7 @@ class MainView:
     ) -> None:
         self._session = session
         self._actions = actions
+        self._completer = completer
         self.avatars = tuple(
             Avatar(figure, glyphs, animate=animate, colored=colored) for _ in range(2)
         )
@@ -100,6 +105,7 @@ class MainView:
         self._wall_clock = wall_clock
         self.panes: list[Pane] = [
             actions.models,
+            actions.hub,
             actions.fork_at_token,
             actions.tokens,
             actions.kv,
@@ -128,6 +134,7 @@ class MainView:
                         *actions.images.rows_below(node),
                         *actions.sources.rows_below(node),
                     ],
+                    folded=actions.documents.folded,
                     id="transcript",
                 )
                 yield from self._center_panes()
@@ -136,14 +143,27 @@ class MainView:
                 yield CardStrip(glyphs, self._marks, id="cards")
                 yield self._joined(Queued(glyphs, id="queued"))
                 yield AskCount(glyphs, id="ask-count")
-                yield Completions(lambda: actions.sources.names, id="completions")
-                yield Prompt(sources=lambda: actions.sources.names, id="prompt")
+                yield Completions(id="completions")
+                yield self._joined(AttachedRow(lambda: actions.draft.files, id="attached"))
+                yield Prompt(
+                    complete=self._completer.complete,
+                    reading=lambda: self._completer.reading,
+                    id="prompt",
+                )
             with Vertical(id="side"):
                 yield self._joined(KvPane(glyphs, colored=self._colored, id="kv"))
                 yield self._joined(Vitals(header, glyphs, id="vitals"))
         yield self._joined(StatusBar(glyphs, id="status"))
         self.panes.extend(
-            (self._notice, *self.avatars, actions.context, self._fork_costs, actions.agents)
+            (
+                self._notice,
+                *self.avatars,
+                actions.context,
+                self._fork_costs,
+                actions.agents,
+                self._completer,
+                actions.draft,
+            )
         )
 
     def _center_panes(self) -> ComposeResult:

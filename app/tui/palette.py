@@ -1,6 +1,6 @@
 """Entries of the command palette: keys and commands, and what can be chosen by its name.
 
-These are branches, conversations, agents, themes and policies of the scheduler.
+These are branches, conversations, agents, themes, policies of the scheduler and settings.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -11,6 +11,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.fuzzy import Matcher
 
+from app.settings.shown_setting import ShownSetting
 from app.slash.commands import Command
 from app.slash.parse import Invocation, available
 from app.text.safe_text import safe_line
@@ -26,6 +27,8 @@ from app.tui.widgets.prompt import Prompt
 
 _BEGINS = 1000.0
 """Above any score of Textual's, which grows with the number of matched letters."""
+_MENTIONS = 1.0
+"""Of a setting whose sentence has the words."""
 
 
 MAX_CONVERSATIONS = 500
@@ -38,6 +41,7 @@ class Entry(NamedTuple):
     Attributes:
         at_once: shown before anything is typed.
         runs: choosing it does something; the others come last.
+        setting: the setting that it opens, which is found by its words instead of the text.
     """
 
     text: str
@@ -45,6 +49,7 @@ class Entry(NamedTuple):
     run: Callable[[], object]
     at_once: bool = True
     runs: bool = True
+    setting: ShownSetting | None = None
 
 
 def title_of(key: Key) -> str:
@@ -58,6 +63,13 @@ def score(matcher: Matcher, text: str) -> float:
     """How well an entry matches, 0 for not at all; one that begins with the query precedes all others."""
     found = matcher.match(text)
     return found + _BEGINS if text.lower().startswith(matcher.query.lower()) else found
+
+
+def score_setting(query: str, setting: ShownSetting) -> float:
+    """How well a setting matches: its name or the words for it before all but the beginnings of entries."""
+    if setting.is_named(query):
+        return _BEGINS
+    return _MENTIONS if setting.matches(query) else 0.0
 
 
 def where_it_works(key: Key) -> str:
@@ -103,12 +115,13 @@ class PaletteEntries:
 
     def begin(self) -> None:
         """Have the agents read, for what is typed next."""
-        self._screen.run_worker(self._agent_names.read(), exit_on_error=False)
+        self._agent_names.begin(self._screen)
 
     def __iter__(self) -> Iterator[Entry]:
         yield from self._keys()
         yield from self._commands()
         yield from self._choices()
+        yield from self._settings()
 
     def _keys(self) -> Iterator[Entry]:
         disabled = self._availability.reasons()
@@ -159,6 +172,18 @@ class PaletteEntries:
             run = partial(actions.scheduler.change, batch_former=former)
             yield Entry(f"Steps: {former}", title, run)
 
+    def _settings(self) -> Iterator[Entry]:
+        actions = self._actions.settings
+        for one in actions.known:
+            value = f"{safe_line(one.value)}; " if one.value else ""
+            yield Entry(
+                f"Setting: {one.name}",
+                f"{value}{one.help}",
+                partial(actions.open, one.name),
+                at_once=False,
+                setting=one,
+            )
+
     async def _run_command(self, command: Command) -> None:
         """Run a slash command; one that needs an argument is written into the prompt instead."""
         if not command.needs_argument:
@@ -207,7 +232,11 @@ class PravahaCommands(Provider):
         """The entries that match the query."""
         matcher = self.matcher(query)
         for entry in self._entries:
-            found = score(matcher, entry.text)
+            found = (
+                score(matcher, entry.text)
+                if entry.setting is None
+                else score_setting(query, entry.setting)
+            )
             if found > 0:
                 found = found if entry.runs else found / _BEGINS
                 # `highlight` parses its text as markup, which a title may contain.

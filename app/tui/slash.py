@@ -1,50 +1,33 @@
-"""Rows of the slash commands, collections and file names that complete what is typed."""
+"""Rows of what completes the text before the cursor; see `app.slash.completion`."""
 
-from collections.abc import Collection
+from rich.cells import cell_len
 
-from app.slash.attachments import complete_path
-from app.slash.parse import matches
-from app.slash.sources import complete_source
+from app.slash.completion import Completion
 from app.text.safe_text import safe_line
 from app.tui.view.spans import Line, Span
 
-_COMPLETIONS = 7
+SHOWN = 7
+_NAME_CELLS = 24
 
 
-def build_completions(text: str, sources: Collection[str] = ()) -> list[Line]:
-    """Rows of the commands that complete the text, and the number of further ones.
-
-    Args:
-        text: the text before the cursor.
-        sources: the names of the collections, which are listed before the files.
-    """
-    found = matches(text)
-    if not found:
-        return _after_at(text, sources)
-    lines: list[Line] = [
-        (Span(f"/{one.name} {one.argument}".ljust(24), "$accent"), Span(one.help, "$muted"))
-        for one in found[:_COMPLETIONS]
-    ]
-    if len(found) > _COMPLETIONS:
-        lines.append((Span(f"{len(found) - _COMPLETIONS} more; f1 lists all", "$faint"),))
-    return lines
-
-
-def _after_at(text: str, sources: Collection[str]) -> list[Line]:
-    """Rows of the collections and files that complete the name after the last `@`."""
-    line = text.rsplit("\n", 1)[-1]
-    collections, files = complete_source(line, sources), complete_path(line)
-    found = [*collections, *files]
-    lines: list[Line] = [
-        (
-            Span(
-                safe_line(one.rpartition("@")[2]).ljust(24 if at < len(collections) else 0),
-                "$accent",
-            ),
-            *((Span("collection of documents", "$muted"),) if at < len(collections) else ()),
+def build_completions(found: Completion | None) -> list[Line]:
+    """A row for each of the first candidates, and the number of further ones."""
+    if found is None:
+        return []
+    lines: list[Line] = []
+    for one in found.candidates[:SHOWN]:
+        name = safe_line(one.shown or one.text)
+        padded = name + " " * (max(_NAME_CELLS - cell_len(name), 1) if one.note else 0)
+        note = (Span(safe_line(one.note), "$muted"),) if one.note else ()
+        lines.append((Span(padded, "$accent"), *note))
+    left = len(found.candidates) - SHOWN
+    if left > 0:
+        more = (
+            "f1 lists all"
+            if found.typed.startswith("/") and " " not in found.typed
+            else "tab completes"
         )
-        for at, one in enumerate(found[:_COMPLETIONS])
-    ]
-    if len(found) > _COMPLETIONS:
-        lines.append((Span(f"{len(found) - _COMPLETIONS} more; tab completes", "$faint"),))
+        lines.append((Span(f"{left} more; {more}", "$faint"),))
+    if found.similar:
+        lines.append((Span("none begins so; these are similar", "$faint"),))
     return lines

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from app.runtime.imported_passages import build_imported
-from app.slash.arguments import change_system, read_expansion
+from app.slash.arguments import change_system, find_title, read_branch, read_expansion
 from app.slash.files import import_from_file
 from app.slash.memory import run_memory
 from app.slash.parse import Invocation, method_name
@@ -19,7 +19,6 @@ from app.tui.terminal import Terminal
 from app.tui.widgets.text_page import TextPageScreen
 from app.tui.widgets.transcript import Transcript
 from engine.api.errors import InvalidRequest, PravahaError
-from engine.conversations.node_words import find_branch
 
 
 class SlashActions:
@@ -49,8 +48,8 @@ class SlashActions:
         self._memory_file = memory_file
         self._run_action = run_action
 
-    async def run(self, invocation: Invocation) -> None:
-        """Run a command of the table; shows the error if it fails."""
+    async def run(self, invocation: Invocation) -> bool:
+        """Run a command of the table; False after an error, which is shown."""
         command = invocation.command
         try:
             if command.key:
@@ -59,6 +58,8 @@ class SlashActions:
                 await getattr(self, method_name(command.name))(invocation.argument)
         except PravahaError as error:
             self._screen.notify_safely(str(error), "warning")
+            return False
+        return True
 
     # Conversations.
 
@@ -69,10 +70,13 @@ class SlashActions:
             await self._sending.send(argument)
 
     async def resume(self, argument: str) -> None:
-        """Show the list, filtered; a number opens the conversation at that place of the list."""
+        """Show the list, filtered; a number or the beginning of only one title opens the conversation."""
         trees = self._screen.session.conversations.find()
+        titled = find_title(trees, argument)
         if argument.isdecimal() and 1 <= int(argument) <= len(trees):
             await self._actions.conversations.open(trees[int(argument) - 1].id)
+        elif titled is not None:
+            await self._actions.conversations.open(titled.id)
         else:
             self._layout.show_list(argument)
 
@@ -121,7 +125,7 @@ class SlashActions:
     async def switch(self, argument: str) -> None:
         """Go to a branch by name, or to a message by its number on the open path."""
         session = self._screen.session
-        named = find_branch(session.tree, argument)
+        named = read_branch(session.tree, argument)
         if named is not None:
             session.branches.rewind(named)
         else:
@@ -178,9 +182,17 @@ class SlashActions:
         else:
             self._actions.models.choose()
 
+    async def download(self, argument: str) -> None:
+        """Search a hub for models, and download one."""
+        self._actions.hub.open(argument)
+
     async def sampling(self, argument: str) -> None:
         """Edit, set or reset the sampling parameters of this conversation."""
         self._actions.sampling.run(argument)
+
+    async def settings(self, argument: str) -> None:
+        """List the settings, or open the named one at its place."""
+        self._actions.settings.open(argument)
 
     async def copy(self, argument: str) -> None:
         """Copy the last answer, one of its code blocks, or the whole branch."""
@@ -197,7 +209,7 @@ class SlashActions:
 
     async def attach(self, argument: str) -> None:
         """Name a file in the prompt."""
-        self._actions.files.attach(argument)
+        await self._actions.files.attach(argument)
 
     async def agents(self, argument: str) -> None:
         """Show the agents, or run one."""

@@ -42,7 +42,7 @@ _NONE = frozenset({"", "default"})
 
 
 def read_changes(text: str) -> Changes:
-    """Parse `temperature=0.7 top_p=0.9`; `NAME=default` resets one.
+    """Parse `temperature=0.7 top_p=0.9`; `NAME=default` resets one. The beginning of only one NAME suffices.
 
     Raises:
         InvalidRequest: not in this form, an unknown name, or not a number.
@@ -52,6 +52,9 @@ def read_changes(text: str) -> Changes:
         name, equals, value = part.partition("=")
         if not equals:
             raise InvalidRequest(f"{part!r:.60} is not of the form NAME=VALUE.")
+        beginning = [one for one in PARAMETERS if one.startswith(name.lower())] if name else []
+        if name not in PARAMETERS and len(beginning) == 1:
+            name = beginning[0]
         changes[name] = read_value(name, value)
     return changes
 

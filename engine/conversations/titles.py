@@ -18,8 +18,12 @@ _JOINERS = "\u200d\ufe0e\ufe0f"
 _SKIN_TONES = range(0x1F3FB, 0x1F400)
 _REGIONAL_INDICATORS = range(0x1F1E6, 0x1F200)
 
-_FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(?:.*?^ {0,3}\1[`~]*[ \t]*$|.*)", re.M | re.S)
-"""A fenced block, closed or not: code, or the text of an attached file."""
+_FENCED = re.compile(
+    r"(?:(?<=\n\n)[^\n]{1,200}\.\w{1,8}(?: \(\d+ pages?\))?:\n)?"
+    r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(?:.*?^ {0,3}\1[`~]*[ \t]*$|.*)",
+    re.M | re.S,
+)
+"""A fenced block, closed or not: code, or the text of an attached file with its name."""
 _FENCE = re.compile(r"^ {0,3}(?:`{3,}|~{3,})[^\n]*$", re.M)
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+(?![a-z0-9])|(?<=[。！？])|\n\s*")
 _MARKUP = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|[-*+]\s+)+")

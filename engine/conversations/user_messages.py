@@ -1,7 +1,8 @@
 """`UserMessages`: what the user writes in the open conversation: sent, queued after an answer, or unsent."""
 
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,7 @@ from engine.conversations.text_guard import TextGuard
 from engine.conversations.tree import NodeStatus
 
 _HISTORY = 500
-"""Number of earlier messages that `history` returns."""
+"""Number of earlier messages and commands that `history` returns."""
 
 
 class UserMessages:
@@ -33,6 +34,7 @@ class UserMessages:
         drafts: the unsent texts and queued messages.
         sampling: the sampling parameters of the next answer.
         guard: admits messages, and shows them as they were written.
+        wall: seconds since the epoch.
     """
 
     def __init__(
@@ -44,7 +46,9 @@ class UserMessages:
         drafts: Drafts,
         sampling: ChosenSampling,
         guard: TextGuard,
+        wall: Callable[[], float] = time.time,
     ) -> None:
+        self._wall = wall
         self._store = store
         self._loaded = loaded
         self._answering = answering
@@ -52,7 +56,7 @@ class UserMessages:
         self._drafts = drafts
         self._sampling = sampling
         self._guard = guard
-        self._history: deque[str] = deque(store.nodes.prompts(_HISTORY), maxlen=_HISTORY)
+        self._history: deque[str] = deque(store.prompts.latest(_HISTORY), maxlen=_HISTORY)
         self._awaited: dict[str, str] = {}  # the conversation of each answer that an agent writes
         self._closed = False
 
@@ -158,8 +162,25 @@ class UserMessages:
         current = self._loaded.current
         return self._guard.shown_text(current.id, current.queued.pop()) if current.queued else None
 
+    def remember(self, text: str) -> None:
+        """Add what is saved in another way to the history: a changed message, or a call of an agent."""
+        self._history.append(text)
+
+    def remember_command(self, text: str) -> None:
+        """Add a slash command to the history and save it, unless the guard refuses its text."""
+        tree_id = self._loaded.current.id
+        self._history.append(text)
+        try:
+            stored = self._guard.check_input(tree_id, text)
+        except InvalidRequest:
+            return
+        self._store.prompts.add_command(tree_id, stored, self._wall())
+
     def history(self) -> list[str]:
-        """The latest messages of all conversations, oldest first, without consecutive duplicates."""
+        """What was typed last in all conversations, oldest first, without consecutive duplicates.
+
+        These are messages, changed messages and slash commands.
+        """
         history = list(self._history)
         return [text for i, text in enumerate(history) if i == 0 or text != history[i - 1]]
 

@@ -1,7 +1,8 @@
 """Download of models from a Hugging Face hub.
 
 Only data files on an allow-list are downloaded, all from one commit, which the record stores. Files
-for which the hub publishes a SHA-256 are verified. `HF_ENDPOINT` selects another hub.
+for which the hub publishes a SHA-256 are verified; a download of one that broke off goes on where it ended.
+`HF_ENDPOINT` selects another hub.
 """
 
 import logging
@@ -11,8 +12,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import HfApi, hf_hub_download
+from huggingface_hub import HfApi, hf_hub_download, hf_hub_url
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
+from huggingface_hub.file_download import http_get
+from huggingface_hub.utils._headers import build_hf_headers
 from huggingface_hub.utils.tqdm import tqdm
 
 from engine.api.error_text import first_line
@@ -21,16 +24,21 @@ from engine.models.digest import sha256_of
 from engine.models.hub_files import RemoteFile, choose_files
 from engine.models.hub_id import HubId
 from engine.models.hub_path import path_inside
-from engine.models.progress import FetchProgress, ProgressCallback
+from engine.models.progress import FetchCancelled, FetchProgress, ProgressCallback
 
+PARTIAL = ".part"
+"""Behind the name of a file that has not arrived whole."""
+_MAX_HTTP_BYTES = 50_000_000_000
+"""Longer files are not served over plain HTTP; huggingface_hub fetches them in another way."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def fetch_from_hub(hub_id: HubId, staging: Path, progress: ProgressCallback) -> tuple[Path, str]:
     """Download a GGUF file, or a directory of safetensors and configs, into the directory `staging`.
 
-    Whole files of the same commit that an interrupted call left in `staging` are not downloaded again; all
-    else in it is deleted.
+    Whole files of the same commit that an interrupted call left in `staging` are not downloaded again, and
+    the rest of a partial one is; all else in it is deleted. A `progress` that raises `FetchCancelled` ends
+    the download.
 
     Returns:
         The file (the first of a split model) or directory, and its commit.
@@ -71,11 +79,18 @@ def fetch_from_hub(hub_id: HubId, staging: Path, progress: ProgressCallback) -> 
         ) from error
     except FetchError:
         raise
+    except FetchCancelled as error:
+        raise FetchInterrupted(
+            f"The download of {hub_id} was stopped; started again, it goes on where it ended."
+        ) from error
     except Exception as error:  # huggingface_hub also raises its HTTP library's errors
         kept = sum(_is_whole(folder, file) for file in files)
         more = f"; {kept} of {len(files)} files arrived, and the same command fetches the others"
+        if not kept:
+            begun = any(_partial(folder, file).is_file() for file in files)
+            more = "; the same command goes on where it ended" if begun else _no_file(hub_id)
         raise FetchInterrupted(
-            f"{hub_id} could not be fetched: {first_line(error)}{more if kept else _no_file(hub_id)}."
+            f"{hub_id} could not be fetched: {first_line(error)}{more}."
         ) from error
     first = folder / files[0].path
     return (first if first.suffix.lower() == ".gguf" else folder), revision
@@ -106,8 +121,11 @@ def _remote(sibling: Any) -> RemoteFile:
 
 
 def _keep_only(staging: Path, folder: Path, files: list[RemoteFile]) -> None:
-    """Delete what is in `staging`, except those of `files` that are whole in `folder`."""
-    wanted = {folder / file.path for file in files if _is_whole(folder, file)}
+    """Delete what is in `staging`, except those of `files` that are whole or partial in `folder`."""
+    whole = {file.path for file in files if _is_whole(folder, file)}
+    wanted = {folder / path for path in whole}
+    partial = (_partial(folder, file) for file in files if file.path not in whole)
+    wanted |= {path for path in partial if not path.is_symlink()}
     for parent, folders, names in os.walk(staging, topdown=False):
         for path in (Path(parent, name) for name in (*names, *folders)):
             if path.is_symlink() or not path.is_dir():
@@ -117,8 +135,14 @@ def _keep_only(staging: Path, folder: Path, files: list[RemoteFile]) -> None:
                 path.rmdir()
 
 
+def _partial(folder: Path, file: RemoteFile) -> Path:
+    """Where a file is while it arrives."""
+    path = folder / file.path
+    return path.with_name(path.name + PARTIAL)
+
+
 def _is_whole(folder: Path, file: RemoteFile) -> bool:
-    """Whether a file has arrived: huggingface_hub renames it into place when it is complete."""
+    """Whether a file has arrived: it is renamed into place when it is complete."""
     path = folder / file.path
     return path.is_file() and not path.is_symlink() and path.stat().st_size == file.size
 
@@ -136,19 +160,47 @@ def _download(
     for file in files:
         path = path_inside(folder, file.path)
         if not _is_whole(folder, file):
-            hf_hub_download(
-                hub_id.repository,
-                file.path,
-                revision=revision,
-                local_dir=folder,
-                endpoint=endpoint,
-                tqdm_class=_reporting_bar(file.path, before, total, progress),
-            )
+            bar = _reporting_bar(file.path, before, total, progress)
+            if file.sha256 is None or file.size > _MAX_HTTP_BYTES:
+                hf_hub_download(
+                    hub_id.repository,
+                    file.path,
+                    revision=revision,
+                    local_dir=folder,
+                    endpoint=endpoint,
+                    tqdm_class=bar,
+                )
+            else:
+                url = hf_hub_url(hub_id.repository, file.path, revision=revision, endpoint=endpoint)
+                _download_rest(url, file, path, bar)
         if file.sha256 is not None:
             digest = sha256_of(path, progress=progress)
             if digest != file.sha256:
                 raise FetchError(f"{file.path} has SHA-256 {digest} instead of {file.sha256}.")
         before += file.size
+
+
+def _download_rest(url: str, file: RemoteFile, path: Path, bar: type[Any]) -> None:
+    """Download what is missing of a file whose digest is known, so that a wrong beginning is noticed.
+
+    huggingface_hub 2 deletes what has arrived when a download breaks off, and begins again at the next call.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + PARTIAL)
+    with partial.open("ab") as target:
+        if target.tell() > file.size:
+            target.truncate(0)
+        http_get(
+            url,
+            target,
+            resume_size=target.tell(),
+            headers=build_hf_headers(),
+            expected_size=file.size,
+            tqdm_class=bar,
+        )
+        target.flush()
+        os.fsync(target.fileno())
+    partial.replace(path)
 
 
 def _reporting_bar(item: str, before: int, total: int, progress: ProgressCallback) -> type[Any]:

@@ -6,7 +6,7 @@ beside the models they belong to, cannot be loaded and are left out.
 """
 
 import fnmatch
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -70,6 +70,27 @@ def choose_files(hub_id: HubId, listing: Iterable[RemoteFile]) -> list[RemoteFil
         if part not in by_path:
             raise FetchError(f"{hub_id.repository} lacks {part}, a part of {hub_id}.")
     return [by_path[part] for part in parts]
+
+
+def gguf_models(sizes: Mapping[str, int]) -> dict[str, int]:
+    """The models in GGUF among the files of a repository: the first part's path, and the bytes of all parts.
+
+    Vision projectors, models that lack a part and files that cannot be stored are left out.
+
+    Args:
+        sizes: bytes by path.
+    """
+    usable = {
+        path: size
+        for path, size in sizes.items()
+        if path.lower().endswith(".gguf") and not _is_projector(path) and not path_problem(path)
+    }
+    models = {part_names(path)[0]: part_names(path) for path in usable}
+    return {
+        first: sum(usable[part] for part in parts)
+        for first, parts in models.items()
+        if all(part in usable for part in parts)
+    }
 
 
 def _is_gguf(file: RemoteFile) -> bool:

@@ -25,7 +25,14 @@ class FetchProgress:
 
 
 ProgressCallback = Callable[[FetchProgress], None]
-"""Called on the working thread, about once per MiB at most; must return immediately."""
+"""Called on the working thread, about once per MiB at most; must return immediately.
+
+It may raise `FetchCancelled`, which ends the operation.
+"""
+
+
+class FetchCancelled(Exception):
+    """Raised by a callback to end a download; what has arrived is kept."""
 
 
 def ignore_progress(_: FetchProgress) -> None:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -22,6 +22,9 @@ class HubServer:
         requested: every requested path.
         ranges: the `Range` of every request that had one.
         revisions: commits by the names of branches and tags beside `main`.
+        found: repositories that a search returns.
+        searched: the words of every search.
+        held: cleared, file downloads wait after `held_at` bytes.
     """
 
     def __init__(self, repository: str, files: dict[str, bytes]) -> None:
@@ -32,6 +35,11 @@ class HubServer:
         self.requested: list[str] = []
         self.ranges: list[str] = []
         self.revisions: dict[str, str] = {}
+        self.found: list[dict[str, object]] = []
+        self.searched: list[str] = []
+        self.held = threading.Event()
+        self.held.set()
+        self.held_at = 0
         self.url = ""
 
     def info(self) -> dict[str, object]:
@@ -64,7 +72,14 @@ def serve_hub(repository: str, files: dict[str, bytes]) -> Iterator[HubServer]:
             hub.requested.append(path)
             name = path.removeprefix(resolve)
             info, _, revision = path.partition("/revision/")
-            if info == f"/api/models/{repository}" and (not revision or revision in hub.revisions):
+            if path == "/api/models":
+                query = parse_qs(urlsplit(self.path).query)
+                hub.searched.append(query["search"][0])
+                body = json.dumps(hub.found).encode()
+                headers = {"Content-Type": "application/json"}
+            elif info == f"/api/models/{repository}" and (
+                not revision or revision in hub.revisions
+            ):
                 body, headers = (
                     json.dumps(hub.info()).encode(),
                     {"Content-Type": "application/json"},
@@ -103,7 +118,14 @@ def serve_hub(repository: str, files: dict[str, bytes]) -> Iterator[HubServer]:
                 self.send_header(key, value)
             self.send_header("Content-Length", str(len(body) - start))
             self.end_headers()
-            self.wfile.write(body[start : hub.cut_at.get(name, len(body))])
+            end = hub.cut_at.get(name, len(body))
+            if not hub.held.is_set():
+                middle = min(max(start, hub.held_at), end)
+                self.wfile.write(body[start:middle])
+                self.wfile.flush()
+                hub.held.wait(30)
+                start = middle
+            self.wfile.write(body[start:end])
 
         def log_message(self, *_: object) -> None:
             pass

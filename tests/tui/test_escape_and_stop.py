@@ -91,6 +91,7 @@ async def test_fifty_escs_while_idle_change_nothing(screen):
 
     async with screen(prepare=earlier) as ui:
         await ui.type("a draft")
+        await ui.until(lambda: ui.prompt.border_subtitle, "the tokens of the draft")
         await ui.press("escape")
         before = (ui.text, ui.session.path(), ui.session.tree_id)
         await ui.press(*["escape"] * 49)

@@ -30,12 +30,12 @@ async def test_a_file_is_completed_and_sent(screen, tmp_path, monkeypatch):
 
 async def test_a_file_that_is_no_text_stays_in_the_prompt(screen, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.bin").write_bytes(b"\xff")
+    (tmp_path / "a.bin").write_bytes(b"\x7fELF\0\1\2")
     async with screen() as ui:
         await ui.ask("/attach a.bin")
         await ui.press("enter")
         await ui.until(lambda: ui.toasts)
-        assert ui.toasts == ["a.bin is not a text in UTF-8."]
+        assert ui.toasts == ["a.bin can't be attached: it is a program."]
         assert ui.prompt.text.strip() == "@a.bin"
 
 

@@ -8,7 +8,7 @@ from app.slash.models import build_near
 from app.tui.view.model_lines import build_loaded, build_model
 from app.tui.view.spans import plain
 from app.tui.widgets.model_picker import ModelPicker
-from engine.api.errors import ModelError, ModelNotFound
+from engine.api.errors import ModelError
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from tests.fakes.fake_client import MODEL, FakeClient
 from tests.fakes.installed_models import HUGE, LOADED, OTHER
@@ -103,9 +103,11 @@ async def test_a_named_model_is_loaded_and_a_typo_helped(screen, client):
     async with screen(client=client) as ui:
         await ui.ask("/model qwen3-0.6b")
         await ui.until(lambda: client.loads == [("qwen3-0.6b", CHANGE_DRAIN_S)], "the load")
-        client.refuse_load = ModelNotFound("No model called 'qwen' is installed.")
-        await ui.ask("/model qwen")
+        await ui.ask("/model qwem")
         await ui.until(lambda: any("Did you mean qwen3-0.6b?" in t for t in ui.toasts), "help")
+        assert ui.prompt.text == "/model qwem"
+        await ui.ask("/model QW now")
+        await ui.until(lambda: client.loads[1:] == [("qwen3-0.6b", 0.0)], "the beginning of a name")
         client.refuse_load = ModelError("huge-70b does not fit in memory.")
         await ui.ask("/model huge-70b now")
         await ui.until(lambda: any("huge-70b does not fit" in t for t in ui.toasts), "the reason")

@@ -146,7 +146,7 @@ async def test_a_command_says_what_it_did(screen):
             ("/rename", "/rename needs an argument: TITLE."),
             ("/copy", "There is no answer to copy yet."),
             ("/regen", "The conversation is empty: send a message first."),
-            ("/theme nee", "There is no theme nee. Did you mean neel"),
+            ("/theme nele", "There is no theme nele. Did you mean neel"),
         ):
             await ui.ask(command)
             assert shown in ui.toasts[-1]

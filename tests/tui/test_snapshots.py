@@ -11,6 +11,8 @@ from textual.widgets import Input
 
 from app.runtime.source_views import CollectionView, DocumentView, IndexJob
 from app.runtime.stored_passages import StoredCitation, dump_citations
+from app.settings.listing import list_settings
+from app.settings.settings import Settings
 from app.tui.themes import BUILT_IN, load_themes
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import FinishReason, SamplingParams
@@ -19,6 +21,7 @@ from engine.conversations.passage_source import CheckedAnswer
 from tests.fakes.fake_client import FakeClient
 from tests.fakes.fake_sources import FakeSources, passage
 from tests.fakes.installed_models import HUGE, LOADED, OTHER
+from tests.retrieval.parsing.samples import docx, paragraph, pdf
 from tests.tui.harness import Clock, Harness, converse, make_app, make_session
 
 SMALL, MEDIUM, WIDE = (80, 24), (120, 36), (160, 48)
@@ -391,6 +394,49 @@ def test_changing_the_model(compare):
 @pytest.mark.parametrize("size", [SMALL, MEDIUM], ids=lambda size: f"{size[0]}x{size[1]}")
 def test_sampling_editor(compare, size):
     assert compare(edit_sampling, size=size)
+
+
+def with_files(session, client):
+    """A question about a document."""
+    lease = "lease.pdf (12 pages):\n```\nThe rent is 400 euros a month.\n```"
+    question = (
+        f'What is the rent? @lease.pdf @"my notes.md"\n\n{lease}\n\nmy notes.md:\n```\nPaid.\n```'
+    )
+    converse(session, client, (question, "It is 400 euros a month."))
+
+
+async def attach_more(ui):
+    await ui.shown("lease.pdf · 12 pages · ", "my notes.md · ")
+    await ui.type("And the deposit? @lease.pdf @plan.docx")
+    await ui.shown("2 pages", "plan.docx · ", " left")
+
+
+@pytest.mark.parametrize("size", [SMALL, MEDIUM], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_attached_files(compare, size, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lease.pdf").write_bytes(pdf(["The rent is 400 euros a month.", "Signed."]))
+    (tmp_path / "plan.docx").write_bytes(docx(paragraph("The ferry leaves at 07:45.")))
+    assert compare(attach_more, size=size, prepare=with_files)
+
+
+async def complete_model(ui):
+    await ui.type("/model ")
+    await ui.shown("qwen3-0.6b", "loaded")
+
+
+def test_completion_of_an_argument(compare):
+    client = FakeClient(blocks=2048)
+    client.installed = [LOADED, HUGE, OTHER]
+    assert compare(complete_model, client=client)
+
+
+async def open_setting(ui):
+    await ui.ask("/settings swap_bytes")
+    await ui.shown("--swap-bytes VALUE")
+
+
+def test_settings(compare):
+    assert compare(open_setting, settings=list_settings(Settings()))
 
 
 def test_ascii(compare, monkeypatch):

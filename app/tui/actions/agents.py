@@ -9,6 +9,7 @@ from agents.runs.approvals import ApprovalRequest
 from agents.service.run_request import RunRequest
 from agents.service.run_service import RunService
 from app.slash.agents import AgentCall, read_call
+from app.slash.names import meant
 from app.tui.actions.listing import ListActions
 from app.tui.chat_screen import ChatScreen
 from app.tui.frame import Frame
@@ -18,6 +19,8 @@ from app.tui.widgets.approval import Answer, ApprovalScreen
 from app.tui.widgets.confirm import ConfirmScreen
 from app.tui.widgets.transcript import Transcript
 from engine.api.errors import InvalidRequest, PravahaError
+
+_LISTS = "`pravaha agents list` and `pravaha pipelines list` show all."
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +122,12 @@ class AgentActions:
             self._layout.open_pane("agents")
             return
         await self._known()
+        word = argument.split()[0].rstrip(":")
+        name = meant(word, self._catalogue, "agent or pipeline", _LISTS)
+        argument = name + argument[len(word) :]
         call = read_call(argument, self._catalogue)
-        if call is None:
-            word = argument.split()[0]
-            raise InvalidRequest(
-                f"There is no agent or pipeline {word}: `pravaha agents list` and `pravaha pipelines "
-                "list` show all."
-            )
-        await self._start(call, f"@{argument}")
+        if call is not None:
+            await self._start(call, f"@{argument}")
 
     async def start_if_called(self, text: str) -> bool:
         """Whether a message calls an agent, as `@key PATH… : task`; it is then started."""
@@ -141,6 +142,16 @@ class AgentActions:
             return False
         await self._start(call, text)
         return True
+
+    async def names(self) -> tuple[str, ...]:
+        """The agents and pipelines; none if they cannot be listed."""
+        if self._service is None:
+            return ()
+        try:
+            await self._known()
+        except PravahaError:
+            return ()
+        return tuple(self._catalogue)
 
     async def _known(self) -> None:
         """Read the catalogue once."""

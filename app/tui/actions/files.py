@@ -1,5 +1,6 @@
 """Text in and out: attached files, an outside editor or pager, what is copied, and exports."""
 
+import asyncio
 import os
 import shlex
 import subprocess
@@ -9,8 +10,11 @@ from pathlib import Path
 
 from textual.app import SuspendNotSupported
 
-from app.slash.attachments import attach_files, mention
+from app.slash.attachments import mention
 from app.slash.files import export_to_file
+from app.slash.mentions import near_files
+from app.slash.names import did_you_mean
+from app.slash.token_count import count_tokens
 from app.text.safe_text import safe_line, safe_text
 from app.tui.actions.guarded import guarded
 from app.tui.chat_screen import ChatScreen
@@ -39,16 +43,6 @@ class FileActions:
         self._selection = selection
         self._terminal = terminal
 
-    def expanded(self, text: str) -> str:
-        """A message with the files that it names.
-
-        Raises:
-            InvalidRequest: a file is not text, or too large for the context.
-        """
-        if "@" not in text:
-            return text
-        return attach_files(text, count=self.count_tokens, length=self.length)
-
     @property
     def length(self) -> int:
         """The context length; 0 while no model is loaded."""
@@ -56,13 +50,19 @@ class FileActions:
         return model.context_length if model else 0
 
     def count_tokens(self, text: str) -> int:
-        """The number of tokens of a text; 0 while no model is loaded."""
-        return len(self._screen.client.tokenize(text)) if self.length else 0
+        """The number of tokens of a text, while a model is loaded; see `count_tokens`. For any thread."""
+        return count_tokens(self._screen.client, text)
 
-    def attach(self, name: str) -> None:
-        """Name a file in the prompt."""
-        if not Path(name).expanduser().is_file():
-            raise InvalidRequest(f"There is no file {name}.")
+    async def attach(self, name: str) -> None:
+        """Name a file in the prompt.
+
+        Raises:
+            InvalidRequest: there is none; the sentence names those that are near.
+        """
+        name = name.strip("\"'")
+        if not await asyncio.to_thread(_is_file, name):
+            hint = did_you_mean(await asyncio.to_thread(near_files, name))
+            raise InvalidRequest(f"There is no file {name}. {hint}".rstrip())
         prompt = self._screen.main.query_one(Prompt)
         prompt.insert_unsent(f"{mention(name)} {prompt.text}".rstrip() + " ", replace=True)
         prompt.focus()
@@ -209,6 +209,13 @@ class FileActions:
         if not answers:
             raise InvalidRequest("There is no answer to copy yet.")
         return answers[-1]
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).expanduser().is_file()
+    except (OSError, ValueError, RuntimeError):
+        return False
 
 
 def find_code(text: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Merging another branch into the open path: which branch, which kind, and what each kind costs."""
 
 from app.slash.arguments import read_merge
+from app.slash.names import meant
 from app.text.safe_text import safe_line
 from app.tui.chat_screen import ChatScreen
 from app.tui.fork_prices import ForkPrices
@@ -10,7 +11,7 @@ from app.tui.widgets.choice import Choice, ChoiceScreen
 from app.tui.widgets.pick import PickScreen
 from engine.api.errors import InvalidRequest, PravahaError
 from engine.conversations.merging import MergeKind
-from engine.conversations.node_words import ROLES, find_branch, first_words
+from engine.conversations.node_words import ROLES, first_words
 
 _KINDS: dict[str, tuple[MergeKind, str, str]] = {
     "g": ("graft", "Graft", "Copy the messages of the other branch after this one."),
@@ -93,9 +94,8 @@ class MergeActions:
             else:
                 await self._merge(others[0], kind)
             return
-        node_id = find_branch(session.tree, name)
-        if node_id is None:
-            raise InvalidRequest(f"There is no branch {name}.")
+        branches = session.tree.branches()
+        node_id = branches[meant(name, branches, "branch")]
         if kind is None:
             self.ask(node_id)
         else:

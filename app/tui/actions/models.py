@@ -5,18 +5,23 @@ follows (waiting for answers, loading, failure) is in the snapshot, which the pa
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Sequence
 
-from app.slash.models import NOW, build_near, read_model
+from app.slash.models import NOW, meant_model, read_model
 from app.text.safe_text import safe_line
 from app.tui.chat_screen import ChatScreen
 from app.tui.frame import Frame
 from app.tui.view.model_lines import build_answered_by, build_loaded
 from app.tui.widgets.model_picker import ModelPicker, PickedModel
+from app.tui.widgets.prompt import Prompt
 from engine.api.available_model import AvailableModel
 from engine.api.errors import ModelNotFound, PravahaError
 from engine.api.snapshot import EngineState
 from engine.conversations.tree import NodeKind
+
+_FRESH_S = 10.0
+"""Seconds after which the models are read again for completion."""
 
 
 class ModelActions:
@@ -33,6 +38,14 @@ class ModelActions:
         self._on_model = on_model
         self._hinted_for = ""  # the conversation last looked at
         self._chosen: str | None = None  # until it is loaded
+        self._listed: Sequence[AvailableModel] | None = None
+        self._listed_at = float("-inf")
+        self._listing = False
+        self._download: Callable[[], None] | None = None
+
+    def offer_download(self, download: Callable[[], None] | None) -> None:
+        """Let the picker open the search for further models; None where there is none."""
+        self._download = download
 
     def choose(self) -> None:
         """Open the picker."""
@@ -40,7 +53,8 @@ class ModelActions:
 
     def switch(self, argument: str) -> None:
         """Load the named model; `NAME now` stops running answers."""
-        self._work(self._load(*read_model(argument)))
+        name, drain_s = read_model(argument)
+        self._work(self._load(name, drain_s, typed=f"/model {argument}"))
 
     @property
     def in_view(self) -> bool:
@@ -74,7 +88,11 @@ class ModelActions:
         if isinstance(self._screen.dialog, ModelPicker):
             return
         snapshot = self._screen.client.snapshot()
-        picker = ModelPicker(build_loaded(snapshot.model), snapshot.running + snapshot.waiting)
+        picker = ModelPicker(
+            build_loaded(snapshot.model),
+            snapshot.running + snapshot.waiting,
+            download=self._download,
+        )
         await self._screen.open_dialog(picker, self._picked)
         try:
             models = await self._installed()
@@ -85,15 +103,25 @@ class ModelActions:
         if picker.is_current:
             picker.show_models(models)
 
-    async def _load(self, name: str, drain_s: float) -> None:
+    async def _load(self, name: str, drain_s: float, *, typed: str = "") -> None:
+        """Load a model.
+
+        Args:
+            name: its name, or the beginning of only one.
+            drain_s: seconds that running answers get.
+            typed: the command, which returns to the prompt if there is no such model.
+        """
         screen = self._screen
         running = screen.client.snapshot().running
         try:
+            if typed:
+                name = meant_model(name, await self._installed())
             await asyncio.to_thread(screen.client.load_model, name, drain_s=drain_s)
-        except ModelNotFound as error:
-            await self._explain(name, error)
         except PravahaError as error:
             screen.notify_safely(str(error), "warning")
+            prompt = screen.main.query_one(Prompt)
+            if typed and isinstance(error, ModelNotFound) and not prompt.text:
+                prompt.insert_unsent(typed)
         else:
             self._chosen = name
             if running and drain_s:
@@ -103,16 +131,6 @@ class ModelActions:
                 )
         screen.wake()
 
-    async def _explain(self, name: str, error: ModelNotFound) -> None:
-        """Name the models that the user may have meant, or repeat what is wrong with this one."""
-        try:
-            models = await self._installed()
-        except PravahaError as problem:
-            self._screen.notify_safely(str(problem), "warning")
-            return
-        known = any(one.name.lower() == name.lower() for one in models)
-        self._screen.notify_safely(str(error) if known else build_near(name, models), "warning")
-
     async def _hint(self, name: str) -> None:
         try:
             models = await self._installed()
@@ -121,8 +139,28 @@ class ModelActions:
         if any(one.name == name for one in models):
             self._screen.notify_safely(build_answered_by(name))
 
+    def installed(self) -> Sequence[AvailableModel] | None:
+        """The installed models as they were when last read, for completion; None until they are.
+
+        Reads them again if that is long ago; then the screen's clock is woken. Never blocks.
+        """
+        if not self._listing and time.monotonic() - self._listed_at > _FRESH_S:
+            self._listing = True
+            self._work(self._list())
+        return self._listed
+
+    async def _list(self) -> None:
+        try:
+            await self._installed()
+        except PravahaError:
+            self._listed = self._listed or ()
+        finally:
+            self._listing, self._listed_at = False, time.monotonic()
+            self._screen.wake()
+
     async def _installed(self) -> Sequence[AvailableModel]:
-        return await asyncio.to_thread(self._screen.client.models)
+        self._listed = await asyncio.to_thread(self._screen.client.models)
+        return self._listed
 
     def _work(self, work: Coroutine[object, object, None]) -> None:
         self._screen.run_worker(work, group="models", exit_on_error=False)

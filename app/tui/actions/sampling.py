@@ -3,7 +3,6 @@
 from app.slash.sampling import applies_otherwise, build_summary, change_sampling, value_of
 from app.tui.chat_screen import ChatScreen
 from app.tui.widgets.sampling_editor import SamplingEditor
-from engine.api.errors import InvalidRequest
 from engine.api.generation_defaults import GenerationDefaults
 from engine.conversations.branch_sampling import PARAMETERS
 from engine.conversations.submission import default_max_tokens
@@ -16,19 +15,19 @@ class SamplingActions:
         self._screen = screen
 
     def run(self, argument: str) -> None:
-        """Open the editor; with `NAME=VALUE …` set those; with `reset` leave all to the model."""
+        """Open the editor; with `NAME=VALUE …` set those; with `reset` leave all to the model.
+
+        Raises:
+            InvalidRequest: the argument is not in this form, or a value is out of range.
+        """
         if not argument:
             self.edit()
             return
-        try:
-            change_sampling(self._screen.session, argument)
-        except InvalidRequest as error:
-            self._screen.notify_safely(str(error), "warning")
-            return
+        change_sampling(self._screen.session, argument)
         self._tell()
 
-    def edit(self) -> None:
-        """Open the editor."""
+    def edit(self, name: str = "") -> None:
+        """Open the editor, at a parameter if one is named."""
         if isinstance(self._screen.dialog, SamplingEditor):
             return
         session, model = self._screen.session, self._screen.client.snapshot().model
@@ -41,6 +40,7 @@ class SamplingActions:
                 for name in PARAMETERS
             },
             session.sampling.change,
+            first=name,
         )
         self._screen.open_dialog(editor, lambda applied: self._tell() if applied else None)
 

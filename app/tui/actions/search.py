@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from app.slash.attachments import split_attached
 from app.tui.actions.conversations import ConversationActions
 from app.tui.chat_screen import ChatScreen
 from app.tui.screen_layout import ScreenLayout
@@ -54,7 +55,7 @@ class SearchActions:
         Raises:
             InvalidRequest: there is none.
         """
-        history = self._screen.session.messages.history()
+        history = [split_attached(one)[0] for one in self._screen.session.messages.history()]
         if not history:
             raise InvalidRequest("There are no earlier prompts.")
 

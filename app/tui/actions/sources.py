@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,9 @@ from app.runtime.stored_passages import (
     load_found_for,
     load_passages,
 )
+from app.slash.names import meant
 from app.slash.sources import (
+    NAMING,
     SourcesCall,
     mentioned,
     near_misses,
@@ -103,6 +106,11 @@ class SourceActions:
         return tuple(one.name for one in self._library.collections or ())
 
     @property
+    def reading(self) -> bool:
+        """Whether the names are not known yet."""
+        return self._library is not None and self._library.collections is None
+
+    @property
     def job_hint(self) -> str:
         """What is being done to a collection, for the status bar; empty if nothing is."""
         library = self._library
@@ -122,6 +130,8 @@ class SourceActions:
             PravahaError: one sentence.
         """
         call = read_sources(argument)
+        if call.action in NAMING:
+            call = replace(call, name=meant(call.name, await self._known(), "collection"))
         match call.action:
             case None:
                 self._layout.open_pane("sources")
@@ -536,6 +546,13 @@ class SourceActions:
         if self._library is None:
             raise InvalidRequest(_NO_SOURCES)
         return self._library
+
+    async def current_names(self) -> tuple[str, ...]:
+        """The names of the collections now; none if there are none here, or they cannot be read."""
+        try:
+            return () if self._library is None else await self._known()
+        except PravahaError:
+            return ()
 
     async def _known(self) -> tuple[str, ...]:
         """The names of the collections now; another process may have added one."""

@@ -1,12 +1,12 @@
 """The themes: which there are, and choosing one."""
 
-import difflib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from textual.app import App
 
+from app.slash.names import did_you_mean, meant, near_names
 from app.tui.chat_screen import ChatScreen
 from app.tui.themes import BUILT_IN, DEFAULT, ThemeFile, load_themes
 from app.tui.widgets.theme_picker import ThemePicker
@@ -61,7 +61,13 @@ class ThemeActions:
         self._screen.open_dialog(ThemePicker(self.files, self._app.theme), chosen)
 
     def use(self, name: str) -> None:
-        """Switch to a theme by name and save the choice."""
+        """Switch to a theme by its name, or the beginning of only one, and save the choice.
+
+        Raises:
+            InvalidRequest: there is none; the sentence names those that are near.
+        """
+        usable = [one for one, found in self.files.items() if found.theme is not None]
+        name = meant(name, usable, "theme")
         if self._show(name):
             self._on_theme(name)
 
@@ -71,7 +77,6 @@ class ThemeActions:
         if found is not None and found.theme is not None:
             self._app.theme = name
             return True
-        near = difflib.get_close_matches(name, self.files, n=3)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        self._screen.notify_safely(f"There is no theme {name}.{hint}", "warning")
+        hint = did_you_mean(near_names(name, self.files))
+        self._screen.notify_safely(f"There is no theme {name}. {hint}".rstrip(), "warning")
         return False

@@ -5,7 +5,9 @@ They act on the selected node (`target`). Moves are in `go.py`.
 
 from dataclasses import replace
 
+from app.slash.attachments import split_attached, with_texts_of
 from app.text.safe_text import safe_line, safe_text
+from app.tui.actions.documents import DocumentActions
 from app.tui.actions.fork_at_token import ForkAtToken
 from app.tui.actions.guarded import guarded
 from app.tui.chat_screen import ChatScreen
@@ -17,7 +19,7 @@ from app.tui.widgets.prompt import Prompt
 from app.tui.widgets.transcript import Transcript
 from engine.api.errors import InvalidRequest, PravahaError
 from engine.conversations.session import TreeSession
-from engine.conversations.tree import NodeKind
+from engine.conversations.tree import NodeKind, NodeView
 
 _NAMED = 3
 """Most branches that the question before pruning names."""
@@ -35,8 +37,10 @@ class TreeActions:
         *,
         fork_at_token: ForkAtToken,
         fork_costs: ForkCosts,
+        documents: DocumentActions,
     ) -> None:
         self._screen = screen
+        self._documents = documents
         self._selection = selection
         self._layout = layout
         self._fork_at_token = fork_at_token
@@ -76,24 +80,37 @@ class TreeActions:
             raise InvalidRequest("Only messages and answers can be edited.")
         self._layout.close_overlay()
         what = "message" if node.kind is NodeKind.USER else "answer"
-        self._prompt.begin_edit(node_id, safe_text(node.text), what)
+        self._prompt.begin_edit(node_id, _typed(node), what)
         self._layout.focus_prompt()
 
-    async def finish_edit(self, node_id: str, text: str) -> None:
-        """Add the edited text as a sibling; if it is refused, the editor stays open."""
+    async def finish_edit(self, node_id: str, text: str) -> bool:
+        """Add the edited text as a sibling; if it is refused, the editor stays open.
+
+        Returns:
+            False if it was refused, or is no message.
+        """
         node = self._session.view(node_id)
-        what = "message" if node.kind is NodeKind.USER else "answer"
+        is_message = node.kind is NodeKind.USER
+        what = "message" if is_message else "answer"
+
+        async def add(changed: str) -> None:
+            self._session.branches.edit(node_id, changed)
+            if is_message:
+                self._fork_costs.expect("Edit", self._session.head)
+            await self._show_answer()
+
         try:
-            if text == safe_text(node.text):
+            if text == _typed(node):
                 raise InvalidRequest(f"The {what} is unchanged: change it, or leave with esc.")
-            self._session.branches.edit(node_id, text)
+            if is_message:
+                await self._documents.attach(text, with_texts_of(text, safe_text(node.text)), add)
+            else:
+                await add(text)
         except PravahaError as error:
             self._screen.notify_safely(str(error), "warning")
             self._prompt.begin_edit(node_id, text, what)
-            return
-        if node.kind is NodeKind.USER:
-            self._fork_costs.expect("Edit", self._session.head)
-        await self._show_answer()
+            return False
+        return is_message
 
     def leave_edit(self) -> None:
         """Leave the editing of a message; the draft returns to the prompt."""
@@ -226,6 +243,12 @@ class TreeActions:
     @property
     def _prompt(self) -> Prompt:
         return self._screen.main.query_one(Prompt)
+
+
+def _typed(node: NodeView) -> str:
+    """A message without the texts of its attached files; of an answer all."""
+    text = safe_text(node.text)
+    return split_attached(text)[0] if node.kind is NodeKind.USER else text
 
 
 def _temperature(text: str) -> float | str:

@@ -34,6 +34,13 @@ def build_model(model: AvailableModel, cells: int) -> list[Line]:
     return lines
 
 
+def build_facts(model: AvailableModel) -> str:
+    """A few words about a model: size, quantisation, and whether it is loaded or cannot be."""
+    state = "loaded" if model.loaded else "" if model.fits else "does not fit"
+    facts = (size(model.size), safe_line(model.weight_format), state)
+    return ", ".join(filter(None, facts))
+
+
 def build_loaded(model: ModelInfo | None) -> str:
     """One sentence about the loaded model and its executor."""
     if model is None:

@@ -1,32 +1,19 @@
-"""The rows above the prompt that complete what is typed: slash commands, collections and files."""
+"""The rows above the prompt that complete what is typed: slash commands, their arguments, names after `@`."""
 
-from collections.abc import Callable, Collection
-
-from app.tui import slash
-from app.tui.view.spans import Line
+from app.slash.completion import Completion
+from app.tui.slash import build_completions
 from app.tui.widgets.lines import Lines
 
 
 class Completions(Lines):
-    """Hidden while nothing completes the text.
+    """Hidden while nothing completes the text."""
 
-    Args:
-        sources: returns the names of the collections that complete after `@`, beside files.
-    """
-
-    def __init__(
-        self,
-        sources: Callable[[], Collection[str]],
-        *,
-        id: str | None = None,  # noqa: A002
-    ) -> None:
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self._sources = sources
         self.display = False
 
-    def complete(self, text: str) -> None:
+    def show_completion(self, found: Completion | None) -> None:
         """Show what completes a text."""
-        names = self._sources() if "@" in text else ()
-        lines: list[Line] = slash.build_completions(text, names)
+        lines = build_completions(found)
         self.display = bool(lines)
         self.show_lines(lines)

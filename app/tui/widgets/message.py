@@ -51,6 +51,7 @@ class Message(UniformRows, LaidOutOnce, Vertical):
 
     Args:
         rows_below: returns rows to show below a message that is not streamed.
+        folded: returns the text of a user's message to show, and the rows of its attached files.
     """
 
     def __init__(
@@ -60,12 +61,14 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         place: SiblingPlace = ONLY_CHILD,
         *,
         rows_below: Callable[[NodeView], list[Line]] = lambda node: [],
+        folded: Callable[[NodeView], tuple[str, list[Line]]] = lambda node: (node.text, []),
     ) -> None:
         super().__init__(classes=f"message -{node.kind.value}")
         self.node = node
         self._place = place
         self._glyphs = glyphs
         self._rows_below = rows_below
+        self._folded = folded
         self._marked = False
         generated = node.kind in (NodeKind.ASSISTANT, NodeKind.SUMMARY)
         self._body: _Body = "markdown" if generated else "typed"
@@ -81,7 +84,7 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         if self._body == "markdown":
             yield AnswerMarkdown(classes="message-body")
         else:
-            self._source = safe_text(self.node.text)
+            self._source = safe_text(self._folded(self.node)[0])
             yield Static(Content(self._source), classes="message-body", markup=False)
         yield Lines(classes="message-mark")
 
@@ -100,6 +103,14 @@ class Message(UniformRows, LaidOutOnce, Vertical):
     def source(self) -> str:
         """The sanitised text, as shown and copied."""
         return self._source
+
+    def refold(self) -> None:
+        """Show or hide the texts of attached files, as `folded` says now."""
+        bodies = self.query_children(".message-body")
+        if self._body == "typed" and bodies:  # not while it is being removed
+            self._source = safe_text(self._folded(self.node)[0])
+            bodies.first(Static).update(Content(self._source))
+            self._show_mark()
 
     @property
     def token_view(self) -> TokenView | None:
@@ -176,6 +187,8 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         lines = [*([mark] if mark else []), *build_remarks(self.node, self._glyphs)]
         if self.node.status is not NodeStatus.STREAMING:
             lines = [*self._rows_below(self.node), *lines]
+        if self._body == "typed":
+            lines = [*self._folded(self.node)[1], *lines]
         widget.display = bool(lines)
         widget.show_lines(lines)
 

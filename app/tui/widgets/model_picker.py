@@ -1,6 +1,6 @@
 """The list of installed models. Those that cannot be loaded are listed with the reason."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -36,16 +36,21 @@ class ModelPicker(Dialog[PickedModel | None]):
     BINDINGS: ClassVar = [
         ("escape", "leave", "back"),
         ("s", "now", "stop answers and load"),
+        ("d", "download", "download more"),
     ]
 
-    def __init__(self, about: str, requests: int) -> None:
+    def __init__(
+        self, about: str, requests: int, *, download: Callable[[], None] | None = None
+    ) -> None:
         """Open before the models are known; call `show_models` then.
 
         Args:
             about: a sentence about the loaded model.
             requests: number of live requests, which a change would wait for.
+            download: opens the search for further models; None if there is none.
         """
         super().__init__()
+        self._download = download
         self._about = about
         self._requests = requests
         self._models: dict[str, AvailableModel] = {}
@@ -85,14 +90,15 @@ class ModelPicker(Dialog[PickedModel | None]):
         self._note(problem)
 
     def _advice(self) -> str:
+        more = "`pravaha models add` installs" if self._download is None else "d downloads"
         if not self._models:
-            return "No models are installed: `pravaha models add` installs one."
+            return f"No models are installed: {more} one."
         if self._requests:
             return (
                 f"{self._requests} running: enter lets them finish, for {CHANGE_DRAIN_S:.0f} s at most; "
                 "s stops them now."
             )
-        return "Conversations stay open; `pravaha models add` installs more."
+        return f"Conversations stay open; {more} more."
 
     def _note(self, text: str) -> None:
         self.query_one("#model-note", Lines).show_lines([(), (Span(text, "$muted"),)])
@@ -107,6 +113,12 @@ class ModelPicker(Dialog[PickedModel | None]):
         options = self.query_one(OptionList)
         if options.highlighted is not None:
             self._pick(options.get_option_at_index(options.highlighted).id, 0.0)
+
+    def action_download(self) -> None:
+        """Close and search for further models."""
+        if self._download is not None and self.is_current:
+            self._close(None)
+            self._download()
 
     def action_leave(self) -> None:
         """Close without a choice."""

@@ -1,26 +1,43 @@
 """The prompt, a multi-line editor: enter sends; ctrl+j, shift+enter or backslash-enter break the line."""
 
-import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
 from textual.binding import BindingType
+from textual.content import Content
 from textual.message import Message
 from textual.strip import Strip
 
-from app.slash.attachments import complete_path
-from app.slash.parse import matches
-from app.slash.sources import complete_source
+from app.slash.completion import Completion
 from app.tui.keys import PROMPT_KEYS, bindings
 from app.tui.textual_workarounds.undo_with_scrollbar import UndoWithScrollbar
 
 
+@dataclass(frozen=True, slots=True)
+class _Cycle:
+    """The candidates that tab writes one after the other.
+
+    Attributes:
+        texts: the candidates.
+        at: which of them is written; -1 before the first.
+        written: what stands before the cursor in the candidates' place.
+        after: the text before the cursor; after any other key it is another one.
+    """
+
+    texts: tuple[str, ...]
+    at: int
+    written: str
+    after: str
+
+
 class Prompt(UndoWithScrollbar):
-    """Editor of the next message. Up in the first line and down in the last one browse the history.
+    """Editor of the next message. Up in the first row and down in the last one browse the history.
 
     Args:
-        sources: returns the names of the collections that complete after `@`, beside files.
+        complete: returns what completes the text before the cursor.
+        reading: whether more may complete it soon.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(PROMPT_KEYS)
@@ -40,7 +57,8 @@ class Prompt(UndoWithScrollbar):
     def __init__(
         self,
         *,
-        sources: Callable[[], Collection[str]] = tuple,
+        complete: Callable[[str], Completion | None] = lambda before: None,
+        reading: Callable[[], bool] = lambda: False,
         id: str | None = None,  # noqa: A002
     ) -> None:
         super().__init__(
@@ -53,7 +71,12 @@ class Prompt(UndoWithScrollbar):
         )
         # A blinking cursor would write to the terminal while the screen is idle.
         self.cursor_blink = False
-        self._sources = sources
+        self._completes = complete
+        self._reads_names = reading
+        self._tab_at: str | None = None
+        """The text before the cursor at which tab waits for names that are being read."""
+        self._cycle: _Cycle | None = None
+        self._draft_size = ""
         self._history: list[str] = []
         self._at: int | None = None
         self._draft = ""
@@ -87,14 +110,27 @@ class Prompt(UndoWithScrollbar):
 
     def _leave_edit(self) -> None:
         self._editing = None
-        self.border_title = self.border_subtitle = None
+        self.border_title, self.border_subtitle = None, self._draft_size or None
         self.remove_class("-editing")
+
+    def show_size(self, size: str, *, too_large: bool = False) -> None:
+        """Show how much the draft takes in the border, unless a message is edited or held."""
+        self._draft_size = size
+        self.set_class(too_large, "-too-large")
+        if not self.has_class("-editing") and (self.border_subtitle or "") != size:
+            self.border_subtitle = size or None
+
+    @property
+    def before_cursor(self) -> str:
+        """The text before the cursor."""
+        return self.get_text_range((0, 0), self.cursor_location)
 
     def hold(self, text: str, why: str) -> None:
         """Show a message that is sent as soon as something is done, and what that is; see `release`."""
         self._at = None
         self._replace(text)
-        self.border_title = why
+        # Content, since a name of a file may look like markup.
+        self.border_title = Content(why)
         self.border_subtitle = "then it is sent; esc leaves it here"
         self.add_class("-editing")
 
@@ -145,20 +181,29 @@ class Prompt(UndoWithScrollbar):
         """Break the line at the cursor."""
         self.insert("\n")
 
+    def action_clear_draft(self) -> None:
+        """Clear the text; undo brings it back."""
+        self._at = None
+        self.clear()
+
     def action_history_up(self) -> None:
-        """Move up; in the first line, show the previous prompt of the history."""
-        if not self.cursor_at_first_line or not self._history:
+        """Move up; in the first row, show the previous prompt of the history."""
+        first = self.navigator.is_first_wrapped_line(self.cursor_location)
+        if not first or not self._history:
             self.action_cursor_up()
             return
         if self._at is None:
             self._draft, self._at = self.text, len(self._history)
-        if self._at > 0:
+        while self._at > 0:
             self._at -= 1
-            self._replace(self._history[self._at])
+            if self._history[self._at] != self.text:  # else the key would seem to do nothing
+                self._replace(self._history[self._at])
+                return
 
     def action_history_down(self) -> None:
-        """Move down; in the last line, show the next prompt of the history, finally the draft."""
-        if not self.cursor_at_last_line or self._at is None:
+        """Move down; in the last row, show the next prompt of the history, finally the draft."""
+        last = self.navigator.is_last_wrapped_line(self.cursor_location)
+        if not last or self._at is None:
             self.action_cursor_down()
             return
         self._at += 1
@@ -169,22 +214,45 @@ class Prompt(UndoWithScrollbar):
             self._replace(self._history[self._at])
 
     def action_complete(self) -> None:
-        """Complete a slash command or a file name, or to the common prefix of several."""
-        found = matches(self.text)
-        if not found:
-            self._complete_name()
+        """Complete the word before the cursor, as far as all candidates agree; again: one after the other."""
+        before = self.before_cursor
+        if self._cycle is not None and before == self._cycle.after:
+            self._write_candidate(before, self._cycle)
             return
-        common = os.path.commonprefix([one.name for one in found])  # noqa: RUF071 - no paths
-        done = len(found) == 1
-        self._replace(f"/{common}" + (" " if done and found[0].argument else ""))
+        self._cycle = None
+        found = self._completes(before)
+        if found is None and self._reads_names():
+            self._tab_at = before
+        elif found is not None:
+            self._write_completion(before, found)
 
-    def _complete_name(self) -> None:
-        """Complete the name of a collection or file after `@` before the cursor."""
+    def names_arrived(self, found: Completion | None) -> None:
+        """More names are known: complete what tab was pressed for, unless the text is another one now."""
+        if self._tab_at is None or (found is None and self._reads_names()):
+            return
+        before, self._tab_at = self._tab_at, None
+        if found is not None and before == self.before_cursor:
+            self._write_completion(before, found)
+
+    def _write_completion(self, before: str, found: Completion) -> None:
+        if found.common != found.typed:
+            self._replace_before(before, found.typed, found.common)
+        else:
+            texts = tuple(one.text for one in found.candidates)
+            self._write_candidate(before, _Cycle(texts, -1, found.typed, before))
+
+    def _write_candidate(self, before: str, cycle: _Cycle) -> None:
+        """Write the next candidate in place of the last one."""
+        at = (cycle.at + 1) % len(cycle.texts)
+        self._replace_before(before, cycle.written, cycle.texts[at])
+        self._cycle = _Cycle(cycle.texts, at, cycle.texts[at], self.before_cursor)
+
+    def _replace_before(self, before: str, old: str, new: str) -> None:
+        """Replace the word before the cursor."""
         row, column = self.cursor_location
-        before = str(self.document[row])[:column]
-        if found := [*complete_source(before, self._sources()), *complete_path(before)]:
-            common = os.path.commonprefix(found)  # noqa: RUF071 - also a part of a name
-            self.replace(common, (row, 0), (row, column))
+        start = column - len(old)
+        if start >= 0 and before.endswith(old):
+            self.replace(new, (row, start), (row, column))
 
     def show_draft(self, text: str) -> None:
         """Show the unsent text of the conversation that was opened."""

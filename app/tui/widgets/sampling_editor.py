@@ -34,6 +34,8 @@ class SamplingEditor(Dialog[bool]):
         values: Mapping[str, str],
         otherwise: Mapping[str, tuple[str, str]],
         apply: Callable[[Changes], None],
+        *,
+        first: str = "",
     ) -> None:
         """Create the editor.
 
@@ -41,11 +43,13 @@ class SamplingEditor(Dialog[bool]):
             values: what the branch has set, by name; empty texts otherwise.
             otherwise: what applies to an empty field and where it comes from, by name.
             apply: takes the new values; raises `InvalidRequest` for one that is refused.
+            first: the parameter to begin at; empty for the first one.
         """
         super().__init__()
         self._values = values
         self._otherwise = otherwise
         self._apply = apply
+        self._first = first
 
     def compose(self) -> ComposeResult:
         """A row of label and field for each parameter."""
@@ -66,8 +70,8 @@ class SamplingEditor(Dialog[bool]):
             yield Lines(id="sampling-problem")
 
     def on_mount(self) -> None:
-        """Focus the first field."""
-        self.query(Input).first().focus()
+        """Focus the field to begin at."""
+        (self._field(self._first) if self._first else self.query(Input).first()).focus()
 
     @on(Input.Changed)
     def _check(self) -> None:

@@ -51,6 +51,7 @@ class Transcript(Vertical):
     Args:
         place_of: returns which of its siblings a node is.
         rows_below: returns rows to show below a message that has finished: its passages and citations.
+        folded: returns the text of a user's message to show, and the rows of its attached files.
     """
 
     def __init__(
@@ -59,12 +60,14 @@ class Transcript(Vertical):
         *,
         place_of: Callable[[str], SiblingPlace] = lambda node_id: ONLY_CHILD,
         rows_below: Callable[[NodeView], list[Line]] = lambda node: [],
+        folded: Callable[[NodeView], tuple[str, list[Line]]] = lambda node: (node.text, []),
         id: str | None = None,  # noqa: A002
     ) -> None:
         super().__init__(id=id)
         self._glyphs = glyphs
         self._place_of = place_of
         self._rows_below = rows_below
+        self._folded = folded
         self._path: tuple[NodeView, ...] = ()
         self._window = Window(0, 0, 0)
         self._selected: str | None = None
@@ -212,7 +215,11 @@ class Transcript(Vertical):
                     kept[node_id].show_place(node, self._place_of(node_id))
                     continue
                 message = Message(
-                    node, self._glyphs, self._place_of(node_id), rows_below=self._rows_below
+                    node,
+                    self._glyphs,
+                    self._place_of(node_id),
+                    rows_below=self._rows_below,
+                    folded=self._folded,
                 )
                 (tail if seen_kept else head).append(message)
             if head:
@@ -222,6 +229,12 @@ class Transcript(Vertical):
         self._window = window
         self._mark_selected()
         self._show_edges()
+
+    def refold(self, node_id: str) -> None:
+        """Show or hide the texts of the files that are attached to a message."""
+        for message in self.messages:
+            if message.node.id == node_id:
+                message.refold()
 
     async def on_message_scroll_moved(self) -> None:
         """Load more at the edges; update the counting lines."""

@@ -7,7 +7,9 @@ from pathlib import Path
 from engine.conversations.errors import StoreError
 from engine.files.sql_script import schema_version, statements_of
 
-_SCRIPTS = ("schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql", "schema_5.sql")
+_SCRIPTS = (
+    "schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql", "schema_5.sql", "schema_6.sql",
+)  # fmt: skip
 
 
 def _migrations() -> tuple[str, ...]:

@@ -32,6 +32,7 @@ from engine.conversations.storage.searches import Searches
 from engine.conversations.storage.stored_drafts import StoredDrafts
 from engine.conversations.storage.stored_nodes import StoredNodes
 from engine.conversations.storage.stored_operations import StoredOperations
+from engine.conversations.storage.stored_prompts import StoredPrompts
 from engine.conversations.storage.stored_trees import StoredTrees
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Store:
         nodes: their messages.
         operations: changes of pointers and flags, with undo and redo.
         drafts: unsent texts and queued messages.
+        prompts: what was typed, commands too.
         searches: conversations and messages that contain a text.
         leases: which process adds to which conversation.
         writes: what is not on disk yet.
@@ -79,6 +81,7 @@ class Store:
         self.trees = StoredTrees(path, self.reads, self.writes, self.nodes, clock)
         self.operations = StoredOperations(self.writes, clock)
         self.drafts = StoredDrafts(self.reads, self.writes)
+        self.prompts = StoredPrompts(self.reads, self.writes)
         self.searches = Searches(self.reads, self.writes)
         self.nodes.stop_orphans()
         self.writes.wait()

@@ -178,14 +178,6 @@ class StoredNodes:
         )
         return map(self._node, rows)
 
-    def prompts(self, limit: int) -> list[str]:
-        """The latest `limit` user messages of all trees, oldest first."""
-        rows = self._reads.execute(
-            "SELECT text FROM node WHERE kind = 'user' ORDER BY created_at DESC, n DESC LIMIT ?",
-            (limit,),
-        )
-        return [str(row[0]) for row in rows][::-1]
-
     def _node(self, row: tuple[Any, ...]) -> Node:
         """The node of a row, with its images."""
         return with_images(self._reads.current(), node_from_row(row))

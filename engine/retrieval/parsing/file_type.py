@@ -53,6 +53,9 @@ _SIGNATURES: tuple[tuple[bytes, FileType], ...] = (
     (b"II*\0", FileType("image", "image/tiff")),
     (b"MM\0*", FileType("image", "image/tiff")),
 )
+_OLE = b"\xd0\xcf\x11\xe0"
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+"""The name of a stream in the container of a DOCX, XLSX or PPTX that has a password."""
 _REFUSED: tuple[tuple[bytes, str], ...] = (
     (b"\x7fELF", "a program"),
     (b"MZ", "a Windows program"),
@@ -129,6 +132,8 @@ def detect_type(name: str, data: bytes) -> FileType:
             raise Unreadable("It is an Outlook message; save it as EML.")
         return _compound_type(data)
     binary = b"\0" in head
+    if head.startswith(_OLE) and _ENCRYPTED in data:
+        raise Unreadable("It is protected by a password.")
     for signature, kind in _REFUSED:
         if head.startswith(signature) and (binary or signature in (b"{\\rtf", b"BZh", b"ID3")):
             raise Unreadable(f"It is {kind}.")

@@ -207,3 +207,9 @@ def test_a_refused_change_changes_nothing(tmp_path):
     assert session.sampling.current is before
     session.close()
     store.close()
+
+
+def test_the_beginning_of_only_one_parameter_stands_for_it():
+    assert read_changes("temp=0.5 SEED=3") == {"temperature": 0.5, "seed": 3}
+    with pytest.raises(InvalidRequest, match="There is no sampling parameter"):
+        read_changes("top=1")

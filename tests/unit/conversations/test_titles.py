@@ -73,3 +73,10 @@ def test_the_default_title_is_the_first_sentence_that_says_something(message, ti
 @pytest.mark.parametrize("piece", ["`", "hi, ", "```\n", "a. ", "\n", "# "])
 def test_a_hostile_message_has_a_title(piece):
     assert 0 < len(default_title(piece * 200_000)) <= 61
+
+
+@pytest.mark.parametrize("head", ["lease.pdf (12 pages)", "my notes.md"])
+def test_the_names_of_attached_files_are_left_out(head):
+    message = f"see @lease.pdf\n\n{head}:\n```\nThe rent is 400.\n```"
+    assert default_title(message) == "see @lease.pdf"
+    assert default_title("Explain this:\n```\ncode\n```") == "Explain this"

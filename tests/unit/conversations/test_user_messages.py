@@ -88,3 +88,11 @@ def test_the_place_of_an_answer_that_never_came_is_stopped(session):
     session.messages.begin_exchange("@agent", by="agent")
     session.close()
     assert session.path()[-1].status is NodeStatus.STOPPED
+
+
+def test_the_history_has_commands_and_changed_messages(session, client):
+    session.messages.send("one")
+    session.messages.remember_command("/system Be brief.")
+    session.messages.remember_command("/system Be brief.")
+    session.messages.remember("one, changed")
+    assert session.messages.history() == ["one", "/system Be brief.", "one, changed"]

@@ -15,6 +15,7 @@ from app.commands.models import models_app
 from engine.api.errors import FetchError, FetchInterrupted, ModelError
 from engine.executors.open_model import open_model
 from engine.files.cache_dir import CACHE_DIR_VARIABLE
+from engine.models.progress import FetchCancelled
 from engine.models.store import RESUMABLE_FOR, ModelStore
 from tests.fakes.hub_server import COMMIT, serve_hub
 from tests.fakes.tiny_checkpoint import write_checkpoint
@@ -340,15 +341,53 @@ def test_a_link_out_of_the_staging_folder_is_not_followed(store, hub, tmp_path):
     outside = first.parent.rename(tmp_path / "outside")
     first.parent.symlink_to(outside)
     store.add(f"{REPOSITORY}:Q8_0")
-    assert sorted(path.name for path in outside.iterdir()) == PARTS[:2]
+    assert sorted(path.name for path in outside.iterdir()) == [*PARTS[:2], f"{PARTS[2]}.part"]
 
 
-def test_an_interrupted_download_without_a_whole_file_leaves_nothing(store, hub):
+@pytest.fixture
+def small_chunks(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 50)
+
+
+def test_a_download_that_broke_off_within_a_file_goes_on_where_it_ended(
+    store, hub, parts, small_chunks
+):
     hub.cut_at[SPLIT[0]] = 100
-    with pytest.raises(FetchInterrupted) as caught:
+    with pytest.raises(FetchInterrupted, match="the same command goes on where it ended"):
         store.add(f"{REPOSITORY}:Q8_0")
-    assert "arrived" not in str(caught.value)
-    assert list((store.root / "staging").iterdir()) == []
+    hub.cut_at.clear()
+    hub.ranges.clear()
+    reports = []
+    model = store.add(f"{REPOSITORY}:Q8_0", progress=reports.append)
+    assert hub.ranges == ["bytes=100-"]
+    assert store.verify(model.name) == ()
+    received = [report for report in reports if report.stage == "download"]
+    assert received[-1].done == received[-1].total == sum(map(len, parts.values()))
+
+
+def test_a_callback_stops_a_download_which_goes_on_later(store, hub):
+    def stop(report):
+        if report.stage == "download" and report.item == SPLIT[1]:
+            raise FetchCancelled
+
+    with pytest.raises(FetchInterrupted, match="was stopped; started again, it goes on"):
+        store.add(f"{REPOSITORY}:Q8_0", progress=stop)
+    assert staged(store) == PARTS[:1]
+    downloads(hub)
+    assert store.verify(store.add(f"{REPOSITORY}:Q8_0").name) == ()
+    assert downloads(hub) == PARTS[1:]
+
+
+def test_a_beginning_that_is_not_the_files_is_refused(store, hub, small_chunks):
+    hub.cut_at[SPLIT[0]] = 100
+    with pytest.raises(FetchInterrupted):
+        store.add(f"{REPOSITORY}:Q8_0")
+    hub.cut_at.clear()
+    (partial,) = (store.root / "staging").rglob("*.part")
+    partial.write_bytes(b"x" * 100)
+    with pytest.raises(FetchError, match="has SHA-256"):
+        store.add(f"{REPOSITORY}:Q8_0")
+    assert store.verify(store.add(f"{REPOSITORY}:Q8_0").name) == ()
 
 
 def test_interrupted_downloads_are_kept_for_a_week(store, hub, tmp_path):

@@ -15,7 +15,7 @@ from app.plain.repl import PlainChat
 from app.runtime.source_views import CollectionView, DocumentView
 from app.runtime.stored_passages import StoredCitation, dump_citations
 from app.slash.parse import available
-from engine.api.errors import EngineUnavailable, ModelNotFound
+from engine.api.errors import EngineUnavailable
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineState
 from engine.conversations.passage_source import CheckedAnswer
@@ -27,6 +27,7 @@ from tests.fakes.fake_sources import FakeSources, Report, passage
 from tests.fakes.image_parser import AnyText, ImageParser
 from tests.fakes.images import whole_png
 from tests.fakes.installed_models import HUGE, LOADED, OTHER
+from tests.retrieval.parsing.samples import docx, paragraph, pdf
 
 
 class Answering(ToyClient):
@@ -358,7 +359,7 @@ def test_a_conversation_is_exported_and_imported(chat, tmp_path):
         tmp_path / "a.md"
     ).read_text() == "# hello\n\n## You\n\nhello\n\n## Pravāha (toy)\n\nok\n"
     assert "Error: The name must end in .json" in shown
-    assert shown.endswith("Error: no such file can't be read: No such file or directory.\n")
+    assert shown.endswith("Error: There is no file no such file.\n")
 
 
 def test_an_attached_file_goes_with_the_next_message(chat, tmp_path):
@@ -434,9 +435,9 @@ def test_a_model_is_loaded_with_its_progress_as_lines(loading):
 
 
 def test_a_model_that_cannot_be_loaded_is_an_error(loading):
-    loading.client.refuse_load = ModelNotFound("No model called 'qwen' is installed.")
-    assert "Error: No model called qwen is installed. Did you mean qwen3" in loading("/model qwen")
-    loading.client.refuse_load, loading.client.error = None, "qwen3-0.6b is damaged."
+    assert "Error: No model called qwem is installed. Did you mean qwen3" in loading("/model qwem")
+    assert loading.client.loads == []
+    loading.client.error = "qwen3-0.6b is damaged."
     assert loading("/model qwen3-0.6b").endswith("Error: qwen3-0.6b is damaged.\n")
     assert not loading.succeeded
 
@@ -650,3 +651,36 @@ def test_without_the_embedding_model_line_mode_says_how_to_install_it(chat):
     chat.sources.has_model = False
     assert "run `pravaha models add minilm`" in chat("/sources add docs a.md")
     assert not chat.succeeded
+
+
+def test_the_beginning_of_only_one_name_stands_for_it(loading):
+    loading("/mod QWEN now")
+    assert loading.client.loads == [("qwen3-0.6b", 0.0)]
+
+
+def test_a_name_that_nobody_knows_is_asked_about_once(chat, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = chat("see @nosuch.py", typed=True)
+    assert "Error: There is no file nosuch.py. The same line again sends it as it is." in shown
+    assert "Pravāha: ok" not in shown
+    shown = chat("see @nosuch.py", "see @nosuch.py", typed=True)
+    assert "Pravāha: ok" in shown
+    assert "ok" in chat("see @nosuch.py")  # a pipe cannot be asked
+
+
+def test_line_mode_names_no_agents(chat, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = chat("@security_audit src", typed=True)
+    assert "Error: There is no collection or file security_audit." in shown
+
+
+def test_documents_are_attached(chat, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lease.docx").write_bytes(docx(paragraph("The rent is 400.")))
+    chat("what is the rent? @lease.docx", "/attach lease.docx", "and now?")
+    prompts = [chat.client.tokenizer.decode(one.prompt_ids) for one in chat.client.requests]
+    assert all("lease.docx:\n```\nThe rent is 400.\n```" in one for one in prompts[-2:])
+    (tmp_path / "secret.pdf").write_bytes(pdf(["x"], password="p"))
+    assert "Error: secret.pdf can't be attached: it is protected by a password." in chat(
+        "@secret.pdf"
+    )

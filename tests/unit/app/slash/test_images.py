@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from app.slash.attachments import attach_files
+from app.slash.attachments import attach_files, unread_files
 from app.slash.images import (
     build_remark,
     named_images,
@@ -11,6 +11,7 @@ from app.slash.images import (
     with_image_texts,
 )
 from engine.api.errors import InvalidRequest
+from engine.retrieval.parsing.document_reader import FileText
 from engine.vision.opening import MAX_BYTES, MAX_IMAGES
 from tests.fakes.images import jpeg, whole_png
 
@@ -24,6 +25,13 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def attached(text):
+    """The message with its files, read as plain text."""
+    return attach_files(
+        text, {path: FileText(path.name, path.read_text()) for path in unread_files(text)}
+    )
+
+
 def names(text):
     return [one.name for one in named_images(text)]
 
@@ -31,15 +39,15 @@ def names(text):
 def test_images_are_known_by_their_content():
     found = named_images('see @a.png, @notes.md, @"my b.dat" and @a.png')
     assert [(one.name, one.image.width, one.image.media_type) for one in found] == [
-        ("my b.dat", 5, "image/jpeg"),  # `@a.png,` names no file
         ("a.png", 3, "image/png"),
+        ("my b.dat", 5, "image/jpeg"),
     ]
     assert names('see @a.png @notes.md @"my b.dat" @a.png') == ["a.png", "my b.dat"]
     assert names("no image, me@example.com @nobody") == []
 
 
 def test_they_are_no_text_files():
-    assert attach_files("see @a.png", count=len, length=99) == "see @a.png"
+    assert attached("see @a.png") == "see @a.png"
 
 
 def test_what_is_no_image_in_spite_of_its_name_is_refused(folder):
@@ -74,20 +82,19 @@ def test_texts_stand_behind_the_message():
 
 
 def test_a_message_that_is_sent_again_is_not_extended_again():
-    once = attach_files(read("see @a.png @notes.md"), count=len, length=99)
-    assert read(once) == attach_files(once, count=len, length=99) == once
+    once = attached(read("see @a.png @notes.md"))
+    assert read(once) == attached(once) == once
 
 
 def test_names_in_the_text_of_others_are_no_files_of_this_message(folder):
     hostile = read("see @a.png", "look at @notes.md\n@notes.md")
-    assert attach_files(hostile, count=len, length=99) == hostile
-    attached = attach_files("read @notes.md", count=len, length=99)
-    assert names(attached) == []
+    assert attached(hostile) == hostile
+    assert names(attached("read @notes.md")) == []
 
 
 def test_a_text_beyond_the_context_is_refused():
     with pytest.raises(
-        InvalidRequest, match=r"a\.png has 100 tokens, and the context length is 50"
+        InvalidRequest, match=r"a\.png has 100 tokens, and the context of the model 50"
     ):
         read("see @a.png", "x" * 100, count=len, length=50)
 

@@ -4,12 +4,23 @@ import pytest
 
 from app.plain.commands import PlainCommands
 from app.slash.commands import COMMANDS
+from app.slash.completion import complete
 from app.slash.parse import Invocation, Plain, Refused, available, matches, method_name, read
 from app.tui.keys import ALL_KEYS
 from app.tui.slash import build_completions
 from app.tui.slash_actions import SlashActions
 from app.tui.view.spans import plain
 
+
+class NoNames:
+    def of(self, kind):
+        return {}
+
+    def in_folder(self, folder):
+        return ()
+
+
+NONE = NoNames()
 FRONT_ENDS = [("screen", SlashActions), ("plain", PlainCommands)]
 
 
@@ -93,5 +104,32 @@ def test_completion_stops_once_an_argument_began():
 
 def test_long_lists_say_how_much_is_left_out():
     left = len(available("screen")) - 7
-    assert plain(build_completions("/")).splitlines()[-1] == f"{left} more; f1 lists all"
-    assert plain(build_completions("/q")).split(maxsplit=1)[0] == "/quit"
+    rows = plain(build_completions(complete("/", NONE))).splitlines()
+    assert rows[-1] == f"{left} more; f1 lists all"
+    assert plain(build_completions(complete("/q", NONE))).split(maxsplit=1)[0] == "/quit"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "argument"),
+    [
+        ("/mod qw", "model", "qw"),
+        ("/mous of", "mouse", "off"),
+        ("/cop br", "copy", "branch"),
+        ("/U", "undo", ""),
+    ],
+)
+def test_the_beginning_of_only_one_name_stands_for_it(text, name, argument):
+    found = read(text, "screen")
+    assert isinstance(found, Invocation)
+    assert (found.command.name, found.argument) == (name, argument)
+
+
+def test_the_beginning_of_several_commands_names_them():
+    assert read("/re", "screen") == Refused(
+        "/re begins several commands: /resume, /rename, /redo or /regen."
+    )
+
+
+def test_what_cannot_be_undone_is_written_out():
+    assert isinstance(read("/gc y", "screen"), Refused)
+    assert isinstance(read("/gc yes", "screen"), Invocation)

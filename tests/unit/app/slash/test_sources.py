@@ -5,7 +5,6 @@ import pytest
 from app.slash.sources import (
     SourcesCall,
     asked_text,
-    complete_source,
     mentioned,
     read_evidence,
     read_sources,
@@ -88,13 +87,6 @@ def test_what_a_message_says_besides_the_names():
     assert without_mentions("@docs why @me", NAMES) == "why @me"
 
 
-def test_a_name_is_completed_after_an_at_sign():
-    assert complete_source("see @", NAMES) == ["see @docs", "see @notes-2"]
-    assert complete_source("@no", NAMES) == ["@notes-2"]
-    assert complete_source("a@no", NAMES) == []
-    assert complete_source("@docs ", NAMES) == []
-
-
 @pytest.mark.parametrize(
     ("text", "asked"),
     [
@@ -133,3 +125,9 @@ def test_the_evidence_that_is_asked_for_is_a_number(word, number):
 def test_other_evidence_is_refused(word):
     with pytest.raises(InvalidRequest, match="a number from 0 to 1"):
         read_evidence(word)
+
+
+def test_the_beginning_of_only_one_action_stands_for_it():
+    assert read_sources("att docs").action == "attach"
+    with pytest.raises(InvalidRequest):
+        read_sources("re docs")

@@ -25,6 +25,7 @@ OLD_NODE = (
         ("schema.sql", "schema_2.sql"),
         ("schema.sql", "schema_2.sql", "schema_3.sql"),
         ("schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql"),
+        ("schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql", "schema_5.sql"),
     ],
 )
 def test_a_database_of_an_older_version_is_migrated_with_its_messages(file, scripts):
@@ -52,7 +53,7 @@ def test_a_database_of_an_older_version_is_migrated_with_its_messages(file, scri
     assert [one.id for one in store.searches.trees("hi")] == ["t"]
     store.check_integrity()
     store.close()
-    assert execute(file, "PRAGMA user_version") == [(5,)]
+    assert execute(file, "PRAGMA user_version") == [(6,)]
 
 
 def test_a_database_of_a_newer_version_is_refused_unchanged(file):
