@@ -95,7 +95,10 @@ def _grown(
         if cost > min(section_tokens, spare):
             continue
         left = spare - cost
-        grown = NumberedPassage(0, passage, text, passage.section_start, passage.section_end)
+        header = "" if passage.header in text.splitlines() else passage.header
+        grown = NumberedPassage(
+            0, passage, text, passage.section_start, passage.section_end, header
+        )
         chosen = [
             grown if one is source else one for one in chosen if one is source or one not in within
         ]
@@ -136,9 +139,9 @@ def _union(best: NumberedPassage, other: NumberedPassage) -> NumberedPassage:
     """Two sources that meet as one, under the passage of the first."""
     first, last = sorted((best, other), key=lambda one: (one.start, -one.end))
     rest = last.text.encode()[first.end - last.start :] if last.end > first.end else b""
-    return NumberedPassage(
-        best.n, best.passage, first.text + rest.decode(), first.start, max(first.end, last.end)
-    )
+    text = first.text + rest.decode()
+    end = max(first.end, last.end)
+    return NumberedPassage(best.n, best.passage, text, first.start, end, first.header)
 
 
 def _has_more(passage: Passage) -> bool:

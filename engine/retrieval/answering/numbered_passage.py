@@ -17,6 +17,7 @@ class NumberedPassage:
         text: what the model reads: the passage's text or its section's.
         start: byte offset of `text` (see `ParsedDocument`).
         end: byte offset behind it.
+        header: the header row of the table in which `text` begins; empty if it has it, or is in no table.
     """
 
     n: int
@@ -24,22 +25,17 @@ class NumberedPassage:
     text: str
     start: int
     end: int
+    header: str = ""
 
     @classmethod
     def of(cls, n: int, passage: Passage) -> Self:
         """A passage as it was found."""
-        return cls(n, passage, passage.text, passage.start, passage.end)
+        return cls(n, passage, passage.text, passage.start, passage.end, passage.header)
 
     @property
     def is_section(self) -> bool:
         """Whether the text is more than the passage."""
         return (self.start, self.end) != (self.passage.start, self.passage.end)
-
-    @property
-    def header(self) -> str:
-        """The header of the table in which the text begins; empty if the text has it, or is in no table."""
-        header = self.passage.header
-        return "" if header in self.text.splitlines() else header
 
     def byte_span(self, start: int, end: int) -> tuple[int, int] | None:
         """Byte offsets of the characters `text[start:end]`; None if the file's encoding is not UTF-8."""

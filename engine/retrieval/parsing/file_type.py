@@ -88,6 +88,7 @@ _BY_SUFFIX: dict[str, FileType] = {
     ".rest": FileType("rst", "text/x-rst"),
     ".csv": FileType("rows", "text/csv"),
     ".tsv": FileType("rows", "text/tab-separated-values"),
+    ".tab": FileType("rows", "text/tab-separated-values"),
     ".jsonl": FileType("rows", "application/jsonl"),
     ".ndjson": FileType("rows", "application/jsonl"),
     ".json": FileType("json", "application/json"),

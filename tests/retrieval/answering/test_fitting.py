@@ -121,3 +121,34 @@ def test_passages_apart_and_of_other_documents_stay_apart():
         ),  # not UTF-8: its bytes are not those of the text
     ]
     assert [one.passage.chunk_id for one in fit_sources(found, words, budget=1000)] == [1, 2, 3, 4]
+
+
+def test_joined_rows_stand_below_the_header_of_the_first():
+    first = passage("Apple,2\n", chunk_id=1, heading_path=("Fruit,Price",), in_table=True)
+    second = passage(
+        "Room,Floor\nR1,2",
+        chunk_id=2,
+        start=first.end,
+        heading_path=("Fruit,Price",),
+        in_table=True,
+    )
+    third = passage(
+        "\nR2,3", chunk_id=3, start=second.end, heading_path=("Room,Floor",), in_table=True
+    )
+    (joined,) = fit_sources([third, second, first], len, budget=1000)
+    assert joined.text == "Apple,2\nRoom,Floor\nR1,2\nR2,3"
+    assert joined.header == "Fruit,Price"
+
+
+def test_a_section_that_has_the_header_row_has_it_once():
+    whole = "Fruit,Price\nFig,1\nApple,2"
+    one = passage(
+        "Apple,2",
+        start=18,
+        heading_path=("Fruit,Price",),
+        in_table=True,
+        section_start=0,
+        section_end=25,
+    )
+    (source,) = fit_sources([one], len, budget=1000, section=lambda _: whole)
+    assert (source.text, source.header) == (whole, "")

@@ -1,4 +1,4 @@
-from engine.retrieval.answering.numbered_passage import NumberedPassage, number_passages
+from engine.retrieval.answering.numbered_passage import number_passages
 from engine.retrieval.answering.prompt import answer_messages, passage_block
 from engine.text.chat_encoding import ChatEncoder
 from engine.text.control_tokens import ControlTokens
@@ -69,9 +69,3 @@ def test_earlier_turns_come_before_the_passages():
 def test_rows_of_a_table_are_quoted_below_their_header():
     one = passage("Apple,2", file="a.csv", heading_path=("Prices", "Fruit,Price"), in_table=True)
     assert passage_block(number_passages([one])) == "[1] a.csv > Prices\n> Fruit,Price\n> Apple,2"
-
-
-def test_a_section_that_has_the_header_is_quoted_as_it_is():
-    one = passage("Apple,2", file="a.csv", heading_path=("Fruit,Price",), in_table=True)
-    section = NumberedPassage(1, one, "Fruit,Price\nFig,1\nApple,2", 0, 25)
-    assert passage_block([section]) == "[1] a.csv\n> Fruit,Price\n> Fig,1\n> Apple,2"

@@ -54,4 +54,5 @@ def test_rows_without_a_header(text: str) -> None:
 
 def test_json_lines_have_none(parse: Parse) -> None:
     assert not parse("a.jsonl", b'{"a": "x"}\n{"a": "y"}\n').table_rows
+    assert parse("a.tab", b"Fruit\tPrice\nApple\t2\n").table_rows[0].header == "Fruit\tPrice"
     assert parse("a.csv", b"\xef\xbb\xbfF\xc3\xa4rbe,b\nx,1\n").table_rows[0].start == 12
