@@ -517,7 +517,8 @@ class WordReader(DrawingReader):
             "drawing": self._begin_drawing,
             "docPr": self._set_drawing,
             "graphic": lambda _: skip if self._drawing_hidden else None,
-            "pic": self._put_drawn_picture,
+            "pic": self._put_picture,
+            "imagedata": self._put_picture,
             "shape": self._begin_shape,
             "textpath": self._put_word_art,
         }
@@ -548,12 +549,19 @@ class WordReader(DrawingReader):
         self._description = attributes.get("descr", "")
         self._drawing_hidden = self._drawing_hidden or is_on({"val": attributes.get("hidden", "0")})
 
-    def _put_drawn_picture(self, _: Attributes) -> None:
+    def _put_picture(self, _: Attributes) -> None:
         description, self._description = self._description, ""
-        self.flow.put(picture_text(description))
+        self._put(picture_text(description))
 
-    def _begin_shape(self, attributes: Attributes) -> Closer | None:
-        return skip if "visibility:hidden" in attributes.get("style", "").replace(" ", "") else None
+    def _begin_shape(self, attributes: Attributes) -> Closer:
+        if "visibility:hidden" in attributes.get("style", "").replace(" ", ""):
+            return skip
+        before, self._description = self._description, attributes.get("alt", "")
+
+        def end() -> None:
+            self._description = before
+
+        return end
 
     def _put_word_art(self, attributes: Attributes) -> None:
         if self._is_seen():

@@ -52,6 +52,26 @@ class TestHeadings:
         assert document.pages == (0, 12, 13)
         assert document.media_type == "application/vnd.oasis.opendocument.presentation"
 
+    def test_comments_and_footers_of_slides(self) -> None:
+        comment = f"<office:annotation><dc:creator>Ada</dc:creator><dc:date>2026</dc:date>{p('Still so?')}</office:annotation>"
+        frame = f'<draw:frame presentation:class="title"><draw:text-box>{p("Fares")}</draw:text-box></draw:frame>'
+        page = '<draw:page presentation:use-footer-name="f">{}</draw:page>'
+        declared = '<presentation:footer-decl presentation:name="f">Oban Ferries</presentation:footer-decl>'
+        body = (
+            declared + page.format(comment + frame) + page.format(frame.replace("Fares", "Times"))
+        )
+        assert read(body, kind="presentation").text == (
+            "Fares\n\n[Comment by Ada: Still so?]\n\nOban Ferries\n\nTimes"
+        )
+
+    def test_what_a_master_page_shows_is_read_once(self) -> None:
+        shapes = f"<draw:frame><draw:text-box>{p('Oban Ferries')}</draw:text-box></draw:frame>"
+        shapes += f'<draw:frame presentation:class="title"><draw:text-box>{p("Click here")}</draw:text-box></draw:frame>'
+        pages = f'<style:master-page style:name="M">{shapes}</style:master-page>'
+        page = f'<draw:page draw:master-page-name="M"><draw:custom-shape>{p("x")}</draw:custom-shape></draw:page>'
+        found = read(page + page, pages=pages, kind="presentation")
+        assert found.text == "x\n\nOban Ferries\n\nx"
+
 
 class TestLists:
     def test_a_list_that_goes_on(self) -> None:

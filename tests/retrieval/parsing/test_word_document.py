@@ -302,6 +302,16 @@ class TestPackages:
         field = f'<w:r><w:fldChar w:fldCharType="begin"><w:ffData><w:ddList><w:result w:val="1"/>{entries}</w:ddList></w:ffData></w:fldChar></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r>'
         assert read(par("To ", field)).text == "To Mull"
 
+    def test_a_picture_of_an_old_document_has_its_description(self) -> None:
+        shape = '<w:pict><v:shape alt="the islands"><v:imagedata/></v:shape></w:pict>'
+        assert read(par(f"<w:r>{shape}</w:r>")).text == "[Picture: the islands]"
+        assert read(par(run("x"), f"<w:r><w:rPr><w:vanish/></w:rPr>{shape}</w:r>")).text == "x"
+
+    def test_a_shape_that_is_hidden_is_not_seen(self) -> None:
+        box = f"<v:textbox><w:txbxContent>{par('secret')}</w:txbxContent></v:textbox>"
+        shape = f'<w:pict><v:shape style="position:absolute; visibility: hidden">{box}</v:shape></w:pict>'
+        assert read(par(run("x"), f"<w:r>{shape}</w:r>")).text == "x"
+
     def test_two_styles_that_hide_show(self) -> None:
         hiding = "<w:rPr><w:vanish/></w:rPr>"
         styles = style("P", "P", hiding)
