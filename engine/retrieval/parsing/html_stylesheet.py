@@ -20,8 +20,8 @@ _BRACE = re.compile(r"[{}]")
 _SELECTOR = re.compile(r"([a-zA-Z][\w-]*)?((?:[.#][\w-]+)*)")
 _PART = re.compile(r"([.#])([\w-]+)")
 _FOLLOWED = frozenset(
-    """display font-size height left mso-hide max-height max-width opacity overflow position top visibility
-    white-space width""".split()  # noqa: SIM905
+    """display font-size height left mso-hide max-height max-width opacity overflow position text-decoration
+    top visibility white-space width""".split()  # noqa: SIM905
 )
 
 
