@@ -53,6 +53,8 @@ _CONSENT = re.compile(
     r"(?:banner|bar|notice|popup|modal|dialog|overlay)(?:[-_].*)?)\Z"
 )
 _LONGEST_CONSENT = 3_000
+_MAX_NAVIGATIONS = 200
+"""Of how many it is checked that they do not hold the page: the check reads hundreds of elements."""
 _LONGEST_NAVIGATION = 100
 """Characters of paragraphs in it."""
 
@@ -71,6 +73,7 @@ class HiddenParts:
         self._mail, self._shown = mail, shown
         self._stylesheet = Stylesheet(root)
         self._opened: set[str] = set()
+        self._navigations = 0
         self._triggers: set[str] = set()
         if not mail:
             for element in elements(root):
@@ -105,13 +108,20 @@ class HiddenParts:
         style = self._stylesheet.style_of(element)
         if self._mail:
             return _is_hidden(attributes, style) or _is_hidden_in_mail(attributes, style)
-        if _is_apart(element) and not self._shown:
+        if not self._shown and self._is_apart(element):
             return True
         if _is_hidden(attributes, style) and element.name not in _PAGES and not self._shown:
             return not self._can_be_opened(element, siblings, at)
         return attributes.get("aria-hidden") == "true" and _is_decoration(
             element, siblings[max(0, at - 4) : at + 5]
         )
+
+    def _is_apart(self, element: Element) -> bool:
+        """Whether an element belongs to the site and not to the page, such as its navigation."""
+        if element.name in _SITE or element.attributes.get("role") in _APART:
+            self._navigations += 1
+            return self._navigations > _MAX_NAVIGATIONS or not _is_page(element)
+        return bool(element.attributes) and _is_sign(element)
 
     def _can_be_opened(self, element: Element, siblings: Sequence[Element | str], at: int) -> bool:
         attributes = element.attributes
@@ -167,11 +177,9 @@ def _is_hidden_in_mail(attributes: Mapping[str, str], style: Mapping[str, str]) 
     return clipped and any(is_tiny(style.get(size, "auto"), 1) for size in sizes)
 
 
-def _is_apart(element: Element) -> bool:
-    """Whether an element belongs to the site and not to the page, such as its navigation."""
+def _is_sign(element: Element) -> bool:
+    """Whether an element is a sign at a heading, a number of a line, or asks for consent to cookies."""
     attributes = element.attributes
-    if attributes.get("role") in _APART or element.name in _SITE:
-        return not _is_page(element)
     classes = attributes.get("class", "").split()
     if not _SIGNS.isdisjoint(classes):
         return True
