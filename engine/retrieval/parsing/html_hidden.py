@@ -139,12 +139,13 @@ class HiddenParts:
             return True  # the page itself, which a script shows when it is ready
         if any(one in self._triggers for one in attributes.get("aria-labelledby", "").split()):
             return True
-        before = _neighbour(siblings, at, -1)
+        before, after = _neighbour(siblings, at, -1), _neighbour(siblings, at, 1)
+        if after is not None and _shows_more(after):
+            return True
         if before is None:
             return False
         if _is_trigger(before) or any(_is_trigger(one) for one in _first(before, 8)):
             return True
-        after = _neighbour(siblings, at, 1)
         # A heading with nothing below it but this: a question whose answer a script shows.
         alone = after is None or after.name == before.name
         return before.name == "dt" or (before.name in _HEADINGS and alone)
@@ -231,6 +232,16 @@ def _is_trigger(element: Element) -> bool:
         or "onclick" in attributes
         or attributes.get("role") in ("button", "tab")
         or not _TRIGGERS.isdisjoint(_words(attributes))
+    )
+
+
+def _shows_more(element: Element) -> bool:
+    """Whether an element is a control that shows what stands before it."""
+    control = element.name in ("button", "a") or element.attributes.get("role") == "button"
+    return control and (
+        "aria-expanded" in element.attributes
+        or "more" in _words(element.attributes)
+        or "more" in text_of(element, 40).lower().split()
     )
 
 

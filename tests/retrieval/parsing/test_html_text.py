@@ -244,6 +244,7 @@ class TestHidden:
             "<div hidden style='display:block'>in</div>",
             "<p aria-hidden=true>in</p>",
             "<button data-bs-target='#m'>b</button><div id=m class=modal style='display:none'>in</div>",
+            "<span style='display:none'>in</span> <a href='#'>Show more</a>",
             "<button data-bs-target='#q'>b</button><div id=q hidden>in</div>",
         ],
     )  # fmt: skip
