@@ -33,6 +33,8 @@ _TRIGGERS = frozenset("accordion expand expander faq question toggle toggler tri
 _PAGES = frozenset(["html", "body", "main", "article"])
 """Elements that scripts show when a page is ready."""
 _WHOLE = frozenset(["main", "article", "h1"])
+_REGIONS = frozenset("article aside footer form header main nav section table".split())  # noqa: SIM905
+"""Elements whose buttons have nothing to do with what follows."""
 _HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
 _ALTERNATIVES = frozenset(
     """sr-only visually-hidden visuallyhidden screen-reader-text screen-reader-only a-offscreen
@@ -144,7 +146,8 @@ class HiddenParts:
             return True
         if before is None:
             return False
-        if _is_trigger(before) or any(_is_trigger(one) for one in _first(before, 8)):
+        inside = _first(before, 8) if before.name not in _REGIONS else ()
+        if _is_trigger(before) or any(map(_is_trigger, inside)):
             return True
         # A heading with nothing below it but this: a question whose answer a script shows.
         alone = after is None or after.name == before.name

@@ -260,6 +260,7 @@ class TestHidden:
             "<img width=1 height=1 alt=out src=x>",
             "<img style='width:1px;height:1px' alt=out src=x>",
             "<div class=error hidden>out</div>",
+            "<form><button>Send</button></form><div hidden>out</div>",
             "<div id=menu role=menu>out</div>",
             "<nav>out</nav>",
             "<div style='position:absolute; left:-9999px'>out</div>",
