@@ -33,6 +33,8 @@ _TRIGGERS = frozenset("accordion expand expander faq question toggle toggler tri
 _PAGES = frozenset(["html", "body", "main", "article"])
 """Elements that scripts show when a page is ready."""
 _WHOLE = frozenset(["main", "article", "h1"])
+_REGIONS = frozenset("article aside footer form header main nav section table".split())  # noqa: SIM905
+"""Elements whose buttons have nothing to do with what follows."""
 _HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
 _ALTERNATIVES = frozenset(
     """sr-only visually-hidden visuallyhidden screen-reader-text screen-reader-only a-offscreen
@@ -53,6 +55,8 @@ _CONSENT = re.compile(
     r"(?:banner|bar|notice|popup|modal|dialog|overlay)(?:[-_].*)?)\Z"
 )
 _LONGEST_CONSENT = 3_000
+_MAX_NAVIGATIONS = 200
+"""Of how many it is checked that they do not hold the page: the check reads hundreds of elements."""
 _LONGEST_NAVIGATION = 100
 """Characters of paragraphs in it."""
 
@@ -71,6 +75,7 @@ class HiddenParts:
         self._mail, self._shown = mail, shown
         self._stylesheet = Stylesheet(root)
         self._opened: set[str] = set()
+        self._navigations = 0
         self._triggers: set[str] = set()
         if not mail:
             for element in elements(root):
@@ -105,13 +110,20 @@ class HiddenParts:
         style = self._stylesheet.style_of(element)
         if self._mail:
             return _is_hidden(attributes, style) or _is_hidden_in_mail(attributes, style)
-        if _is_apart(element) and not self._shown:
+        if not self._shown and self._is_apart(element):
             return True
         if _is_hidden(attributes, style) and element.name not in _PAGES and not self._shown:
             return not self._can_be_opened(element, siblings, at)
         return attributes.get("aria-hidden") == "true" and _is_decoration(
             element, siblings[max(0, at - 4) : at + 5]
         )
+
+    def _is_apart(self, element: Element) -> bool:
+        """Whether an element belongs to the site and not to the page, such as its navigation."""
+        if element.name in _SITE or element.attributes.get("role") in _APART:
+            self._navigations += 1
+            return self._navigations > _MAX_NAVIGATIONS or not _is_page(element)
+        return bool(element.attributes) and _is_sign(element)
 
     def _can_be_opened(self, element: Element, siblings: Sequence[Element | str], at: int) -> bool:
         attributes = element.attributes
@@ -129,12 +141,14 @@ class HiddenParts:
             return True  # the page itself, which a script shows when it is ready
         if any(one in self._triggers for one in attributes.get("aria-labelledby", "").split()):
             return True
-        before = _neighbour(siblings, at, -1)
+        before, after = _neighbour(siblings, at, -1), _neighbour(siblings, at, 1)
+        if after is not None and _shows_more(after):
+            return True
         if before is None:
             return False
-        if _is_trigger(before) or any(_is_trigger(one) for one in _first(before, 8)):
+        inside = _first(before, 8) if before.name not in _REGIONS else ()
+        if _is_trigger(before) or any(map(_is_trigger, inside)):
             return True
-        after = _neighbour(siblings, at, 1)
         # A heading with nothing below it but this: a question whose answer a script shows.
         alone = after is None or after.name == before.name
         return before.name == "dt" or (before.name in _HEADINGS and alone)
@@ -167,11 +181,9 @@ def _is_hidden_in_mail(attributes: Mapping[str, str], style: Mapping[str, str]) 
     return clipped and any(is_tiny(style.get(size, "auto"), 1) for size in sizes)
 
 
-def _is_apart(element: Element) -> bool:
-    """Whether an element belongs to the site and not to the page, such as its navigation."""
+def _is_sign(element: Element) -> bool:
+    """Whether an element is a sign at a heading, a number of a line, or asks for consent to cookies."""
     attributes = element.attributes
-    if attributes.get("role") in _APART or element.name in _SITE:
-        return not _is_page(element)
     classes = attributes.get("class", "").split()
     if not _SIGNS.isdisjoint(classes):
         return True
@@ -223,6 +235,16 @@ def _is_trigger(element: Element) -> bool:
         or "onclick" in attributes
         or attributes.get("role") in ("button", "tab")
         or not _TRIGGERS.isdisjoint(_words(attributes))
+    )
+
+
+def _shows_more(element: Element) -> bool:
+    """Whether an element is a control that shows what stands before it."""
+    control = element.name in ("button", "a") or element.attributes.get("role") == "button"
+    return control and (
+        "aria-expanded" in element.attributes
+        or "more" in _words(element.attributes)
+        or "more" in text_of(element, 40).lower().split()
     )
 
 

@@ -192,6 +192,8 @@ class HtmlRenderer:
         display = declared.get("display", "")
         if declared:
             style = _restyled(style, declared)
+            if name in ("span", "font") and "line-through" in declared.get("text-decoration", ""):
+                name = "s"
         role = attributes.get("role", "")
         if role == "tab" and self._tabs.is_moved(element):
             return None

@@ -14,14 +14,16 @@ from engine.retrieval.parsing.html_tree import Element, elements
 
 _LONGEST = 200_000
 _MAX_RULES = 5_000
+_MAX_RULES_OF_ONE = 100
+"""Rules for one id, class or name, so that the work is linear in the page."""
 _MAX_CLASSES = 20
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
 _BRACE = re.compile(r"[{}]")
 _SELECTOR = re.compile(r"([a-zA-Z][\w-]*)?((?:[.#][\w-]+)*)")
 _PART = re.compile(r"([.#])([\w-]+)")
 _FOLLOWED = frozenset(
-    """display font-size height left mso-hide max-height max-width opacity overflow position top visibility
-    white-space width""".split()  # noqa: SIM905
+    """display font-size height left mso-hide max-height max-width opacity overflow position text-decoration
+    top visibility white-space width""".split()  # noqa: SIM905
 )
 
 
@@ -104,5 +106,7 @@ class Stylesheet:
             first = f"#{identifier}" if identifier else f".{min(classes)}" if classes else name
             specificity = (bool(identifier), len(classes), bool(name), self._count)
             rule = _Rule(specificity, name, identifier, classes, followed)
-            self._rules.setdefault(first, []).append(rule)
-            self._count += 1
+            same = self._rules.setdefault(first, [])
+            if len(same) < _MAX_RULES_OF_ONE:
+                same.append(rule)
+                self._count += 1

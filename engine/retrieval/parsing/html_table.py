@@ -88,14 +88,13 @@ class TableGrid:
         limits = _HEADED if headers and data else _PLAIN if data else _LAYOUT
         for row in rows:
             if _fits(row, len(columns), limits):
-                last = max(at for at, (text, _) in row.items() if text)
+                # A data table keeps its empty cells at the end of a row, too.
+                last = max(at for at, (text, _) in row.items() if text or limits is not _LAYOUT)
                 flow.line()
                 if len(columns) > 1:
                     flow.builder.mark_break()
-                flow.text(
-                    " | ".join(row.get(at, _EMPTY)[0] for at in columns if at <= last),
-                    preformatted=True,
-                )
+                texts = (row.get(at, _EMPTY)[0] for at in columns if at <= last)
+                flow.text(" | ".join(texts).rstrip(), preformatted=True)
                 flow.line()
             else:
                 for _, cell in sorted(row.items()):
@@ -143,6 +142,8 @@ class _Limits(NamedTuple):
 _HEADED = _Limits(4_000, 60)
 _PLAIN = _Limits(500, 8)
 _LAYOUT = _Limits(200, 1)
+_LONGEST_SECTION = 500
+"""Characters of a cell with headings or code in a row of a table that names its rows or columns."""
 _EMPTY: tuple[str, Cell | None] = ("", None)
 
 
@@ -153,10 +154,20 @@ def _fits(row: dict[int, tuple[str, Cell | None]], columns: int, limits: _Limits
     return bool(cells) and all(
         len(cell.content.text) <= limits.characters
         and sum(1 for line in cell.content.text.split("\n") if line) <= most_lines
-        and not cell.content.headings
-        and not cell.lines
+        and _is_short(cell, limits)
         for cell in cells
     )
+
+
+def _is_short(cell: Cell, limits: _Limits) -> bool:
+    """Whether a cell may lose its lines of code, and its headings may be words of a row."""
+    if limits is _HEADED:
+        return len(cell.content.text) <= _LONGEST_SECTION or not (
+            cell.content.headings or cell.lines
+        )
+    if cell.lines or not cell.content.headings:
+        return not cell.lines
+    return limits is _PLAIN and _one_line(cell.content.text) == cell.content.headings[0].title
 
 
 def _one_line(text: str) -> str:

@@ -121,9 +121,9 @@ class _Body:
             self._add_parts(kind, _children(part), part, depth + 1)
         elif kind == "message/delivery-status":
             self._add_text("\n\n".join(_fields(one) for one in _children(part)), part)
-        elif kind in _CALENDARS and not _is_attachment(part):
+        elif kind in _CALENDARS or part_name(part).lower().endswith(".ics"):
             self._add_text(calendar_text(part_text(part)), part)
-        elif kind in _CARDS and not _is_attachment(part):
+        elif kind in _CARDS or part_name(part).lower().endswith(".vcf"):
             self._add_text(card_text(part_text(part)), part)
         elif kind in _SMIME:
             self.builder.notes.append("The body is signed or encrypted by S/MIME and was not read.")

@@ -37,6 +37,8 @@ _SEEDS = {
     "pdf": samples.pdf(["Some words", "More words"], bookmarks={"More": 1}),
     "html": samples.HTML,
     "mail": samples.MAIL,
+    "mailbox": b"From a Mon Jan  1 10:00:00 2024\n" + samples.MAIL.replace(b"\r", b"") + b"\n",
+    "page": b"https://example.org/\n" + samples.HTML,
     "notebook": samples.NOTEBOOK,
     "gzip": gzip.compress(b"some words\n" * 20),
     "zip": samples.epub(),

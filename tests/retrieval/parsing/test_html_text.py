@@ -62,7 +62,7 @@ class TestTables:
             ("<tr><td><p>Aarhus</p></td><td><p>4410</p></td></tr>", "Aarhus | 4410"),
             ("<tr><td><div>Main St</div><div>5</div><td><ul><li>a<li>b</ul>", "Main St 5 | - a - b"),
             ("<tr><th><th>2023<th>2024<tr><th>Sales<td>1<td>2", " | 2023 | 2024\nSales | 1 | 2"),
-            ("<tr><td>a<td><td>c<tr><td>d<td>e<td>", "a |  | c\nd | e"),
+            ("<tr><td>a<td><td>c<tr><td>d<td>e<td>", "a |  | c\nd | e |"),
             ("<tr><td>a<td>&nbsp;<td>c<tr><td>d<td><td>f", "a | c\nd | f"),
             ("<tr><td rowspan=2>Fruit<td>Apple<tr><td>Pear", "Fruit | Apple\nFruit | Pear"),
             ("<tr><td>x<td rowspan=0>y<tr><td>z", "x | y\nz | y"),
@@ -75,6 +75,8 @@ class TestTables:
             ("<tr><td hidden>x<td>a<td>b", "a | b"),
             ("<tr><td>a<td><input value=7>", "a | 7"),
             ("<tr><td>one<tr><td>two", "one\ntwo"),
+            ("<tr><td><h4>Port</h4><td><blockquote>Aarhus</blockquote>", "Port | Aarhus"),
+            ("<tr><th>A<th>B<tr><td><h4>Port</h4><p>of call<td><pre>x\ny</pre>", "A | B\nPort of call | x y"),
         ],
     )  # fmt: skip
     def test_rows_and_columns(self, rows: str, expected: str) -> None:
@@ -136,6 +138,7 @@ class TestLines:
             ("<figure><img alt=Fig src=x><figcaption>Cap</figcaption></figure>", "Fig\nCap"),
             ("10<sup>6</sup> m<sup>2</sup> 1<sup>st</sup> CO<sub>2</sub>", "10⁶ m² 1st CO2"),
             ("<ruby>漢<rp>(</rp><rt>kan</rt><rp>)</rp>字<rt>ji</rt></ruby>", "漢字(kanji)"),
+            ("was <span style='text-decoration: line-through'>$20</span> $15", "was ~~$20~~ $15"),
             ("<q>yes</q> <s>$20</s> $15 <del>$30</del><ins>$9</ins>", "“yes” ~~$20~~ $15 $9"),
             ("<math><mfrac><mn>1</mn><mi>x</mi></mfrac></math>", "1/x"),
             ("<math><msup><mi>x</mi><mn>2</mn></msup><mo>+</mo><msqrt><mi>y</mi></msqrt></math>", "x^2+√y"),
@@ -241,6 +244,7 @@ class TestHidden:
             "<div hidden style='display:block'>in</div>",
             "<p aria-hidden=true>in</p>",
             "<button data-bs-target='#m'>b</button><div id=m class=modal style='display:none'>in</div>",
+            "<span style='display:none'>in</span> <a href='#'>Show more</a>",
             "<button data-bs-target='#q'>b</button><div id=q hidden>in</div>",
         ],
     )  # fmt: skip
@@ -256,6 +260,7 @@ class TestHidden:
             "<img width=1 height=1 alt=out src=x>",
             "<img style='width:1px;height:1px' alt=out src=x>",
             "<div class=error hidden>out</div>",
+            "<form><button>Send</button></form><div hidden>out</div>",
             "<div id=menu role=menu>out</div>",
             "<nav>out</nav>",
             "<div style='position:absolute; left:-9999px'>out</div>",
@@ -413,7 +418,7 @@ def test_any_markup_has_a_text(markup: str) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["<div>", "<a ", "<!--", "<table><tr><td>", "<sup>", "<s>", "<ul><li>", "<h1><div>", "<dl><dt>"],
+    ["<div>", "<nav>", "<a ", "<!--", "<table><tr><td>", "<sup>", "<s>", "<ul><li>", "<h1><div>", "<dl><dt>"],
 )  # fmt: skip
 def test_the_work_grows_with_the_page_only(piece: str) -> None:
     """A parser or a renderer that is quadratic takes minutes for this."""

@@ -89,6 +89,22 @@ class TestBody:
             "Organizer: Ada L <ada@example.org>"
         )
 
+    def test_an_invitation_that_is_attached_as_well_is_shown_once(self) -> None:
+        inside = multipart("alternative", _HTML, f"Content-Type: text/calendar\n\n{_EVENT}")
+        file = f"Content-Type: application/ics; name=invite.ics\nContent-Disposition: attachment\n\n{_EVENT}"
+        assert shown(multipart("mixed", inside, file)).count("Event: Harbour tour, part 2") == 1
+
+    def test_apple_mail_puts_documents_between_two_halves_of_its_text(self) -> None:
+        halves = multipart(
+            "mixed",
+            _HTML,
+            "Content-Type: text/csv; name=p.csv\nContent-Disposition: inline\n\ncity,code",
+            "Content-Type: text/html\n\n<p>Second half.",
+        )
+        assert shown(multipart("alternative", _PLAIN, halves)) == (
+            "The ferry leaves at 09:40.\n\nSecond half.\n\nAttachment: p.csv\n\ncity,code"
+        )
+
     def test_a_card_stands_below_the_body(self) -> None:
         part = (
             "Content-Type: text/vcard\n\nBEGIN:VCARD\nFN:Ada L\nORG:Ports;Ferries\n"
