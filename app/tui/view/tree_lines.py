@@ -7,7 +7,10 @@ HEAD comes first. Cost: O(nodes) for the rows, O(1) for a line, so a widget draw
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import pairwise
 from os.path import commonprefix
+
+from rich.cells import cell_len
 
 from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
@@ -17,6 +20,8 @@ from engine.conversations.tree import NodeKind, NodeStatus, NodeView, awaits_age
 
 _COMPARED = 2000
 """Characters at the beginning of siblings that are compared."""
+_SEEN = 6
+"""Cells of what differs that make a row as good as another."""
 _LONG_WORD = 16
 """Longest word that is shown from its beginning if it differs in its middle."""
 _BRANCH_CELLS = 12
@@ -137,13 +142,12 @@ def build_tree_line(
     glyphs: Glyphs,
     cells: int,
     *,
-    siblings: Sequence[str] = (),
+    start: int = 0,
 ) -> Line:
     """One row: path mark, indent, author, flags and the beginning of the text; the branch on the right.
 
     Args:
-        siblings: the texts of the other children of its parent. A text that begins as one of them is shown
-            from where they differ.
+        start: where the text differs from that of its siblings, see `differences`.
     """
     is_head, on_path = node.id == marks.head, node.id in marks.path
     mark = glyphs.current if is_head else glyphs.on_path if on_path else " "
@@ -163,7 +167,7 @@ def build_tree_line(
         right = (Span(f"+{row.folded} ", "$muted"), *right)
     style = "bold" if is_head else "" if on_path else "$muted"
     room = max(0, cells - width(left) - width(right) - 1)
-    text = _text(node, siblings, room, glyphs)
+    text = _text(node, start, room, glyphs)
     return (
         justify([*left, Span(text, style)], right, cells)
         if right
@@ -171,28 +175,35 @@ def build_tree_line(
     )
 
 
-def _text(node: NodeView, siblings: Sequence[str], room: int, glyphs: Glyphs) -> str:
+def _text(node: NodeView, start: int, room: int, glyphs: Glyphs) -> str:
     if awaits_agent(node) and not node.text:
         return fit(f"{safe_line(node.model or '')} is running", room, glyphs.ellipsis)
-    reach = 8 * room if not siblings else _COMPARED
     # Cut before cleaning: an answer can be long, and the row shows a part of it.
-    line = safe_line(node.text[:reach])
-    start = difference(line, [safe_line(text[:reach]) for text in siblings])
-    if start < room // 2:
-        return fit(line, room, glyphs.ellipsis)
-    return fit(f"{glyphs.ellipsis}{line[start:]}", room, glyphs.ellipsis)
+    line = safe_line(node.text[: _COMPARED if start else 8 * room])
+    if start + _SEEN > room and cell_len(line) > room:
+        line = f"{glyphs.ellipsis}{line[start:]}"
+    return fit(line, room, glyphs.ellipsis)
 
 
-def difference(line: str, others: Sequence[str]) -> int:
-    """Where the word begins in which a line differs from the most similar of others; 0 if it equals one.
+def differences(texts: Sequence[str]) -> list[int]:
+    """For each text, as one line, where the word begins in which it differs from the most similar other one.
 
-    Of a line that only ends earlier it is its last word. Cost: O(length) for each of the others.
+    Of a text that only ends earlier it is the last word; 0 if it equals one. Cost: sorting the texts.
     """
-    if line in others:
-        return 0
-    same = max((len(commonprefix((line, other))) for other in others), default=0)  # noqa: RUF071 - no paths
-    word = line.rfind(" ", 0, min(same + 1, len(line))) + 1
-    return word if same - word <= _LONG_WORD else same - _LONG_WORD // 2
+    lines = [safe_line(text[:_COMPARED]) for text in texts]
+    ordered = sorted(range(len(lines)), key=lines.__getitem__)
+    same = [0] * len(lines)
+    for one, other in pairwise(ordered):
+        common = len(commonprefix((lines[one], lines[other])))  # noqa: RUF071 - no paths
+        if lines[one] == lines[other]:
+            common = 0
+        same[one], same[other] = max(same[one], common), max(same[other], common)
+    return [_word_at(line, at) for line, at in zip(lines, same, strict=True)]
+
+
+def _word_at(line: str, at: int) -> int:
+    word = line.rfind(" ", 0, min(at + 1, len(line))) + 1
+    return word if at - word <= _LONG_WORD else at - _LONG_WORD // 2
 
 
 def _author(node: NodeView, marks: TreeMarks, glyphs: Glyphs) -> list[Span]:

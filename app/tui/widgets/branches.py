@@ -32,6 +32,7 @@ from app.tui.view.tree_lines import (
     build_tree_heading,
     build_tree_line,
     build_tree_rows,
+    differences,
     names_by_node,
 )
 from app.tui.widgets.lines import Lines
@@ -61,6 +62,8 @@ class BranchTreeView(ScrollView, can_focus=True):
         self._rows: list[TreeRow] = []
         self._index: dict[str, int] = {}
         self._marks = TreeMarks()
+        self._starts: dict[str, int] = {}
+        """Where the texts of siblings differ, since the tree changed last."""
         self._built_for: object = None
         self._residency: dict[str, Residency] = {}
         self._folded: set[str] = set()
@@ -109,6 +112,7 @@ class BranchTreeView(ScrollView, can_focus=True):
         if self._hoisted is not None and not _is_there(session, self._hoisted):
             self._hoisted = None
         self._built_for = session.version
+        self._starts = {}
         self._rows = build_tree_rows(tree, self._glyphs, folded=self._folded, hoisted=self._hoisted)
         self._index = {row.node_id: at for at, row in enumerate(self._rows)}
         leaves = tree.leaves()
@@ -193,15 +197,28 @@ class BranchTreeView(ScrollView, can_focus=True):
         if row.node_id == self._cursor:
             name = "cursor-focused" if self.has_focus else "cursor"
             style += self.get_visual_style(f"branches--{name}")
-        session = self._session
-        siblings = session.tree.siblings(row.node_id) if row.begins_branch else []
         line = build_tree_line(
-            row, session.view(row.node_id), self._marks, self._glyphs, cells,
-            siblings=[session.view(one).text for one in siblings if one != row.node_id],
-        )  # fmt: skip
+            row,
+            self._session.view(row.node_id),
+            self._marks,
+            self._glyphs,
+            cells,
+            start=self._start(row),
+        )
         visual = visualize(self, to_content([line]))
         strips = Visual.to_strips(self, visual, cells, 1, style, pad=True, apply_selection=False)
         return strips[0].adjust_cell_length(cells, style.rich_style)
+
+    def _start(self, row: TreeRow) -> int:
+        """Where the text of a row differs from its siblings'; of an answer that runs its beginning."""
+        session, node_id = self._session, row.node_id
+        if not row.begins_branch or node_id in self._marks.running:
+            return 0
+        if node_id not in self._starts:
+            siblings = session.tree.siblings(node_id)
+            texts = [session.view(one).text for one in siblings]
+            self._starts.update(zip(siblings, differences(texts), strict=True))
+        return self._starts[node_id]
 
     COMPONENT_CLASSES: ClassVar = {"branches--cursor", "branches--cursor-focused"}
 

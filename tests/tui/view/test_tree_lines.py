@@ -1,10 +1,14 @@
 """Rows of the branch tree, the breadcrumb, prices and hints, without a screen."""
 
+import os
 from dataclasses import replace
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from app.text.safe_text import safe_line
 from app.tui.glyphs import ASCII, UNICODE
 from app.tui.hints import build_hints_of
 from app.tui.view.crumbs import build_crumbs
@@ -17,6 +21,7 @@ from app.tui.view.tree_lines import (
     TreeRow,
     build_tree_line,
     build_tree_rows,
+    differences,
     names_by_node,
     residency_of,
 )
@@ -226,14 +231,11 @@ def told_apart(*texts, cells=30):
     """The rows of siblings with these texts."""
     row = TreeRow("n", begins_branch=True)
     return [
-        plain([
-            build_tree_line(
-                row, view("nn", "a", text), TreeMarks(), UNICODE, cells,
-                siblings=[other for number, other in enumerate(texts) if number != at],
-            )
-        ])
-        for at, text in enumerate(texts)
-    ]  # fmt: skip
+        plain(
+            [build_tree_line(row, view("nn", "a", text), TreeMarks(), UNICODE, cells, start=start)]
+        )
+        for text, start in zip(texts, differences(texts), strict=True)
+    ]
 
 
 def test_siblings_that_begin_alike_are_told_apart_by_where_they_differ():
@@ -250,6 +252,21 @@ def test_siblings_that_begin_differently_are_shown_from_their_beginning():
 def test_a_sibling_that_only_ends_earlier_shows_its_end():
     rows = told_apart("one two three four five six", "one two three four five six seven")
     assert [row[4:] for row in rows] == ["…six", "…seven"]
+
+
+def test_siblings_that_fit_are_shown_whole():
+    rows = told_apart("version one of it", "version two of it")
+    assert [row[4:] for row in rows] == ["version one of it", "version two of it"]
+
+
+@given(st.lists(st.text(st.sampled_from("ab c"), max_size=40), min_size=2, max_size=8))
+def test_what_differs_is_near_the_beginning_of_what_is_shown(texts):
+    lines = [safe_line(text) for text in texts]
+    assume(len(set(lines)) == len(lines))
+    for line, start in zip(lines, differences(texts), strict=True):
+        same = max(len(os.path.commonprefix([line, one])) for one in lines if one != line)  # noqa: RUF071
+        assert start <= same + 1  # after a blank
+        assert same - start <= 16 or not line[same:]
 
 
 def test_equal_siblings_show_their_beginning():
