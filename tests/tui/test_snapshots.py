@@ -427,7 +427,7 @@ async def complete_model(ui):
 def test_completion_of_an_argument(compare):
     client = FakeClient(blocks=2048)
     client.installed = [LOADED, HUGE, OTHER]
-    assert compare(complete_model, client=client)
+    assert compare(complete_model, client=client, prepare=with_files)
 
 
 async def open_setting(ui):
