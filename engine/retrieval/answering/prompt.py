@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from engine.api.chat import ChatMessage
 from engine.retrieval.answering.numbered_passage import NumberedPassage
 from engine.retrieval.answering.passage_text import quoted_text
+from engine.retrieval.answering.read_text import read_text
 
 INSTRUCTION = (
     "Answer the question in one to three short sentences, using only the numbered passages. After each "
@@ -53,8 +54,7 @@ def answer_messages(
 
 
 def _quoted(source: NumberedPassage) -> str:
-    header = quoted_text(source.header)
-    lines = quoted_text(f"{header}\n{source.text}" if header else source.text).split("\n")
+    lines = quoted_text(read_text(source)).split("\n")
     return "\n".join([f"[{source.n}] {_label(source)}", *(f"> {line}" for line in lines)])
 
 

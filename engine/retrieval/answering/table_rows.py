@@ -18,7 +18,7 @@ _RULE = re.compile(r"[\s|:+=-]*[-=]{2,}[\s|:+=-]*")
 _VALUE = re.compile(r"[^\w]*[A-Za-z]{0,3}[^\w]*\d[\d.,:/ -]*(?:\s?\S{1,4})?")
 _YEAR = re.compile(r"(?:19|20|21)\d\d")
 _WORD = re.compile(r"[^\W_]+")
-_MAX_ROWS = 256
+MAX_ROWS = 256
 
 _Splitter = Callable[[str], tuple[str, ...]]
 
@@ -83,7 +83,7 @@ class Tables:
 
 
 def tables_of(source: NumberedPassage) -> Tables:
-    """The tables in the text of a source; at most `_MAX_ROWS` rows."""
+    """The tables in the text of a source; at most `MAX_ROWS` rows."""
     passage = source.passage
     name = passage.file.lower()
     split = _csv_splitter(source.text) if name.endswith(".csv") else _split
@@ -92,14 +92,14 @@ def tables_of(source: NumberedPassage) -> Tables:
     prose: list[tuple[int, int]] = []
     at = 0
     for rows in _runs(source.text, split):
-        if len(found) >= _MAX_ROWS:
+        if len(found) >= MAX_ROWS:
             break
         header, below = _header(rows)
         found += [_named(row, header or above) for row in below]
         prose.append((at, rows[0].start))
         at = rows[-1].end
     prose.append((at, len(source.text)))
-    return Tables(tuple(found[:_MAX_ROWS]), tuple(one for one in prose if one[0] < one[1]))
+    return Tables(tuple(found[:MAX_ROWS]), tuple(one for one in prose if one[0] < one[1]))
 
 
 @dataclass(frozen=True, slots=True)
