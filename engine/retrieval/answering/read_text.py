@@ -1,4 +1,4 @@
-"""`read_text`: the text of a source as a model reads it, with the names of the columns in each row of a table.
+"""`read_text`: the text of a source as a model reads it: rows of tables with the names of their columns.
 
 Small models take a value from the wrong row or column of a table with bars; `Branch: Airport; Opens: 05:15`
 has no columns to count (docs/retrieval.md has figures).

@@ -66,6 +66,7 @@ def test_earlier_turns_come_before_the_passages():
     assert messages[1:3] == turns
 
 
-def test_rows_of_a_table_are_quoted_below_their_header():
+def test_rows_of_a_table_are_read_with_the_names_of_their_columns():
     one = passage("Apple,2", file="a.csv", heading_path=("Prices", "Fruit,Price"), in_table=True)
-    assert passage_block(number_passages([one])) == "[1] a.csv > Prices\n> Fruit,Price\n> Apple,2"
+    block = "[1] a.csv > Prices\n> Fruit: Apple; Price: 2"
+    assert passage_block(number_passages([one])) == block
