@@ -170,3 +170,20 @@ def test_a_source_without_a_name_of_the_question_supports_nothing():
     assert about.supports(TURBINE)
     unknown = SupportJudge(sources, embed, about=frozenset({"zoral"}))
     assert unknown.supports(TURBINE)
+
+
+def test_a_verb_names_the_column_whose_cell_is_said():
+    found = judge(
+        "Branch | Opens | Closes | Closed on\nMill Lane | 09:00 | 17:15 | Monday\nOld Town | 10:30 | 21:00 |"
+    )
+    assert quotes(found, "The branch at Mill Lane closes at 17:15.") == [
+        "Mill Lane | 09:00 | 17:15 | Monday"
+    ]
+    assert not found.supports("The branch at Mill Lane closes at 21:00.")
+
+
+def test_a_number_of_the_heading_may_be_repeated():
+    lease = passage("The lease ends on 30 September 2031.", heading_path=("Lease of warehouse 5",))
+    found = SupportJudge(number_passages([lease]), embed)
+    assert found.supports("The lease of warehouse 5 ends on 30 September 2031.")
+    assert not found.supports("The lease of warehouse 6 ends on 30 September 2031.")
