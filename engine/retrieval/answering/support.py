@@ -154,9 +154,10 @@ class _Claim:
         return True
 
     def _says(self, cell: str) -> bool:
-        """Whether it has a word, number or date of a cell."""
+        """Whether it has a word, number or date of a cell; the unit of a value alone says nothing."""
+        words = () if TableRow.is_value(cell) else content_terms(cell)
         return bool(
-            any(one in self.terms for one in content_terms(cell) if not one[0].isdigit())
+            any(one in self.terms for one in words if not one[0].isdigit())
             or self.numbers & numbers(cell)
             or self.marks & calendar_marks(cell)
         )

@@ -64,6 +64,11 @@ class TableRow:
         ]
 
     @staticmethod
+    def is_value(cell: str) -> bool:
+        """Whether a cell is a number with at most a unit, or a date."""
+        return _VALUE.fullmatch(cell) is not None
+
+    @staticmethod
     def is_mark(cell: str) -> bool:
         """Whether a cell only says that its column applies or does not, which a sentence does by its verb."""
         return cell.lower() in _MARKS

@@ -182,6 +182,14 @@ def test_a_verb_names_the_column_whose_cell_is_said():
     assert not found.supports("The branch at Mill Lane closes at 21:00.")
 
 
+def test_the_value_of_another_column_in_the_same_unit_is_not_supported():
+    found = judge(
+        "| Hotel per night | Meals per day\nNorway | 1,450 NOK | 680 NOK\nJapan | 17,500 JPY | 7,200 JPY"
+    )
+    assert found.supports("The allowance for meals per day in Japan is 7,200 JPY.")
+    assert not found.supports("The allowance for meals per day in Japan is 17,500 JPY.")
+
+
 def test_a_number_of_the_heading_may_be_repeated():
     lease = passage("The lease ends on 30 September 2031.", heading_path=("Lease of warehouse 5",))
     found = SupportJudge(number_passages([lease]), embed)
