@@ -140,7 +140,9 @@ def chatted(settings: Settings, questions: Sequence[Question]) -> Iterator[Given
         def read(prompt: str) -> str:
             path = session.path()
             if path and path[-1].kind is NodeKind.ASSISTANT:
-                files = {one.n: one.file for one in load_passages(path[-2].passages)}
+                found = session.sources.passages_of(path[-1].id)
+                passages = () if found is None else load_passages(found.passages)
+                files = {one.n: one.file for one in passages}
                 cited = [one for one in load_citations(path[-1].citations) if one.supported]
                 names = tuple(Path(files[one.n]).name for one in cited if one.n in files)
                 outcome = "answered" if cited else "unsupported" if files else "not_found"

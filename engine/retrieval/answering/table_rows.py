@@ -3,6 +3,7 @@
 Tables are lines with cells between ` | ` (as our parsers write them), `|` (Markdown) or tabs, and the lines
 of CSV files. The header is the first row of neighbouring ones if a rule is below it, or if it has words, no
 number but years, and other rows below it; of rows without one, the heading of their section that has cells.
+A text that begins inside of a table has its header in `NumberedPassage.header`.
 """
 
 import csv
@@ -22,7 +23,7 @@ MAX_ROWS = 256
 
 _Splitter = Callable[[str], tuple[str, ...]]
 
-
+_QUOTED = re.compile(r'"[^"]*"')
 _MARKS = frozenset(("yes", "no", "true", "false", "x", "-", "✓", "✗", "✔", "✘", "n/a"))
 
 
@@ -91,15 +92,17 @@ def tables_of(source: NumberedPassage) -> Tables:
     """The tables in the text of a source; at most `MAX_ROWS` rows."""
     passage = source.passage
     name = passage.file.lower()
-    split = _csv_splitter(source.text) if name.endswith(".csv") else _split
-    above = next((cells for one in reversed(passage.heading_path) if (cells := _split(one))), ())
+    split = _csv_splitter(source.header or source.text) if name.endswith(".csv") else _split
+    begun = split(source.header)
+    above = begun or next((one for one in map(split, reversed(passage.heading_path)) if one), ())
     found: list[TableRow] = []
     prose: list[tuple[int, int]] = []
     at = 0
     for rows in _runs(source.text, split):
         if len(found) >= MAX_ROWS:
             break
-        header, below = _header(rows)
+        goes_on = bool(begun) and not source.text[: rows[0].start].strip()
+        header, below = ((), _without_rules(rows)) if goes_on else _header(rows)
         found += [_named(row, header or above) for row in below]
         prose.append((at, rows[0].start))
         at = rows[-1].end
@@ -132,9 +135,13 @@ def _runs(text: str, split: _Splitter) -> Iterator[list[TableRow]]:
         yield run
 
 
+def _without_rules(rows: list[TableRow]) -> list[TableRow]:
+    return [one for one in rows if not isinstance(one, _Rule)]
+
+
 def _header(rows: list[TableRow]) -> tuple[tuple[str, ...], list[TableRow]]:
     """The names of the columns, and the rows below them."""
-    below = [one for one in rows if not isinstance(one, _Rule)]
+    below = _without_rules(rows)
     if not below:
         return (), []
     has_rule = len(rows) > 1 and isinstance(rows[1], _Rule)
@@ -157,7 +164,8 @@ def _named(row: TableRow, header: Sequence[str]) -> TableRow:
 
 def _split(line: str) -> tuple[str, ...]:
     """The cells of a line; empty if it is no row."""
-    if line.lstrip().startswith("|") and line.count("|") > 1:
+    # Without a bar at its end the first one stands behind an empty cell.
+    if line.lstrip().startswith("|") and line.rstrip().endswith("|") and line.count("|") > 1:
         cells = line.strip().removesuffix("|").removeprefix("|").replace("\\|", "\0").split("|")
         return _stripped(one.replace("\0", "|") for one in cells)
     if _BAR.search(line):
@@ -168,7 +176,7 @@ def _split(line: str) -> tuple[str, ...]:
 
 
 def _csv_splitter(text: str) -> _Splitter:
-    first = text.split("\n", 1)[0]
+    first = _QUOTED.sub("", text.split("\n", 1)[0])
     delimiter = max(",;\t|", key=first.count)
 
     def split(line: str) -> tuple[str, ...]:
