@@ -157,7 +157,8 @@ class _Claim:
         """Whether it has a word, number or date of a cell; the unit of a value alone says nothing."""
         words = () if TableRow.is_value(cell) else content_terms(cell)
         return bool(
-            any(one in self.terms for one in words if not one[0].isdigit())
+            (cell and cell.casefold() in self.text.casefold())
+            or any(one in self.terms for one in words if not one[0].isdigit())
             or self.numbers & numbers(cell)
             or self.marks & calendar_marks(cell)
         )

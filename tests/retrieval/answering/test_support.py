@@ -190,6 +190,12 @@ def test_the_value_of_another_column_in_the_same_unit_is_not_supported():
     assert not found.supports("The allowance for meals per day in Japan is 17,500 JPY.")
 
 
+def test_a_cell_of_letters_and_digits_is_said_as_it_is():
+    found = judge("Item | Shelf | In stock\nCoupling 90 | E12 | 17\nGasket 61 | F7 | 23")
+    assert found.supports("Coupling 90 is on shelf E12.")
+    assert not found.supports("Coupling 90 is on shelf F7.")
+
+
 def test_a_number_of_the_heading_may_be_repeated():
     lease = passage("The lease ends on 30 September 2031.", heading_path=("Lease of warehouse 5",))
     found = SupportJudge(number_passages([lease]), embed)
