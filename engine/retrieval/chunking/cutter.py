@@ -161,9 +161,10 @@ class Cutter:
         """Where the next span begins: before `end` if it repeats something."""
         index = bisect_left(self._places, end)
         at_place = index < len(self._places) and self._places[index] == end
-        if not self._overlap or (at_place and self._strengths[index] >= Strength.BREAK):
+        overlap = min(self._overlap, self._room_beside_next_word(end))
+        if overlap <= 0 or (at_place and self._strengths[index] >= Strength.BREAK):
             return end
-        first = bisect_left(self._before, self._tokens_before(end) - self._overlap)
+        first = bisect_left(self._before, self._tokens_before(end) - overlap)
         earliest = max(self._starts[first], end - self._most_characters // 4, start + 1)
         forced = bisect_right(self._forced, end)
         if forced:
@@ -182,6 +183,14 @@ class Cutter:
             if self._text[self._starts[one] - 1].isspace():
                 return self._starts[one]
         return end
+
+    def _room_beside_next_word(self, end: int) -> int:
+        """Tokens that a span may repeat before an offset, and still have the next word."""
+        visible = _VISIBLE.search(self._text, end)
+        if visible is None:
+            return 0
+        word = self.tokens_between(end, self._next_word(visible.start()))
+        return self._budget - self._tables.most_tokens - word
 
     def _tokens_before(self, place: int) -> int:
         """Number of tokens before a place; inside a word, those before the word."""

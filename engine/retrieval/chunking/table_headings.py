@@ -112,15 +112,19 @@ def _cells(row: str, separator: str) -> list[str]:
 def _fitting(path: tuple[str, ...], counter: TokenCounter, most: int) -> _Headings:
     """Headings of at most so many tokens.
 
-    Those around the last take half of them at most, or are left out; the last one is shortened.
+    Those around the last take half of them at most, or are left out; the last one is shortened. Where nothing
+    of it fits beside the others, it goes without them.
     """
     *around, header = path
+    last = path[-1:]
     if around and counter.count(["\n".join(around)])[0] > most // 2:
-        around, path = [], path[-1:]
+        around, path = [], last
     (tokens,) = counter.count(["\n".join(path)])
     while tokens > most and header:
         # Tokens are not of equal length, so this may take a few turns.
         header = header[: min(len(header) - 1, len(header) * most // tokens)].rstrip()
         path = (*around, header + _CUT)
         (tokens,) = counter.count(["\n".join(path)])
-    return _Headings(path, tokens + 1) if header else _NONE
+    if header:
+        return _Headings(path, tokens + 1)
+    return _fitting(last, counter, most) if around else _NONE
