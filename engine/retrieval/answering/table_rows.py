@@ -3,6 +3,7 @@
 Tables are lines with cells between ` | ` (as our parsers write them), `|` (Markdown) or tabs, and the lines
 of CSV files. The header is the first row of neighbouring ones if a rule is below it, or if it has words, no
 number but years, and other rows below it; of rows without one, the heading of their section that has cells.
+A text that begins inside of a table has its header in `NumberedPassage.header`.
 """
 
 import csv
@@ -16,12 +17,12 @@ _LINE = re.compile(r"[^\n]+")
 _BAR = re.compile(r"(?:(?<=\s)|^)\|(?=\s|$)")
 _RULE = re.compile(r"[\s|:+=-]*[-=]{2,}[\s|:+=-]*")
 _VALUE = re.compile(r"[^\w]*[A-Za-z]{0,3}[^\w]*\d[\d.,:/ -]*(?:\s?\S{1,4})?")
+_QUOTED = re.compile(r'"[^"]*"')
 _YEAR = re.compile(r"(?:19|20|21)\d\d")
 _WORD = re.compile(r"[^\W_]+")
 _MAX_ROWS = 256
 
 _Splitter = Callable[[str], tuple[str, ...]]
-
 
 _MARKS = frozenset(("yes", "no", "true", "false", "x", "-", "✓", "✗", "✔", "✘", "n/a"))
 
@@ -86,15 +87,17 @@ def tables_of(source: NumberedPassage) -> Tables:
     """The tables in the text of a source; at most `_MAX_ROWS` rows."""
     passage = source.passage
     name = passage.file.lower()
-    split = _csv_splitter(source.text) if name.endswith(".csv") else _split
-    above = next((cells for one in reversed(passage.heading_path) if (cells := _split(one))), ())
+    split = _csv_splitter(source.header or source.text) if name.endswith(".csv") else _split
+    begun = split(source.header)
+    above = begun or next((one for one in map(split, reversed(passage.heading_path)) if one), ())
     found: list[TableRow] = []
     prose: list[tuple[int, int]] = []
     at = 0
     for rows in _runs(source.text, split):
         if len(found) >= _MAX_ROWS:
             break
-        header, below = _header(rows)
+        goes_on = bool(begun) and not source.text[: rows[0].start].strip()
+        header, below = ((), _without_rules(rows)) if goes_on else _header(rows)
         found += [_named(row, header or above) for row in below]
         prose.append((at, rows[0].start))
         at = rows[-1].end
@@ -127,9 +130,13 @@ def _runs(text: str, split: _Splitter) -> Iterator[list[TableRow]]:
         yield run
 
 
+def _without_rules(rows: list[TableRow]) -> list[TableRow]:
+    return [one for one in rows if not isinstance(one, _Rule)]
+
+
 def _header(rows: list[TableRow]) -> tuple[tuple[str, ...], list[TableRow]]:
     """The names of the columns, and the rows below them."""
-    below = [one for one in rows if not isinstance(one, _Rule)]
+    below = _without_rules(rows)
     if not below:
         return (), []
     has_rule = len(rows) > 1 and isinstance(rows[1], _Rule)
@@ -163,7 +170,7 @@ def _split(line: str) -> tuple[str, ...]:
 
 
 def _csv_splitter(text: str) -> _Splitter:
-    first = text.split("\n", 1)[0]
+    first = _QUOTED.sub("", text.split("\n", 1)[0])
     delimiter = max(",;\t|", key=first.count)
 
     def split(line: str) -> tuple[str, ...]:

@@ -62,6 +62,28 @@ def test_a_header_can_be_the_heading_of_the_rows():
 
 
 @pytest.mark.parametrize(
+    ("header", "rows", "file"),
+    [
+        ("Town,Mayor", "Kiel,Ada Berg\nBonn,Jo Lund\n", "a.csv"),
+        ('"Town, quarter";Mayor', "Kiel, Mitte;Ada Berg\nBonn, Süd;Jo Lund\n", "a.csv"),
+        ("Town | Mayor", "Kiel | Ada Berg\nBonn | Jo Lund\n", "a.xlsx"),
+        ("Town\tMayor", "Kiel\tAda Berg\nBonn\tJo Lund\n", "a.tsv"),
+    ],
+)
+def test_rows_that_begin_inside_of_a_table_belong_to_its_header(header: str, rows: str, file: str):
+    found = tables(rows, file, heading_path=(header,), in_table=True)
+    first, second = found.rows
+    assert first.statement.endswith("Mayor: Ada Berg")
+    assert first.statement.startswith("Town")
+    assert second.statement.endswith("Mayor: Jo Lund")
+
+
+def test_a_csv_header_that_is_a_heading_names_its_columns():
+    (row,) = tables("Kiel,12\n", "a.csv", heading_path=("Town,Turnover",)).rows
+    assert row.statement == "Town: Kiel, Turnover: 12"
+
+
+@pytest.mark.parametrize(
     "text", ["", "|", "||\n||", "a | b", "\t\n\t", '"a,b', "|---|---|\n", "| \\| |"]
 )
 def test_any_text_is_read(text: str):
