@@ -41,6 +41,7 @@ from app.settings.sources import load_settings
 from benchmarks.machine import say, write_result
 from engine.conversations.tree import NodeKind
 from engine.retrieval.answering.answerer import Answerer
+from engine.retrieval.answering.closest_quotes import NOT_SUPPORTED
 from engine.retrieval.library.library import Library
 
 QUESTIONS = Path(__file__).parent / "data" / "office_questions.yaml"
@@ -140,11 +141,14 @@ def chatted(settings: Settings, questions: Sequence[Question]) -> Iterator[Given
         def read(prompt: str) -> str:
             path = session.path()
             if path and path[-1].kind is NodeKind.ASSISTANT:
-                files = {one.n: one.file for one in load_passages(path[-2].passages)}
+                found = session.sources.passages_of(path[-1].id)
+                passages = () if found is None else load_passages(found.passages)
+                files = {one.n: one.file for one in passages}
                 cited = [one for one in load_citations(path[-1].citations) if one.supported]
                 names = tuple(Path(files[one.n]).name for one in cited if one.n in files)
-                outcome = "answered" if cited else "unsupported" if files else "not_found"
-                given.append(Given(outcome, path[-1].text, names))
+                text, unsupported, _ = path[-1].text.partition(NOT_SUPPORTED)
+                outcome = "unsupported" if unsupported else "answered" if cited else "not_found"
+                given.append(Given(outcome, text, names))
             line = next(lines, None)
             if line is None:
                 raise EOFError

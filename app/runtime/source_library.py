@@ -208,8 +208,10 @@ class SourceLibrary:
         query = query_of(question, tuple(earlier), tuple(attached(names)))
         small = model is not None and model.is_small
         least = -1.0 if anyway else self.min_evidence
-        chosen = tuple(names)
-        return self._search_thread(lambda: self._find(chosen, query, room, least, small=small))
+        chosen, asked = tuple(names), asked_text(question, tuple(attached(names)))
+        return self._search_thread(
+            lambda: self._find(chosen, asked, query, room, least, small=small)
+        )
 
     def grammar(self, found: FoundPassages) -> Grammar | None:
         """See `PassageSource.grammar`."""
@@ -469,7 +471,14 @@ class SourceLibrary:
             return None
 
     def _find(
-        self, names: Sequence[str], query: str, room: int | None, least: float, *, small: bool
+        self,
+        names: Sequence[str],
+        question: str,
+        query: str,
+        room: int | None,
+        least: float,
+        *,
+        small: bool,
     ) -> FoundPassages:
         from engine.retrieval.answering.answerer import DEFAULT_K, MAX_PASSAGE_TOKENS
         from engine.retrieval.answering.fitting import fit_sources
@@ -508,7 +517,7 @@ class SourceLibrary:
             section=None if small else lambda one: origin[one.chunk_id].section(one),
         )
         names_of = {chunk: collection.name for chunk, collection in origin.items()}
-        return found_passages(sources, names_of, hops, collections, small=small)
+        return found_passages(sources, names_of, hops, collections, question, small=small)
 
     def _attached(self, names: Sequence[str]) -> "dict[Collection, Where | None]":
         """The attached collections, each with the filter of its attachment."""
@@ -558,6 +567,7 @@ def found_passages(
     collections: Mapping[int, str],
     hops: "Hops",
     names: Sequence[str],
+    question: str,
     *,
     small: bool,
 ) -> FoundPassages:
@@ -568,13 +578,21 @@ def found_passages(
         collections: the name of the collection of each chunk.
         hops: the searches that found them.
         names: the attached collections.
+        question: what is asked, without their names.
         small: whether a small model reads them.
     """
     from engine.retrieval.answering.hops import chain_parts
-    from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, passage_block
+    from engine.retrieval.answering.prompt import (
+        INSTRUCTION,
+        SHORT_INSTRUCTION,
+        context_block,
+        passage_block,
+    )
 
     links = {part.n: (part.start, part.end) for part in chain_parts(hops.chain, sources)}
-    before = f"{SHORT_INSTRUCTION if small else INSTRUCTION}\n\n"
+    instruction = SHORT_INSTRUCTION if small else INSTRUCTION
+    context = f"{instruction}\n\n{context_block(sources, question, small=small)}"
+    before = context[: context.index(passage_block(sources))]
     stored = [
         _stored(
             collections[source.passage.chunk_id],
@@ -585,7 +603,6 @@ def found_passages(
         )
         for source in sources
     ]
-    context = f"{before}{passage_block(sources)}\n\nQuestion: "
     return FoundPassages(context, dump_passages(stored, FoundFor(tuple(names))), len(stored))
 
 

@@ -4,8 +4,11 @@ import os
 import signal
 import sqlite3
 import threading
+import time
 from contextlib import closing
 
+from app.tui.input_bursts import BURST_S
+from tests.pty.terminal import DEADLINE_S
 from tests.pty.test_real_terminal import (
     CTRL_Q,
     SHIFT_TAB,
@@ -25,6 +28,13 @@ def saved_drafts(terminal):
 def saved_messages(terminal):
     with closing(sqlite3.connect(terminal.database)) as connection:
         return [text for (text,) in connection.execute("SELECT text FROM node WHERE kind = 'user'")]
+
+
+def wait_until(holds):
+    deadline = time.monotonic() + DEADLINE_S
+    while not holds():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.05)
 
 
 def paste(text):
@@ -49,9 +59,11 @@ def test_lines_pasted_without_brackets_stay_in_the_prompt_and_enter_sends(open_p
         terminal.type(letter)
     terminal.wait_for("last")
     assert saved_messages(terminal) == []
+    threading.Event().wait(
+        4 * BURST_S
+    )  # a person presses enter later than the letters of a burst come
     terminal.type("\r")
-    while not saved_messages(terminal):
-        threading.Event().wait(0.05)
+    wait_until(lambda: saved_messages(terminal))
     assert saved_messages(terminal)[0].startswith("def flow():\n\treturn 1\nquit?\n")
     terminal.type(CTRL_Q)
     assert terminal.exit_status() == 0
@@ -60,8 +72,7 @@ def test_lines_pasted_without_brackets_stay_in_the_prompt_and_enter_sends(open_p
 def test_one_line_and_its_enter_in_one_write_are_sent(open_pravaha):  # noqa: F811
     terminal = open_pravaha()
     terminal.type("Tell me of the river.\r")
-    while saved_messages(terminal) != ["Tell me of the river."]:
-        threading.Event().wait(0.05)
+    wait_until(lambda: saved_messages(terminal) == ["Tell me of the river."])
     terminal.type(CTRL_Q)
     assert terminal.exit_status() == 0
 
@@ -135,8 +146,7 @@ def test_what_was_typed_before_a_kill_is_in_the_prompt_again(open_pravaha):  # n
     terminal.type(" more")
 
     # An idle screen writes nothing: look at the file itself.
-    while saved_drafts(terminal) != ["half a thought more"]:
-        threading.Event().wait(0.05)
+    wait_until(lambda: saved_drafts(terminal) == ["half a thought more"])
     assert terminal.kill() == -signal.SIGKILL
     again = open_pravaha()
     again.wait_for("half a thought more")

@@ -125,7 +125,7 @@ def _rows(rows: Sequence[_Row], cells: int, said: str = "") -> list[Line]:
         pieces = textwrap.wrap(meaning + note, max(12, cells - _KEYS - 1))
         beside = [keys]
         if len(keys) > _KEYS:
-            lines.append((Span(keys, style[0]),))
+            lines += [(Span(piece, style[0]),) for piece in textwrap.wrap(keys, cells)]
             beside = [""]
         beside += [""] * (len(pieces) - 1)
         lines += [

@@ -26,7 +26,7 @@ from engine.retrieval.answering.follow_up import standalone_query
 from engine.retrieval.answering.hops import MAX_ROUNDS, chain_parts
 from engine.retrieval.answering.names import names_of
 from engine.retrieval.answering.numbered_passage import NumberedPassage
-from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, answer_messages
+from engine.retrieval.answering.prompt import answer_messages
 from engine.retrieval.answering.reranking import RERANKED, rerank_by_likelihood
 from engine.retrieval.answering.retrieving import retrieve
 from engine.retrieval.answering.support import SupportJudge
@@ -210,12 +210,11 @@ class Answerer:
         model: ModelInfo,
     ) -> tuple[list[NumberedPassage], tuple[int, ...]]:
         """What the model reads, and the prompt with it."""
-        instruction = SHORT_INSTRUCTION if model.is_small else INSTRUCTION
         sections = not model.is_small if options.sections is None else options.sections
         encoder = self._encoder()
 
         def messages_of(sources: Sequence[NumberedPassage]) -> list[ChatMessage]:
-            return answer_messages(question, sources, history=history, instruction=instruction)
+            return answer_messages(question, sources, history=history, small=model.is_small)
 
         frame = len(encoder.encode_chat(messages_of([])))
         room = model.context_length - frame - (options.sampling.max_tokens or DEFAULT_MAX_TOKENS)

@@ -1,7 +1,8 @@
 """The language of an answer that cites: free text, in which only existing passages can be cited.
 
 A citation is a number in brackets. Outside of code a bracket that is followed by a digit must be one of
-`[1]` to `[n]`; within backticks anything may follow, because code has subscripts.
+`[1]` to `[n]`, and no answer begins with a bracket; within backticks anything may follow, because code has
+subscripts.
 """
 
 from engine.api.grammar import Grammar
@@ -25,4 +26,7 @@ def citation_grammar(n: int) -> Grammar:
     after_bracket = r"[^\p{Nd}\s\[`]"
     numbers = "|".join(map(str, range(1, n + 1)))
     bracket = rf"\[+(?:{after_bracket}|(?:{numbers})\])" if n else rf"\[+{after_bracket}"
-    return Grammar.regex(rf"(?:[^\[`]|{bracket}|`[^`]*`)*")
+    # A number follows the sentence that it is for: one at the beginning would be for nothing, and small
+    # models go on from it with the head of a passage.
+    begin = r"(?:[^\[`\s]|`[^`]*`)"
+    return Grammar.regex(rf"\s*(?:{begin}(?:[^\[`]|{bracket}|`[^`]*`)*)?")

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from engine.retrieval.answering.citation_grammar import MAX_SOURCES
 from engine.retrieval.answering.numbered_passage import NumberedPassage
+from engine.retrieval.answering.read_text import passage_read_text, read_text
 from engine.retrieval.api.passage import Passage
 
 CountTokens = Callable[[str], int]
@@ -42,7 +43,7 @@ def fit_sources(
     chosen: list[NumberedPassage] = []
     left = budget
     for passage in passages[:MAX_SOURCES]:
-        cost = _cost(passage.shown_text, count_tokens)
+        cost = _cost(passage_read_text(passage), count_tokens)
         if cost <= left:
             chosen.append(NumberedPassage.of(0, passage))
             left -= cost
@@ -90,15 +91,15 @@ def _grown(
         if passage.section_end - passage.section_start > 16 * section_tokens:
             continue
         text = section(passage)
-        cost = _cost(text, count_tokens)
-        spare = left + sum(_cost(one.text, count_tokens) for one in within)
-        if cost > min(section_tokens, spare):
-            continue
-        left = spare - cost
         header = "" if passage.header in text.splitlines() else passage.header
         grown = NumberedPassage(
             0, passage, text, passage.section_start, passage.section_end, header
         )
+        cost = _cost(read_text(grown), count_tokens)
+        spare = left + sum(_cost(read_text(one), count_tokens) for one in within)
+        if cost > min(section_tokens, spare):
+            continue
+        left = spare - cost
         chosen = [
             grown if one is source else one for one in chosen if one is source or one not in within
         ]

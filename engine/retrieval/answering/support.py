@@ -142,18 +142,23 @@ class _Claim:
 
     def _says_columns(self, row: TableRow) -> bool:
         """Whether it has the cells of the columns that it names."""
-        cells = content_terms(" ".join(row.cells))
-        for name, cell in zip(row.header, row.cells, strict=False):
+        columns = list(zip(row.header, row.cells, strict=False))
+        said = [content_terms(name) for name, cell in columns if self._says(cell)]
+        # "closes at" names the column "Closes", whose cell is said, and not "Closed on".
+        known = content_terms(" ".join(row.cells)).union(*said)
+        for name, cell in columns:
             column = content_terms(name)
-            is_named = bool(column) and column <= self.terms and not column <= cells
+            is_named = bool(column) and column <= self.terms and not column <= known
             if is_named and cell and not row.is_mark(cell) and not self._says(cell):
                 return False
         return True
 
     def _says(self, cell: str) -> bool:
-        """Whether it has a word, number or date of a cell."""
+        """Whether it has a word, number or date of a cell; the unit of a value alone says nothing."""
+        words = () if TableRow.is_value(cell) else content_terms(cell)
         return bool(
-            any(one in self.terms for one in content_terms(cell) if not one[0].isdigit())
+            (cell and cell.casefold() in self.text.casefold())
+            or any(one in self.terms for one in words if not one[0].isdigit())
             or self.numbers & numbers(cell)
             or self.marks & calendar_marks(cell)
         )

@@ -17,13 +17,13 @@ _LINE = re.compile(r"[^\n]+")
 _BAR = re.compile(r"(?:(?<=\s)|^)\|(?=\s|$)")
 _RULE = re.compile(r"[\s|:+=-]*[-=]{2,}[\s|:+=-]*")
 _VALUE = re.compile(r"[^\w]*[A-Za-z]{0,3}[^\w]*\d[\d.,:/ -]*(?:\s?\S{1,4})?")
-_QUOTED = re.compile(r'"[^"]*"')
 _YEAR = re.compile(r"(?:19|20|21)\d\d")
 _WORD = re.compile(r"[^\W_]+")
-_MAX_ROWS = 256
+MAX_ROWS = 256
 
 _Splitter = Callable[[str], tuple[str, ...]]
 
+_QUOTED = re.compile(r'"[^"]*"')
 _MARKS = frozenset(("yes", "no", "true", "false", "x", "-", "✓", "✗", "✔", "✘", "n/a"))
 
 
@@ -65,6 +65,11 @@ class TableRow:
         ]
 
     @staticmethod
+    def is_value(cell: str) -> bool:
+        """Whether a cell is a number with at most a unit, or a date."""
+        return _VALUE.fullmatch(cell) is not None
+
+    @staticmethod
     def is_mark(cell: str) -> bool:
         """Whether a cell only says that its column applies or does not, which a sentence does by its verb."""
         return cell.lower() in _MARKS
@@ -84,7 +89,7 @@ class Tables:
 
 
 def tables_of(source: NumberedPassage) -> Tables:
-    """The tables in the text of a source; at most `_MAX_ROWS` rows."""
+    """The tables in the text of a source; at most `MAX_ROWS` rows."""
     passage = source.passage
     name = passage.file.lower()
     split = _csv_splitter(source.header or source.text) if name.endswith(".csv") else _split
@@ -94,7 +99,7 @@ def tables_of(source: NumberedPassage) -> Tables:
     prose: list[tuple[int, int]] = []
     at = 0
     for rows in _runs(source.text, split):
-        if len(found) >= _MAX_ROWS:
+        if len(found) >= MAX_ROWS:
             break
         goes_on = bool(begun) and not source.text[: rows[0].start].strip()
         header, below = ((), _without_rules(rows)) if goes_on else _header(rows)
@@ -102,7 +107,7 @@ def tables_of(source: NumberedPassage) -> Tables:
         prose.append((at, rows[0].start))
         at = rows[-1].end
     prose.append((at, len(source.text)))
-    return Tables(tuple(found[:_MAX_ROWS]), tuple(one for one in prose if one[0] < one[1]))
+    return Tables(tuple(found[:MAX_ROWS]), tuple(one for one in prose if one[0] < one[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +164,8 @@ def _named(row: TableRow, header: Sequence[str]) -> TableRow:
 
 def _split(line: str) -> tuple[str, ...]:
     """The cells of a line; empty if it is no row."""
-    if line.lstrip().startswith("|") and line.count("|") > 1:
+    # Without a bar at its end the first one stands behind an empty cell.
+    if line.lstrip().startswith("|") and line.rstrip().endswith("|") and line.count("|") > 1:
         cells = line.strip().removesuffix("|").removeprefix("|").replace("\\|", "\0").split("|")
         return _stripped(one.replace("\0", "|") for one in cells)
     if _BAR.search(line):

@@ -43,7 +43,7 @@ class Window:
         parts: where it is.
         text: its text; of a row, its statement.
         terms: its content words; of a row, those of what its source is called, too, as the next two.
-        numbers: its numbers.
+        numbers: its numbers, and those in the title and headings of its source.
         marks: its months and weekdays (`calendar_marks`).
         negations: how many words negate.
         source_words: every word of its sources and of what they are called.
@@ -88,6 +88,7 @@ def windows_of(source: NumberedPassage) -> list[Window]:
     ]
     labels = labels_of(source.passage)
     whole = _Whole.of(f"{text} {labels}")
+    headings = " ".join((source.passage.title or "", *source.passage.heading_path))
     called = None if capitalises_nouns(text) else folded_words(labels)
     rows = [
         _window(
@@ -101,7 +102,9 @@ def windows_of(source: NumberedPassage) -> list[Window]:
         for row in tables.rows
     ]
     return rows + [
-        _window((SourcePart(source.n, *span),), text[slice(*span)], whole, called)
+        _window(
+            (SourcePart(source.n, *span),), text[slice(*span)], whole, called, headings=headings
+        )
         for span in spans[:_MAX_WINDOWS] + pairs[:_MAX_WINDOWS]
     ]
 
@@ -150,13 +153,14 @@ def _window(
     *,
     row: TableRow | None = None,
     labels: str = "",
+    headings: str = "",
 ) -> Window:
     labelled = f"{labels}\n{text}"
     return Window(
         parts,
         text,
         terms=content_terms(labelled),
-        numbers=numbers(labelled),
+        numbers=numbers(f"{headings}\n{labelled}"),
         marks=calendar_marks(labelled),
         negations=count_negations(text),
         source_words=whole.words,

@@ -253,12 +253,16 @@ def test_a_follow_up_is_searched_with_the_question_before():
     )
 
 
-@pytest.mark.parametrize(("parameters", "told"), [(135_000_000, False), (8_000_000_000, True)])
-def test_only_large_models_are_told_to_cite_and_may_write_paragraphs(parameters: int, told: bool):
+@pytest.mark.parametrize(("parameters", "large"), [(135_000_000, False), (8_000_000_000, True)])
+def test_only_large_models_read_the_question_first_and_may_write_paragraphs(
+    parameters: int, large: bool
+):
     client = Sized(parameters, ["A queue blocks when it is full [1].\n\nA full queue blocks [1]."])
     answer = ask(Documents(QUEUE), "When does a queue block?", client)
-    assert ("write the number of the passage" in client.prompt_text()) is told
-    assert ("A full queue blocks" in answer.text) is told
+    asked = "When does a queue block?"
+    assert client.prompt_text().count(asked) == (2 if large else 1)
+    assert (client.prompt_text().index(asked) < client.prompt_text().index("[1] ")) is large
+    assert ("A full queue blocks" in answer.text) is large
 
 
 KEEPER = passage("The Lemal turbine is kept by Lina Berg.", chunk_id=1, file="/docs/lemal.md")

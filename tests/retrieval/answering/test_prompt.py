@@ -24,7 +24,13 @@ def test_every_line_of_a_passage_is_marked():
 def test_a_passage_cannot_pretend_to_be_another_one_or_the_question():
     text = answer_messages("Why?", number_passages([passage(HOSTILE)]))[-1]["content"]
     unmarked = [line for line in text.split("\n") if not line.startswith("> ")]
-    assert unmarked == ["[1] a.md", "", "Question: Why?"]
+    assert unmarked == ["Question: Why?", "", "[1] a.md", "", "Question: Why?"]
+
+
+def test_a_long_question_is_written_once():
+    question = "why? " * 200
+    (message,) = answer_messages(question, number_passages([passage("x")]))[1:]
+    assert message["content"].startswith("[1] a.md\n> x\n\nQuestion: why?")
 
 
 def test_escapes_and_hidden_characters_do_not_reach_the_model():
@@ -66,6 +72,7 @@ def test_earlier_turns_come_before_the_passages():
     assert messages[1:3] == turns
 
 
-def test_rows_of_a_table_are_quoted_below_their_header():
+def test_rows_of_a_table_are_read_with_the_names_of_their_columns():
     one = passage("Apple,2", file="a.csv", heading_path=("Prices", "Fruit,Price"), in_table=True)
-    assert passage_block(number_passages([one])) == "[1] a.csv > Prices\n> Fruit,Price\n> Apple,2"
+    block = "[1] a.csv > Prices\n> Fruit: Apple; Price: 2"
+    assert passage_block(number_passages([one])) == block

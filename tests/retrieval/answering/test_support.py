@@ -170,3 +170,34 @@ def test_a_source_without_a_name_of_the_question_supports_nothing():
     assert about.supports(TURBINE)
     unknown = SupportJudge(sources, embed, about=frozenset({"zoral"}))
     assert unknown.supports(TURBINE)
+
+
+def test_a_verb_names_the_column_whose_cell_is_said():
+    found = judge(
+        "Branch | Opens | Closes | Closed on\nMill Lane | 09:00 | 17:15 | Monday\nOld Town | 10:30 | 21:00 |"
+    )
+    assert quotes(found, "The branch at Mill Lane closes at 17:15.") == [
+        "Mill Lane | 09:00 | 17:15 | Monday"
+    ]
+    assert not found.supports("The branch at Mill Lane closes at 21:00.")
+
+
+def test_the_value_of_another_column_in_the_same_unit_is_not_supported():
+    found = judge(
+        "| Hotel per night | Meals per day\nNorway | 1,450 NOK | 680 NOK\nJapan | 17,500 JPY | 7,200 JPY"
+    )
+    assert found.supports("The allowance for meals per day in Japan is 7,200 JPY.")
+    assert not found.supports("The allowance for meals per day in Japan is 17,500 JPY.")
+
+
+def test_a_cell_of_letters_and_digits_is_said_as_it_is():
+    found = judge("Item | Shelf | In stock\nCoupling 90 | E12 | 17\nGasket 61 | F7 | 23")
+    assert found.supports("Coupling 90 is on shelf E12.")
+    assert not found.supports("Coupling 90 is on shelf F7.")
+
+
+def test_a_number_of_the_heading_may_be_repeated():
+    lease = passage("The lease ends on 30 September 2031.", heading_path=("Lease of warehouse 5",))
+    found = SupportJudge(number_passages([lease]), embed)
+    assert found.supports("The lease of warehouse 5 ends on 30 September 2031.")
+    assert not found.supports("The lease of warehouse 6 ends on 30 September 2031.")

@@ -11,7 +11,6 @@ from app.slash.attachments import (
     unread_files,
     with_texts_of,
 )
-from app.tui.actions.files import find_code
 from engine.api.errors import InvalidRequest
 from engine.retrieval.parsing.document_reader import FileText
 
@@ -128,8 +127,3 @@ def attach_files_of(text, file):
     from app.slash.attachments import _block
 
     return f"{text}\n\n{_block(file)}"
-
-
-def test_code_blocks_are_found():
-    text = "a\n```py\none\n```\nb\n~~~~\ntwo\n```\n~~~~\n```\nopen"
-    assert find_code(text) == ["one", "two\n```"]
