@@ -2,8 +2,7 @@
 
 Kept are text, headings, list items, table rows and the targets of links, as `extract_html` reads pages. What
 a reader of the page would not see has no business in a prompt. The page is parsed in a process of its own
-that may do nothing else, within bounds of time and memory: browsers repeat formatting elements that do not
-end, and 400 kB of them make 400 million elements.
+that may do nothing else, within bounds of time and memory, which a page can be made to exceed.
 """
 
 from dataclasses import dataclass

@@ -2,8 +2,7 @@
 
 Tags that are missing, superfluous or wrongly nested are read as every browser reads them: text between the
 rows of a table, a paragraph that never ends, a comment `<!-->`. The parser is justhtml, which is written in
-Python and linear in the page, except for pages made to repeat their markup (formatting elements that never
-end).
+Python; pages that were made to take it long end at the bounds of the parser process.
 """
 
 import re

@@ -7,6 +7,7 @@ format and the language of whoever saved it; dates and times are read by their v
 import re
 from typing import NamedTuple
 
+from engine.retrieval.parsing.document_title import document_title
 from engine.retrieval.parsing.number_format import general, number_of
 from engine.retrieval.parsing.safe_xml import Attributes, read_xml
 from engine.retrieval.parsing.safe_zip import SafeZip
@@ -32,7 +33,7 @@ def read_ods(archive: SafeZip, builder: TextBuilder) -> None:
     reader = _ContentReader(builder)
     read_xml(archive.read("content.xml"), start=reader.start, end=reader.end, text=reader.text)
     add_notes(builder, reader.sheets, reader.hidden)
-    builder.title = _title(archive)
+    builder.title = document_title(archive.read_if_there("meta.xml"))
 
 
 class _Cell(NamedTuple):
@@ -286,25 +287,3 @@ def _letters(column: int) -> str:
 def _times(attributes: Attributes, name: str, most: int) -> int:
     value = attributes.get(name, "1")
     return min(max(int(value), 1), max(most, 1)) if value.isdecimal() and len(value) < 10 else 1
-
-
-def _title(archive: SafeZip) -> str | None:
-    parts: list[str] = []
-    inside = False
-
-    def start(name: str, attributes: Attributes) -> None:
-        nonlocal inside
-        inside = name == "title"
-
-    def end(name: str) -> None:
-        nonlocal inside
-        inside = False
-
-    def text(text: str) -> None:
-        if inside:
-            parts.append(text)
-
-    data = archive.read_if_there("meta.xml")
-    if data:
-        read_xml(data, start=start, end=end, text=text)
-    return "".join(parts).strip() or None

@@ -1,9 +1,10 @@
 """`OfficePackage`: the parts of an Office Open XML document and their relations."""
 
+from posixpath import join, normpath
 from typing import NamedTuple
 
 from engine.retrieval.parsing.document_title import document_title
-from engine.retrieval.parsing.office_parts import part_relations
+from engine.retrieval.parsing.safe_xml import Attributes, read_xml
 from engine.retrieval.parsing.safe_zip import SafeZip
 
 
@@ -32,11 +33,7 @@ class OfficePackage:
     def relations(self, part: str) -> dict[str, Relation]:
         """All relations of a part by their ids; those of the package itself for an empty name."""
         if part not in self._relations:
-            self._relations[part] = {
-                identifier: Relation(kind, target)
-                for identifier, (kind, target) in part_relations(self._archive, part).items()
-                if target in self._archive.names
-            }
+            self._relations[part] = self._read_relations(part)
         return self._relations[part]
 
     def target(self, part: str, identifier: str) -> str:
@@ -64,3 +61,20 @@ class OfficePackage:
     def title(self) -> str | None:
         """The title in the document's properties."""
         return document_title(self.read(self.related("", "core-properties", "docProps/core.xml")))
+
+    def _read_relations(self, part: str) -> dict[str, Relation]:
+        folder, _, file = part.rpartition("/")
+        found: dict[str, Relation] = {}
+
+        def start(name: str, attributes: Attributes) -> None:
+            if name == "Relationship" and attributes.get("TargetMode") != "External":
+                target = attributes.get("Target", "")
+                path = target[1:] if target.startswith("/") else normpath(join(folder, target))
+                if path in self._archive.names:
+                    kind = attributes.get("Type", "").rpartition("/")[2]
+                    found[attributes.get("Id", "")] = Relation(kind, path)
+
+        data = self.read(join(folder, "_rels", f"{file}.rels"))
+        if data:
+            read_xml(data, start=start)
+        return found

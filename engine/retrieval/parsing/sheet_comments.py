@@ -1,27 +1,26 @@
 """`read_comments`: the comments and notes on cells of an Office Open XML sheet."""
 
-from engine.retrieval.parsing.office_parts import related_parts
+from engine.retrieval.parsing.office_package import OfficePackage
 from engine.retrieval.parsing.safe_xml import Attributes, read_xml
-from engine.retrieval.parsing.safe_zip import SafeZip
 
 
-def read_comments(archive: SafeZip, sheet: str, workbook: str) -> list[str]:
+def read_comments(package: OfficePackage, sheet: str, workbook: str) -> list[str]:
     """One line for each comment, in the order of the file: its cell, who wrote it, and what.
 
     Args:
-        archive: the file.
+        package: the file.
         sheet: the sheet's part.
         workbook: the workbook's part, whose relations name the authors of threads.
     """
     persons: dict[str, str] = {}
-    for part in related_parts(archive, workbook, "person"):
-        persons |= _persons(archive.read(part))
+    for part in package.all_related(workbook, "person"):
+        persons |= _persons(package.read(part))
     found: list[tuple[str, str, str]] = []
-    for part in related_parts(archive, sheet, "threadedComment"):
-        found += _threads(archive.read(part), persons)
+    for part in package.all_related(sheet, "threadedComment"):
+        found += _threads(package.read(part), persons)
     threaded = {cell for cell, _, _ in found}  # each of them has a note, too, for older programs
-    for part in related_parts(archive, sheet, "comments"):
-        found += (one for one in _notes(archive.read(part)) if one[0] not in threaded)
+    for part in package.all_related(sheet, "comments"):
+        found += (one for one in _notes(package.read(part)) if one[0] not in threaded)
     return [comment_line(*one) for one in found if one[2].strip()]
 
 

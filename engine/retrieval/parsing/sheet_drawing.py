@@ -1,20 +1,19 @@
 """`read_text_boxes`: the texts of shapes that lie over the cells of an Office Open XML sheet."""
 
-from engine.retrieval.parsing.office_parts import related_parts
+from engine.retrieval.parsing.office_package import OfficePackage
 from engine.retrieval.parsing.safe_xml import Attributes, read_xml
-from engine.retrieval.parsing.safe_zip import SafeZip
 
 
-def read_text_boxes(archive: SafeZip, sheet: str) -> list[str]:
+def read_text_boxes(package: OfficePackage, sheet: str) -> list[str]:
     """One line for each paragraph, in the order of the file.
 
     Args:
-        archive: the file.
+        package: the file.
         sheet: the sheet's part.
     """
     lines: list[str] = []
-    for part in related_parts(archive, sheet, "drawing"):
-        lines += _paragraphs(archive.read(part))
+    for part in package.all_related(sheet, "drawing"):
+        lines += _paragraphs(package.read(part))
     return lines
 
 

@@ -11,13 +11,7 @@ from typing import NamedTuple
 
 from engine.retrieval.parsing.excel_dates import serial_of
 from engine.retrieval.parsing.number_format import NumberFormat, number_format, number_of
-from engine.retrieval.parsing.office_parts import (
-    core_title,
-    main_part,
-    part_relations,
-    related_part,
-    related_parts,
-)
+from engine.retrieval.parsing.office_package import OfficePackage
 from engine.retrieval.parsing.safe_xml import Attributes, read_xml
 from engine.retrieval.parsing.safe_zip import SafeZip
 from engine.retrieval.parsing.sheet import Merge, Sheet, add_notes, write_sheet
@@ -51,16 +45,17 @@ class Workbook(NamedTuple):
 
 def read_xlsx(archive: SafeZip, builder: TextBuilder) -> None:
     """Sheets with their names as headings, rows as lines; comments and text boxes behind the rows."""
-    part = main_part(archive, MAIN_PART)
+    package = OfficePackage(archive)
+    part = package.main_part(MAIN_PART)
     workbook = _workbook(archive.read(part))
-    formats = _formats(related_part(archive, part, "styles", "xl/styles.xml"))
-    shared = _shared_strings(related_part(archive, part, "sharedStrings", "xl/sharedStrings.xml"))
-    targets = part_relations(archive, part)
+    formats = _formats(package.read(package.related(part, "styles", "xl/styles.xml")))
+    strings = package.related(part, "sharedStrings", "xl/sharedStrings.xml")
+    shared = _shared_strings(package.read(strings))
     sheets: list[Sheet] = []
     hidden: list[str] = []
     for name, relation, state in workbook.sheets:
-        target = targets.get(relation, ("", ""))[1]
-        if target not in archive.names:
+        target = package.target(part, relation)
+        if not target:
             continue
         if state != "visible":
             hidden.append(" ".join(name.split()))
@@ -68,13 +63,13 @@ def read_xlsx(archive: SafeZip, builder: TextBuilder) -> None:
         sheet = Sheet(name, builder.room)
         reader = _SheetReader(sheet, workbook, formats, shared)
         read_xml(archive.read(target), start=reader.start, end=reader.end, text=reader.text)
-        reader.finish(filtered=_has_filtered_table(archive, target))
-        sheet.remarks += read_comments(archive, target, part)
-        sheet.remarks += read_text_boxes(archive, target)
+        reader.finish(filtered=_has_filtered_table(package, target))
+        sheet.remarks += read_comments(package, target, part)
+        sheet.remarks += read_text_boxes(package, target)
         write_sheet(builder, sheet)
         sheets.append(sheet)
     add_notes(builder, sheets, hidden)
-    builder.title = core_title(archive)
+    builder.title = package.title()
 
 
 class _SheetReader:
@@ -331,7 +326,7 @@ def _shared_strings(data: bytes) -> list[str]:
     return strings
 
 
-def _has_filtered_table(archive: SafeZip, part: str) -> bool:
+def _has_filtered_table(package: OfficePackage, part: str) -> bool:
     """Whether a table of a sheet has a filter that hides rows."""
     found = count()
 
@@ -339,6 +334,6 @@ def _has_filtered_table(archive: SafeZip, part: str) -> bool:
         if name == "filterColumn":
             next(found)
 
-    for table in related_parts(archive, part, "table"):
-        read_xml(archive.read(table), start=start)
+    for table in package.all_related(part, "table"):
+        read_xml(package.read(table), start=start)
     return next(found) > 0
