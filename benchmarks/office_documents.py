@@ -8,7 +8,7 @@ non-breaking hyphens; mails HTML bodies beside plain parts; pages accordions and
 is in one document, and nothing of it exists elsewhere, so that a model cannot know it.
 """
 
-import sys
+import argparse
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, time
 from email.message import EmailMessage
@@ -76,7 +76,9 @@ PARTS = ("Bearing", "Gasket", "Filter", "Nozzle", "Valve", "Spring", "Coupling",
 
 def main() -> None:
     """Write the documents into the folder of the command line."""
-    write_documents(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("folder", type=Path)
+    write_documents(parser.parse_args().folder)
 
 
 def write_documents(folder: Path) -> list[Path]:
