@@ -20,6 +20,7 @@ BURST_S = 0.04
 """Most seconds between two characters of a burst. Fingers are slower; a serial line of 300 baud, and the
 packets of its adapters every 16 ms, are faster."""
 MIN_TEXT = 16
+_CR_AND_LFS = re.compile(r"\r\n?(\n*)")
 _GOES_ON = re.compile(r"[\r\n][^\r\n]")
 _TAB_BETWEEN = re.compile(r"[^\t]\t+[^\t]")
 
@@ -59,10 +60,11 @@ class InputBursts:
         now = self._clock()
         pieces = [] if now - self._last_at < BURST_S else self.end()
         if self._last == "\r" and text.startswith("\n"):
-            text = text[1:]  # CR and LF are one line break
+            text, self._last = text[1:], "\n"  # CR and LF are one line break
         if not text:
             return pieces
         self._last = text[-1]
+        text = _behind(self._held, text)
         if self._pasted or _GOES_ON.search(self._held + text):
             pieces.append(InputPiece(self._held + text, pasted=True))
             self._held, self._pasted, self._last_at = "", True, now
@@ -70,7 +72,7 @@ class InputBursts:
         line = text.rstrip("\r\n")
         if line:
             pieces.append(InputPiece(line, pasted=_is_text(line)))
-        breaks = text[len(line) :].replace("\r\n", "\r")
+        breaks = _single_breaks(text[len(line) :])
         in_burst = bool(line) or self._last_at > float("-inf")
         if breaks and not in_burst:
             pieces.append(InputPiece(breaks, pasted=False))
@@ -88,6 +90,17 @@ class InputBursts:
         held, self._held, self._pasted = self._held, "", False
         self._last_at, self._last = float("-inf"), ""
         return [InputPiece(held, pasted=False)] if held else []
+
+
+def _single_breaks(text: str) -> str:
+    """Line breaks with CR for CR and LF; a further LF is CR, too, so that they are not taken for one."""
+    return _CR_AND_LFS.sub(lambda found: "\r" * (1 + len(found[1])), text)
+
+
+def _behind(before: str, text: str) -> str:
+    """A text whose LFs do not look like the end of a CR before it: they are CRs."""
+    others = text.lstrip("\n")
+    return "\r" * (len(text) - len(others)) + others if before.endswith("\r") else text
 
 
 def _is_text(line: str) -> bool:

@@ -31,7 +31,8 @@ def graphemes(text: str) -> list[Grapheme]:
             joined = found.pop().text + piece
             found.append(Grapheme(joined, cell_len(joined)))
         else:
-            found.append(Grapheme(piece, cells))
+            # Of a text that begins with a joiner Rich's two counts differ; the larger one is drawn.
+            found.append(Grapheme(piece, max(cells, cell_len(piece))))
     return found
 
 
