@@ -21,6 +21,7 @@ from app.tui.actions.files import FileActions
 from app.tui.actions.fork_at_token import ForkAtToken
 from app.tui.actions.go import GoActions
 from app.tui.actions.guarded import guarded
+from app.tui.actions.held_message import HeldMessage
 from app.tui.actions.hub import HubActions
 from app.tui.actions.images import ImageActions
 from app.tui.actions.jump import JumpActions
@@ -101,11 +102,14 @@ class ActionGroups:
         )
         self.search = SearchActions(screen, layout, self.conversations, wall_clock)
         self.files = FileActions(screen, selection, terminal)
+        self.held = HeldMessage(screen)
         self.documents = DocumentActions(
-            screen, selection, self.files, glyphs, keymap, DocumentReader()
+            screen, selection, self.files, glyphs, keymap, DocumentReader(), self.held
         )
         self.draft = DraftActions(screen, self.files, self.documents, glyphs)
-        self.images = ImageActions(screen, self.files, image_reader, attached=server is not None)
+        self.images = ImageActions(
+            screen, self.files, image_reader, attached=server is not None, held=self.held
+        )
         self.sources = SourceActions(
             screen,
             selection,

@@ -64,7 +64,7 @@ class EscapeKey:
             or bool(main.get_selected_text())
             or chats.narrowed,
             editing=prompt.editing is not None,
-            reading=self._actions.images.reading or self._actions.documents.reading,
+            reading=self._actions.held.waits,
             queued=bool(session.messages.queued),
             generating=session.answers.generating,
             prompting=self._layout.typing,
@@ -90,8 +90,7 @@ class EscapeKey:
             case EscapeEffect.LEAVE_EDIT:
                 self._actions.tree.leave_edit()
             case EscapeEffect.KEEP_UNSENT:
-                self._actions.images.cancel()
-                self._actions.documents.cancel()
+                self._actions.held.cancel()
             case EscapeEffect.WITHDRAW_QUEUED:
                 self._sending.withdraw()
             case EscapeEffect.STOP:

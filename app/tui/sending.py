@@ -65,8 +65,7 @@ class Sending:
 
     def text_changed(self, text: str) -> None:
         """The text in the prompt is `text` now: a held message is not sent, and the draft is saved."""
-        self._actions.images.text_changed(text)
-        self._actions.documents.text_changed(text)
+        self._actions.held.text_changed(text)
         if self._prompt.editing is None:  # an edited message is no draft
             self._drafts.changed(text)
             self._actions.draft.changed(text)

@@ -1,13 +1,11 @@
 """Files on the screen: `@file` in a message, in every format that collections read.
 
 Their text is read and counted on threads. If that takes longer than `QUICK_S`, the message stays in the
-prompt meanwhile, and so in the draft: it is sent once its files are read, unless it was changed or Esc was
-pressed. In the transcript, each file is one row; a key shows its text.
+prompt meanwhile (`HeldMessage`). In the transcript, each file is one row; a key shows its text.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from app.slash.attachments import (
@@ -17,9 +15,8 @@ from app.slash.attachments import (
     split_attached,
     unread_files,
 )
-from app.text.safe_text import safe_line
 from app.tui.actions.files import FileActions
-from app.tui.actions.guarded import guarded
+from app.tui.actions.held_message import HeldMessage
 from app.tui.chat_screen import ChatScreen
 from app.tui.glyphs import Glyphs
 from app.tui.keys import hint
@@ -28,7 +25,7 @@ from app.tui.view.attached import build_attached
 from app.tui.view.spans import Line
 from app.tui.widgets.prompt import Prompt
 from app.tui.widgets.transcript import Transcript
-from engine.api.errors import InvalidRequest, PravahaError
+from engine.api.errors import InvalidRequest
 from engine.conversations.tree import NodeKind, NodeView
 from engine.retrieval.parsing.document_reader import DocumentReader, FileText
 
@@ -41,21 +38,13 @@ _MAX_COUNTS = 256
 Send = Callable[[str], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Reading:
-    """A message whose files are being read."""
-
-    typed: str
-    tree_id: str
-    texts: "Sequence[asyncio.Future[FileText]]"
-
-
 class DocumentActions:
     """Reads the files of messages.
 
     Args:
         files: count the tokens of a text.
         reader: reads them.
+        held: holds a message while they are read.
     """
 
     def __init__(
@@ -66,23 +55,20 @@ class DocumentActions:
         glyphs: Glyphs,
         keymap: Mapping[str, str],
         reader: DocumentReader,
+        held: HeldMessage,
     ) -> None:
         self._screen = screen
         self._selection = selection
         self._files = files
         self._glyphs = glyphs
-        self._key = hint("files.fold", "", keymap)[0]
+        self._fold_key = hint("files.fold", "", keymap)[0]
         self._reader = reader
-        self._reading: _Reading | None = None
+        self._held = held
         self._unfolded: set[str] = set()
-        self._counts: dict[
-            int, int
-        ] = {}  # tokens by the hash of a text, of the model that counted it
-
-    @property
-    def reading(self) -> bool:
-        """Whether a message waits for the text of its files."""
-        return self._reading is not None
+        self._counts: dict[tuple[str, int], int] = {}
+        """Tokens by the name of the model and the hash of a text."""
+        self._counting: set[str] = set()
+        """The messages whose files are being counted."""
 
     def read(self, path: Path) -> "asyncio.Future[FileText]":
         """The text of a file; see `DocumentReader.read`."""
@@ -99,7 +85,7 @@ class DocumentActions:
         Raises:
             PravahaError: a file cannot be read within `QUICK_S`, or is too large for the context.
         """
-        self.cancel()
+        self._held.cancel()
         paths = await asyncio.to_thread(unread_files, message) if "@" in message else []
         if not paths:
             await send(message)
@@ -109,38 +95,18 @@ class DocumentActions:
         if not waiting:
             await send(await self._attached(message, dict(zip(paths, texts, strict=True))))
             return
-        reading = _Reading(typed, self._screen.session.tree_id, texts)
-        names = ", ".join(safe_line(path.name) for path in paths)
-        self._prompt.hold(typed, f"reading {names}")
-        self._reading = reading
 
-        async def send_when_read() -> None:
-            try:
-                sent = await self._attached(message, dict(zip(paths, texts, strict=True)))
-            except PravahaError as error:
-                if self._reading is reading:
-                    self._end()
-                    self._screen.notify_safely(str(error), "error")
-                return
-            if self._reading is not reading:
-                return
-            self._end()
-            if self._screen.session.tree_id == reading.tree_id:  # else it is that one's draft
-                self._prompt.text = ""
-                await guarded(self._screen, send(sent))
+        async def send_read(sent: str) -> None:
+            self._screen.main.query_one(Prompt).text = ""
+            await send(sent)
 
-        self._screen.run_worker(send_when_read(), group="documents", exit_on_error=False)
-
-    def text_changed(self, text: str) -> None:
-        """The text in the prompt is `text` now; a message that was changed is not sent."""
-        if self._reading is not None and text != self._reading.typed:
-            self.cancel()
-
-    def cancel(self) -> None:
-        """Leave the message in the prompt, unsent."""
-        reading = self._end()
-        for one in () if reading is None else reading.texts:
-            one.cancel()
+        self._held.hold(
+            typed,
+            [path.name for path in paths],
+            texts,
+            read=lambda: self._attached(message, dict(zip(paths, texts, strict=True))),
+            send=send_read,
+        )
 
     async def _attached(
         self, message: str, texts: "Mapping[Path, asyncio.Future[FileText]]"
@@ -165,8 +131,9 @@ class DocumentActions:
         typed, attached = split_attached(node.text)
         if not attached:
             return node.text, []
-        counts = [self._counts.get(hash(one.text)) for one in attached]
-        if None in counts and self._files.length:
+        counts = [self._counts.get(self._key_of(one.text)) for one in attached]
+        if None in counts and self._files.length and node.id not in self._counting:
+            self._counting.add(node.id)
             self._screen.run_worker(
                 self._count(node.id, attached), group="counts", exit_on_error=False
             )
@@ -179,7 +146,7 @@ class DocumentActions:
                 one.pages,
                 tokens,
                 shown=shown,
-                key="" if at else self._key,
+                key="" if at else self._fold_key,
                 click=click,
             )
             for at, (one, tokens) in enumerate(zip(attached, counts, strict=True))
@@ -205,24 +172,26 @@ class DocumentActions:
         self._screen.main.query_one(Transcript).refold(chosen)
 
     async def _count(self, node_id: str, attached: Sequence[AttachedText]) -> None:
-        for one in attached:
-            tokens = await asyncio.to_thread(self._files.count_tokens, one.text)
-            if not tokens:  # the model is being changed
-                return
-            while len(self._counts) >= _MAX_COUNTS:
-                del self._counts[next(iter(self._counts))]
-            self._counts[hash(one.text)] = tokens
+        try:
+            for one in attached:
+                if not await self.tokens(one.text):  # the model is being changed
+                    return
+        finally:
+            self._counting.discard(node_id)
         self._screen.main.query_one(Transcript).refold(node_id)
 
-    # Internal.
+    async def tokens(self, text: str) -> int:
+        """The tokens of a file's text, counted once; 0 while no model is loaded."""
+        key = self._key_of(text)
+        if key not in self._counts:
+            tokens = await asyncio.to_thread(self._files.count_tokens, text)
+            if not tokens:
+                return 0
+            while len(self._counts) >= _MAX_COUNTS:
+                del self._counts[next(iter(self._counts))]
+            self._counts[key] = tokens
+        return self._counts[key]
 
-    def _end(self) -> _Reading | None:
-        """The reading, which is over."""
-        reading, self._reading = self._reading, None
-        if reading is not None:
-            self._prompt.release()
-        return reading
-
-    @property
-    def _prompt(self) -> Prompt:
-        return self._screen.main.query_one(Prompt)
+    def _key_of(self, text: str) -> tuple[str, int]:
+        model = self._screen.client.snapshot().model
+        return "" if model is None else model.name, hash(text)

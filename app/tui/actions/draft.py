@@ -42,6 +42,7 @@ class DraftActions:
         self._glyphs = glyphs
         self._text = ""
         self._context = _NO_MODEL
+        self._total = 0  # tokens of the draft as it was measured
         self._due: asyncio.TimerHandle | None = None
         self.files: Sequence[Span] = ()
 
@@ -53,7 +54,8 @@ class DraftActions:
         if self._due is not None:
             self._due.cancel()
         if not text.strip() or (text.startswith("/") and not text.startswith("//")):
-            self._show((), "", too_large=False)
+            self._total = 0
+            self._show_size(())
         else:
             self._due = asyncio.get_running_loop().call_later(QUIET_S, self._begin)
 
@@ -63,14 +65,17 @@ class DraftActions:
             self._due.cancel()
 
     def show(self, frame: Frame) -> bool:
-        """Measure again if something else than the text has changed."""
+        """Measure again if the model has changed; an answer that grows takes from what is left."""
         model = frame.snapshot.model
         used = frame.session.context.used()
         context = _NO_MODEL if model is None else (model.name, model.context_length, used)
         if context != self._context:
-            self._context = context
-            text, self._text = self._text, ""
-            self.changed(text)
+            same_model, self._context = context[:2] == self._context[:2], context
+            if not same_model:
+                text, self._text = self._text, ""
+                self.changed(text)
+            elif self._total:
+                self._show_size(self.files)
         return False
 
     def _begin(self) -> None:
@@ -80,7 +85,6 @@ class DraftActions:
         )
 
     async def _measure(self, text: str) -> None:
-        _, length, used = self._context
         total = await self._count(text)
         paths: Sequence[Path] = ()
         if "@" in text:
@@ -95,9 +99,8 @@ class DraftActions:
             total += tokens
         if text != self._text:
             return
-        left = length - used
-        size = build_size(total, left) if length and total else ""
-        self._show(shown, size, too_large=bool(size) and total > left)
+        self._total = total
+        self._show_size(shown)
 
     async def _count(self, text: str) -> int:
         """The tokens of a text; 0 while no model is loaded."""
@@ -113,11 +116,16 @@ class DraftActions:
             file = await self._documents.read(path)
         except PravahaError as error:
             return Span(safe_line(str(error)), "$error"), 0
-        tokens = await self._count(file.text)
+        tokens = await self._documents.tokens(file.text)
         facts = build_facts(file.name, self._glyphs, file.pages, tokens or None)
         return Span(facts, "$accent"), tokens
 
-    def _show(self, files: Sequence[Span], size: str, *, too_large: bool) -> None:
+    def _show_size(self, files: Sequence[Span]) -> None:
+        """Show the files, and the tokens of the draft beside those that are left."""
+        _, length, used = self._context
+        left, total = length - used, self._total
+        size = build_size(total, left) if length and total else ""
+        too_large = bool(size) and total > left
         self._screen.main.query_one(Prompt).show_size(size, too_large=too_large)
         if tuple(files) != tuple(self.files):
             self.files = tuple(files)
