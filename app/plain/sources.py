@@ -61,7 +61,7 @@ class PlainSources:
         if self._library is None:
             return ()
         try:
-            return tuple(one.name for one in self._library.refresh().result())
+            return self._names(self._library)
         except PravahaError:
             return ()
 
@@ -74,8 +74,7 @@ class PlainSources:
         call = read_sources(argument)
         library = self._required()
         if call.action in NAMING:
-            known = [one.name for one in library.refresh().result()]
-            call = replace(call, name=meant(call.name, known, "collection"))
+            call = replace(call, name=meant(call.name, self._names(library), "collection"))
         match call.action:
             case None:
                 self._list(library)

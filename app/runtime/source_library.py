@@ -205,12 +205,11 @@ class SourceLibrary:
         anyway: bool = False,
     ) -> "Future[FoundPassages]":
         """See `PassageSource.find`."""
-        query = query_of(question, tuple(earlier), tuple(attached(names)))
         small = model is not None and model.is_small
         least = -1.0 if anyway else self.min_evidence
-        chosen, asked = tuple(names), asked_text(question, tuple(attached(names)))
+        chosen, before = tuple(names), tuple(earlier)
         return self._search_thread(
-            lambda: self._find(chosen, asked, query, room, least, small=small)
+            lambda: self._find(chosen, question, before, room, least, small=small)
         )
 
     def grammar(self, found: FoundPassages) -> Grammar | None:
@@ -474,7 +473,7 @@ class SourceLibrary:
         self,
         names: Sequence[str],
         question: str,
-        query: str,
+        earlier: Sequence[str],
         room: int | None,
         least: float,
         *,
@@ -485,6 +484,9 @@ class SourceLibrary:
         from engine.retrieval.answering.retrieving import retrieve
         from engine.retrieval.library.search_across import mentions_across, search_across
 
+        collections = tuple(attached(names))
+        asked = asked_text(question, collections)
+        query = query_of(question, earlier, collections)
         attached_here = self._attached(names)
         origin: dict[int, Collection] = {}  # by chunk id, which is unique in the library
 
@@ -493,7 +495,6 @@ class SourceLibrary:
             origin.update({one.passage.chunk_id: one.collection for one in results})
             return [one.passage for one in results]
 
-        collections = tuple(attached(names))
         retrieved = retrieve(
             query,
             search(query),
@@ -517,7 +518,7 @@ class SourceLibrary:
             section=None if small else lambda one: origin[one.chunk_id].section(one),
         )
         names_of = {chunk: collection.name for chunk, collection in origin.items()}
-        return found_passages(sources, names_of, hops, collections, question, small=small)
+        return found_passages(sources, names_of, hops, collections, asked, small=small)
 
     def _attached(self, names: Sequence[str]) -> "dict[Collection, Where | None]":
         """The attached collections, each with the filter of its attachment."""
@@ -583,16 +584,15 @@ def found_passages(
     """
     from engine.retrieval.answering.hops import chain_parts
     from engine.retrieval.answering.prompt import (
-        INSTRUCTION,
-        SHORT_INSTRUCTION,
+        before_passages,
         context_block,
+        instruction_for,
         passage_block,
     )
 
     links = {part.n: (part.start, part.end) for part in chain_parts(hops.chain, sources)}
-    instruction = SHORT_INSTRUCTION if small else INSTRUCTION
-    context = f"{instruction}\n\n{context_block(sources, question, small=small)}"
-    before = context[: context.index(passage_block(sources))]
+    told = f"{instruction_for(small=small)}\n\n"
+    before = f"{told}{before_passages(question, small=small)}"
     stored = [
         _stored(
             collections[source.passage.chunk_id],
@@ -603,6 +603,7 @@ def found_passages(
         )
         for source in sources
     ]
+    context = f"{told}{context_block(sources, question, small=small)}"
     return FoundPassages(context, dump_passages(stored, FoundFor(tuple(names))), len(stored))
 
 

@@ -24,6 +24,7 @@ def list_settings(settings: Settings) -> tuple[ShownSetting, ...]:
             ROWS[name].help,
             ROWS[name].words,
             flag_of(name) if name in headings else _written(name),
+            is_switch=Settings.model_fields[name].annotation in (bool, bool | None),
         )
         for name in names
     )

@@ -14,6 +14,7 @@ class ShownSetting:
         help: one sentence.
         words: further words for it.
         written: how it is set: the option, or the name in `pravaha.toml`.
+        is_switch: whether it is on or off, so that its option takes no value.
     """
 
     name: str
@@ -22,6 +23,7 @@ class ShownSetting:
     help: str
     words: str
     written: str
+    is_switch: bool = False
 
     def matches(self, query: str) -> bool:
         """Whether each word of the query begins a word of the name, the words for it or the sentence."""

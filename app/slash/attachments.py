@@ -62,9 +62,9 @@ def attach_files(text: str, files: Mapping[Path, FileText]) -> str:
 
     Args:
         text: the message.
-        files: the texts of `unread_files`.
+        files: the texts of its `unread_files`, in their order.
     """
-    return "\n\n".join([text, *(_block(files[path]) for path in unread_files(text))])
+    return "\n\n".join([text, *map(_block, files.values())])
 
 
 def with_texts_of(text: str, before: str) -> str:
@@ -126,6 +126,8 @@ def split_attached(text: str) -> tuple[str, tuple[AttachedText, ...]]:
 
     What the user has written in the form of an attached file is no file, because no `@` names it.
     """
+    if not text.endswith("```"):  # most messages: the last block is at the end
+        return text, ()
     blocks = list(_BLOCK.finditer(text))
     last = len(text)
     found: list[re.Match[str]] = []

@@ -16,6 +16,7 @@ from app.slash.commands import Command
 from app.slash.names import near_names
 from app.slash.parse import available, matches
 from app.slash.sampling import RESET
+from app.slash.sources import NAMING, Action
 from engine.conversations.branch_sampling import PARAMETERS
 
 Kind = Literal["agent", "branch", "collection", "conversation", "model", "setting", "theme"]
@@ -31,7 +32,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "system": ("clear",),
     "model": ("model", "now"),
     "sampling": ("sampling", "…"),
-    "sources": ("create|add|refresh|watch|unwatch|attach|detach|remove|show|stop", "…"),
+    "sources": ("|".join(get_args(Action)), "…"),
     "attach": (PATH,),
     "export": (PATH,),
     "import": (PATH,),
@@ -168,7 +169,7 @@ def _sources_word(done: Sequence[str], typed: str, names: KnownNames) -> Complet
     if not done:
         return _word(_WORDS["sources"][0], typed, names)
     if len(done) == 1:
-        named = done[0] in ("add", "refresh", "watch", "unwatch", "attach", "detach", "remove")
+        named = done[0] == "add" or done[0] in NAMING
         return _word("collection", typed, names) if named else None
     return _word(SHELL_PATH, typed, names) if done[0] in ("add", "remove") else None
 

@@ -45,7 +45,7 @@ from engine.retrieval.answering.follow_up import standalone_query
 from engine.retrieval.answering.hops import Hops, Round, chain_parts
 from engine.retrieval.answering.names import names_of
 from engine.retrieval.answering.numbered_passage import NumberedPassage
-from engine.retrieval.answering.prompt import INSTRUCTION, SHORT_INSTRUCTION, context_block
+from engine.retrieval.answering.prompt import context_block, instruction_for
 from engine.retrieval.answering.retrieving import Retrieved, retrieve
 from engine.retrieval.answering.support import SupportJudge
 from engine.retrieval.api.errors import UnknownCollection, UnknownDocument
@@ -215,9 +215,9 @@ async def find_sources(
 def with_sources(
     messages: Sequence[Message], sources: Sequence[NumberedPassage], model: LoadedModel
 ) -> list[Message]:
-    """A conversation with the instruction to cite, and the passages before the last question."""
+    """A conversation with the instruction, and the passages before the last question."""
     small = model.info.is_small
-    text = SHORT_INSTRUCTION if small else INSTRUCTION
+    text = instruction_for(small=small)
     *earlier, question = messages
     asked = _with_text(
         question, f"{context_block(sources, question.text, small=small)}{question.text.strip()}"

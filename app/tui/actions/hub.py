@@ -5,6 +5,7 @@ It joins the panes: `show` draws the progress of the download, and loads the mod
 
 import asyncio
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from app.runtime.model_hub import Download, ModelHub
 from app.tui.actions.models import ModelActions
@@ -13,7 +14,9 @@ from app.tui.frame import Frame
 from app.tui.glyphs import Glyphs
 from app.tui.widgets.hub_screen import HubScreen
 from engine.api.errors import InvalidRequest
-from engine.models.hub_search import FoundFile, FoundRepository
+
+if TYPE_CHECKING:
+    from engine.models.hub_search import FoundFile, FoundRepository
 
 _NOT_HERE = "Models are downloaded where the engine runs: run `pravaha models add` there."
 
@@ -93,10 +96,10 @@ class HubActions:
         elif not is_open:
             self._screen.notify_safely(download.error, "warning")
 
-    async def _search(self, words: str) -> Sequence[FoundRepository]:
+    async def _search(self, words: str) -> "Sequence[FoundRepository]":
         return await asyncio.to_thread(self._required().search, words)
 
-    async def _files(self, repository: str) -> Sequence[FoundFile]:
+    async def _files(self, repository: str) -> "Sequence[FoundFile]":
         return await asyncio.to_thread(self._required().files, repository)
 
     def _required(self) -> ModelHub:

@@ -1,11 +1,15 @@
 """Rows of the search for models on a hub."""
 
+from typing import TYPE_CHECKING
+
 from app.runtime.model_hub import Download
 from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs, gauge
 from app.tui.numbers import compact, percent, size
 from app.tui.view.spans import Line, Span, fit
-from engine.models.hub_search import FoundFile, FoundRepository
+
+if TYPE_CHECKING:
+    from engine.models.hub_search import FoundFile, FoundRepository
 
 NEEDED_SHARE = 1.1
 NEEDED_BYTES = 256 * 1024**2
@@ -18,14 +22,14 @@ def fits(nbytes: int, free: int | None) -> bool | None:
     return None if free is None else nbytes * NEEDED_SHARE + NEEDED_BYTES <= free
 
 
-def build_repository(found: FoundRepository, cells: int) -> Line:
+def build_repository(found: "FoundRepository", cells: int) -> Line:
     """Name and downloads of a repository."""
     facts = f"{compact(found.downloads)} downloads" + (", gated" if found.gated else "")
     name = fit(safe_line(found.repository), max(20, cells - len(facts) - 2))
     return (Span(name.ljust(max(20, cells - len(facts) - 2)), "bold"), Span(f"  {facts}", "$muted"))
 
 
-def build_file(found: FoundFile, free: int | None, cells: int) -> Line:
+def build_file(found: "FoundFile", free: int | None, cells: int) -> Line:
     """Name and size of a model, and whether it fits into the memory that is free."""
     does = fits(found.size, free)
     words, style = {

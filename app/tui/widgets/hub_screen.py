@@ -1,7 +1,7 @@
 """The dialog that searches a hub for models, lists the files of one, and shows a download."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from textual import on
@@ -13,6 +13,7 @@ from textual.widgets import Input, OptionList
 from app.runtime.model_hub import Download
 from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
+from app.tui.textual_workarounds.one_line import OneLine
 from app.tui.textual_workarounds.paged_options import PagedOptions
 from app.tui.view.content import to_content
 from app.tui.view.hub_lines import build_download, build_file, build_repository
@@ -20,7 +21,9 @@ from app.tui.view.spans import Line, Span
 from app.tui.widgets.dialog import Dialog
 from app.tui.widgets.lines import Lines
 from engine.api.errors import PravahaError
-from engine.models.hub_search import FoundFile, FoundRepository
+
+if TYPE_CHECKING:
+    from engine.models.hub_search import FoundFile, FoundRepository
 
 _ADVICE = "enter searches the hub for models in GGUF; org/name lists the files of one"
 
@@ -51,8 +54,8 @@ class HubScreen(Dialog[None]):
         words: str,
         glyphs: Glyphs,
         *,
-        search: Callable[[str], Awaitable[Sequence[FoundRepository]]],
-        files: Callable[[str], Awaitable[Sequence[FoundFile]]],
+        search: "Callable[[str], Awaitable[Sequence[FoundRepository]]]",
+        files: "Callable[[str], Awaitable[Sequence[FoundFile]]]",
         start: Callable[[str], None],
         stop: Callable[[], None],
         free: int | None,
@@ -74,7 +77,7 @@ class HubScreen(Dialog[None]):
         with Vertical(id="query-box") as box:
             box.border_title = "Download a model"
             box.border_subtitle = "enter searches and takes, esc goes back"
-            yield Input(
+            yield OneLine(
                 self._words, placeholder="words, or org/name", id="query-input", compact=True
             )
             yield Lines(id="query-note")

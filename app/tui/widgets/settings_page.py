@@ -34,7 +34,7 @@ def build_setting(setting: ShownSetting) -> Line:
 def build_note(setting: ShownSetting) -> list[Line]:
     """What a setting is, and how it is set."""
     how = f"At the next start: {setting.written}"
-    if setting.value in ("on", "off"):
+    if setting.is_switch:
         how += f" or --no-{setting.written.removeprefix('--')}, or {setting.name} in pravaha.toml."
     elif setting.written.startswith("--"):
         how += f" VALUE, or {setting.name} = VALUE in pravaha.toml."

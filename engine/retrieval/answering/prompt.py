@@ -33,15 +33,24 @@ def passage_block(sources: Sequence[NumberedPassage]) -> str:
     return "\n".join(_quoted(source) for source in sources)
 
 
-def context_block(sources: Sequence[NumberedPassage], question: str, *, small: bool) -> str:
-    """What stands before the question: the passages, and for models that are not small the question.
+def instruction_for(*, small: bool) -> str:
+    """What a model is told about passages."""
+    return SHORT_INSTRUCTION if small else INSTRUCTION
+
+
+def before_passages(question: str, *, small: bool) -> str:
+    """What stands before the passages: for models that are not small, the question.
 
     A model that knows the question reads the right row of a table more often. Small models answer worse from
     longer prompts, and the passages of the last answer then begin the prompt, so that their KV is reused.
     """
     asked = question.strip()
-    first = "" if small or len(asked) > _MAX_FIRST else f"Question: {asked}\n\n"
-    return f"{first}{passage_block(sources)}\n\nQuestion: "
+    return "" if small or len(asked) > _MAX_FIRST else f"Question: {asked}\n\n"
+
+
+def context_block(sources: Sequence[NumberedPassage], question: str, *, small: bool) -> str:
+    """What stands before the question that is asked: `before_passages`, and the passages."""
+    return f"{before_passages(question, small=small)}{passage_block(sources)}\n\nQuestion: "
 
 
 def answer_messages(
@@ -61,7 +70,7 @@ def answer_messages(
     """
     asked = f"{context_block(sources, question, small=small)}{question.strip()}"
     return [
-        {"role": "system", "content": SHORT_INSTRUCTION if small else INSTRUCTION},
+        {"role": "system", "content": instruction_for(small=small)},
         *history,
         {"role": "user", "content": asked},
     ]

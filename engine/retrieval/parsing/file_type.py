@@ -40,7 +40,6 @@ _WORKBOOKS = tuple(one.encode("utf-16-le") for one in ("Workbook\0", "Book\0"))
 _OTHER_DOCUMENTS = tuple(
     one.encode("utf-16-le") for one in ("WordDocument\0", "PowerPoint Document\0")
 )
-_ENCRYPTED = "EncryptedPackage\0".encode("utf-16-le")
 _SIGNATURES: tuple[tuple[bytes, FileType], ...] = (
     (b"%PDF-", FileType("pdf", "application/pdf")),
     (b"\x1f\x8b", FileType("gzip", "application/gzip")),
@@ -53,7 +52,6 @@ _SIGNATURES: tuple[tuple[bytes, FileType], ...] = (
     (b"II*\0", FileType("image", "image/tiff")),
     (b"MM\0*", FileType("image", "image/tiff")),
 )
-_OLE = b"\xd0\xcf\x11\xe0"
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 """The name of a stream in the container of a DOCX, XLSX or PPTX that has a password."""
 _REFUSED: tuple[tuple[bytes, str], ...] = (
@@ -133,8 +131,6 @@ def detect_type(name: str, data: bytes) -> FileType:
             raise Unreadable("It is an Outlook message; save it as EML.")
         return _compound_type(data)
     binary = b"\0" in head
-    if head.startswith(_OLE) and _ENCRYPTED in data:
-        raise Unreadable("It is protected by a password.")
     for signature, kind in _REFUSED:
         if head.startswith(signature) and (binary or signature in (b"{\\rtf", b"BZh", b"ID3")):
             raise Unreadable(f"It is {kind}.")

@@ -36,7 +36,6 @@ _BLOCKS = frozenset(
     plaintext pre section summary table tbody td tfoot th thead tr ul xmp""".split()  # noqa: SIM905
 )
 _LINES = frozenset("caption figcaption legend summary".split())  # noqa: SIM905
-_PREFORMATTED = frozenset("listing plaintext pre textarea xmp".split())  # noqa: SIM905
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset(["ul", "ol", "menu", "dir"])
 _SECTIONS = frozenset(["thead", "tbody", "tfoot"])
