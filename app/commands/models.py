@@ -61,7 +61,7 @@ def add(
 
     CHOICE is a quantization such as Q4_K_M, a file, or a folder of the repository: org/name:Q4_K_M,
     org/name:model-Q4_K_M.gguf or org/name:Q4_K_M/model.gguf. Of a split model, all parts are fetched.
-    After an interrupted download, the same command fetches the files that are missing.
+    After an interrupted download, the same command goes on where it ended.
     """
     with one_sentence_errors():
         store = _store()

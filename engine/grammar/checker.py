@@ -1,7 +1,6 @@
 """`Checker`: builds a grammar in a separate process first, to test whether it can be built.
 
-The grammar library limits most of its work, but not all: some small schemas take gigabytes or minutes,
-and a crash in it would end the engine. A grammar is therefore built once in a process whose memory and
+The grammar library limits most of its work, but not all, and it runs in the engine's process. A grammar is therefore built once in a process whose memory and
 processor time the kernel limits, and only then in the engine's process. The second build costs about a
 millisecond. The process is started for the first grammar.
 """

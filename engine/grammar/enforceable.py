@@ -165,7 +165,6 @@ class _Rewriter:
         ):
             if name in node:
                 node.setdefault(additional, self.rewritten(node.pop(name)))
-                node.pop(name, None)
 
     def _at_least_one(self, node: Node) -> None:
         """An array that contains something has items."""
@@ -244,10 +243,7 @@ class _Rewriter:
         del node["oneOf"]
         if not self._exclude_each_other([self._resolved(one) for one in branches]):
             self.left_out.add("oneOf")
-        if "anyOf" in node:
-            _also(node, {"anyOf": branches})
-        else:
-            node["anyOf"] = branches
+        _also(node, {"anyOf": branches})
 
     def _rest(self, node: Node) -> None:
         self._leave_out(node, _NOT_ENFORCED)

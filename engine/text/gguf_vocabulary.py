@@ -83,10 +83,9 @@ def read_tokenizer(metadata: Mapping[str, object], *, source: str, vocab_size: i
     declared = [token_id for key in _END_KEYS for token_id in special_ids.all(key)]
     special = _add_tokens(encoder, pieces, types, declared)
     template = fields.optional_text("tokenizer.chat_template")
-    bos_id = special_ids.first("bos_token_id")
     named = {name: special_ids.first(f"{key}_token_id") for name, key in _NAMED.items()}
-    declared_infill = {key: special_ids.first(key) for key in DECLARED_KEYS}
-    infill = {key: one for key, one in declared_infill.items() if one is not None}
+    bos_id = named["bos"]
+    infill = {key: one for key in DECLARED_KEYS if (one := special_ids.first(key)) is not None}
     texts = {f"{name}_token": pieces[i] for name, i in named.items() if i is not None}
     return Tokenizer(
         encoder,

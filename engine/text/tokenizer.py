@@ -267,7 +267,7 @@ class Tokenizer:
                 the start of a text or after another special token it is removed.
         """
         starts_text = after is None or after in self.special_ids
-        if self.infill is not None and after == self.infill.middle:
+        if after is not None and self.infill is not None and after == self.infill.middle:
             starts_text = False
         return IncrementalDetokenizer(
             self._bytes,

@@ -7,7 +7,7 @@ from app.settings.listing import list_settings
 from app.settings.settings import ROWS, Settings
 from app.tui.palette import PravahaCommands
 from app.tui.widgets.sampling_editor import SamplingEditor
-from app.tui.widgets.settings_page import SettingsScreen
+from app.tui.widgets.settings_page import SettingsScreen, build_note
 from tests.tui.harness import converse
 
 KNOWN = list_settings(Settings())
@@ -112,3 +112,17 @@ async def test_the_command_opens_a_setting_by_the_beginning_of_its_name(screen):
         assert ui.prompt.text == "/settings tmeperature"
         await ui.ask("/settings theme")
         await ui.shown("Theme")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_switch"),
+    [("speculation", True), ("prefix_caching", True), ("notify", False), ("sandbox", False)],
+)
+def test_only_a_switch_has_an_option_that_turns_it_off(name, is_switch):
+    """`off` is also a value of settings that are none, and a switch may be unset."""
+    (setting,) = [
+        one for one in list_settings(Settings(notify="off", sandbox="off")) if one.name == name
+    ]
+    note = "".join(span.text for line in build_note(setting) for span in line)
+    assert (f"--no-{setting.written.removeprefix('--')}" in note) is is_switch
+    assert ("VALUE" in note) is not is_switch

@@ -37,7 +37,7 @@ class NotFoundAnswer:
             "model": model.info.name,
             "system_fingerprint": model.fingerprint,
         }
-        self._usage = Usage((), 1).counts()
+        self._usage = Usage((), 1)
 
     def response_body(self) -> dict[str, Any]:
         """The `chat.completion` object."""
@@ -61,7 +61,7 @@ class NotFoundAnswer:
             **self._shared,
             "object": "chat.completion",
             "choices": choices,
-            "usage": self._usage,
+            "usage": self._usage.counts(),
             **self._input,
         }
 
@@ -75,7 +75,7 @@ class NotFoundAnswer:
             yield self._chunk(index, {"annotations": []}, extras=_CHOICE)
             yield self._chunk(index, {}, finish="stop")
         if self._body.include_usage:
-            yield self._event(choices=[], usage=self._usage)
+            yield self._event(choices=[], usage=self._usage.counts())
         yield DONE
 
     def _chunk(
@@ -94,8 +94,7 @@ class NotFoundAnswer:
             "finish_reason": finish,
             **(extras or {}),
         }
-        no_usage = {"usage": None} if self._body.include_usage else {}
-        return self._event(choices=[choice], **no_usage, **top)
+        return self._event(choices=[choice], **self._usage.of_chunk(self._body), **top)
 
     def _event(self, **rest: Any) -> bytes:
         return event({**self._shared, "object": "chat.completion.chunk", **rest})

@@ -207,7 +207,9 @@ class Cutter:
     def _checked(self, spans: Sequence[Span]) -> Iterator[Span]:
         """The spans with exact counts, those that are too long in halves."""
         counts = self._counter.count([self._text[one.start : one.end] for one in spans])
-        embedded = self._counter.count([self._embedded(one) for one in spans])
+        embedded = counts
+        if self._tables.most_tokens:  # else nothing is embedded with a header row
+            embedded = self._counter.count([self._embedded(one) for one in spans])
         for span, count, whole in zip(spans, counts, embedded, strict=True):
             if whole <= self._budget or span.end - span.start == 1:
                 yield Span(span.start, span.end, count)

@@ -71,8 +71,10 @@ class DocumentReader:
     def __init__(self, parser: Callable[[], Parser] = _open_pool) -> None:
         self._new_parser = parser
         self._parser: Parser | None = None
-        self._turn = threading.Lock()  # held while a file is read; guards the parser
-        self._lock = threading.Lock()  # guards what follows
+        self._turn = (
+            threading.Lock()
+        )  # held while a file is read; guards the parser and what is kept
+        self._lock = threading.Lock()  # guards the next one
         self._waiting = 0
         self._kept: OrderedDict[tuple[Path, int, int], FileText] = OrderedDict()
         self._kept_chars = 0
@@ -125,8 +127,7 @@ class DocumentReader:
             reason = getattr(error, "strerror", None) or error
             raise Unreadable(f"It cannot be read: {reason}.") from error
         key = (path, status.st_mtime_ns, status.st_size)
-        with self._lock:
-            known = self._kept.get(key)
+        known = self._kept.get(key)
         if known is not None:
             return known
         data = read_regular_file(path, _LIMITS.file_bytes)
@@ -149,9 +150,8 @@ class DocumentReader:
         return found
 
     def _keep(self, key: tuple[Path, int, int], found: FileText) -> None:
-        with self._lock:
-            self._kept[key] = found
-            self._kept_chars += len(found.text)
-            while self._kept_chars > _MAX_KEPT_CHARS and len(self._kept) > 1:
-                _, dropped = self._kept.popitem(last=False)
-                self._kept_chars -= len(dropped.text)
+        self._kept[key] = found
+        self._kept_chars += len(found.text)
+        while self._kept_chars > _MAX_KEPT_CHARS and len(self._kept) > 1:
+            _, dropped = self._kept.popitem(last=False)
+            self._kept_chars -= len(dropped.text)

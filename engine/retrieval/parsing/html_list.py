@@ -3,12 +3,9 @@
 import re
 
 from engine.retrieval.parsing.html_tree import Element
+from engine.retrieval.parsing.list_numbers import list_number
 
 _INTEGER = re.compile(r"\s*([+-]?\d{1,9})")
-_ROMAN = (
-    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"),
-    (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
-)  # fmt: skip
 _MOST_ROMAN = 3_999
 
 
@@ -51,10 +48,6 @@ def _numeral(number: int, kind: str) -> str:
             number, rest = divmod(number - 1, 26)
             letters = chr(ord(kind) + rest) + letters
         return letters
-    if kind in ("i", "I") and 0 < number <= _MOST_ROMAN:
-        roman = ""
-        for value, sign in _ROMAN:
-            roman += sign * (number // value)
-            number %= value
-        return roman if kind == "i" else roman.upper()
+    if kind in ("i", "I") and number <= _MOST_ROMAN:
+        return list_number(number, kind)
     return str(number)

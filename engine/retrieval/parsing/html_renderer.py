@@ -37,8 +37,6 @@ _BLOCKS = frozenset(
 )
 _LINES = frozenset("caption figcaption legend summary".split())  # noqa: SIM905
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_LISTS = frozenset(["ul", "ol", "menu", "dir"])
-_SECTIONS = frozenset(["thead", "tbody", "tfoot"])
 _ROLES = {
     "table": "table",
     "grid": "table",

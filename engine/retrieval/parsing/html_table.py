@@ -61,7 +61,7 @@ class TableGrid:
     def begin_row(self, section: str) -> None:
         """Begin a row of `thead`, `tbody` or `tfoot`."""
         self._row = []
-        self._sections[section if section in self._sections else "tbody"].append(self._row)
+        self._sections[section].append(self._row)
 
     def add(self, cell: Cell) -> None:
         """Add a cell to the row."""

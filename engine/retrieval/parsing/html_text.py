@@ -39,11 +39,13 @@ def tree_text(
     """The same of a document that has been parsed; `link` is that of `HtmlRenderer`."""
     parts = [] if mail else _main_parts(tree)
     found = Extracted("")
-    for roots, fallbacks in ((parts, False), ([tree], False), ([tree], True)):
+    title, tabs = _title(tree), Tabs(tree)
+    rounds = [(parts, False)] if parts else []
+    for roots, fallbacks in (*rounds, ([tree], False), ([tree], True)):
         builder = TextBuilder(most)
-        builder.title = _title(tree)
+        builder.title = title
         hidden = HiddenParts(tree, mail=mail, shown=fallbacks)
-        HtmlRenderer(builder, hidden, Tabs(tree), fallbacks=fallbacks, link=link).render(roots)
+        HtmlRenderer(builder, hidden, tabs, fallbacks=fallbacks, link=link).render(roots)
         found = builder.extracted()
         if found.text.strip():
             break

@@ -365,7 +365,6 @@ class _FractionParts(NamedTuple):
 
     whole: int
     numerator: int
-    slash: int
     end: int
     denominator: str
 
@@ -377,7 +376,7 @@ def _fraction_parts(tokens: "list[Token] | tuple[Token, ...]") -> _FractionParts
         numerator -= 1
     end = slash + 1
     denominator = ""
-    while end < len(tokens) and (tokens[end].kind == "digit" or tokens[end].text.isdigit()):
+    while end < len(tokens) and (tokens[end].kind == "digit" or tokens[end].text.isdecimal()):
         denominator += tokens[end].text
         end += 1
     if numerator == slash or not denominator:
@@ -385,7 +384,7 @@ def _fraction_parts(tokens: "list[Token] | tuple[Token, ...]") -> _FractionParts
     whole = numerator
     while whole and tokens[whole - 1].kind != "digit":
         whole -= 1
-    return _FractionParts(whole, numerator, slash, end, denominator)
+    return _FractionParts(whole, numerator, end, denominator)
 
 
 def _show_fraction(tokens: tuple[Token, ...], value: Decimal) -> str:
@@ -394,7 +393,7 @@ def _show_fraction(tokens: tuple[Token, ...], value: Decimal) -> str:
         return general(value)
     whole = int(value) if parts.whole else 0
     rest = Fraction(value) - whole
-    fixed = parts.denominator.isdigit() and parts.denominator.strip("0")
+    fixed = parts.denominator.isdecimal() and parts.denominator.strip("0")
     if fixed:
         denominator = int(parts.denominator[:_MAX_DENOMINATOR_DIGITS]) or 1
         numerator = int(rest * denominator + Fraction(1, 2))

@@ -84,7 +84,7 @@ def _notes(data: bytes) -> list[tuple[str, str, str]]:
             case "comment":
                 cell, parts = attributes.get("ref", ""), []
                 index = attributes.get("authorId", "")
-                known = index.isdigit() and len(index) < 7 and int(index) < len(authors)
+                known = index.isdecimal() and len(index) < 7 and int(index) < len(authors)
                 author = authors[int(index)] if known else ""
             case "rPh":
                 phonetic = True

@@ -32,6 +32,7 @@ def read_pptx(archive: SafeZip, builder: TextBuilder) -> None:
         for part in package.all_related(presentation, kind):
             authors.read(package.read(part))
     repeated: set[str] = set()
+    drawn: dict[str, SlideReader] = {}
     hidden: list[int] = []
     number = 0
     for identifier in listed.identifiers:
@@ -51,7 +52,7 @@ def read_pptx(archive: SafeZip, builder: TextBuilder) -> None:
         title = [block for one in own if one.placeholder in _TITLES for block in one.blocks]
         rest = [block for one in own if one.placeholder not in _TITLES for block in one.blocks]
         shared = [one for one in shapes if one.placeholder in _REPEATED]
-        shared += _background(package, slide)
+        shared += _background(package, slide, drawn)
         rest += unseen_blocks((one.blocks for one in shared), repeated)
         rest += _comments(package, part, authors.names)
         write_slide(builder, number, title, rest, _notes(package, part))
@@ -61,16 +62,20 @@ def read_pptx(archive: SafeZip, builder: TextBuilder) -> None:
     builder.title = package.title()
 
 
-def _background(package: OfficePackage, slide: SlideReader) -> list[Shape]:
-    """The shapes of a slide's layout and master that are drawn on it."""
+def _background(
+    package: OfficePackage, slide: SlideReader, drawn: dict[str, SlideReader]
+) -> list[Shape]:
+    """The shapes of a slide's layout and master that are drawn on it; `drawn` has those that were read."""
     found: list[Shape] = []
     part, is_shown = slide.part, slide.shows_master
     for kind in ("slideLayout", "slideMaster"):
         part = package.related(part, kind)
         if not part or not is_shown:
             break
-        reader = SlideReader(package, part)
-        reader.read(package.read(part))
+        if part not in drawn:
+            drawn[part] = SlideReader(package, part)
+            drawn[part].read(package.read(part))
+        reader = drawn[part]
         found += [one for one in reader.shapes if not one.placeholder]
         is_shown = reader.shows_master
     return found

@@ -168,11 +168,10 @@ class TextFlow:
         """It ends."""
         self._write_asides()
 
-    def begin_row(self, covered: int = 0) -> None:
-        """A row begins, with so many columns in which it has no cell."""
+    def begin_row(self) -> None:
+        """A row begins."""
         story = self._stories[-1]
         story.cells, story.places, story.row_asides = [], 0, len(story.asides)
-        self.cover(covered)
 
     def cover(self, columns: int, *, spanned: bool = False) -> None:
         """The row has no text in so many columns; `spanned` by the cell before them."""

@@ -146,7 +146,9 @@ class _SheetReader:
     def _begin_row(self, attributes: Attributes) -> None:
         number = attributes.get("r", "")
         self._row = (
-            min(int(number) - 1, _MAX_ROW) if number.isdigit() and number != "0" else self._row + 1
+            min(int(number) - 1, _MAX_ROW)
+            if number.isdecimal() and number != "0"
+            else self._row + 1
         )
         self._column = -1
         no_height = (
@@ -160,7 +162,7 @@ class _SheetReader:
         no_width = number_of(attributes.get("width", "1")) == 0
         if not (_is_set(attributes, "hidden") or no_width) or _is_grouped(attributes):
             return
-        if first.isdigit() and last.isdigit() and len(self._sheet.hidden_columns) < _MAX_RANGES:
+        if first.isdecimal() and last.isdecimal() and len(self._sheet.hidden_columns) < _MAX_RANGES:
             self._sheet.hidden_columns.append((int(first) - 1, int(last) - 1))
 
     def _begin_cell(self, attributes: Attributes) -> None:
@@ -170,7 +172,7 @@ class _SheetReader:
             self._row = min(max(int(place[2]) - 1, 0), _MAX_ROW)
         self._kind = attributes.get("t", "n")
         style = attributes.get("s", "0")
-        index = int(style) if style.isdigit() and len(style) < 7 else 0
+        index = int(style) if style.isdecimal() and len(style) < 7 else 0
         self._format = self._formats[index if index < len(self._formats) else 0]
         self._value = self._formula = None
 
@@ -191,7 +193,7 @@ class _SheetReader:
     def _shown(self, value: str) -> str:
         match self._kind:
             case "s":
-                index = int(value) if value.strip().isdigit() and len(value) < 10 else -1
+                index = int(value) if value.strip().isdecimal() and len(value) < 10 else -1
                 text = self._shared[index] if 0 <= index < len(self._shared) else ""
                 return self._format.text(text)
             case "str" | "inlineStr":

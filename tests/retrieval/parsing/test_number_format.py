@@ -272,10 +272,15 @@ def test_any_code_shows_any_number_on_one_short_line(
     text = number_format(code).number(number, from_1904=from_1904)
     assert len(text) <= LONGEST
     assert text == " ".join(text.split())
-    assert number_format(code).text("a") is not None
+    assert isinstance(number_format(code).text("a"), str)
 
 
 @settings(max_examples=200, deadline=None)
 @given(value=st.decimals(-(10**12), 10**12, places=2))
 def test_two_decimals_are_exact(value: Decimal) -> None:
     assert Decimal(number_format("#,##0.00").number(value).replace(",", "")) == value
+
+
+@pytest.mark.parametrize("code", ["# ?/²", "0/³", "# ??/1²"])
+def test_a_superscript_in_a_code_is_no_digit_of_a_fraction(code: str) -> None:
+    assert "2" in shown(code, 2)

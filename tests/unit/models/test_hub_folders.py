@@ -378,6 +378,19 @@ def test_a_callback_stops_a_download_which_goes_on_later(store, hub):
     assert downloads(hub) == PARTS[1:]
 
 
+def test_a_callback_that_stops_the_last_check_leaves_what_arrived(store, hub):
+    def stop(report):
+        if report.stage == "verify" and staged(store) == PARTS:
+            raise FetchCancelled
+
+    with pytest.raises(FetchInterrupted, match="was stopped; started again, it goes on"):
+        store.add(f"{REPOSITORY}:Q8_0", progress=stop)
+    assert staged(store) == PARTS
+    downloads(hub)
+    assert store.verify(store.add(f"{REPOSITORY}:Q8_0").name) == ()
+    assert downloads(hub) == []
+
+
 def test_a_beginning_that_is_not_the_files_is_refused(store, hub, small_chunks):
     hub.cut_at[SPLIT[0]] = 100
     with pytest.raises(FetchInterrupted):

@@ -70,6 +70,13 @@ def test_the_middle_of_an_infill_keeps_its_leading_space():
     assert tokenizer.incremental_detokenizer(after=special).feed([hello]) == " hello"
 
 
+def test_a_text_of_a_model_whose_infills_have_no_middle_begins_without_the_added_space():
+    tokenizer = tokenizer_of(sentencepiece_fields())
+    special = tokenizer.bos_id
+    tokenizer.infill = InfillTokens(special, special, None, False, frozenset())
+    assert tokenizer.incremental_detokenizer().feed(tokenizer.encode("hello")) == "hello"
+
+
 def test_chat_is_rendered_by_the_models_template(byte_level):
     messages = [{"role": "user", "content": "in"}]
     text = byte_level.render_chat(messages)
