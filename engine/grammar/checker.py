@@ -1,8 +1,8 @@
 """`Checker`: builds a grammar in a separate process first, to test whether it can be built.
 
-The grammar library limits most of its work, but not all, and it runs in the engine's process. A grammar is therefore built once in a process whose memory and
-processor time the kernel limits, and only then in the engine's process. The second build costs about a
-millisecond. The process is started for the first grammar.
+The grammar library limits most of its work, but not all, and it runs in the engine's process. A grammar is
+therefore built once in a process whose memory and processor time the kernel limits, and only then in the
+engine's process. The second build costs about a millisecond. The process is started for the first grammar.
 """
 
 import json

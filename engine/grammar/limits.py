@@ -1,8 +1,8 @@
 """Limits of a grammar: its size, its build, and each of its masks.
 
-Size and depth are checked first. The build then runs in a checking process (`checker`) under the
-processor time and memory given here, because the library's limits do not cover everything. Limits of a mask are enforced by the library: fuel for
-the lexer, items for the parser.
+Size and depth are checked first. The build then runs in a checking process (`checker`) under the processor
+time and memory given here, because the library's limits do not cover everything. Limits of a mask are
+enforced by the library: fuel for the lexer, items for the parser.
 """
 
 from typing import TYPE_CHECKING, Any
