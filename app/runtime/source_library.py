@@ -75,7 +75,7 @@ class SourceLibrary:
         indexer: "Embedder",
         *,
         install: Callable[[Callable[[int, int], None]], None],
-        min_evidence: float = 0.44,
+        min_evidence: float,
     ) -> None:
         self.min_evidence = min_evidence
         self._directory = directory

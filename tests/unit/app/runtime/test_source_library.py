@@ -26,6 +26,7 @@ from engine.api.errors import EngineUnavailable, InvalidRequest, ModelNotFound
 from engine.embedding.embedder import Embedder
 from engine.models.demo import MINILM
 from engine.models.store import ModelStore
+from engine.retrieval.answering.evidence import MIN_EVIDENCE
 from engine.retrieval.indexing.report import Unreachable
 from tests.fakes.fake_client import MODEL
 from tests.fakes.fake_sources import Report
@@ -52,7 +53,13 @@ def indexer():
 
 @pytest.fixture
 def library(tmp_path, embedder, indexer):
-    library = SourceLibrary(tmp_path / "retrieval", embedder, indexer, install=lambda report: None)
+    library = SourceLibrary(
+        tmp_path / "retrieval",
+        embedder,
+        indexer,
+        install=lambda report: None,
+        min_evidence=MIN_EVIDENCE,
+    )
     yield library
     library.close()
 
@@ -353,7 +360,11 @@ def test_without_the_embedding_model_the_sentence_says_how_to_install_it(tmp_pat
     embedder = Embedder(missing)
     fetched = []
     library = SourceLibrary(
-        tmp_path / "r", embedder, embedder, install=lambda report: fetched.append(report(1, 2))
+        tmp_path / "r",
+        embedder,
+        embedder,
+        install=lambda report: fetched.append(report(1, 2)),
+        min_evidence=MIN_EVIDENCE,
     )
     assert not library.has_model
     library.create("papers").result()

@@ -11,6 +11,7 @@ from app.settings.settings import ROWS, Settings
 from app.settings.sources import FILE_NAME, load_settings
 from engine.api.config import EngineConfig
 from engine.api.generation_defaults import GenerationDefaults
+from engine.retrieval.answering.evidence import MIN_EVIDENCE
 
 
 @pytest.fixture
@@ -358,3 +359,8 @@ def test_the_domains_of_http_fetch_are_the_users_to_set(folders):
 def test_a_project_cannot_move_the_approvals_of_mcp_servers(folders):
     settings = load(folders, here="data_dir = 'evil'\ncache_dir = 'evil'")
     assert settings.mcp_approved == folders[1] / "mcp-approved.json"
+
+
+def test_the_evidence_is_that_of_the_answerer():
+    """The table of settings imports nothing of the engine, and so repeats the number."""
+    assert Settings().min_evidence == MIN_EVIDENCE
