@@ -27,6 +27,7 @@ sys.path[:0] = [str(ROOT)]
 from agents.guardrails.guardrails import Guardrails  # noqa: E402
 from agents.guardrails.policy import Mode, Policy, mode_actions  # noqa: E402
 from app.server.calls.chat_answer import ChatAnswer  # noqa: E402
+from app.server.calls.chat_turn import ChatTurn  # noqa: E402
 from app.server.calls.generation import Generation  # noqa: E402
 from app.server.calls.guarding import CallGuard  # noqa: E402
 from app.server.process.context import ServerContext  # noqa: E402
@@ -98,7 +99,7 @@ def _events(checks: Guardrails | None, texts: list[str]) -> Any:
     choices = cast(Any, _Choices(texts))
     generation = Generation([(1,)], 1, choices, AsyncExitStack(), guard)
     model = cast(Any, SimpleNamespace(info=SimpleNamespace(name="m"), fingerprint="fp"))
-    return ChatAnswer(body, model, generation).events()
+    return ChatAnswer(ChatTurn(body, model, generation, None, None)).events()
 
 
 def event_us(mode: Mode | None, texts: list[str]) -> float:

@@ -74,7 +74,7 @@ class Screen:
 )
 def test_screen_and_api_produce_the_same_ids(template, turns, last, system):
     engine = ScriptedEngine(words("unused"), template=template)
-    model = LoadedModel(INFO, engine.tokenizer)
+    model = LoadedModel(INFO, engine, engine.tokenizer)
     screen = Screen(engine, None if template is NO_SYSTEM else system)
     for question, answer in [*turns, (last, None)]:
         on_screen = screen.ask(question)

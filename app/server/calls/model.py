@@ -10,6 +10,7 @@ from app.server.process.context import ServerContext
 from app.server.wire.errors import ApiError, bad_request, unavailable
 from engine.api.errors import ContextLengthExceeded, exceeding
 from engine.api.snapshot import EngineState, ModelInfo
+from engine.runtime.engine import AsyncPravahaEngine
 from engine.text.tokenizer import Tokenizer
 
 Result = TypeVar("Result")
@@ -20,9 +21,10 @@ OFF_LOOP_CHARS = 4096
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A loaded model and its tokenizer."""
+    """A loaded model, the engine that runs it, and its tokenizer."""
 
     info: ModelInfo
+    engine: AsyncPravahaEngine
     tokenizer: Tokenizer
 
     @property
@@ -50,7 +52,7 @@ def loaded_model(context: ServerContext, name: str | None) -> LoadedModel:
     info = context.engine.snapshot().model
     if info is None:
         raise _without_model(context)
-    return LoadedModel(info, context.engine.tokenizer)
+    return LoadedModel(info, context.engine, context.engine.tokenizer)
 
 
 def _without_model(context: ServerContext) -> ApiError:

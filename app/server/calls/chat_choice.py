@@ -1,0 +1,125 @@
+"""`ChatChoice`: one choice of a chat's answer, from the engine's text to the parts of the answer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.server.calls.cited_choice import CitedChoice
+from engine.api.answer_parts import (
+    AnswerPart,
+    AnswerReasoning,
+    AnswerText,
+    CallArguments,
+    CallBegun,
+)
+from engine.api.request import RequestOutput, TokenBatch
+from engine.text.answer_parser import AnswerParser
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceEnd:
+    """The end of a choice.
+
+    Attributes:
+        reason: OpenAI's `finish_reason`.
+        annotations: citations in its text; None for a chat without retrieval.
+        fields: members of the choice beyond OpenAI's, such as `retrieval` and `guardrails`.
+    """
+
+    reason: str
+    annotations: list[dict[str, Any]] | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPiece:
+    """What is new in a choice.
+
+    Attributes:
+        choice: its index.
+        parts: of the answer.
+        batch: the tokens that the parts come from; None if nothing was generated.
+        end: None while the choice runs.
+    """
+
+    choice: int
+    parts: Sequence[AnswerPart]
+    batch: TokenBatch | None = None
+    end: ChoiceEnd | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredCall:
+    """A complete call of a tool; `arguments` is JSON text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredChoice:
+    """A complete choice. `output` is None if nothing was generated."""
+
+    parts: Sequence[AnswerPart]
+    end: ChoiceEnd
+    output: RequestOutput | None = None
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+        return "".join(part.text for part in self.parts if isinstance(part, AnswerText))
+
+    @property
+    def reasoning(self) -> str:
+        """The reasoning before the text."""
+        return "".join(part.text for part in self.parts if isinstance(part, AnswerReasoning))
+
+    @property
+    def calls(self) -> list[AnsweredCall]:
+        """Its calls of tools."""
+        arguments: dict[int, str] = {}
+        for part in self.parts:
+            if isinstance(part, CallArguments):
+                arguments[part.index] = arguments.get(part.index, "") + part.text
+        return [
+            AnsweredCall(part.id, part.name, arguments.get(part.index, ""))
+            for part in self.parts
+            if isinstance(part, CallBegun)
+        ]
+
+
+class ChatChoice:
+    """Reads the text of one choice: its citations are checked, then it is divided into parts."""
+
+    def __init__(self, parser: AnswerParser, cited: CitedChoice | None) -> None:
+        self._parser = parser
+        self._cited = cited
+        self._calls = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is shown, although the engine goes on."""
+        return self._cited is not None and self._cited.ended
+
+    async def feed(self, text: str, finish: str | None) -> tuple[list[AnswerPart], str | None]:
+        """The parts that are new after a piece of text, and the reason if the choice has ended."""
+        if self._cited is not None:
+            text = await self._cited.feed(text)
+            if self._cited.ended:
+                finish = "stop"
+            if finish is not None:
+                text += await self._cited.finish()
+        parts = [*self._parser.feed(text)]
+        if finish is not None:
+            parts += self._parser.finish()
+        self._calls += sum(isinstance(part, CallBegun) for part in parts)
+        if finish == "stop" and self._calls:
+            finish = "tool_calls"
+        return parts, finish
+
+    def end(self, reason: str, found: dict[str, Any]) -> ChoiceEnd:
+        """The end of the choice; `found` is what the guardrails report."""
+        if self._cited is None:
+            return ChoiceEnd(reason, None, found)
+        return ChoiceEnd(reason, self._cited.annotations(), {**found, **self._cited.fields()})

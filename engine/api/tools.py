@@ -1,0 +1,37 @@
+"""Tools that a request offers to the model, and whether it must, may or must not call them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that the caller runs when the model asks for it.
+
+    Attributes:
+        name: what the model calls it by; unique in a request.
+        description: what it does, in words for the model; may be empty.
+        parameters: JSON schema of the arguments, of type `object`; empty for none.
+        strict: whether the caller asked for arguments that match the schema exactly.
+    """
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """Which tools the model may call in its answer.
+
+    Attributes:
+        mode: `auto`, it may; `required`, it must call one; `none`, it must not.
+        names: of the tools that may be called; None allows all.
+        parallel: whether it may call more than one.
+    """
+
+    mode: Literal["auto", "required", "none"] = "auto"
+    names: frozenset[str] | None = None
+    parallel: bool = True
