@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from engine.api.grammar import Grammar
 from engine.api.image import PlacedImage
+from engine.api.reasoning import ReasoningControl
 from engine.api.service_class import ServiceClass
 
 
@@ -70,6 +71,8 @@ class SamplingParams:
         grammar: the language of the answer, or None. The answer finishes with `stop` when the
             grammar allows no further token, or when the model samples an end token that the grammar
             allows. Cannot be combined with `ignore_eos`.
+        reasoning: limits the reasoning before the answer, to which the grammar then applies; None if the
+            answer is not divided. No draft tokens are proposed for such a request.
     """
 
     temperature: float = 1.0
@@ -95,6 +98,7 @@ class SamplingParams:
     ignore_eos: bool = False
     include_stop: bool = False
     grammar: Grammar | None = None
+    reasoning: ReasoningControl | None = None
 
 
 def new_request_id() -> str:

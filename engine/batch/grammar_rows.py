@@ -1,4 +1,4 @@
-"""`GrammarRows`: the rows whose output is constrained by a grammar, and their token masks.
+"""`GrammarRows`: the rows whose output a grammar or a budget of reasoning constrains, and their token masks.
 
 Hot path for steps that have such rows; a step without them pays one dictionary length check. All
 masks of a step are computed with the GIL released, from `_PARALLEL_FROM` masks on in one parallel
@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 
 from engine.executors.base import StepPlan
 from engine.grammar.matcher import Matcher
+from engine.grammar.reasoning_matcher import ReasoningMatcher
 
 if TYPE_CHECKING:
     from llguidance import LLExecutor
+
+RowMatcher = Matcher | ReasoningMatcher
 
 _MAX_THREADS = 8
 _PARALLEL_FROM = 8
@@ -26,7 +29,7 @@ class GrammarRows:
     """The matcher of each row with a grammar, and the buffer of token masks."""
 
     def __init__(self, max_rows: int) -> None:
-        self._matchers: dict[int, Matcher] = {}
+        self._matchers: dict[int, RowMatcher] = {}
         self._has_matcher = np.zeros(max_rows, np.bool_)
         self._bits: NDArray[np.uint32] = np.zeros((0, 0), np.uint32)
         self._pool: LLExecutor | None = None
@@ -34,7 +37,7 @@ class GrammarRows:
     def __len__(self) -> int:
         return len(self._matchers)
 
-    def place(self, row: int, matcher: Matcher) -> None:
+    def place(self, row: int, matcher: RowMatcher) -> None:
         """Assign `row` a matcher that has consumed the output so far."""
         if not self._bits.size:  # most engines never get a grammar
             self._bits = np.zeros((len(self._has_matcher), matcher.mask_words), np.uint32)
@@ -53,9 +56,16 @@ class GrammarRows:
         mask allows no token, so that the executor reports the row as failed.
         """
         chosen = np.flatnonzero(self._has_matcher[plan.rows] & (plan.needs_logits != 0))
-        matchers = [self._matchers[row] for row in plan.rows[chosen].tolist()]
+        found = [self._matchers[row] for row in plan.rows[chosen].tolist()]
+        constrained = [not one.is_free for one in found]
+        chosen = chosen[constrained]
+        matchers = [one for one in found if not one.is_free]
         bits = self._bits[: len(matchers)]
-        entries = [(one.library, at) for at, one in enumerate(matchers) if one.error is None]
+        entries = [
+            (one.masking.library, at)
+            for at, one in enumerate(matchers)
+            if one.error is None and one.masking is not None
+        ]
         width = bits.shape[1] * bits.itemsize
         if len(entries) < _PARALLEL_FROM:
             for library, at in entries:
@@ -63,13 +73,16 @@ class GrammarRows:
         else:
             self._executor().unsafe_compute_mask_ptr(entries, bits.ctypes.data, width, len(bits))
         for at, matcher in enumerate(matchers):
-            if not matcher.check():
+            if not matcher.check() or matcher.forced is not None:
                 bits[at] = 0
+            allowed = matcher.also_allowed if matcher.forced is None else matcher.forced
+            if allowed is not None and matcher.error is None:
+                bits[at, allowed // 32] |= np.uint32(1 << allowed % 32)
         return chosen.astype(np.int32), bits
 
     def advance(
         self, rows: NDArray[np.int32], sampled: NDArray[np.int32]
-    ) -> list[tuple[int, Matcher]]:
+    ) -> list[tuple[int, RowMatcher]]:
         """Advance matchers by the tokens their rows sampled.
 
         Args:
@@ -79,12 +92,11 @@ class GrammarRows:
         Returns:
             Rows that finish here, with their matchers: the matcher accepts nothing more, or failed.
         """
-        finished: list[tuple[int, Matcher]] = []
+        finished: list[tuple[int, RowMatcher]] = []
         chosen = self._has_matcher[rows]
         for row, token in zip(rows[chosen].tolist(), sampled[chosen].tolist(), strict=True):
             matcher = self._matchers[row]
-            matcher.library.consume_token(token)
-            if not matcher.check() or matcher.finished:
+            if not matcher.advance(token) or matcher.finished:
                 finished.append((row, matcher))
         return finished
 

@@ -11,6 +11,7 @@ from engine.api.request import Request
 from engine.batch.mailbox import Mailbox
 from engine.batch.outputs import Outputs
 from engine.grammar.matcher import Matcher
+from engine.grammar.reasoning_matcher import ReasoningMatcher
 from engine.text.detokenizer import Detokenizer
 from engine.text.sequence_breakers import SequenceBreakers
 
@@ -92,8 +93,8 @@ class Sequence:
         state: the current state; changed by `move_to`.
         detokenizer: finds stop strings; None without stop strings.
         num_detokenized: output tokens fed to the detokenizer.
-        matcher: the grammar matcher, advanced by every output token; kept across preemption. None
-            without a grammar, or while it is compiled.
+        matcher: of the grammar and the reasoning, advanced by every output token; kept across preemption.
+            None without either, or while the grammar is compiled.
         row: the row it runs in, or `NO_ROW`.
         kept: outputs and timestamps saved when it lost its row, or None.
         prompt_counted: prompt tokens already counted in the metrics; recomputed ones count once.
@@ -126,7 +127,7 @@ class Sequence:
     state: SequenceState = SequenceState.WAITING
     detokenizer: Detokenizer | None = None
     num_detokenized: int = 0
-    matcher: Matcher | None = field(default=None, repr=False)
+    matcher: Matcher | ReasoningMatcher | None = field(default=None, repr=False)
     row: int = NO_ROW
     kept: Outputs | None = field(default=None, repr=False)
     prompt_counted: int = 0

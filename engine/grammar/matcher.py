@@ -41,6 +41,26 @@ class Matcher:
         self.check()
 
     @property
+    def is_free(self) -> bool:
+        """Whether every token is allowed next; a grammar always decides."""
+        return False
+
+    @property
+    def forced(self) -> int | None:
+        """The only token that is allowed next, known without a mask; always None here."""
+        return None
+
+    @property
+    def also_allowed(self) -> int | None:
+        """A token that is allowed beside those of the mask; always None here."""
+        return None
+
+    @property
+    def masking(self) -> Self:
+        """The matcher that computes the mask."""
+        return self
+
+    @property
     def finished(self) -> bool:
         """Whether the grammar allows no further token after a complete answer."""
         return self.error is None and self.library.is_stopped()
@@ -53,6 +73,11 @@ class Matcher:
     def consume(self, tokens: Sequence[int]) -> bool:
         """Advance by tokens of the answer; False if the grammar does not allow them."""
         self.library.consume_tokens(list(tokens))
+        return self.check()
+
+    def advance(self, token: int) -> bool:
+        """Advance by one token; False if the grammar does not allow it."""
+        self.library.consume_token(token)
         return self.check()
 
     def copy(self) -> Self:

@@ -487,10 +487,13 @@ class AsyncPravahaEngine:
             choice_of=previous,
         )
         compilation = None
-        if request.sampling.grammar is not None:
+        vocab_size = opened.model.spec.vocab_size
+        if request.sampling.grammar is None:
+            attach_matcher(sequence, None, vocab_size=vocab_size)
+        else:
             compilation = current.compiler.build(request.sampling.grammar)
             if compilation.done():
-                attach_matcher(sequence, compilation.result())
+                attach_matcher(sequence, compilation.result(), vocab_size=vocab_size)
                 compilation = None
             else:
                 sequence.state = SequenceState.WAITING_FOR_GRAMMAR
@@ -505,6 +508,19 @@ class AsyncPravahaEngine:
         sequence = self._thread.requests.get(request_id)
         if sequence is not None:
             self._thread.abort(sequence)
+
+    def end_reasoning(self, request_id: str) -> "Future[bool]":
+        """End a request's reasoning at the next step boundary.
+
+        The future is False if there is no such request, it has no `ReasoningControl`, or it does not
+        reason then.
+        """
+        sequence = self._thread.requests.get(request_id)
+        if sequence is None:
+            ended: Future[bool] = Future()
+            ended.set_result(False)
+            return ended
+        return self._thread.end_reasoning(sequence)
 
     @property
     def scheduling(self) -> Scheduling:

@@ -28,6 +28,7 @@ from engine.batch.request_queue import RequestQueue
 from engine.batch.sequence import Sequence, SequenceState
 from engine.executors.base import CoreYielder
 from engine.grammar.compiler import CompiledGrammar, GrammarCompiler
+from engine.grammar.reasoning_matcher import ReasoningMatcher
 from engine.observability.counters import EngineCounters
 from engine.runtime.assembly import (
     PoolFactory,
@@ -200,6 +201,12 @@ class EngineThread:
     def abort(self, sequence: Sequence) -> None:
         """Abort a request at the next step boundary. Reentrant."""
         self.send(partial(self._abort, sequence))
+
+    def end_reasoning(self, sequence: Sequence) -> "Future[bool]":
+        """End a request's reasoning at the next step boundary; False if it does not reason then."""
+        ended: Future[bool] = Future()
+        self.send(partial(_end_reasoning, sequence, ended))
+        return ended
 
     def switch(self, scheduling: Scheduling) -> None:
         """Use another policy and batch former from the next step boundary on."""
@@ -499,7 +506,9 @@ class EngineThread:
         if sequence.finished or current is None:
             return
         try:
-            attach_matcher(sequence, compilation.result())
+            attach_matcher(
+                sequence, compilation.result(), vocab_size=current.opened.model.spec.vocab_size
+            )
             sequence.move_to(SequenceState.WAITING)
             self._waiting.put(sequence)
         except PravahaError as error:
@@ -559,3 +568,10 @@ class EngineThread:
 
 def _nothing() -> None:
     """The command that only wakes an idle engine."""
+
+
+def _end_reasoning(sequence: Sequence, ended: "Future[bool]") -> None:
+    matcher = sequence.matcher
+    reasons = isinstance(matcher, ReasoningMatcher) and not sequence.finished and matcher.close()
+    if ended.set_running_or_notify_cancel():
+        ended.set_result(reasons)

@@ -7,7 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.api.errors import ContextLengthExceeded, InvalidRequest, exceeding
-from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS, MAX_PRIORITY, Request
+from engine.api.request import (
+    MAX_CACHE_SALT,
+    MAX_DEADLINE_MS,
+    MAX_PRIORITY,
+    Request,
+    SamplingParams,
+)
 from engine.api.service_class import SERVICE_CLASSES
 from engine.batch.mailbox import Mailbox
 from engine.batch.prompt_scores import PromptScores
@@ -15,6 +21,8 @@ from engine.batch.request_record import request_record
 from engine.batch.sequence import Sequence
 from engine.executors.image_placing import check_images
 from engine.grammar.compiler import CompiledGrammar
+from engine.grammar.matcher import mask_words
+from engine.grammar.reasoning_matcher import ReasoningMatcher
 from engine.memory.kv_identity import cache_salt_digest
 from engine.runtime.loading import Opened
 from engine.text.detokenizer import Detokenizer
@@ -107,23 +115,39 @@ def make_sequence(
     return sequence, detokenizer
 
 
-def attach_matcher(sequence: Sequence, compiled: CompiledGrammar) -> None:
-    """Set the grammar matcher of a sequence.
+def attach_matcher(
+    sequence: Sequence, compiled: CompiledGrammar | None, *, vocab_size: int
+) -> None:
+    """Set the matcher of a sequence's grammar and reasoning.
 
     The matcher first consumes the beginning of the answer: a continued answer's, or of a fork with its
     parent's grammar the parent's output. A fork with another grammar starts it at the fork point.
 
+    Args:
+        sequence: with a grammar, a control of its reasoning, or both.
+        compiled: its grammar; None without one.
+        vocab_size: number of logits.
+
     Raises:
         InvalidRequest: the grammar does not allow that beginning.
     """
-    matcher = compiled.matcher()
+    matcher = None if compiled is None else compiled.matcher()
+    reasoning = sequence.request.sampling.reasoning
+    if reasoning is not None:
+        matcher = ReasoningMatcher(reasoning, matcher, mask_words=mask_words(vocab_size))
+    if matcher is None:
+        return
     parent = sequence.donor
-    if parent is None or parent.request.sampling.grammar == compiled.grammar:
+    if parent is None or _same_form(parent.request.sampling, sequence.request.sampling):
         begun = sequence.tokens[sequence.penalty_start :].tolist()
         if not matcher.consume(begun):
             keeps = "that the fork keeps" if parent is not None else "that the answer begins with"
             raise InvalidRequest(f"The grammar does not allow the tokens {keeps}.", param="grammar")
     sequence.matcher = matcher
+
+
+def _same_form(one: SamplingParams, other: SamplingParams) -> bool:
+    return one.grammar == other.grammar and one.reasoning == other.reasoning
 
 
 def _service_class(request: Request) -> int:

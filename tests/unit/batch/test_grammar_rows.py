@@ -15,7 +15,7 @@ from tests.fakes.grammars import NUMBERS, compiled, replayed_mask, toy_compiler
 from tests.fakes.toy_engine import ask
 from tests.fakes.toy_executor import oracle, toy_logits
 from tests.fakes.toy_pipeline import ToyPipeline
-from tests.fakes.toy_tokenizer import EOS, ToyTokenizer
+from tests.fakes.toy_tokenizer import EOS, VOCAB_SIZE, ToyTokenizer
 
 SCHEMA = Grammar.json_schema(
     {
@@ -42,7 +42,9 @@ def submit(compiler):
         handle = toy.submit(request, parent=parent)
         if request.sampling.grammar is not None:
             start = compiled(compiler, request.sampling.grammar)
-            attach_matcher(toy.sequences[request.request_id], start)
+            attach_matcher(
+                toy.sequences[request.request_id], start, vocab_size=VOCAB_SIZE
+            )
         return handle
 
     return submit
