@@ -21,7 +21,7 @@ from engine.batch.request_record import request_record
 from engine.batch.sequence import Sequence
 from engine.executors.image_placing import check_images
 from engine.grammar.compiler import CompiledGrammar
-from engine.grammar.matcher import mask_words
+from engine.grammar.matcher import Matcher, mask_words
 from engine.grammar.reasoning_matcher import ReasoningMatcher
 from engine.memory.kv_identity import cache_salt_digest
 from engine.runtime.loading import Opened
@@ -131,6 +131,7 @@ def attach_matcher(
     Raises:
         InvalidRequest: the grammar does not allow that beginning.
     """
+    matcher: Matcher | ReasoningMatcher | None
     matcher = None if compiled is None else compiled.matcher()
     reasoning = sequence.request.sampling.reasoning
     if reasoning is not None:

@@ -21,6 +21,7 @@ from engine.text.continued_message import render_open
 from engine.text.control_tokens import ControlTokens
 from engine.text.incremental_detokenizer import IncrementalDetokenizer
 from engine.text.infill import InfillTokens
+from engine.text.reasoning_markers import ReasoningMarkers, markers_of
 from engine.text.token_bytes import Scheme, TokenBytes
 
 # Each call encodes one text: a second thread pool would only take cores from the executor's.
@@ -180,6 +181,11 @@ class Tokenizer:
     def chat_template(self) -> str:
         """The source of the template that `render_chat` applies."""
         return self._chat_template.source
+
+    @cached_property
+    def reasoning(self) -> ReasoningMarkers | None:
+        """How the model marks its reasoning; None for a model without any."""
+        return None if self._chat_template.is_fallback else markers_of(self._chat_template.source)
 
     def named_token(self, name: str) -> str | None:
         """The text of a special token by its name in chat templates, such as `eos_token`; None without one.

@@ -40,6 +40,7 @@ def new_byte_engine(
     gate=None,
     watch=None,
     add_bos: bool = False,
+    template: str | None = None,
     defaults: GenerationDefaults = NO_DEFAULTS,
     **settings,
 ) -> AsyncPravahaEngine:
@@ -60,7 +61,7 @@ def new_byte_engine(
         name="toy",
         spec=replace(toy_spec(context), vocab_size=VOCAB_SIZE),
         paths=(),
-        tokenizer=byte_tokenizer(add_bos=add_bos),
+        tokenizer=byte_tokenizer(add_bos=add_bos, template=template),
         weight_format="F32",
         parameters=parameters,
         file_bytes=1000,

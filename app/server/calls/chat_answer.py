@@ -1,7 +1,6 @@
 """The answer of `POST /v1/chat/completions`, as one object or as a stream of chunks."""
 
 import time
-import uuid
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
@@ -27,7 +26,7 @@ class ChatAnswer:
         self._turn = turn
         self._body = turn.body
         self._shared = {
-            "id": f"chatcmpl-{uuid.uuid4().hex}",
+            "id": turn.id,
             "created": int(time.time()),
             "model": turn.model.info.name,
             "system_fingerprint": turn.model.fingerprint,

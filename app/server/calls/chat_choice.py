@@ -14,6 +14,7 @@ from engine.api.answer_parts import (
 )
 from engine.api.request import RequestOutput, TokenBatch
 from engine.text.answer_parser import AnswerParser
+from engine.text.reasoning_tokens import ReasoningTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +91,24 @@ class AnsweredChoice:
 
 
 class ChatChoice:
-    """Reads the text of one choice: its citations are checked, then it is divided into parts."""
+    """Reads the text of one choice: its citations are checked, then it is divided into parts.
 
-    def __init__(self, parser: AnswerParser, cited: CitedChoice | None) -> None:
+    Attributes:
+        reasoning: counts the tokens of its reasoning; None if it cannot have any.
+    """
+
+    def __init__(
+        self,
+        parser: AnswerParser,
+        cited: CitedChoice | None,
+        reasoning: ReasoningTokens | None = None,
+        *,
+        shows_reasoning: bool = True,
+    ) -> None:
+        self.reasoning = reasoning
         self._parser = parser
         self._cited = cited
+        self._shows_reasoning = shows_reasoning
         self._calls = 0
 
     @property
@@ -113,6 +127,8 @@ class ChatChoice:
         parts = [*self._parser.feed(text)]
         if finish is not None:
             parts += self._parser.finish()
+        if not self._shows_reasoning:
+            parts = [part for part in parts if not isinstance(part, AnswerReasoning)]
         self._calls += sum(isinstance(part, CallBegun) for part in parts)
         if finish == "stop" and self._calls:
             finish = "tool_calls"

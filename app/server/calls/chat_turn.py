@@ -4,6 +4,8 @@ Every face of the server that speaks of messages and answers makes a `ChatComple
 request, begins a turn and formats what the turn yields.
 """
 
+import asyncio
+import uuid
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -20,6 +22,7 @@ from app.server.calls.generation import Generation, begin, check_finish, finish
 from app.server.calls.guarding import CallGuard
 from app.server.calls.model import LoadedModel, check_length, loaded_model
 from app.server.calls.prompts import chat_prompt
+from app.server.calls.reasoning import ChatReasoning, chat_reasoning
 from app.server.calls.sampling import chat_sampling
 from app.server.calls.structured import grammar_of
 from app.server.process.context import ServerContext
@@ -27,8 +30,9 @@ from app.server.wire.schemas import ChatCompletionRequest
 from app.server.wire.usage import Usage
 from engine.api.answer_parts import AnswerText
 from engine.api.image import PlacedImage
+from engine.api.request import RequestOutput, SamplingParams, TokenBatch
 from engine.retrieval.answering.answerer import DEFAULT_MAX_TOKENS, NOT_FOUND
-from engine.text.answer_parser import PlainText
+from engine.text.answer_parser import AnswerParser, PlainText
 
 
 class ChatTurn:
@@ -38,6 +42,7 @@ class ChatTurn:
     asked, because it would answer from nothing, and a small one does not say so.
 
     Attributes:
+        id: OpenAI's id of the completion.
         body: the request body.
         model: the model.
         generation: the running choices; None if the model is not asked.
@@ -52,7 +57,9 @@ class ChatTurn:
         generation: Generation | None,
         sources: ChatSources | None,
         images: ChatImages | None,
+        reasoning: ChatReasoning | None = None,
     ) -> None:
+        self.id = f"chatcmpl-{uuid.uuid4().hex}"
         self.body = body
         self.model = model
         self.generation = generation
@@ -60,6 +67,7 @@ class ChatTurn:
         self.usage = Usage((), 1) if generation is None else Usage(generation.prompts, generation.n)
         self._sources = sources
         self._images = images
+        self._reasoning = reasoning
         self._choices: dict[int, ChatChoice] = {}
 
     @property
@@ -81,7 +89,7 @@ class ChatTurn:
             if choice.ended:
                 continue  # aborted below
             check_finish(batch)
-            self.usage.add(index, batch)
+            self._count(choice, index, batch)
             reason = batch.finish_reason and batch.finish_reason.value
             parts, reason = await choice.feed(batch.text, reason)
             if choice.ended:
@@ -101,21 +109,46 @@ class ChatTurn:
             return [AnsweredChoice([AnswerText(NOT_FOUND)], end) for _ in range(self.body.choices)]
         outputs = await finish(request, context, self.generation)
         guard = self.generation.guard
-        outputs = guard.outputs(outputs)
-        self.usage.add_all(outputs)
         answered = []
-        for index, output in enumerate(outputs):
+        for index, output in enumerate(guard.outputs(outputs)):
             choice = self._choice(index)
+            self._count(choice, index, output)
             parts, reason = await choice.feed(output.text, output.finish_reason.value)
             end = choice.end(reason or "stop", guard.found(index))
             answered.append(AnsweredChoice(parts, end, output))
         return answered
 
+    async def end_reasoning(self) -> bool:
+        """End the reasoning of all choices; False if none reasons now, or the request cannot be told."""
+        if self.generation is None:
+            return False
+        engine = self.model.engine
+        ended = [engine.end_reasoning(one) for one in self.generation.choices.request_ids]
+        return any(await asyncio.gather(*map(asyncio.wrap_future, ended)))
+
+    def _count(self, choice: ChatChoice, index: int, part: RequestOutput | TokenBatch) -> None:
+        self.usage.add(index, part)
+        if choice.reasoning is not None:
+            before = choice.reasoning.count
+            choice.reasoning.feed(part.token_ids)
+            self.usage.add_reasoning(choice.reasoning.count - before)
+
     def _choice(self, index: int) -> ChatChoice:
         choice = self._choices.get(index)
         if choice is None:
-            choice = self._choices[index] = ChatChoice(PlainText(), self._cited())
+            choice = self._choices[index] = self._new_choice()
         return choice
+
+    def _new_choice(self) -> ChatChoice:
+        parser: AnswerParser = PlainText()
+        if self._reasoning is None:
+            return ChatChoice(parser, self._cited())
+        return ChatChoice(
+            self._reasoning.parser(parser),
+            self._cited(),
+            self._reasoning.tokens(),
+            shows_reasoning=self.body.reasoning_is_shown,
+        )
 
     def _cited(self) -> CitedChoice | None:
         if self._sources is None:
@@ -163,6 +196,9 @@ async def begin_turn(
     if images is not None:
         prompt, placed = await images.placed(context, prompt)
     check_length(prompt, model.info, param="messages")
+    reasoning = chat_reasoning(body, model, chat)
+    if reasoning is not None and _needs_control(body, sampling):
+        sampling = replace(sampling, reasoning=reasoning.control(body.reasoning_limit))
     generation = await begin(
         request,
         context,
@@ -173,4 +209,16 @@ async def begin_turn(
         continued_tokens=chat.continued_tokens,
         images=placed,
     )
-    return ChatTurn(body, model, generation, sources, images)
+    turn = ChatTurn(body, model, generation, sources, images, reasoning)
+    context.running_turns[turn.id] = turn
+    turn.resources.callback(context.running_turns.pop, turn.id, None)
+    return turn
+
+
+def _needs_control(body: ChatCompletionRequest, sampling: SamplingParams) -> bool:
+    """Whether the engine must know of the reasoning; it proposes no draft tokens then."""
+    return (
+        sampling.grammar is not None
+        or body.reasoning_limit is not None
+        or bool(body.reasoning_control)
+    )

@@ -42,6 +42,11 @@ class Choices:
     def __init__(self, handles: Sequence[RequestHandle]) -> None:
         self._handles = handles
 
+    @property
+    def request_ids(self) -> list[str]:
+        """The engine's ids of the choices, in order."""
+        return [handle.request_id for handle in self._handles]
+
     async def batches(self) -> AsyncIterator[tuple[int, TokenBatch]]:
         """(index, batch) of every choice as they arrive, until all choices have finished."""
         if len(self._handles) == 1:

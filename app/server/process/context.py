@@ -3,6 +3,7 @@
 import asyncio
 import time
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
@@ -16,6 +17,9 @@ from app.server.process.kept_streams import KeptStreams
 from app.server.retrieval.service import RetrievalService
 from engine.retrieval.parsing.image_reader import ImageReader
 from engine.runtime.engine import AsyncPravahaEngine
+
+if TYPE_CHECKING:
+    from app.server.calls.chat_turn import ChatTurn
 
 MAX_UPLOADS = 16
 """Uploads at a time; each holds a file open and up to a mebibyte of memory."""
@@ -32,6 +36,7 @@ class ServerContext:
         agents: runs agents; None where no agents are served.
         guardrails: check messages and answers; None checks nothing.
         moderation: answers `/v1/moderations`.
+        running_turns: the chat answers that are being written, by the id of the completion.
         retrieval: keeps files and vector stores; None where none are served.
         image_reader: reads the text of images; None reads none.
         uploads: taken by each upload of a file.
@@ -43,6 +48,7 @@ class ServerContext:
     drain: Drain = field(default_factory=Drain)
     counters: ServerCounters = field(default_factory=ServerCounters)
     kept_streams: KeptStreams = field(init=False)
+    running_turns: "dict[str, ChatTurn]" = field(default_factory=dict)
     block_history: BlockHistory = field(default_factory=BlockHistory)
     agents: RunService | None = None
     guardrails: Guardrails | None = None

@@ -11,7 +11,7 @@ from app.server.middleware.auth import requires
 from app.server.process.context import server_context
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
-from app.server.wire.schemas import ChatCompletionRequest
+from app.server.wire.schemas import ChatCompletionRequest, ChatControlRequest
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -27,3 +27,17 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     if body.stream:
         return await stream_response(context, body, answer.events(), turn.resources)
     return json_response(answer.response_body(await turn.answer(request, context)))
+
+
+@router.post("/v1/chat/completions/control")
+@requires("infer")
+async def control_chat_completion(body: ChatControlRequest, request: Request) -> Response:
+    """End the reasoning of a running completion (llama.cpp's endpoint); `success` says whether it reasoned.
+
+    Only a request that had `reasoning_control` can be told.
+    """
+    context = server_context(request)
+    check_extra_fields(request, body)
+    turn = context.running_turns.get(body.id)
+    success = turn is not None and await turn.end_reasoning()
+    return json_response({"id": body.id, "action": body.action, "success": success})

@@ -400,18 +400,21 @@ TemplateVariables = Annotated[
 ReasoningEffort = Annotated[str, StringConstraints(min_length=1, max_length=32)]
 
 
+_ReasoningLimit = Annotated[int, Field(ge=NO_LIMIT, lt=2**31)]
+
+
 class Reasoning(Body):
     """OpenRouter's form of `reasoning_effort` and `enable_thinking`, and that of the Responses API."""
 
     without_effect: ClassVar[Mapping[str, str]] = {
         "summary": "reasoning is not summarised",
         "generate_summary": "as `summary`",
-        "exclude": "reasoning is a part of the text",
-        "max_tokens": "it has no limit of its own",
     }
 
     effort: ReasoningEffort | None = None
     enabled: bool | None = None
+    exclude: bool | None = None
+    max_tokens: _ReasoningLimit | None = None
 
 
 Messages = Annotated[list[Message], Field(min_length=1, max_length=MAX_MESSAGES)]
@@ -430,6 +433,13 @@ class ChatCompletionRequest(SamplingFields):
     enable_thinking: bool | None = None
     reasoning_effort: ReasoningEffort | None = None
     reasoning: Reasoning | None = None
+    reasoning_format: Literal["auto", "none", "deepseek", "deepseek-legacy"] | None = None
+    separate_reasoning: bool | None = None
+    include_reasoning: bool | None = None
+    thinking_token_budget: _ReasoningLimit | None = None
+    thinking_budget: _ReasoningLimit | None = None
+    thinking_budget_tokens: _ReasoningLimit | None = None
+    reasoning_control: bool | None = None
     retrieval: ChatRetrieval | None = None
 
     @property
@@ -437,6 +447,39 @@ class ChatCompletionRequest(SamplingFields):
         """`max_completion_tokens`, else `max_tokens`."""
         newer = self.max_completion_tokens
         return self.max_tokens if newer is None else newer
+
+    @property
+    def reasoning_limit(self) -> int | None:
+        """Tokens of reasoning after which the answer must begin; None without a limit.
+
+        vLLM's, SGLang's, llama.cpp's and OpenRouter's names of it; the smallest one holds.
+        """
+        given = (
+            self.thinking_token_budget,
+            self.thinking_budget,
+            self.thinking_budget_tokens,
+            self.reasoning.max_tokens if self.reasoning is not None else None,
+        )
+        return min((one for one in given if one is not None and one != NO_LIMIT), default=None)
+
+    @property
+    def reasoning_stays_in_text(self) -> bool:
+        """Whether reasoning is a part of the text, as llama.cpp and SGLang name it."""
+        return self.reasoning_format == "none" or self.separate_reasoning is False
+
+    @property
+    def reasoning_is_shown(self) -> bool:
+        """Whether the answer has its reasoning, under OpenRouter's and vLLM's names of the question."""
+        excluded = self.reasoning is not None and bool(self.reasoning.exclude)
+        return self.include_reasoning is not False and not excluded
+
+
+class ChatControlRequest(Body):
+    """Body of `POST /v1/chat/completions/control`."""
+
+    model: str | None = None
+    id: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    action: Literal["reasoning_end"]
 
 
 Prompt = str | list[int]

@@ -16,6 +16,11 @@ class Usage:
         self._n = n
         self._cached: dict[int, int] = {}  # prompt → tokens that no choice of it computed
         self._completion = 0
+        self._reasoning: int | None = None  # None for a call whose answers have none
+
+    def add_reasoning(self, tokens: int) -> None:
+        """Count tokens that `add` has counted as those of reasoning, too."""
+        self._reasoning = (self._reasoning or 0) + tokens
 
     def add(self, index: int, part: RequestOutput | TokenBatch) -> None:
         """Count new tokens of choice `index`."""
@@ -40,9 +45,13 @@ class Usage:
     def counts(self) -> dict[str, Any]:
         """The `usage` object."""
         prompt_tokens = sum(map(len, self._prompts))
+        details = {}
+        if self._reasoning is not None:
+            details = {"completion_tokens_details": {"reasoning_tokens": self._reasoning}}
         return {
             "prompt_tokens": prompt_tokens,
             "completion_tokens": self._completion,
             "total_tokens": prompt_tokens + self._completion,
             "prompt_tokens_details": {"cached_tokens": sum(self._cached.values())},
+            **details,
         }

@@ -42,9 +42,7 @@ def submit(compiler):
         handle = toy.submit(request, parent=parent)
         if request.sampling.grammar is not None:
             start = compiled(compiler, request.sampling.grammar)
-            attach_matcher(
-                toy.sequences[request.request_id], start, vocab_size=VOCAB_SIZE
-            )
+            attach_matcher(toy.sequences[request.request_id], start, vocab_size=VOCAB_SIZE)
         return handle
 
     return submit
