@@ -29,6 +29,7 @@ SAMPLES = {
     "AgentRunRequest": {"kind": "agent", "name": "a"},
     "ApplyTemplateRequest": {"messages": [USER]},
     "ApprovalDecision": {"decision": "once"},
+    "ChatControlRequest": {"id": "x", "action": "reasoning_end"},
     "ChatCompletionRequest": {"model": "toy", "messages": [USER]},
     "ChatRetrieval": {"vector_store_ids": ["a"]},
     "ChunkingStrategy": {"type": "static", "static": CHUNKS},
