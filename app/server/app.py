@@ -37,6 +37,8 @@ from app.server.routes import (
     metrics,
     models,
     moderations,
+    ollama,
+    ollama_models,
     prefixes,
     price,
     rerank,
@@ -60,6 +62,8 @@ _ROUTERS = (
     uploads.router,
     vector_stores.router,
     moderations.router,
+    ollama.router,
+    ollama_models.router,
     fork.router,
     streams.router,
     installed_models.router,  # before the routes whose model name may contain slashes

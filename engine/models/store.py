@@ -80,6 +80,11 @@ class ModelStore:
         self._check = check
         self._now = now
 
+    @property
+    def packaged(self) -> tuple[str, ...]:
+        """Names of the models that come out of packages, which `add` takes."""
+        return tuple(self._packaged)
+
     def list(self) -> list[InstalledModel]:
         """All installed models, sorted by name.
 

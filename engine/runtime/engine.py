@@ -208,6 +208,11 @@ class AsyncPravahaEngine:
         """The settings, with the path and name of the model that was loaded last."""
         return self._thread.config
 
+    @property
+    def store(self) -> ModelStore:
+        """The models that are installed where the engine runs."""
+        return self._models
+
     def models(self) -> list[AvailableModel]:
         """The installed models and whether each can be loaded. Reads their headers: takes up to 0.3 s each.
 

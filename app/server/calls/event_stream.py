@@ -1,4 +1,4 @@
-"""A streamed response: server-sent events over plain ASGI.
+"""A streamed response over plain ASGI: server-sent events, or another form.
 
 Hot path: one `send` for each chunk, no validation and no task for each chunk. The response ends in
 one of four ways: the events are exhausted; the client disconnects (the events are cancelled
@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, aclosing, suppress
+from dataclasses import dataclass
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -16,8 +17,26 @@ from starlette.types import Receive, Scope, Send
 from app.server.middleware.disconnect import disconnected
 from app.server.process.context import ServerContext
 from app.server.process.drain import shutting_down_error
-from app.server.wire.errors import from_engine
+from app.server.wire.errors import ApiError, from_engine
 from app.server.wire.sse import COMMENT, error_event
+
+
+@dataclass(frozen=True, slots=True)
+class StreamForm:
+    """How a protocol writes what is no part of an answer.
+
+    Attributes:
+        media_type: of the response.
+        keep_alive: what is sent after some time of silence.
+        error: an error after the first byte.
+    """
+
+    media_type: str
+    keep_alive: Callable[[], bytes]
+    error: Callable[[ApiError], bytes]
+
+
+SERVER_SENT_EVENTS = StreamForm("text/event-stream", lambda: COMMENT, error_event)
 
 LAST_EVENT_S = 1.0
 """Timeout of the last event, for clients that do not read."""
@@ -29,7 +48,6 @@ class EventStream(Response):
     `resources` are closed at the end, after the generator, even if it never ran.
     """
 
-    media_type = "text/event-stream"
     charset = "utf-8"
 
     def __init__(
@@ -38,15 +56,18 @@ class EventStream(Response):
         context: ServerContext,
         resources: AsyncExitStack,
         *,
+        form: StreamForm = SERVER_SENT_EVENTS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(
+            media_type=form.media_type,
             headers={
                 "cache-control": "no-cache",
                 "x-accel-buffering": "no",  # otherwise nginx buffers the stream
-            }
+            },
         )
         del self.headers["content-length"]
+        self._form = form
         self._events = events
         self._context = context
         self._resources = resources
@@ -77,7 +98,7 @@ class EventStream(Response):
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_EVENT_S):
                 if not _finished(pump):
-                    await self._send(send, error_event(shutting_down_error()))
+                    await self._send(send, self._form.error(shutting_down_error()))
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _pump(self, send: Send) -> None:
@@ -85,7 +106,7 @@ class EventStream(Response):
             async for chunk in self._events:
                 await self._send(send, chunk)
         except Exception as error:
-            await self._send(send, error_event(from_engine(error)))
+            await self._send(send, self._form.error(from_engine(error)))
 
     async def _send(self, send: Send, chunk: bytes) -> None:
         self._last_sent = self._clock()
@@ -96,7 +117,7 @@ class EventStream(Response):
         while True:
             silent = self._clock() - self._last_sent
             if silent >= interval:
-                await self._send(send, COMMENT)
+                await self._send(send, self._form.keep_alive())
                 silent = 0.0
             await asyncio.sleep(interval - silent)
 

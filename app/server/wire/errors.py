@@ -114,7 +114,7 @@ def install(app: FastAPI) -> None:
         return error_response(ApiError(error.status_code, _sentence(error), headers=error.headers))
 
     async def on_validation(_: Request, error: Any) -> Response:
-        return error_response(_from_validation(error.errors()))
+        return error_response(from_validation(error.errors()))
 
     async def on_engine(_: Request, error: Exception) -> Response:
         return error_response(from_engine(error))
@@ -133,12 +133,11 @@ def _sentence(error: HTTPException) -> str:
     return str(error.detail)
 
 
-def _from_validation(errors: Sequence[Mapping[str, Any]]) -> ApiError:
+def from_validation(errors: Sequence[Mapping[str, Any]]) -> ApiError:
     """Pydantic's first error as a 400 that names the field."""
     first = errors[0]
-    source, *where = first[
-        "loc"
-    ]  # "body", "query" or "path"; a body may have a field of such a name
+    # "body", "query" or "path" comes first; a body that was validated here has none of them.
+    source, *where = first["loc"] or ("body",)
     param = _dotted(where if source in ("body", "query", "path") else first["loc"])
     reason = str(first["msg"]).removeprefix("Value error, ")
     subject = f"`{param}` is not valid" if param else "The request body is not valid"

@@ -1,0 +1,180 @@
+"""Ollama's `/api/chat`, `/api/generate`, `/api/embed` and `/api/embeddings`."""
+
+import asyncio
+import time
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.server.calls.chat_turn import ChatTurn, begin_turn
+from app.server.calls.event_stream import EventStream, StreamForm
+from app.server.calls.ollama_answer import (
+    OllamaAnswer,
+    Payload,
+    chat_payload,
+    generate_payload,
+    line,
+)
+from app.server.calls.ollama_completion import OllamaCompletion, begin_ollama_completion
+from app.server.calls.ollama_request import chat_request, generate_request, list_ignored, plain_name
+from app.server.middleware.auth import requires
+from app.server.middleware.disconnect import while_connected
+from app.server.process.context import ServerContext, server_context
+from app.server.wire.errors import ApiError, bad_request, unavailable
+from app.server.wire.json_response import json_response
+from app.server.wire.ollama_route import OllamaRoute, ollama_error
+from app.server.wire.ollama_schemas import (
+    OllamaChatRequest,
+    OllamaEmbedRequest,
+    OllamaGenerateRequest,
+    OllamaGeneration,
+)
+from engine.api.embeddings import Embeddings
+from engine.api.errors import ModelError, ModelNotFound
+from engine.embedding.text_encoder import TRAINED_TOKENS
+
+router = APIRouter(route_class=OllamaRoute)
+
+NDJSON = "application/x-ndjson"
+
+
+@router.post("/api/chat")
+@requires("infer")
+async def chat(body: OllamaChatRequest, request: Request) -> Response:
+    """Continue a conversation; without messages, only see to it that the model is loaded."""
+    context = server_context(request)
+    list_ignored(request, body)
+    if not body.messages:
+        return _loaded(context, body, chat_payload)
+    turn = await begin_turn(request, context, chat_request(body, _loaded_name(context, body.model)))
+    return await _answered(request, context, OllamaAnswer(turn, body.model, chat_payload), turn)
+
+
+@router.post("/api/generate")
+@requires("infer")
+async def generate(body: OllamaGenerateRequest, request: Request) -> Response:
+    """Answer a prompt; with `raw`, `suffix` or `context` the prompt is not a conversation of one turn."""
+    context = server_context(request)
+    list_ignored(request, body)
+    if not body.prompt and not body.images and not body.suffix:
+        return _loaded(context, body, generate_payload)
+    name = _loaded_name(context, body.model)
+    if body.raw or body.suffix or body.context:
+        completion = await begin_ollama_completion(request, context, body, name)
+        return await _completed(request, context, body, completion)
+    turn = await begin_turn(request, context, generate_request(body, name))
+    answer = OllamaAnswer(turn, body.model, generate_payload, with_context=True)
+    return await _answered(request, context, answer, turn)
+
+
+async def _answered(
+    request: Request, context: ServerContext, answer: OllamaAnswer, turn: ChatTurn
+) -> Response:
+    if turn.body.stream:
+        form = StreamForm(NDJSON, answer.keep_alive, ollama_error)
+        return EventStream(answer.lines(), context, turn.resources, form=form)
+    async with turn.resources:
+        (choice,) = await turn.answer(request, context)
+    return json_response(answer.whole(choice))
+
+
+async def _completed(
+    request: Request,
+    context: ServerContext,
+    body: OllamaGenerateRequest,
+    completion: OllamaCompletion,
+) -> Response:
+    if body.streams:
+        form = StreamForm(NDJSON, completion.keep_alive, ollama_error)
+        return EventStream(completion.lines(), context, completion.resources, form=form)
+    return json_response(await completion.whole(request, context))
+
+
+def _loaded_name(context: ServerContext, name: str) -> str:
+    """The name of the served model, by which clients ask for it with or without a tag.
+
+    Raises:
+        ApiError: 404, in Ollama's words.
+    """
+    served = context.engine.config.name
+    if plain_name(name) != plain_name(served):
+        raise ApiError(404, f"model '{name[:80]}' not found", param="model", code="model_not_found")
+    return served
+
+
+def _loaded(context: ServerContext, body: OllamaGeneration, payload: Payload) -> Response:
+    """The answer to a request without a prompt, by which clients load a model."""
+    _loaded_name(context, body.model)
+    answer: dict[str, Any] = {
+        "model": body.model,
+        "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        **payload("", "", ()),
+        "done": True,
+        "done_reason": "load",
+    }
+    if body.streams:
+        return Response(line(answer), media_type=NDJSON)
+    return json_response(answer)
+
+
+@router.post("/api/embed")
+@requires("infer")
+async def embed(body: OllamaEmbedRequest, request: Request) -> Response:
+    """Vectors of texts, normalised to length 1."""
+    context = server_context(request)
+    list_ignored(request, body)
+    began = time.monotonic_ns()
+    texts = body.input or []
+    found = await _embedded(request, context, body, texts) if texts else None
+    answer: dict[str, Any] = {
+        "model": body.model,
+        "embeddings": [] if found is None else found.vectors,
+        "total_duration": time.monotonic_ns() - began,
+        "load_duration": 0,
+        "prompt_eval_count": 0 if found is None else found.tokens,
+    }
+    return await asyncio.to_thread(json_response, answer)
+
+
+@router.post("/api/embeddings")
+@requires("infer")
+async def embeddings(body: OllamaEmbedRequest, request: Request) -> Response:
+    """The vector of one text, in the older form."""
+    context = server_context(request)
+    list_ignored(request, body)
+    if not body.prompt:
+        return json_response({"embedding": []})
+    found = await _embedded(request, context, body, [body.prompt])
+    return json_response({"embedding": found.vectors[0].tolist()})
+
+
+async def _embedded(
+    request: Request, context: ServerContext, body: OllamaEmbedRequest, texts: list[str]
+) -> Embeddings:
+    """The vectors of texts; longer ones are cut unless `truncate` is false.
+
+    Raises:
+        ApiError: 404 for a model that does not embed.
+    """
+    embedder = context.engine.embedder
+    if plain_name(body.model) != plain_name(embedder.name):
+        raise ApiError(
+            404, f"model '{body.model[:80]}' not found", param="model", code="model_not_found"
+        )
+    if any(not text for text in texts):
+        raise bad_request("`input` has an empty text.", param="input")
+    truncate = None if body.truncate is False else TRAINED_TOKENS
+
+    async def work() -> Embeddings:
+        try:
+            return await asyncio.wrap_future(
+                embedder.submit(texts, truncate=truncate, dimensions=body.dimensions)
+            )
+        except ModelNotFound as error:
+            raise ApiError(404, str(error), param="model", code="model_not_found") from error
+        except ModelError as error:
+            raise unavailable(str(error)) from error
+
+    with context.drain.work():
+        return await while_connected(request, context, work())
