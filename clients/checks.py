@@ -36,7 +36,9 @@ class Checks:
 
     def report(self) -> int:
         """Print the sums; the exit status."""
-        sums = f"{self._passed} passed, {self._as_expected} expected failures, {self._failed} failed"
+        sums = (
+            f"{self._passed} passed, {self._as_expected} expected failures, {self._failed} failed"
+        )
         print(f"{self._client}: {sums}")
         return int(self._failed > 0)
 

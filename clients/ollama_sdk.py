@@ -9,8 +9,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from checks import Checks  # noqa: E402
-from ollama import Client, ResponseError  # noqa: E402
+from checks import Checks
+from ollama import Client, ResponseError
 
 WEATHER = {
     "type": "function",

@@ -15,6 +15,7 @@ from app.server.wire.schemas import SamplingFields
 from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar
 from engine.grammar.compiler import CompiledGrammar
+from engine.grammar.gbnf import gbnf_grammar
 
 FieldGrammar = tuple[str, Grammar]
 """A field, as a path into the body, and its grammar."""
@@ -29,6 +30,7 @@ GRAMMAR_FIELDS = frozenset(
         "guided_regex",
         "guided_choice",
         "guided_grammar",
+        "grammar",
     }
 )
 
@@ -83,7 +85,12 @@ async def _result(build: Future[CompiledGrammar]) -> CompiledGrammar:
 
 
 def _field_grammar(body: SamplingFields) -> FieldGrammar | None:
-    found = [*_response_format(body), *_guided(body), *_structured_outputs(body)]
+    found = [
+        *_response_format(body),
+        *_guided(body),
+        *_structured_outputs(body),
+        *_llamacpp(body),
+    ]
     if len(found) > 1:
         raise bad_request(
             f"`{found[0][0]}` and `{found[1][0]}` both constrain the answer; give only one.",
@@ -133,6 +140,11 @@ def _guided(body: SamplingFields) -> list[FieldGrammar]:
             "guided_grammar": body.guided_grammar,
         }
     )
+
+
+def _llamacpp(body: SamplingFields) -> list[FieldGrammar]:
+    """llama.cpp's field, in its format GBNF; its clients send an empty text for none."""
+    return [("grammar", _make("grammar", gbnf_grammar, body.grammar))] if body.grammar else []
 
 
 def _structured_outputs(body: SamplingFields) -> list[FieldGrammar]:

@@ -67,7 +67,6 @@ UNSUPPORTED: dict[str, IsOff] = {
     "dynatemp_range": nothing_or(0, 0.0),
     "ebnf": nothing,
     "enable_thinking": _off,  # chat has it
-    "grammar": _empty,
     "guided_decoding_backend": nothing,
     "guided_whitespace_pattern": nothing,
     "length_penalty": nothing_or(1, 1.0),
