@@ -39,13 +39,18 @@ class ReasoningParser:
             parts += stage()
         return parts
 
-    def finish(self) -> Sequence[AnswerPart]:
+    @property
+    def ended(self) -> bool:
+        """Whether the rest of the answer is not to be read."""
+        return self._rest.ended
+
+    def finish(self, *, cut: bool = False) -> Sequence[AnswerPart]:
         """The parts that were held back."""
         held, self._held = self._held, ""
         if self._stage == self._reasoning:
             held = held.rstrip()
             return [AnswerReasoning(held)] if held else []
-        return [*self._rest.feed(held), *self._rest.finish()]
+        return [*self._rest.feed(held), *self._rest.finish(cut=cut)]
 
     def _start(self) -> list[AnswerPart]:
         written = self._held.lstrip()

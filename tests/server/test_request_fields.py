@@ -20,7 +20,9 @@ NOT_A_DEFAULT = {"never": "inert"}
 
 @pytest.fixture(scope="module")
 def engine():
-    return ScriptedEngine(words("ok"))
+    scripted = ScriptedEngine(words("ok"))
+    scripted.info = replace(scripted.info, context_length=2048)  # tools take a few hundred bytes
+    return scripted
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +120,7 @@ def test_fields_of_other_servers_are_refused_by_name(client):
 
 
 def test_an_unsupported_field_is_refused_with_its_code_and_its_name(client):
-    error = chat(client, tools=[{"type": "function"}]).json()["error"]
+    error = complete(client, tools=[{"type": "function"}]).json()["error"]
     assert (error["code"], error["param"]) == ("unsupported_parameter", "tools")
     assert "`tools`" in error["message"]
 
@@ -133,7 +135,8 @@ def test_an_unsupported_field_may_be_null(client):
     [
         ("response_format", {"type": "text"}, 200),
         ("tools", [], 200),
-        ("tools", [{"type": "function", "function": {"name": "f"}}], 400),
+        ("tools", [{"type": "function", "function": {"name": "f"}}], 200),
+        ("tools", [{"type": "function"}], 400),
         ("tool_choice", "auto", 200),
         ("tool_choice", "required", 400),
         ("min_tokens", 0, 200),

@@ -114,7 +114,7 @@ class ChatChoice:
     @property
     def ended(self) -> bool:
         """Whether nothing more is shown, although the engine goes on."""
-        return self._cited is not None and self._cited.ended
+        return self._parser.ended or (self._cited is not None and self._cited.ended)
 
     async def feed(self, text: str, finish: str | None) -> tuple[list[AnswerPart], str | None]:
         """The parts that are new after a piece of text, and the reason if the choice has ended."""
@@ -125,8 +125,10 @@ class ChatChoice:
             if finish is not None:
                 text += await self._cited.finish()
         parts = [*self._parser.feed(text)]
-        if finish is not None:
-            parts += self._parser.finish()
+        if self._parser.ended:
+            finish = "stop"
+        elif finish is not None:
+            parts += self._parser.finish(cut=finish == "length")
         if not self._shows_reasoning:
             parts = [part for part in parts if not isinstance(part, AnswerReasoning)]
         self._calls += sum(isinstance(part, CallBegun) for part in parts)

@@ -25,7 +25,9 @@ from app.server.calls.prompts import chat_prompt
 from app.server.calls.reasoning import ChatReasoning, chat_reasoning
 from app.server.calls.sampling import chat_sampling
 from app.server.calls.structured import grammar_of
+from app.server.calls.tool_calling import TurnTools, turn_tools
 from app.server.process.context import ServerContext
+from app.server.wire.fields import header_value
 from app.server.wire.schemas import ChatCompletionRequest
 from app.server.wire.usage import Usage
 from engine.api.answer_parts import AnswerText
@@ -57,6 +59,7 @@ class ChatTurn:
         generation: Generation | None,
         sources: ChatSources | None,
         images: ChatImages | None,
+        tools: TurnTools | None = None,
         reasoning: ChatReasoning | None = None,
     ) -> None:
         self.id = f"chatcmpl-{uuid.uuid4().hex}"
@@ -68,6 +71,7 @@ class ChatTurn:
         self._sources = sources
         self._images = images
         self._reasoning = reasoning
+        self._tools = tools
         self._choices: dict[int, ChatChoice] = {}
 
     @property
@@ -140,7 +144,7 @@ class ChatTurn:
         return choice
 
     def _new_choice(self) -> ChatChoice:
-        parser: AnswerParser = PlainText()
+        parser: AnswerParser = PlainText() if self._tools is None else self._tools.parser()
         if self._reasoning is None:
             return ChatChoice(parser, self._cited())
         return ChatChoice(
@@ -174,6 +178,9 @@ async def begin_turn(
     """
     model = loaded_model(context, body.model)
     sampling = chat_sampling(body, model.info)
+    tools = turn_tools(body, model)
+    if body.skipped_tools:
+        request.state.skipped_tools = header_value(body.skipped_tools)
     guard = CallGuard(context, body)
     images = await read_images(request, context, body, model)
     messages = body.messages
@@ -190,15 +197,25 @@ async def begin_turn(
             grammar=sampling.grammar or sources.grammar,
             max_tokens=DEFAULT_MAX_TOKENS if body.token_limit is None else sampling.max_tokens,
         )
-    chat = await chat_prompt(model, messages, chat_form(body), check=guard.check_value)
+    if tools is not None:
+        sampling = _showing(sampling, tools.shown_control_ids(model))
+    chat = await chat_prompt(
+        model,
+        messages,
+        chat_form(body),
+        tools=() if tools is None else tools.for_template,
+        check=guard.check_value,
+    )
     request.state.guardrails = guard.header
     prompt, placed = chat.ids, tuple[PlacedImage, ...]()
     if images is not None:
         prompt, placed = await images.placed(context, prompt)
     check_length(prompt, model.info, param="messages")
     reasoning = chat_reasoning(body, model, chat)
-    if reasoning is not None and _needs_control(body, sampling):
-        sampling = replace(sampling, reasoning=reasoning.control(body.reasoning_limit))
+    if reasoning is not None:
+        sampling = _showing(sampling, reasoning.shown_control_ids(model))
+        if _needs_control(body, sampling):
+            sampling = replace(sampling, reasoning=reasoning.control(body.reasoning_limit))
     generation = await begin(
         request,
         context,
@@ -209,10 +226,16 @@ async def begin_turn(
         continued_tokens=chat.continued_tokens,
         images=placed,
     )
-    turn = ChatTurn(body, model, generation, sources, images, reasoning)
+    turn = ChatTurn(body, model, generation, sources, images, tools, reasoning)
     context.running_turns[turn.id] = turn
     turn.resources.callback(context.running_turns.pop, turn.id, None)
     return turn
+
+
+def _showing(sampling: SamplingParams, control_ids: frozenset[int]) -> SamplingParams:
+    """The parameters with which these control tokens, too, are part of the text."""
+    shown = control_ids.union(sampling.shown_control_ids)
+    return replace(sampling, shown_control_ids=tuple(sorted(shown)))
 
 
 def _needs_control(body: ChatCompletionRequest, sampling: SamplingParams) -> bool:

@@ -40,6 +40,11 @@ class ChatReasoning:
         opening = () if self.begun else self.opening_ids
         return ReasoningControl(self.closing_ids, opening, max_tokens, self.answer_ids)
 
+    def shown_control_ids(self, model: LoadedModel) -> frozenset[int]:
+        """The control tokens that the parser needs to see."""
+        controls = model.tokenizer.control_tokens.ids
+        return frozenset((*self.opening_ids, *self.closing_ids)) & controls
+
     def parser(self, rest: AnswerParser) -> AnswerParser:
         """The parser of one answer, whose text after the reasoning `rest` parses."""
         if self.stays_in_text:
