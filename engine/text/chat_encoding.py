@@ -66,7 +66,7 @@ class ChatEncoder:
         Raises:
             InvalidRequest: the template rejects the messages, or one is not valid Unicode.
         """
-        return self._encode(
+        return self.encode_rendering(
             messages,
             lambda turns, render: render(turns, add_generation_prompt=add_generation_prompt),
         )
@@ -80,20 +80,28 @@ class ChatEncoder:
         Raises:
             InvalidRequest: as `encode_chat`, or the last message cannot be continued.
         """
-        before = self._encode(messages, lambda turns, render: render_open(turns, render)[0])
-        ids = self._encode(messages, lambda turns, render: "".join(render_open(turns, render)))
+        before = self.encode_rendering(
+            messages, lambda turns, render: render_open(turns, render)[0]
+        )
+        ids = self.encode_rendering(
+            messages, lambda turns, render: "".join(render_open(turns, render))
+        )
         if ids[: len(before)] == before:
             return ids, len(ids) - len(before)
         # A token would reach across the beginning; the model itself writes none that does.
         begun = encode_rest(self.encode, render_open(messages, self._render_with(self.tools))[1])
         return before + begun, len(begun)
 
-    def _encode(
+    def encode_rendering(
         self,
         messages: Sequence[ChatMessage],
         write: Callable[[Sequence[ChatMessage], Render], str],
     ) -> list[int]:
-        """Token ids of what `write` makes of the messages with the chat template."""
+        """Token ids of what `write` makes of the messages with the chat template.
+
+        Raises:
+            InvalidRequest: as `encode_chat`, or from `write`.
+        """
 
         def render(texts: Sequence[str]) -> str:
             given = iter(texts)

@@ -37,7 +37,7 @@ def render_open(messages: Sequence[ChatMessage], render: Render) -> tuple[str, s
             "A message with images or tool calls cannot be continued.", param="messages"
         )
     content = text_of(last["content"])
-    mark = _absent_mark(messages)
+    mark = absent_mark(messages)
     marked = [*messages[:-1], {**last, "content": content + mark}]
     text, found, _ = render(marked, add_generation_prompt=False).rpartition(mark)
     if not found:
@@ -49,8 +49,12 @@ def render_open(messages: Sequence[ChatMessage], render: Render) -> tuple[str, s
     return text[: len(text) - begun], text[len(text) - begun :]
 
 
-def _absent_mark(messages: Sequence[ChatMessage]) -> str:
-    """A character that no message contains."""
+def absent_mark(messages: Sequence[ChatMessage]) -> str:
+    """A character that no message contains.
+
+    Raises:
+        InvalidRequest: there is none.
+    """
     texts: list[str] = []
 
     def collect(text: str) -> str:

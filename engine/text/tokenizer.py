@@ -17,6 +17,7 @@ from engine.api.error_text import first_line
 from engine.api.errors import InvalidRequest, ModelError
 from engine.text.chat_encoding import ChatEncoder, encode_rest
 from engine.text.chat_template import ChatTemplate
+from engine.text.continued_chat import encode_after
 from engine.text.continued_message import render_open
 from engine.text.control_tokens import ControlTokens
 from engine.text.incremental_detokenizer import IncrementalDetokenizer
@@ -373,6 +374,26 @@ class Tokenizer:
             InvalidRequest: as `render_open_chat`, or a message is not valid Unicode.
         """
         return self._chat_encoder(tools, variables).encode_open(messages)
+
+    def encode_chat_after(
+        self,
+        messages: Sequence[ChatMessage],
+        answer: int,
+        computed: Sequence[int],
+        *,
+        add_generation_prompt: bool = True,
+        tools: Sequence[TemplateTool] = (),
+        variables: Mapping[str, Any] | None = None,
+    ) -> list[int] | None:
+        """Token ids of messages that begin with a sequence that was computed (`encode_after`)."""
+        return encode_after(
+            self._chat_encoder(tools, variables),
+            messages,
+            answer,
+            computed,
+            self.eos_ids,
+            add_generation_prompt=add_generation_prompt,
+        )
 
     def _chat_encoder(
         self, tools: Sequence[TemplateTool], variables: Mapping[str, Any] | None

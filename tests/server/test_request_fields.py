@@ -427,7 +427,7 @@ def test_text_parts_are_joined_and_developer_means_system(client, engine):
         ({"messages": [{"role": "wizard", "content": "x"}]}, "messages[0].role"),
         ({"messages": [{"role": "user"}]}, "messages[0].content"),
         ({"messages": [{"role": "user", "content": None}]}, "messages[0].content"),
-        ({"messages": [{"role": "user", "content": "x" * 600}]}, "messages"),
+        ({"messages": [{"role": "user", "content": "x" * 3000}]}, "messages"),
         ({"model": ""}, "model"),
     ],
 )

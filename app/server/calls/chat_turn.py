@@ -6,9 +6,10 @@ request, begins a turn and formats what the turn yields.
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -21,7 +22,7 @@ from app.server.calls.cited_choice import CitedChoice
 from app.server.calls.generation import Generation, begin, check_finish, finish
 from app.server.calls.guarding import CallGuard
 from app.server.calls.model import LoadedModel, check_length, loaded_model
-from app.server.calls.prompts import chat_prompt
+from app.server.calls.prompts import arguments_of, chat_prompt
 from app.server.calls.reasoning import ChatReasoning, chat_reasoning
 from app.server.calls.sampling import chat_sampling
 from app.server.calls.structured import grammar_of
@@ -30,7 +31,8 @@ from app.server.process.context import ServerContext
 from app.server.wire.fields import header_value
 from app.server.wire.schemas import ChatCompletionRequest
 from app.server.wire.usage import Usage
-from engine.api.answer_parts import AnswerText
+from engine.api.answer_parts import AnswerPart, AnswerText
+from engine.api.chat import ChatMessage
 from engine.api.image import PlacedImage
 from engine.api.request import RequestOutput, SamplingParams, TokenBatch
 from engine.retrieval.answering.answerer import DEFAULT_MAX_TOKENS, NOT_FOUND
@@ -50,7 +52,10 @@ class ChatTurn:
         generation: the running choices; None if the model is not asked.
         resources: to be closed, which also aborts running choices.
         usage: token counts so far.
+        keep: called with the answer, as a message, and the token ids of prompt and answer; None keeps none.
     """
+
+    keep: Callable[[ChatMessage, Sequence[int]], None] | None = None
 
     def __init__(
         self,
@@ -73,6 +78,8 @@ class ChatTurn:
         self._reasoning = reasoning
         self._tools = tools
         self._choices: dict[int, ChatChoice] = {}
+        self._written: list[AnswerPart] = []
+        self._ids: list[int] = []
 
     @property
     def input_fields(self) -> dict[str, Any]:
@@ -99,6 +106,7 @@ class ChatTurn:
             if choice.ended:
                 choices.abort_choice(index)
             end = None if reason is None else choice.end(reason, guard.found(index))
+            self._remember(choice, parts, batch.token_ids, end)
             yield TurnPiece(index, parts, batch, end)
 
     async def answer(self, request: Request, context: ServerContext) -> list[AnsweredChoice]:
@@ -119,8 +127,29 @@ class ChatTurn:
             self._count(choice, index, output)
             parts, reason = await choice.feed(output.text, output.finish_reason.value)
             end = choice.end(reason or "stop", guard.found(index))
+            self._remember(choice, parts, output.token_ids, end)
             answered.append(AnsweredChoice(parts, end, output))
         return answered
+
+    def _remember(
+        self,
+        choice: ChatChoice,
+        parts: Sequence[AnswerPart],
+        token_ids: Sequence[int],
+        end: ChoiceEnd | None,
+    ) -> None:
+        """Collect the answer of a turn with one choice; at its end keep it, if its tokens were all sent."""
+        if self.keep is None or self.generation is None:
+            return
+        self._written += parts
+        self._ids += token_ids
+        if end is None or choice.ended or "guardrails" in end.fields or not self._ids:
+            return
+        # A stop string and what follows it were not sent.
+        is_whole = end.reason == "length" or self._ids[-1] in self.model.tokenizer.eos_ids
+        if is_whole:
+            answer = AnsweredChoice(self._written, end)
+            self.keep(_message(answer), [*self.generation.prompts[0], *self._ids])
 
     async def end_reasoning(self) -> bool:
         """End the reasoning of all choices; False if none reasons now, or the request cannot be told."""
@@ -205,6 +234,8 @@ async def begin_turn(
         chat_form(body),
         tools=() if tools is None else tools.for_template,
         check=guard.check_value,
+        answered=None if images is not None or sources is not None else context.answered_turns,
+        cache_salt=body.cache_salt,
     )
     request.state.guardrails = guard.header
     prompt, placed = chat.ids, tuple[PlacedImage, ...]()
@@ -227,9 +258,20 @@ async def begin_turn(
         images=placed,
     )
     turn = ChatTurn(body, model, generation, sources, images, tools, reasoning)
+    if chat.key is not None and generation.n == 1:
+        turn.keep = partial(context.answered_turns.add, chat.key)
     context.running_turns[turn.id] = turn
     turn.resources.callback(context.running_turns.pop, turn.id, None)
     return turn
+
+
+def _message(answer: AnsweredChoice) -> ChatMessage:
+    """An answer as a client sends it back."""
+    calls = [
+        {"function": {"name": call.name, "arguments": arguments_of(call.arguments)}}
+        for call in answer.calls
+    ]
+    return {"role": "assistant", "content": answer.text, "tool_calls": calls}
 
 
 def _showing(sampling: SamplingParams, control_ids: frozenset[int]) -> SamplingParams:

@@ -9,6 +9,7 @@ import orjson
 
 from app.server.calls.chat_form import ChatForm, LastTurn
 from app.server.calls.model import OFF_LOOP_CHARS, LoadedModel, off_loop
+from app.server.process.answered_turns import AnsweredTurns, ConversationKey
 from app.server.wire.errors import bad_request
 from app.server.wire.json_size import check_json_size
 from app.server.wire.schemas import Message, Prompt, TextPart
@@ -22,10 +23,19 @@ TURN_COST_CHARS = 64
 
 @dataclass(frozen=True, slots=True)
 class ChatPrompt:
-    """A rendered conversation as token ids, of which the last `continued_tokens` begin the answer."""
+    """A rendered conversation as token ids.
+
+    Attributes:
+        ids: the token ids.
+        continued_tokens: how many of the last ones begin the answer.
+        key: under which the answered conversation is kept; None if it is not.
+        known_tokens: how many of the first ones are those of an answered conversation.
+    """
 
     ids: tuple[int, ...]
     continued_tokens: int = 0
+    key: ConversationKey | None = None
+    known_tokens: int = 0
 
 
 async def chat_prompt(
@@ -35,6 +45,8 @@ async def chat_prompt(
     *,
     tools: Sequence[TemplateTool] = (),
     check: Callable[[Any], Any] = lambda content: content,
+    answered: AnsweredTurns | None = None,
+    cache_salt: str | None = None,
 ) -> ChatPrompt:
     """The prompt of a conversation.
 
@@ -44,6 +56,8 @@ async def chat_prompt(
         form: how it ends, and variables for the template.
         tools: what the model may call.
         check: what the model reads in place of a content or a call's arguments.
+        answered: conversations whose token ids are kept; None encodes every message.
+        cache_salt: of the request, whose conversations are its own.
 
     Raises:
         ApiError: 400 for fields that contradict each other.
@@ -54,18 +68,37 @@ async def chat_prompt(
 
     def encode() -> ChatPrompt:
         checked = [_checked(message, check) for message in conversation]
+
+        def encode_turns(add_generation_prompt: bool) -> list[int]:
+            return model.tokenizer.encode_chat(
+                checked,
+                add_generation_prompt=add_generation_prompt,
+                tools=tools,
+                variables=form.variables,
+            )
+
         if turn is LastTurn.OPEN:
             ids, begun = model.tokenizer.encode_open_chat(
                 checked, tools=tools, variables=form.variables
             )
             return ChatPrompt(tuple(ids), begun)
-        ids = model.tokenizer.encode_chat(
-            checked,
-            add_generation_prompt=turn is LastTurn.ANSWER,
-            tools=tools,
-            variables=form.variables,
+        if answered is None or turn is not LastTurn.ANSWER:
+            return ChatPrompt(tuple(encode_turns(turn is LastTurn.ANSWER)))
+        made_of = {
+            "model": [model.info.name, model.fingerprint, cache_salt],
+            "tools": list(tools),
+            "variables": dict(form.variables),
+        }
+        key = ConversationKey(checked, made_of)
+        found = answered.find(key)
+        if found is None:
+            return ChatPrompt(tuple(encode_turns(True)), key=key)
+        known = model.tokenizer.encode_chat_after(
+            checked, found.answer, found.ids, tools=tools, variables=form.variables
         )
-        return ChatPrompt(tuple(ids))
+        if known is None:
+            return ChatPrompt(tuple(encode_turns(True)), key=key)
+        return ChatPrompt(tuple(known), key=key, known_tokens=len(found.ids))
 
     size = OFF_LOOP_CHARS if tools else chat_size(messages)
     return await off_loop(size, encode)
@@ -134,7 +167,7 @@ def _template_message(message: Message) -> ChatMessage:
                 "type": call.type,
                 "function": {
                     "name": call.function.name,
-                    "arguments": _arguments(call.function.arguments),
+                    "arguments": arguments_of(call.function.arguments),
                 },
             }
             for call in message.tool_calls
@@ -154,7 +187,7 @@ def _content(message: Message) -> Any:
     ]
 
 
-def _arguments(given: str | dict[str, Any]) -> str | dict[str, Any]:
+def arguments_of(given: str | dict[str, Any]) -> str | dict[str, Any]:
     """The object that templates expect; text that is none, which a model may write, is kept.
 
     Raises:

@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from agents.guardrails.guardrails import Guardrails
 from agents.service.run_service import RunService
+from app.server.process.answered_turns import AnsweredTurns
 from app.server.process.block_history import BlockHistory
 from app.server.process.config import ServerConfig
 from app.server.process.counters import ServerCounters
@@ -37,6 +38,7 @@ class ServerContext:
         guardrails: check messages and answers; None checks nothing.
         moderation: answers `/v1/moderations`.
         running_turns: the chat answers that are being written, by the id of the completion.
+        answered_turns: token ids of the conversations that were answered.
         retrieval: keeps files and vector stores; None where none are served.
         image_reader: reads the text of images; None reads none.
         uploads: taken by each upload of a file.
@@ -49,6 +51,7 @@ class ServerContext:
     counters: ServerCounters = field(default_factory=ServerCounters)
     kept_streams: KeptStreams = field(init=False)
     running_turns: "dict[str, ChatTurn]" = field(default_factory=dict)
+    answered_turns: AnsweredTurns = field(default_factory=AnsweredTurns)
     block_history: BlockHistory = field(default_factory=BlockHistory)
     agents: RunService | None = None
     guardrails: Guardrails | None = None
