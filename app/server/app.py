@@ -34,12 +34,14 @@ from app.server.routes import (
     health,
     installed_models,
     introspection,
+    messages,
     metrics,
     models,
     moderations,
     prefixes,
     price,
     rerank,
+    root,
     scheduling,
     streams,
     tokenize,
@@ -52,7 +54,9 @@ from engine.runtime.engine import AsyncPravahaEngine
 
 _ROUTERS = (
     agents.router,
+    root.router,
     chat.router,
+    messages.router,
     completions.router,
     embeddings.router,
     rerank.router,
@@ -75,7 +79,7 @@ _ROUTERS = (
 
 _UPLOADS = re.compile(r"/v1/files|/v1/uploads/[^/]+/parts")
 """Paths whose POST bodies are written to disk while they arrive."""
-_WITH_IMAGES = frozenset({"/v1/chat/completions"})
+_WITH_IMAGES = frozenset({"/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens"})
 """Paths whose bodies may have images."""
 _PREFLIGHT_S = 7200
 """Time for which a browser need not ask again; the longest that Chrome keeps."""

@@ -37,7 +37,7 @@ def test_every_route_declares_a_scope():
 
 def test_only_the_probes_are_public():
     public = {route.path for route in routes() if scope_of(route) == "public"}
-    assert public == {"/health", "/ready"}
+    assert public == {"/", "/health", "/ready"}
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,10 @@ def test_no_key_no_answer(guarded, method, path):
         ({"authorization": f"Bearer {KEY[:-1]}"}, 401),
         ({"authorization": f"Bearer {KEY.upper()}"}, 401),
         ({"authorization": b"Bearer \xff\xfe"}, 401),
+        ({"x-api-key": KEY, "authorization": "Bearer placeholder"}, 200),
+        ({"x-api-key": "placeholder", "authorization": f"Bearer {KEY}"}, 200),
+        ({"x-api-key": KEY, "authorization": "Basic eA=="}, 200),
+        ({"x-api-key": "x", "authorization": "Bearer x"}, 401),
         ({"x-api-key": ""}, 401),
         ({}, 401),
     ],
