@@ -59,7 +59,9 @@ def test_no_key_no_answer(guarded, method, path):
     response = guarded.request(method, path)
     assert response.status_code == 401
     if method != "HEAD":
-        assert response.json()["error"]["code"] == "invalid_api_key"
+        error = response.json()["error"]
+        assert error["type"] == "authentication_error"
+        assert path.startswith("/v1/messages") or error["code"] == "invalid_api_key"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from typing import Any
 from app.server.calls.thinking_signature import omitted_text
 from app.server.wire.errors import bad_request
 from app.server.wire.messages_schemas import (
+    BlockSource,
     CompactionBlock,
     ContentBlock,
     DocumentBlock,
@@ -31,7 +32,6 @@ from app.server.wire.messages_schemas import (
     PromptFields,
     RedactedThinkingBlock,
     SearchResultBlock,
-    Source,
     TextBlock,
     ThinkingBlock,
     ToolChangeBlock,
@@ -245,7 +245,7 @@ def _text_of(block: ContentBlock, path: str) -> str | None:
     return None
 
 
-def _document_text(source: Source, path: str) -> str:
+def _document_text(source: BlockSource, path: str) -> str:
     if source.type == "text" and source.data is not None:
         return source.data
     if source.type == "content" and isinstance(source.content, str):
@@ -261,7 +261,7 @@ def _document_text(source: Source, path: str) -> str:
     )
 
 
-def _image_url(source: Source, path: str) -> str:
+def _image_url(source: BlockSource, path: str) -> str:
     """The URL of an image as chat completions have it."""
     if source.type == "base64" and source.data is not None:
         return _IMAGE_HEAD + source.data

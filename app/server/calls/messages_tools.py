@@ -14,9 +14,9 @@ import orjson
 
 from app.server.wire.errors import bad_request
 from app.server.wire.messages_schemas import (
-    OtherTool,
+    ApiTool,
+    ClientTool,
     PromptFields,
-    Tool,
     ToolChangeBlock,
     ToolReferenceBlock,
     ToolResultBlock,
@@ -79,12 +79,12 @@ class OfferedTools:
 def offered_tools(body: PromptFields) -> OfferedTools:
     """The tools that the model is offered."""
     given = body.tools or []
-    skipped = [tool.type for tool in given if isinstance(tool, OtherTool)]
+    skipped = [tool.type for tool in given if isinstance(tool, ApiTool)]
     changes = dict(_changes(body))  # the last change of each tool
     searched_elsewhere = any(kind.startswith(_SEARCH) for kind in skipped)
     tools: dict[int, dict[str, Any]] = {}
     for index, tool in enumerate(given):
-        if isinstance(tool, OtherTool):
+        if isinstance(tool, ApiTool):
             continue
         is_first_offered = searched_elsewhere or not tool.defer_loading
         if changes.get(tool.name, is_first_offered):
@@ -104,7 +104,7 @@ def _changes(body: PromptFields) -> Iterator[tuple[str, bool]]:
                         yield one.tool_name, True
 
 
-def _chat_tool(tool: Tool) -> dict[str, Any]:
+def _chat_tool(tool: ClientTool) -> dict[str, Any]:
     description = tool.description or ""
     if tool.input_examples:
         examples = "\n".join(orjson.dumps(one).decode() for one in tool.input_examples)

@@ -38,7 +38,7 @@ class TextBlock(Block):
     text: str
 
 
-class Source(Lenient):
+class BlockSource(Lenient):
     """Where an image or a document is; which member there must be depends on `type`."""
 
     type: str
@@ -53,7 +53,7 @@ class ImageBlock(Block):
     """An image: in the request (`base64`), or an uploaded file."""
 
     type: Literal["image"]
-    source: Source
+    source: BlockSource
 
 
 class DocumentBlock(Block):
@@ -62,7 +62,7 @@ class DocumentBlock(Block):
     without_effect: ClassVar[Mapping[str, str]] = {"citations": "answers here cite nothing"}
 
     type: Literal["document"]
-    source: Source
+    source: BlockSource
     title: str | None = None
     context: str | None = None
 
@@ -209,7 +209,7 @@ class InputMessage(Lenient):
     clear_at: str | None = None
 
 
-class Tool(Lenient):
+class ClientTool(Lenient):
     """A tool that the client runs."""
 
     without_effect: ClassVar[Mapping[str, str]] = {
@@ -227,7 +227,7 @@ class Tool(Lenient):
     cache_control: dict[str, Any] | None = None
 
 
-class OtherTool(Lenient):
+class ApiTool(Lenient):
     """One of the API's own tools."""
 
     model_config = ConfigDict(extra="ignore")  # it is listed as a whole
@@ -242,11 +242,12 @@ def _tool_tag(tool: Any) -> str:
 
 
 AnyTool = Annotated[
-    Annotated[Tool, Tag("custom")] | Annotated[OtherTool, Tag("other")], Discriminator(_tool_tag)
+    Annotated[ClientTool, Tag("custom")] | Annotated[ApiTool, Tag("other")],
+    Discriminator(_tool_tag),
 ]
 
 
-class ToolChoice(Lenient):
+class ToolUseChoice(Lenient):
     """Whether the model may (`auto`), must (`any`, `tool`) or must not (`none`) call tools."""
 
     type: Literal["auto", "any", "tool", "none"]
@@ -254,7 +255,7 @@ class ToolChoice(Lenient):
     disable_parallel_tool_use: bool | None = None
 
 
-class Thinking(Lenient):
+class ThinkingConfig(Lenient):
     """How much the model reasons before it answers; unknown types are as good as `adaptive`."""
 
     type: str
@@ -304,8 +305,8 @@ class PromptFields(Lenient):
     messages: Annotated[list[InputMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
     system: Annotated[Blocks, Field(default=None, validate_default=True)]
     tools: list[AnyTool] | None = None
-    tool_choice: ToolChoice | None = None
-    thinking: Thinking | None = None
+    tool_choice: ToolUseChoice | None = None
+    thinking: ThinkingConfig | None = None
     output_config: OutputConfig | None = None
     output_format: OutputFormat | None = None
     cache_control: dict[str, Any] | None = None
