@@ -3,11 +3,12 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.server.calls.chat_turn import begin_turn, count_prompt_tokens
+from app.server.calls.chat_turn import begin_turn
 from app.server.calls.event_stream import EventStream
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.messages_answer import PING, MessagesAnswer
 from app.server.calls.messages_request import TranslatedRequest, named_as_given, translated
+from app.server.calls.turn_prompt import count_prompt_tokens
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
 from app.server.wire import anthropic_errors
