@@ -4,8 +4,8 @@
 # ///
 """Anthropic's official client against a server: `python anthropic_sdk.py http://127.0.0.1:8000 [MODEL]`.
 
-Prints a line for each check and exits with 1 if one fails. Old clients (1.x) are checked, too: what they lack is
-left out.
+Prints a line for each check and exits with 1 if one fails. Old clients (1.x) are checked, too: what they lack
+is left out.
 """
 
 import asyncio
@@ -78,7 +78,12 @@ def older_members() -> None:
 @check
 def stop_sequence() -> None:
     """The stop sequence that ended the answer."""
-    fields: Any = {"model": MODEL, "max_tokens": 32, "messages": ASK, "extra_body": {"temperature": 0}}
+    fields: Any = {
+        "model": MODEL,
+        "max_tokens": 32,
+        "messages": ASK,
+        "extra_body": {"temperature": 0},
+    }
     text = client.messages.create(**fields).content[0].text
     stop = text[len(text) // 2]
     message = client.messages.create(**fields, stop_sequences=["never", stop])
@@ -173,7 +178,7 @@ def schema() -> None:
     """An answer that matches a schema."""
     if IS_OLD:
         return
-    import pydantic  # noqa: PLC0415
+    import pydantic
 
     class City(pydantic.BaseModel):
         """What to answer with."""
@@ -218,7 +223,9 @@ def tools() -> None:
         {"role": "assistant", "content": message.content},
         {
             "role": "user",
-            "content": [{"type": "tool_result", "tool_use_id": call.id, "content": "Sunny, 21 degrees."}],
+            "content": [
+                {"type": "tool_result", "tool_use_id": call.id, "content": "Sunny, 21 degrees."}
+            ],
         },
     ]
     answer = client.messages.create(**fields, messages=conversation)
