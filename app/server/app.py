@@ -35,6 +35,7 @@ from app.server.routes import (
     installed_models,
     introspection,
     llamacpp,
+    messages,
     metrics,
     models,
     moderations,
@@ -43,6 +44,7 @@ from app.server.routes import (
     prefixes,
     price,
     rerank,
+    root,
     scheduling,
     streams,
     tokenize,
@@ -55,7 +57,9 @@ from engine.runtime.engine import AsyncPravahaEngine
 
 _ROUTERS = (
     agents.router,
+    root.router,
     chat.router,
+    messages.router,
     completions.router,
     embeddings.router,
     rerank.router,
@@ -81,7 +85,7 @@ _ROUTERS = (
 
 _UPLOADS = re.compile(r"/v1/files|/v1/uploads/[^/]+/parts")
 """Paths whose POST bodies are written to disk while they arrive."""
-_WITH_IMAGES = frozenset({"/v1/chat/completions"})
+_WITH_IMAGES = frozenset({"/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens"})
 """Paths whose bodies may have images."""
 _PREFLIGHT_S = 7200
 """Time for which a browser need not ask again; the longest that Chrome keeps."""

@@ -223,6 +223,7 @@ class TokenBatch:
         cached_tokens: prompt tokens found in the prefix cache.
         drafted: one per id, whether it is an accepted draft token; empty if that is not reported.
         prompt_logprobs: in the first batch, if requested and the prompt was computed.
+        stop_string: the one of the request's stop strings that ended the text; in the last batch.
     """
 
     request_id: str
@@ -238,6 +239,7 @@ class TokenBatch:
     cached_tokens: int = 0
     drafted: tuple[bool, ...] = ()
     prompt_logprobs: PromptLogprobs | None = None
+    stop_string: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,3 +260,4 @@ class RequestOutput:
     cached_tokens: int = 0
     drafted: tuple[bool, ...] = ()
     prompt_logprobs: PromptLogprobs | None = None
+    stop_string: str | None = None

@@ -12,10 +12,12 @@ class Finish:
     Attributes:
         reason: why it finished.
         error: one sentence when `reason` is `error`.
+        stop_string: the stop string that ended the text, if one did.
     """
 
     reason: FinishReason
     error: str | None = None
+    stop_string: str | None = None
 
 
 STOPPED = Finish(FinishReason.STOP)

@@ -179,6 +179,7 @@ class RequestHandle:
             cached_tokens=self._mailbox.cached_tokens,
             drafted=tuple(outputs.drafted.tolist()),
             prompt_logprobs=prompt_logprobs,
+            stop_string=None if finish is None else finish.stop_string,
         )
 
     def _prompt_logprobs(self) -> PromptLogprobs | None:
@@ -212,4 +213,5 @@ class RequestHandle:
             cached_tokens=self._mailbox.cached_tokens,
             drafted=tuple(outputs.drafted.tolist()),
             prompt_logprobs=self._prompt_logprobs(),
+            stop_string=finish.stop_string,
         )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from engine.api.error_text import as_sentence
 from engine.api.events import EventBus, FirstToken
+from engine.api.request import FinishReason
 from engine.batch.finish import LENGTH_REACHED, STOPPED, Finish, failed
 from engine.batch.rows import RowTable
 from engine.batch.sequence import Sequence
@@ -245,7 +246,8 @@ class TokenWriter:
                 texts.append((sequence, text))
             if detokenizer.stopped:
                 counts[row] = sequence.num_prompt + sequence.num_detokenized
-                finished.append((sequence, STOPPED))
+                finish = Finish(FinishReason.STOP, stop_string=detokenizer.stop_string)
+                finished.append((sequence, finish))
         at[:] = counts[rows]
         return finished
 

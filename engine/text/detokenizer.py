@@ -53,6 +53,11 @@ class Detokenizer:
         """Whether a stop string was found."""
         return self._scanner is not None and self._scanner.stopped
 
+    @property
+    def stop_string(self) -> str | None:
+        """The stop string that was found."""
+        return None if self._scanner is None else self._scanner.found
+
     def feed(self, ids: Ids[int]) -> str:
         """The text that new tokens add, up to a stop token."""
         if self._scanner is not None:

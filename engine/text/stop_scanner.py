@@ -18,7 +18,7 @@ class StopScanner:
     """Scans one answer. The result does not depend on how its text is divided into pieces.
 
     Attributes:
-        stopped: whether a stop string was found.
+        found: the stop string that was found; None before.
     """
 
     def __init__(self, stops: Sequence[str], *, include_stop: bool) -> None:
@@ -33,7 +33,12 @@ class StopScanner:
         self._length = 0  # visible characters so far
         self._held = ""  # the last of them, which were not returned yet
         self._num_inherited = 0  # leading characters of `_held` that are not to be returned
-        self.stopped = False
+        self.found: str | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop string was found."""
+        return self.found is not None
 
     def resume_after(self, pieces: Sequence[tuple[str, bool]]) -> None:
         """Continue after (text, is visible) pieces, not returned; a stop string may start in them."""
@@ -71,7 +76,7 @@ class StopScanner:
             start, stop = found
             before = len(self._held) - (self._length - start)
             kept = self._held[: max(0, before)] + (stop if self._include_stop else "")
-            self.stopped, self._held = True, ""
+            self.found, self._held = stop, ""
             return self._drop_inherited(kept)
         return self._drop_inherited(self._release())
 

@@ -37,7 +37,7 @@ def test_every_route_declares_a_scope():
 
 def test_only_the_probes_are_public():
     public = {route.path for route in routes() if scope_of(route) == "public"}
-    assert public == {"/health", "/ready"}
+    assert public == {"/", "/health", "/ready"}
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,9 @@ def test_no_key_no_answer(guarded, method, path):
     response = guarded.request(method, path)
     assert response.status_code == 401
     if method != "HEAD":
-        assert response.json()["error"]["code"] == "invalid_api_key"
+        error = response.json()["error"]
+        assert error["type"] == "authentication_error"
+        assert path.startswith("/v1/messages") or error["code"] == "invalid_api_key"
 
 
 @pytest.mark.parametrize(
@@ -75,6 +77,10 @@ def test_no_key_no_answer(guarded, method, path):
         ({"authorization": f"Bearer {KEY[:-1]}"}, 401),
         ({"authorization": f"Bearer {KEY.upper()}"}, 401),
         ({"authorization": b"Bearer \xff\xfe"}, 401),
+        ({"x-api-key": KEY, "authorization": "Bearer placeholder"}, 200),
+        ({"x-api-key": "placeholder", "authorization": f"Bearer {KEY}"}, 200),
+        ({"x-api-key": KEY, "authorization": "Basic eA=="}, 200),
+        ({"x-api-key": "x", "authorization": "Bearer x"}, 401),
         ({"x-api-key": ""}, 401),
         ({}, 401),
     ],

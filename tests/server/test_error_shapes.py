@@ -39,7 +39,8 @@ def client(server):
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/", 404),
+        ("GET", "/nothing", 404),
+        ("POST", "/", 405),
         ("GET", "/v1/nothing", 404),
         ("GET", "/v1/models/other", 404),
         ("GET", "/v1/chat/completions", 405),

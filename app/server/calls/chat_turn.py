@@ -15,25 +15,24 @@ from typing import Any
 from starlette.requests import Request
 
 from app.server.calls.chat_choice import AnsweredChoice, ChatChoice, ChoiceEnd, TurnPiece
-from app.server.calls.chat_form import chat_form
 from app.server.calls.chat_images import ChatImages, read_images
 from app.server.calls.chat_sources import ChatSources, find_sources, with_sources
 from app.server.calls.cited_choice import CitedChoice
 from app.server.calls.generation import Generation, begin, check_finish, finish
 from app.server.calls.guarding import CallGuard
 from app.server.calls.model import LoadedModel, check_length, loaded_model
-from app.server.calls.prompts import arguments_of, chat_prompt
+from app.server.calls.prompts import arguments_of
 from app.server.calls.reasoning import ChatReasoning, chat_reasoning
 from app.server.calls.sampling import chat_sampling
 from app.server.calls.structured import grammar_of
 from app.server.calls.tool_calling import TurnTools, turn_tools
+from app.server.calls.turn_prompt import turn_prompt
 from app.server.process.context import ServerContext
 from app.server.wire.fields import header_value
 from app.server.wire.schemas import ChatCompletionRequest
 from app.server.wire.usage import Usage
 from engine.api.answer_parts import AnswerPart, AnswerText
 from engine.api.chat import ChatMessage
-from engine.api.image import PlacedImage
 from engine.api.request import RequestOutput, SamplingParams, TokenBatch
 from engine.retrieval.answering.answerer import DEFAULT_MAX_TOKENS, NOT_FOUND
 from engine.text.answer_parser import AnswerParser, PlainText
@@ -228,20 +227,11 @@ async def begin_turn(
         )
     if tools is not None:
         sampling = _showing(sampling, tools.shown_control_ids(model))
-    chat = await chat_prompt(
-        model,
-        messages,
-        chat_form(body),
-        tools=() if tools is None else tools.for_template,
-        check=guard.check_value,
-        answered=None if images is not None or sources is not None else context.answered_turns,
-        cache_salt=body.cache_salt,
-    )
+    keeps = images is None and sources is None
+    prompt = await turn_prompt(context, body, model, messages, images, guard, tools, is_kept=keeps)
     request.state.guardrails = guard.header
-    prompt, placed = chat.ids, tuple[PlacedImage, ...]()
-    if images is not None:
-        prompt, placed = await images.placed(context, prompt)
-    check_length(prompt, model.info, param="messages")
+    check_length(prompt.ids, model.info, param="messages")
+    chat = prompt.chat
     reasoning = chat_reasoning(body, model, chat)
     if reasoning is not None:
         sampling = _showing(sampling, reasoning.shown_control_ids(model))
@@ -251,11 +241,11 @@ async def begin_turn(
         request,
         context,
         body,
-        [prompt],
+        [prompt.ids],
         sampling,
         guard,
         continued_tokens=chat.continued_tokens,
-        images=placed,
+        images=prompt.images,
     )
     turn = ChatTurn(body, model, generation, sources, images, tools, reasoning)
     if chat.key is not None and generation.n == 1:

@@ -59,6 +59,15 @@ class EventStream(Response):
         form: StreamForm = SERVER_SENT_EVENTS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Prepare the response.
+
+        Args:
+            events: the stream.
+            context: the server.
+            resources: closed at the end.
+            form: of what is no part of the answer.
+            clock: monotonic seconds.
+        """
         super().__init__(
             media_type=form.media_type,
             headers={

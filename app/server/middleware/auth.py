@@ -70,20 +70,22 @@ class ApiKeyAuth:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 401."""
         if scope["type"] == "http" and scope["path"] not in self._public:
-            offered = _offered_key(Headers(scope=scope))
+            offered = list(_offered_keys(Headers(scope=scope)))
             # The duration of compare_digest does not depend on the position of the first difference.
-            if offered is None or not hmac.compare_digest(offered, self._key):
-                await error_response(_refusal(offered is None))(scope, receive, send)
+            if not any(hmac.compare_digest(one, self._key) for one in offered):
+                await error_response(_refusal(not offered))(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
 
-def _offered_key(headers: Headers) -> bytes | None:
+def _offered_keys(headers: Headers) -> Iterator[bytes]:
+    """The keys of both headers: some clients send a placeholder in one and the key in the other."""
     scheme, _, value = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and value:
-        return value.strip().encode("latin-1")
+        yield value.strip().encode("latin-1")
     key = headers.get("x-api-key")
-    return key.encode("latin-1") if key else None
+    if key:
+        yield key.encode("latin-1")
 
 
 def _refusal(missing: bool) -> ApiError:

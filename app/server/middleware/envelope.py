@@ -42,6 +42,7 @@ class Envelope:
             await self._app(scope, receive, send)
             return
         request_id = _request_id(Headers(scope=scope))
+        scope.setdefault("state", {})["request_id"] = request_id
         begun = False
 
         async def send_in_envelope(message: Message) -> None:
@@ -50,6 +51,7 @@ class Envelope:
                 begun = True
                 headers = MutableHeaders(scope=message)
                 headers["x-request-id"] = request_id
+                headers["request-id"] = request_id  # Anthropic's name of it
                 ignored = scope.get("state", {}).get("ignored_fields")
                 if ignored:
                     headers[IGNORED_HEADER] = ignored

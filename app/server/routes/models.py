@@ -1,5 +1,9 @@
-"""`GET /v1/models` and `GET /v1/models/{id}`."""
+"""`GET /v1/models` and `GET /v1/models/{id}`.
 
+Each model has the members of OpenAI's and of Anthropic's clients, and so has the list.
+"""
+
+from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -21,7 +25,9 @@ async def list_models(request: Request) -> Response:
     data = [describe(context)]
     if context.engine.embedder.installed:
         data.append(describe_embedder(context))
-    return json_response({"object": "list", "data": data})
+    ids = [one["id"] for one in data]
+    pages = {"first_id": ids[0], "last_id": ids[-1], "has_more": False}
+    return json_response({"object": "list", "data": data, **pages})
 
 
 @router.get("/v1/models/{name:path}")
@@ -37,25 +43,34 @@ async def get_model(name: str, request: Request) -> Response:
 
 
 def describe(context: ServerContext) -> dict[str, Any]:
-    """OpenAI's model object, with context length (vLLM's name for it) and status beside it."""
+    """The model object of the served model, with context length (vLLM's name for it) and status."""
     snapshot = context.engine.snapshot()
     info = snapshot.model
+    length = info and info.context_length
     return {
-        "id": context.engine.config.name,
-        "object": "model",
-        "created": context.created,
-        "owned_by": "pravaha",
+        **_model(context, context.engine.config.name),
         "status": snapshot.state.value,
-        "max_model_len": info and info.context_length,
+        "max_model_len": length,
+        "max_input_tokens": length,
+        "max_tokens": length,
         "details": info,
     }
 
 
 def describe_embedder(context: ServerContext) -> dict[str, Any]:
-    """OpenAI's model object of the embedding model, which `POST /v1/embeddings` takes."""
+    """The model object of the embedding model, which `POST /v1/embeddings` takes."""
+    return _model(context, context.engine.embedder.name)
+
+
+def _model(context: ServerContext, name: str) -> dict[str, Any]:
+    """A model object: OpenAI's members, then Anthropic's."""
     return {
-        "id": context.engine.embedder.name,
+        "id": name,
         "object": "model",
         "created": context.created,
         "owned_by": "pravaha",
+        "type": "model",
+        "display_name": name,
+        "created_at": datetime.fromtimestamp(context.created, UTC).isoformat(),
+        "lifecycle": "active",
     }

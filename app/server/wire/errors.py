@@ -1,5 +1,7 @@
 """Error responses in OpenAI's format: `{"error": {message, type, param, code}}`.
 
+Clients of Anthropic's API get its own format (`anthropic_errors`).
+
 The official client retries 408, 409, 429 and 5xx as the hints in the headers say; errors that are
 worth a retry carry them.
 """
@@ -14,7 +16,9 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
+from app.server.wire import anthropic_errors
 from app.server.wire.body import IMAGE_TAG, TEXT_TAG
 from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
 
@@ -33,7 +37,10 @@ _TYPE_BY_STATUS = {
 
 
 class ApiError(HTTPException):
-    """A refusal with an HTTP status; `detail` is the one-sentence message."""
+    """A refusal with an HTTP status; `detail` is the one-sentence message.
+
+    `details` are members of Anthropic's error by which its clients know what to do next.
+    """
 
     def __init__(
         self,
@@ -43,10 +50,12 @@ class ApiError(HTTPException):
         param: str | None = None,
         code: str | None = None,
         headers: Mapping[str, str] | None = None,
+        details: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(status, message, dict(headers or {}))
         self.param = param
         self.code = code
+        self.details = details
 
 
 def bad_request(message: str, *, param: str | None = None, code: str | None = None) -> ApiError:
@@ -94,15 +103,36 @@ def from_engine(error: Exception) -> ApiError:
     return server_error("The server failed on this request; its log has the details.")
 
 
+class ErrorResponse(Response):
+    """An `ApiError` as a response, in the format that the client of the request reads."""
+
+    media_type = "application/json"
+
+    def __init__(self, error: ApiError) -> None:
+        body = error_body(error.status_code, error.detail, param=error.param, code=error.code)
+        super().__init__(orjson.dumps(body), error.status_code, error.headers)
+        self._error = error
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response."""
+        if not anthropic_errors.is_read_by(scope):
+            await super().__call__(scope, receive, send)
+            return
+        error = self._error
+        status = anthropic_errors.status_of(error.status_code)
+        body = anthropic_errors.error_body(
+            status,
+            error.detail,
+            details=error.details,
+            request_id=scope.get("state", {}).get("request_id"),
+        )
+        response = Response(orjson.dumps(body), status, error.headers, self.media_type)
+        await response(scope, receive, send)
+
+
 def error_response(error: ApiError) -> Response:
     """An `ApiError` as a response."""
-    body = error_body(error.status_code, error.detail, param=error.param, code=error.code)
-    return Response(
-        orjson.dumps(body),
-        status_code=error.status_code,
-        headers=error.headers,
-        media_type="application/json",
-    )
+    return ErrorResponse(error)
 
 
 def install(app: FastAPI) -> None:

@@ -89,6 +89,13 @@ def _stop_strings(value: Any) -> Any:
     return strings
 
 
+StopStrings = Annotated[
+    list[Annotated[str, StringConstraints(max_length=1024)]],
+    BeforeValidator(_stop_strings),
+    Field(max_length=MAX_STOP_STRINGS),
+]
+
+
 class StreamOptions(Body):
     """Options of a streamed answer."""
 
@@ -171,14 +178,7 @@ class SamplingFields(Body):
         | None
     ) = None
     seed: Annotated[int, Field(ge=MIN_SEED, lt=2**64)] | None = None
-    stop: (
-        Annotated[
-            list[Annotated[str, StringConstraints(max_length=1024)]],
-            BeforeValidator(_stop_strings),
-            Field(max_length=MAX_STOP_STRINGS),
-        ]
-        | None
-    ) = None
+    stop: StopStrings | None = None
     stop_token_ids: Annotated[list[TokenId], Field(max_length=MAX_STOP_TOKENS)] | None = None
     ignore_eos: bool | None = None
     include_stop_str_in_output: bool | None = None

@@ -13,6 +13,22 @@ def scan(pieces, stops, *, include_stop=False):
     return text + ("" if scanner.stopped else scanner.flush()), scanner.stopped
 
 
+@pytest.mark.parametrize(
+    ("text", "stops", "found"),
+    [
+        ("abcd", ("x", "abcd", "bc"), "bc"),
+        ("abcd", ("bc", "abc"), "abc"),
+        ("abcd", ("x",), None),
+        ("", ("x",), None),
+    ],
+)
+def test_the_stop_string_that_was_found_is_known(text, stops, found):
+    scanner = StopScanner(stops, include_stop=False)
+    for character in text:
+        scanner.feed(character)
+    assert scanner.found == found
+
+
 def cuts(text):
     """All ways to split a text into pieces."""
     for marks in itertools.product((False, True), repeat=len(text) - 1):
