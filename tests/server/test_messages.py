@@ -111,7 +111,7 @@ class TestStops:
 
     def test_the_end_of_the_context_is_no_limit_of_the_request(self):
         with (
-            byte_engine(context=64) as engine,
+            byte_engine(context=64, force=dict.fromkeys(range(64), ord("a"))) as engine,
             live(engine) as server,
             httpx.Client(base_url=server.url) as client,
         ):
