@@ -6,10 +6,9 @@ request, begins a turn and formats what the turn yields.
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -21,18 +20,18 @@ from app.server.calls.cited_choice import CitedChoice
 from app.server.calls.generation import Generation, begin, check_finish, finish
 from app.server.calls.guarding import CallGuard
 from app.server.calls.model import LoadedModel, check_length, loaded_model
-from app.server.calls.prompts import arguments_of
 from app.server.calls.reasoning import ChatReasoning, chat_reasoning
 from app.server.calls.sampling import chat_sampling
 from app.server.calls.structured import grammar_of
 from app.server.calls.tool_calling import TurnTools, turn_tools
 from app.server.calls.turn_prompt import turn_prompt
+from app.server.calls.turn_record import TurnRecord
 from app.server.process.context import ServerContext
+from app.server.process.sessions import session_name
 from app.server.wire.fields import header_value
 from app.server.wire.schemas import ChatCompletionRequest
 from app.server.wire.usage import Usage
-from engine.api.answer_parts import AnswerPart, AnswerText
-from engine.api.chat import ChatMessage
+from engine.api.answer_parts import AnswerText
 from engine.api.request import RequestOutput, SamplingParams, TokenBatch
 from engine.retrieval.answering.answerer import DEFAULT_MAX_TOKENS, NOT_FOUND
 from engine.text.answer_parser import AnswerParser, PlainText
@@ -51,10 +50,10 @@ class ChatTurn:
         generation: the running choices; None if the model is not asked.
         resources: to be closed, which also aborts running choices.
         usage: token counts so far.
-        keep: called with the answer, as a message, and the token ids of prompt and answer; None keeps none.
+        record: keeps the tokens of the answer for the next turn; None keeps none.
     """
 
-    keep: Callable[[ChatMessage, Sequence[int]], None] | None = None
+    record: TurnRecord | None = None
 
     def __init__(
         self,
@@ -77,8 +76,6 @@ class ChatTurn:
         self._reasoning = reasoning
         self._tools = tools
         self._choices: dict[int, ChatChoice] = {}
-        self._written: list[AnswerPart] = []
-        self._ids: list[int] = []
 
     @property
     def input_fields(self) -> dict[str, Any]:
@@ -105,7 +102,8 @@ class ChatTurn:
             if choice.ended:
                 choices.abort_choice(index)
             end = None if reason is None else choice.end(reason, guard.found(index))
-            self._remember(choice, parts, batch.token_ids, end)
+            if self.record is not None:
+                self.record.add(choice, parts, batch.token_ids, batch.cached_tokens, end)
             yield TurnPiece(index, parts, batch, end)
 
     async def answer(self, request: Request, context: ServerContext) -> list[AnsweredChoice]:
@@ -126,29 +124,10 @@ class ChatTurn:
             self._count(choice, index, output)
             parts, reason = await choice.feed(output.text, output.finish_reason.value)
             end = choice.end(reason or "stop", guard.found(index))
-            self._remember(choice, parts, output.token_ids, end)
+            if self.record is not None:
+                self.record.add(choice, parts, output.token_ids, output.cached_tokens, end)
             answered.append(AnsweredChoice(parts, end, output))
         return answered
-
-    def _remember(
-        self,
-        choice: ChatChoice,
-        parts: Sequence[AnswerPart],
-        token_ids: Sequence[int],
-        end: ChoiceEnd | None,
-    ) -> None:
-        """Collect the answer of a turn with one choice; at its end keep it, if its tokens were all sent."""
-        if self.keep is None or self.generation is None:
-            return
-        self._written += parts
-        self._ids += token_ids
-        if end is None or choice.ended or "guardrails" in end.fields or not self._ids:
-            return
-        # A stop string and what follows it were not sent.
-        is_whole = end.reason == "length" or self._ids[-1] in self.model.tokenizer.eos_ids
-        if is_whole:
-            answer = AnsweredChoice(self._written, end)
-            self.keep(_message(answer), [*self.generation.prompts[0], *self._ids])
 
     async def end_reasoning(self) -> bool:
         """End the reasoning of all choices; False if none reasons now, or the request cannot be told."""
@@ -249,19 +228,11 @@ async def begin_turn(
     )
     turn = ChatTurn(body, model, generation, sources, images, tools, reasoning)
     if chat.key is not None and generation.n == 1:
-        turn.keep = partial(context.answered_turns.add, chat.key)
+        name = session_name(request.headers, body.session, chat.key.beginning)
+        turn.record = TurnRecord(context, model, prompt.ids, chat.key, name)
     context.running_turns[turn.id] = turn
     turn.resources.callback(context.running_turns.pop, turn.id, None)
     return turn
-
-
-def _message(answer: AnsweredChoice) -> ChatMessage:
-    """An answer as a client sends it back."""
-    calls = [
-        {"function": {"name": call.name, "arguments": arguments_of(call.arguments)}}
-        for call in answer.calls
-    ]
-    return {"role": "assistant", "content": answer.text, "tool_calls": calls}
 
 
 def _showing(sampling: SamplingParams, control_ids: frozenset[int]) -> SamplingParams:

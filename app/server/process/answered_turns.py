@@ -102,6 +102,12 @@ class ConversationKey:
         """The hash of the whole conversation."""
         return self.keys[-1] if self.keys else self._start
 
+    @property
+    def beginning(self) -> bytes:
+        """The hash up to the first message of the user, which the requests of a conversation share."""
+        first = next((i for i, one in enumerate(self.messages) if one["role"] == "user"), None)
+        return self.last if first is None else self.keys[first]
+
     def after(self, answer: ChatMessage) -> bytes:
         """The hash of the conversation with an answer."""
         return _digest(self.last, _canonical(answer))

@@ -15,6 +15,7 @@ from app.server.process.config import ServerConfig
 from app.server.process.counters import ServerCounters
 from app.server.process.drain import Drain
 from app.server.process.kept_streams import KeptStreams
+from app.server.process.sessions import Sessions
 from app.server.retrieval.service import RetrievalService
 from engine.retrieval.parsing.image_reader import ImageReader
 from engine.runtime.engine import AsyncPravahaEngine
@@ -39,6 +40,7 @@ class ServerContext:
         moderation: answers `/v1/moderations`.
         running_turns: the chat answers that are being written, by the id of the completion.
         answered_turns: token ids of the conversations that were answered.
+        sessions: what the prompts of conversations have cost.
         retrieval: keeps files and vector stores; None where none are served.
         image_reader: reads the text of images; None reads none.
         uploads: taken by each upload of a file.
@@ -52,6 +54,7 @@ class ServerContext:
     kept_streams: KeptStreams = field(init=False)
     running_turns: "dict[str, ChatTurn]" = field(default_factory=dict)
     answered_turns: AnsweredTurns = field(default_factory=AnsweredTurns)
+    sessions: Sessions = field(default_factory=Sessions)
     block_history: BlockHistory = field(default_factory=BlockHistory)
     agents: RunService | None = None
     guardrails: Guardrails | None = None

@@ -50,6 +50,12 @@ class ServerCounters:
             ["way"],
             registry=self._registry,
         )
+        self._prompt_tokens = Counter(
+            "pravaha_session_prompt_tokens",
+            "Prompt tokens of chats: new in their session, used again, or read again.",
+            ["kind"],
+            registry=self._registry,
+        )
         self._open = Gauge(
             "pravaha_http_requests_open",
             "HTTP requests being answered.",
@@ -84,6 +90,12 @@ class ServerCounters:
     def images(self, way: str, count: int) -> None:
         """`count` images of one request were read: by the `model`, or their text by `ocr`."""
         self._images.labels(way).inc(count)
+
+    def prompt_read(self, *, new: int, reused: int, reread: int) -> None:
+        """The prompt of a chat was read."""
+        self._prompt_tokens.labels("new").inc(new)
+        self._prompt_tokens.labels("reused").inc(reused)
+        self._prompt_tokens.labels("reread").inc(reread)
 
     def render(self) -> bytes:
         """All counters in Prometheus text format."""

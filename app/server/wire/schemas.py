@@ -444,6 +444,8 @@ class ChatCompletionRequest(SamplingFields):
     thinking_budget: _ReasoningLimit | None = None
     thinking_budget_tokens: _ReasoningLimit | None = None
     reasoning_control: bool | None = None
+    prompt_cache_key: Annotated[str, StringConstraints(max_length=1024)] | None = None
+    session_id: Annotated[str, StringConstraints(max_length=1024)] | None = None
     retrieval: ChatRetrieval | None = None
     tools: Tools | None = None
     tool_choice: ToolChoiceField = None
@@ -486,6 +488,11 @@ class ChatCompletionRequest(SamplingFields):
         """`max_completion_tokens`, else `max_tokens`."""
         newer = self.max_completion_tokens
         return self.max_tokens if newer is None else newer
+
+    @property
+    def session(self) -> str | None:
+        """The name of the session that the request belongs to, under OpenAI's name of it or OpenRouter's."""
+        return self.session_id or self.prompt_cache_key or None
 
     @property
     def reasoning_limit(self) -> int | None:

@@ -1,0 +1,72 @@
+"""`TurnRecord`: keeps the tokens of an answered turn, for the next one, and counts what its prompt has cost."""
+
+from collections.abc import Sequence
+
+from app.server.calls.chat_choice import AnsweredChoice, ChatChoice, ChoiceEnd
+from app.server.calls.model import LoadedModel
+from app.server.calls.prompts import arguments_of
+from app.server.process.answered_turns import ConversationKey
+from app.server.process.context import ServerContext
+from engine.api.answer_parts import AnswerPart
+from engine.api.chat import ChatMessage
+
+
+class TurnRecord:
+    """Collects the answer of a turn with one choice while it arrives."""
+
+    def __init__(
+        self,
+        context: ServerContext,
+        model: LoadedModel,
+        prompt: Sequence[int],
+        conversation: ConversationKey,
+        session: str,
+    ) -> None:
+        """Begin before the first token.
+
+        Args:
+            context: the server.
+            model: the model.
+            prompt: token ids.
+            conversation: the key of its messages.
+            session: the name of the session that it belongs to.
+        """
+        self._context = context
+        self._model = model
+        self._prompt = prompt
+        self._conversation = conversation
+        self._session = session
+        self._parts: list[AnswerPart] = []
+        self._ids: list[int] = []
+
+    def add(
+        self,
+        choice: ChatChoice,
+        parts: Sequence[AnswerPart],
+        token_ids: Sequence[int],
+        cached_tokens: int,
+        end: ChoiceEnd | None,
+    ) -> None:
+        """Collect a piece; with its end the answer is kept, if its tokens say what was sent."""
+        self._parts += parts
+        self._ids += token_ids
+        if end is None:
+            return
+        cost = self._context.sessions.add(self._session, self._prompt, self._ids, cached_tokens)
+        self._context.counters.prompt_read(new=cost.new, reused=cost.reused, reread=cost.reread)
+        if choice.ended or "guardrails" in end.fields or not self._ids:
+            return
+        # A stop string and what follows it were not sent.
+        if end.reason == "length" or self._ids[-1] in self._model.tokenizer.eos_ids:
+            answer = _message(AnsweredChoice(self._parts, end))
+            ids = [*self._prompt, *self._ids]
+            self._context.answered_turns.add(self._conversation, answer, ids)
+
+
+def _message(answer: AnsweredChoice) -> ChatMessage:
+    """An answer as a client sends it back."""
+    calls = [
+        {"function": {"name": call.name, "arguments": arguments_of(call.arguments)}}
+        for call in answer.calls
+    ]
+    return {"role": "assistant", "content": answer.text, "tool_calls": calls}
