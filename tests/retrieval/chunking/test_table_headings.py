@@ -131,7 +131,7 @@ def test_the_rest_of_a_long_row_has_its_first_cell_and_the_names_from_there(
     _, *rest = split(_sheet([(header, [row])], "sing"), bert, max_tokens=60, overlap_tokens=8)
     assert len(rest) > 3
     for chunk in rest[1:]:
-        assert chunk.heading_path == ("sing", "fox 7", "brown")
+        assert chunk.heading_path == ("sing", "fox 7", f"…{separator}brown")
         assert len(bert.encode(chunk.embedded_text)) <= 60
 
 
@@ -146,4 +146,23 @@ def test_a_wide_row_has_the_names_of_its_own_columns(bert: Tokenizer) -> None:
         first = chunk.text.lstrip(",").split(",")[0]
         column = first.removeprefix("fox")
         assert chunk.heading_path[:2] == ("sing", "fox0")
-        assert f"quick{column}" in chunk.heading_path[2].split(",")[:2]
+        assert f"quick{column}" in chunk.heading_path[2].split(",")[1:3]
+
+
+def test_a_cell_of_several_lines_has_the_names_of_its_row(bert: Tokenizer) -> None:
+    text = 'the;quick;brown\nfox 7;"over, over\n' + "lazy, lazy\n" * 90 + '";1\nfox 8;over;2\n'
+    document = ParserPool().parse_bytes("a.csv", text.encode())
+    _, *rest = split(document, bert, max_tokens=60, overlap_tokens=0)
+    inside = [one for one in rest if "lazy" in one.text]
+    assert len(inside) > 3
+    for chunk in inside[1:]:
+        assert chunk.heading_path == ("fox 7", "…;quick;brown")
+
+
+def test_the_delimiter_is_that_of_the_rows_where_the_header_has_two(bert: Tokenizer) -> None:
+    text = "the, quick;brown\n" + f"fox 7;{'over ' * 90}\n" * 2
+    document = ParserPool().parse_bytes("a.csv", text.encode())
+    chunks = split(document, bert, max_tokens=60, overlap_tokens=0)
+    inside = [one for one in chunks if one.text.startswith("over")]
+    assert inside
+    assert {one.heading_path for one in inside} == {("fox 7", "…;brown")}
