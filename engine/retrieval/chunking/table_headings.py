@@ -38,7 +38,7 @@ class TableHeadings:
     def __init__(
         self,
         text: str,
-        rows: Sequence[tuple[int, str]],
+        rows: Sequence[tuple[int, str | None]],
         breaks: Sequence[int],
         sections: Sections,
         counter: TokenCounter,
@@ -48,7 +48,7 @@ class TableHeadings:
 
         Args:
             text: of the document.
-            rows: where rows begin that belong to a header row, and that row, in order.
+            rows: where rows begin that belong to a header row, and that row, in order; None where they end.
             breaks: where rows begin, among other places, in order.
             sections: of the document.
             counter: counts tokens of the embedding model.
@@ -84,8 +84,11 @@ class TableHeadings:
         index = bisect_right(self._starts, start) - 1
         if index < 0 or start in self._section_starts:
             return _NONE
-        header, row = self._headers[index], self._row_start(self._starts[index], start)
-        separator = self._separator(index) if row < start else ""
+        header = self._headers[index]
+        if header is None:
+            return _NONE
+        row = self._row_start(self._starts[index], start)
+        separator = self._separator(index, header) if row < start else ""
         inside = _inside_row(self._text[row:start], header, separator)
         path = (*self._around[index], *inside)
         if path not in self._known:
@@ -99,10 +102,10 @@ class TableHeadings:
         line = max(begin, self._text.rfind("\n", 0, start) + 1)
         return begin if self._text.count('"', begin, line) % 2 else line
 
-    def _separator(self, index: int) -> str:
+    def _separator(self, index: int, header: str) -> str:
         """What separates the cells of a table."""
         if index not in self._separators:
-            begin, header = self._starts[index], self._headers[index]
+            begin = self._starts[index]
             lines = self._text[begin : begin + _SAMPLE].split("\n")[:SAMPLE]
             is_shown = _BAR in (header or lines[0])
             self._separators[index] = _BAR if is_shown else delimiter_of(lines, header)

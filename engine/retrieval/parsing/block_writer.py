@@ -36,7 +36,7 @@ class BlockWriter:
         """Write what waits, and end the table."""
         self._write_first_rows()
         if self._has_header:
-            self._builder.row_header("")
+            self._builder.row_header(None)
             self._has_header = False
 
     def _write_first_rows(self) -> None:

@@ -16,7 +16,7 @@ _MAX_RECORD = 20_000
 
 
 def delimiter_of(records: Sequence[str], header: str = "") -> str:
-    """The delimiter of some records, of which the first `SAMPLE` are looked at; empty if nothing separates fields.
+    """The delimiter of some records, of which the first `SAMPLE` are looked at; empty if they have none.
 
     Args:
         records: with or without line ends; they may be lines of longer records if the header is given.

@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from benchmarks.office_cases import docx, par, row, table
 from engine.retrieval.api.chunk import Chunk
 from engine.retrieval.api.parsed_document import Heading, ParsedDocument, TableRows
 from engine.retrieval.chunking.split import split
@@ -166,3 +167,65 @@ def test_the_delimiter_is_that_of_the_rows_where_the_header_has_two(bert: Tokeni
     inside = [one for one in chunks if one.text.startswith("over")]
     assert inside
     assert {one.heading_path for one in inside} == {("fox 7", "…;brown")}
+
+
+_ROWS_BELOW = [f"fox {at}" for at in range(60)]
+_TABLES = {
+    "md": (
+        "Text.\n\n| the | quick |\n|---|---|\n"
+        + "".join(f"| {one} | 1 |\n" for one in _ROWS_BELOW),
+        "| the | quick |",
+    ),
+    "html": (
+        "<p>Text.<table><tr><th>the<th>quick"
+        + "".join(f"<tr><td>{one}<td>1" for one in _ROWS_BELOW)
+        + "</table>",
+        "the | quick",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", _TABLES)
+def test_each_chunk_of_a_table_in_a_page_has_its_header_row(bert: Tokenizer, kind: str) -> None:
+    markup, header = _TABLES[kind]
+    prose = "brown " * 60
+    markup += f"\n{prose}\n" if kind == "md" else f"<p>{prose}"
+    document = ParserPool().parse_bytes(f"a.{kind}", markup.encode())
+    chunks = split(document, bert, max_tokens=40, overlap_tokens=8)
+    whole = document.text.encode()
+    begins = [one for one in chunks[1:] if "fox" in one.text]
+    assert len(begins) > 5
+    for chunk in begins:
+        assert chunk.embedded_text == f"{header}\n{chunk.text}"
+        assert chunk.text.lstrip("| ").startswith("fox")
+        assert whole[chunk.start : chunk.end].decode() == chunk.text
+    behind = [one for one in chunks if "fox" not in one.text]
+    assert len(behind) > 1
+    assert not any(one.in_table for one in behind)
+
+
+def test_a_long_markdown_file_has_it_everywhere(bert: Tokenizer, tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    prose = "\n" + "brown " * 400 + "\n"
+    path.write_text(
+        "| the | quick |\n|---|---|\n" + "".join(f"| fox | {at} |\n" for at in range(200)) + prose
+    )
+    text = open_large_text(path, ParserLimits(file_bytes=0, segment_bytes=500))
+    text.content_hash()
+    _, *rest = split_large(text, TokenCounter(bert), max_tokens=40, overlap_tokens=8)
+    rows = [one for one in rest if "fox" in one.text]
+    assert len(rows) > 20
+    assert {one.embedded_text.split("\n")[0] for one in rows} == {"| the | quick |"}
+    assert not any(one.in_table for one in rest if "fox" not in one.text)
+
+
+def test_text_behind_a_table_has_the_headings_of_its_own_section(bert: Tokenizer) -> None:
+    level = '<w:outlineLvl w:val="0"/>'
+    rows = table(row("the", "quick"), row("over", "1"))
+    body = par("fox", properties=level) + rows + par("brown " * 80) + par("sing", properties=level)
+    document = ParserPool().parse_bytes("a.docx", docx(body + par("over " * 80)))
+    chunks = split(document, bert, max_tokens=40, overlap_tokens=0)
+    own = {one.text.split()[0]: one for one in chunks[1:]}
+    assert own["brown"].heading_path == ("fox",)
+    assert own["over"].heading_path == own["sing"].heading_path == ("sing",)
+    assert not any(one.in_table for one in chunks)
