@@ -11,6 +11,7 @@ from engine.retrieval.parsing.extracted import Extracted
 from engine.retrieval.parsing.html_flow import Flow
 from engine.retrieval.parsing.outline import MAX_ROW_HEADER
 from engine.retrieval.parsing.table_header import column_names, header_rows
+from engine.retrieval.parsing.text_flow import Block, joined
 
 _MAX_COLUMNS = 256
 """Columns at which spans are followed."""
@@ -153,7 +154,7 @@ class TableGrid:
             for cell in row:
                 while at in line:
                     at += 1
-                text = _one_line(cell.content.text)
+                text = _cell_text(cell.content)
                 line[at] = (text, cell)
                 if cell.rows != 1 and at < _MAX_COLUMNS:
                     below = min(cell.rows or len(rows), len(rows) - index) - 1
@@ -220,6 +221,22 @@ def _is_short(cell: Cell, limits: _Limits) -> bool:
     if cell.lines or not cell.content.headings:
         return not cell.lines
     return limits is _PLAIN and _one_line(cell.content.text) == cell.content.headings[0].title
+
+
+def _cell_text(content: Extracted) -> str:
+    """A cell as one line; the rows of a table in it are written as elsewhere (`text_flow.joined`)."""
+    if " | " not in content.text:
+        return _one_line(content.text)
+    blocks: list[Block] = []
+    rows, at = set(content.breaks), 0
+    for line in content.text.splitlines(keepends=True):
+        text = _one_line(line).replace(" \\| ", " | ")
+        # A row ends without the space behind its last bar.
+        cells = tuple(map(_one_line, f"{line.rstrip()} ".split(" | "))) if at in rows else ()
+        if text:
+            blocks.append(Block(text, cells=cells))
+        at += len(line)
+    return joined(blocks).replace(" | ", r" \| ")
 
 
 def _one_line(text: str) -> str:

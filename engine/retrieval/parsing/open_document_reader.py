@@ -17,6 +17,7 @@ from engine.retrieval.parsing.open_document_styles import (
 )
 from engine.retrieval.parsing.safe_xml import Attributes
 from engine.retrieval.parsing.safe_zip import SafeZip
+from engine.retrieval.parsing.superscript import raised
 from engine.retrieval.parsing.text_flow import MAX_COLUMNS, Block, TextFlow, picture_text
 from engine.retrieval.parsing.word_reader import comment_block
 
@@ -175,6 +176,7 @@ class OpenDocumentReader(ElementReader):
             "tab": lambda _: self._put("\t"),
             "line-break": lambda _: self._put("\n"),
             "hidden-text": self._begin_hidden_text,
+            "placeholder": skipped,
             "hidden-paragraph": self._hide_paragraph,
             "ruby-text": self._begin_reading,
         }
@@ -218,7 +220,17 @@ class OpenDocumentReader(ElementReader):
         return end
 
     def _begin_span(self, attributes: Attributes) -> Closer | None:
-        return skip if self._styles.is_hidden("text", attributes.get("style-name", "")) else None
+        style = attributes.get("style-name", "")
+        if self._styles.is_hidden("text", style):
+            return skip
+        if not self._styles.is_raised(style):
+            return None
+        mark = self.flow.mark()
+
+        def end() -> None:
+            self.flow.put(raised(self.flow.take(mark)))
+
+        return end
 
     def _begin_section(self, attributes: Attributes) -> Closer | None:
         is_hidden = (

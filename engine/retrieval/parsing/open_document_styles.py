@@ -35,6 +35,7 @@ class _Style:
 
     parent: str = ""
     hidden: bool = False
+    raised: bool | None = None
     page: str = ""
 
 
@@ -68,6 +69,11 @@ class OpenDocumentStyles(ElementReader):
     def is_hidden(self, family: str, name: str) -> bool:
         """Whether what has this style is not shown."""
         return any(one.hidden for one in self._chain(family, name))
+
+    def is_raised(self, name: str) -> bool:
+        """Whether text of this style is in superscript."""
+        chain = self._chain("text", name)
+        return next((one.raised for one in chain if one.raised is not None), False)
 
     def is_title(self, name: str) -> bool:
         """Whether it is the style of a document's title, or is based on it."""
@@ -103,6 +109,11 @@ class OpenDocumentStyles(ElementReader):
 
     def _text_properties(self, attributes: Attributes) -> None:
         self._style.hidden = attributes.get("display") == "none"
+        position = attributes.get("text-position")
+        if position is not None:
+            # `super`, or the share of the height by which it is raised or lowered.
+            above = position.partition(" ")[0]
+            self._style.raised = above == "super" or above.strip("%0.").isdecimal()
 
     def _page_properties(self, attributes: Attributes) -> None:
         self._style.hidden = attributes.get("visibility") == "hidden"

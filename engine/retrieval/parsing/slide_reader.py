@@ -8,6 +8,7 @@ from engine.retrieval.parsing.element_reader import Closer, skip, skipped
 from engine.retrieval.parsing.list_numbers import list_number
 from engine.retrieval.parsing.office_package import OfficePackage
 from engine.retrieval.parsing.safe_xml import Attributes
+from engine.retrieval.parsing.superscript import raised
 from engine.retrieval.parsing.symbol_fonts import symbol, symbol_text
 from engine.retrieval.parsing.text_flow import Block, picture_text
 
@@ -52,7 +53,7 @@ class SlideReader(DrawingReader):
         self.shapes: list[Shape] = []
         self.hidden, self.shows_master = False, True
         self._shape = Shape()
-        self._in_run = self._in_text = False
+        self._in_run = self._in_text = self._raised = False
         self._font = ""
         self._names_columns = False  # the next row does
         self._level, self._list = 0, ("", 1)
@@ -72,6 +73,7 @@ class SlideReader(DrawingReader):
             "fld": self._begin_field,
             "t": self._begin_text,
             "br": lambda _: self.flow.put("\n"),
+            "rPr": self._set_run,
             "latin": self._set_font,
             "sym": self._set_font,
             "tbl": self._begin_table,
@@ -176,12 +178,18 @@ class SlideReader(DrawingReader):
         )
 
     def _begin_run(self, _: Attributes) -> Closer:
-        self._in_run, self._font = True, ""
+        self._in_run, self._font, self._raised = True, "", False
+        mark = self.flow.mark()
 
         def end() -> None:
-            self._in_run, self._font = False, ""
+            if self._raised:
+                self.flow.put(raised(self.flow.take(mark)))
+            self._in_run, self._font, self._raised = False, "", False
 
         return end
+
+    def _set_run(self, attributes: Attributes) -> None:
+        self._raised = self._in_run and attributes.get("baseline", "0").strip("0%.").isdecimal()
 
     def _begin_field(self, attributes: Attributes) -> Closer:
         return skip if attributes.get("type") == "slidenum" else self._begin_run(attributes)

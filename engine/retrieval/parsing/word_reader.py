@@ -13,6 +13,7 @@ from engine.retrieval.parsing.element_reader import Closer, Handler, skip, skipp
 from engine.retrieval.parsing.list_numbers import list_number
 from engine.retrieval.parsing.office_package import OfficePackage
 from engine.retrieval.parsing.safe_xml import Attributes
+from engine.retrieval.parsing.superscript import raised
 from engine.retrieval.parsing.symbol_fonts import symbol, symbol_text
 from engine.retrieval.parsing.text_flow import Block, joined, picture_text
 from engine.retrieval.parsing.word_numbering import WordNumbering
@@ -20,7 +21,7 @@ from engine.retrieval.parsing.word_styles import WordStyles, is_on, outline_leve
 
 _NOT_READ = (
     *("rPrChange", "pPrChange", "tblPrChange", "tblGridChange", "trPrChange", "tcPrChange"),
-    *("numberingChange", "sectPr", "tblPr", "tblPrEx", "tblGrid", "tabs", "sdtPr", "sdtEndPr"),
+    *("numberingChange", "sectPr", "tblPr", "tblPrEx", "tblGrid", "tabs", "sdtEndPr"),
     *("instrText", "delText", "delInstrText", "rubyPr", "smartTagPr", "customXmlPr"),
 )
 """Properties whose names are also those of content, former properties, and deleted text."""
@@ -80,6 +81,7 @@ class _Run:
     style: str = ""
     hidden: bool | None = None
     font: str = ""
+    raised: bool = False
 
 
 @dataclass(slots=True)
@@ -135,6 +137,9 @@ class WordReader(DrawingReader):
         self._run = _Run()
         self._row, self._cell = _Row(), _Cell()
         self._form: _Form | None = None
+        self._controls: list[
+            bool
+        ] = []  # of each content control around, whether nobody has filled it
         self._fields: list[bool] = []  # of each field around, whether its code is being read
         self._in_text = self._in_mark = self._in_row_properties = False
         self._numbers = {"footnote": 0, "endnote": 0}
@@ -155,7 +160,7 @@ class WordReader(DrawingReader):
         self._current_sink(block)
 
     def _is_seen(self) -> bool:
-        if True in self._fields:
+        if True in self._fields or True in self._controls:
             return False
         if self._run.hidden is not None:
             return not self._run.hidden
@@ -280,6 +285,10 @@ class WordReader(DrawingReader):
             "rStyle": self._set_run_style,
             "rFonts": self._set_font,
             "vanish": self._set_hidden,
+            "vertAlign": self._set_raised,
+            "sdt": self._begin_control,
+            "sdtPr": self._begin_control_properties,
+            "showingPlcHdr": self._set_placeholder,
             "t": self._begin_text,
             "tab": self._putting("\t"),
             "ptab": self._putting("\t"),
@@ -304,11 +313,38 @@ class WordReader(DrawingReader):
 
     def _begin_run(self, _: Attributes) -> Closer:
         around, self._run = self._run, _Run()
+        mark = self.flow.mark()
+
+        def end() -> None:
+            if self._run.raised:
+                self.flow.put(raised(self.flow.take(mark)))
+            self._run = around
+
+        return end
+
+    def _set_raised(self, attributes: Attributes) -> None:
+        if not self._in_mark:
+            self._run.raised = attributes.get("val") == "superscript"
+
+    def _begin_control(self, _: Attributes) -> Closer:
+        self._controls.append(False)
+
+        def end() -> None:
+            self._controls.pop()
+
+        return end
+
+    def _begin_control_properties(self, _: Attributes) -> Closer:
+        around, self._run = self._run, _Run()
 
         def end() -> None:
             self._run = around
 
         return end
+
+    def _set_placeholder(self, attributes: Attributes) -> None:
+        if self._controls:
+            self._controls[-1] = is_on(attributes)
 
     def _set_run_style(self, attributes: Attributes) -> None:
         if not self._in_mark:

@@ -18,6 +18,7 @@ from engine.retrieval.parsing.sheet import Merge, Sheet, add_notes, write_sheet
 from engine.retrieval.parsing.sheet_comments import read_comments
 from engine.retrieval.parsing.sheet_drawing import read_text_boxes
 from engine.retrieval.parsing.standard_formats import STANDARD_FORMATS
+from engine.retrieval.parsing.superscript import raised
 from engine.retrieval.parsing.text_builder import TextBuilder
 
 MAIN_PART = "xl/workbook.xml"
@@ -85,7 +86,8 @@ class _SheetReader:
         self._parts: list[str] | None = None  # of the element whose text is being read
         self._value: str | None = None
         self._formula: str | None = None
-        self._phonetic = False
+        self._phonetic = self._above = False
+        self._hides_zeros = False
         self._hidden_rows: set[int] = set()
         self._filtered = False
 
@@ -100,6 +102,12 @@ class _SheetReader:
                 self._parts = None if self._phonetic else []
             case "rPh":
                 self._phonetic = True
+            case "r":
+                self._above = False
+            case "vertAlign":
+                self._above = attributes.get("val") == "superscript"
+            case "sheetView":
+                self._hides_zeros = attributes.get("showZeros") in ("0", "false")
             case "row":
                 self._begin_row(attributes)
             case "col":
@@ -117,7 +125,8 @@ class _SheetReader:
             case "v":
                 self._value = self._taken()
             case "t" if self._parts is not None:  # of one run of an inline text
-                self._value = (self._value or "") + self._taken()
+                text = self._taken()
+                self._value = (self._value or "") + (raised(text) if self._above else text)
             case "f":
                 self._formula = self._taken()
             case "rPh":
@@ -208,12 +217,14 @@ class _SheetReader:
         return value if number is None else self._shown_number(number)
 
     def _shown_number(self, number: Decimal) -> str:
+        if self._hides_zeros and not number:
+            return ""
         return self._format.number(number, from_1904=self._workbook.from_1904)
 
     def _shown_iso(self, value: str) -> str:
         serial = serial_of(value)
         if serial is None or not self._format.is_date:
-            return value.strip().removesuffix("T00:00:00").replace("T", " ")
+            return value.strip().removesuffix("Z").removesuffix("T00:00:00").replace("T", " ")
         return self._format.number(serial)
 
 
@@ -301,18 +312,25 @@ def _shared_strings(data: bytes) -> list[str]:
     """Texts of cells, each of one run or several; how it is pronounced is no part of it."""
     strings: list[str] = []
     parts: list[str] = []
-    in_text = phonetic = False
+    in_text = phonetic = above = False
+    begin = 0
 
     def start(name: str, attributes: Attributes) -> None:
-        nonlocal parts, in_text, phonetic
+        nonlocal parts, in_text, phonetic, above, begin
         if name == "si":
-            parts = []
+            parts, above = [], False
+        elif name == "r":
+            above = False
+        elif name == "vertAlign":
+            above = attributes.get("val") == "superscript"
         elif name == "rPh":
             phonetic = True
-        in_text = name == "t" and not phonetic
+        in_text, begin = name == "t" and not phonetic, len(parts)
 
     def end(name: str) -> None:
         nonlocal in_text, phonetic
+        if in_text and above:
+            parts[begin:] = [raised("".join(parts[begin:]))]
         in_text = False
         if name == "rPh":
             phonetic = False
