@@ -34,7 +34,10 @@ def rows_outline(text: str, *, named: bool = False) -> Outline:
 
 
 def _row_headers(text: str, breaks: Sequence[int]) -> tuple[RowHeader, ...]:
-    """The header row, at the record behind it. Titles before it have fewer fields than most records."""
+    """The header row, at the record behind it.
+
+    Titles before it have fewer fields than most records, or, as sheets are exported, one that is not empty.
+    """
     starts = [0, *breaks[:SAMPLE]]
     ends = [*breaks[:SAMPLE], len(text)] if len(breaks) <= SAMPLE else breaks[: SAMPLE + 1]
     records = [
@@ -47,7 +50,10 @@ def _row_headers(text: str, breaks: Sequence[int]) -> tuple[RowHeader, ...]:
     delimiter = delimiter_of([record for _, record in records])
     rows = [fields_of(record, delimiter) for _, record in records]
     width = Counter(map(len, rows[1:])).most_common(1)[0][0]
-    first = next((at for at, row in enumerate(rows) if len(row) == width), 0)
+    least = min(width, 2)
+    first = next(
+        (at for at, row in enumerate(rows) if len(row) == width and _filled(row) >= least), 0
+    )
     count = header_rows(rows[first : first + 3])
     if not count or first + count >= len(records):
         return ()
@@ -57,6 +63,10 @@ def _row_headers(text: str, breaks: Sequence[int]) -> tuple[RowHeader, ...]:
         groups, names = rows[first : first + 2]
         header = _record(column_names([spread_groups(groups, names), names]), delimiter)
     return (RowHeader(records[first + count][0], header[:MAX_ROW_HEADER]),)
+
+
+def _filled(fields: Sequence[str]) -> int:
+    return sum(bool(one.strip()) for one in fields)
 
 
 def _record(fields: Sequence[str], delimiter: str) -> str:
