@@ -18,8 +18,13 @@ from engine.retrieval.parsing.open_document_styles import (
 from engine.retrieval.parsing.safe_xml import Attributes
 from engine.retrieval.parsing.safe_zip import SafeZip
 from engine.retrieval.parsing.superscript import raised
-from engine.retrieval.parsing.text_flow import MAX_COLUMNS, Block, TextFlow, picture_text
-from engine.retrieval.parsing.word_reader import comment_block
+from engine.retrieval.parsing.text_flow import (
+    MAX_COLUMNS,
+    Block,
+    TextFlow,
+    comment_block,
+    picture_text,
+)
 
 _SPACES = re.compile(r"[ \t\r\n]+")
 _SHAPES = (

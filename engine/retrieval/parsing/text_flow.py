@@ -68,6 +68,12 @@ def joined(blocks: Iterable[Block]) -> str:
     return "".join(parts)
 
 
+def comment_block(author: str, blocks: Iterable[Block]) -> Block:
+    """A comment as one line with its author."""
+    said = f"Comment by {author}" if author else "Comment"
+    return Block(f"[{said}: {joined(blocks)}]")
+
+
 @dataclass(slots=True)
 class _Story:
     """A run of paragraphs and tables: the body, a cell, or an aside.

@@ -47,11 +47,16 @@ class _List:
 
 @dataclass(slots=True)
 class _Numbering:
-    """A list: a definition with levels of its own or other beginnings."""
+    """A list: a definition with levels of its own or other beginnings.
+
+    Attributes:
+        begun: levels of `starts` that have had their first paragraph.
+    """
 
     definition: str = ""
     levels: dict[int, _Level] = field(default_factory=dict)
     starts: dict[int, int] = field(default_factory=dict)
+    begun: set[int] = field(default_factory=set)
 
 
 class WordNumbering(ElementReader):
@@ -87,6 +92,13 @@ class WordNumbering(ElementReader):
         }
         self.read(data)
 
+    def restart(self) -> None:
+        """Count anew, for another part of the document."""
+        for definition in self._definitions.values():
+            definition.counters.clear()
+        for one in self._lists.values():
+            one.begun.clear()
+
     def next(self, list_id: str, level: int | None, style: str) -> str:
         """Count a paragraph, and say what stands before it.
 
@@ -107,7 +119,7 @@ class WordNumbering(ElementReader):
         here = levels.get(level)
         if here is None:
             return ""
-        self._count(definition.counters, levels, level, one.starts)
+        self._count(definition.counters, levels, level, one)
         if here.hidden:
             return ""
         if here.form == "bullet":
@@ -125,10 +137,11 @@ class WordNumbering(ElementReader):
 
     @staticmethod
     def _count(
-        counters: dict[int, int], levels: dict[int, _Level], level: int, starts: dict[int, int]
+        counters: dict[int, int], levels: dict[int, _Level], level: int, one: _Numbering
     ) -> None:
-        if level in starts:  # only the first paragraph of the list begins anew
-            counters[level] = starts.pop(level)
+        if level in one.starts and level not in one.begun:
+            one.begun.add(level)  # only the first paragraph of the list begins anew
+            counters[level] = one.starts[level]
         elif level in counters:
             counters[level] += 1
         else:

@@ -15,7 +15,7 @@ from engine.retrieval.parsing.office_package import OfficePackage
 from engine.retrieval.parsing.safe_xml import Attributes
 from engine.retrieval.parsing.superscript import raised
 from engine.retrieval.parsing.symbol_fonts import symbol, symbol_text
-from engine.retrieval.parsing.text_flow import Block, joined, picture_text
+from engine.retrieval.parsing.text_flow import Block, comment_block, picture_text
 from engine.retrieval.parsing.word_numbering import WordNumbering
 from engine.retrieval.parsing.word_styles import WordStyles, is_on, outline_level
 
@@ -604,12 +604,6 @@ class WordReader(DrawingReader):
             self.flow.begin_aside()
             self.flow.put(attributes.get("string", ""))
             self.flow.end_aside()
-
-
-def comment_block(author: str, blocks: list[Block]) -> Block:
-    """A comment as one line with its author."""
-    said = f"Comment by {author}" if author else "Comment"
-    return Block(f"[{said}: {joined(blocks)}]")
 
 
 def _columns(attributes: Attributes) -> int:
