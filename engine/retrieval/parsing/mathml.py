@@ -5,8 +5,8 @@ from engine.retrieval.parsing.math_line import math_element
 from engine.retrieval.parsing.safe_xml import Attributes
 
 _TOKENS = ("mi", "mn", "mo", "mtext", "ms")
-_STRUCTURES = """mfrac msup msub msubsup mover munder munderover msqrt mroot math mrow mstyle mfenced mtable mtr mlabeledtr
-    mtd semantics mpadded""".split()  # noqa: SIM905
+_STRUCTURES = """mfrac msup msub msubsup mover munder munderover msqrt mroot math mrow mstyle mfenced mtable
+    mtr mlabeledtr mtd semantics mpadded""".split()  # noqa: SIM905
 
 
 def mathml_text(data: bytes) -> str:

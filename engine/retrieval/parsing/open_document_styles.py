@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from engine.retrieval.parsing.attribute_values import integer
 from engine.retrieval.parsing.element_reader import ElementReader
 from engine.retrieval.parsing.list_numbers import list_number
 from engine.retrieval.parsing.safe_xml import Attributes
@@ -125,16 +126,16 @@ class OpenDocumentStyles(ElementReader):
         self._levels = self.outline
 
     def _add_level(self, attributes: Attributes) -> None:
-        self._levels[_number(attributes, "level")] = ListLevel(
+        self._levels[integer(attributes, "level", 1)] = ListLevel(
             attributes.get("num-format", ""),
             attributes.get("num-prefix", ""),
             attributes.get("num-suffix", ""),
-            _number(attributes, "display-levels"),
-            _number(attributes, "start-value"),
+            integer(attributes, "display-levels", 1),
+            integer(attributes, "start-value", 1),
         )
 
     def _add_bullet(self, attributes: Attributes) -> None:
-        self._levels[_number(attributes, "level")] = ListLevel(bullet=True)
+        self._levels[integer(attributes, "level", 1)] = ListLevel(bullet=True)
 
 
 def item_label(levels: dict[int, ListLevel], counters: dict[int, int], level: int) -> str:
@@ -156,8 +157,3 @@ def item_label(levels: dict[int, ListLevel], counters: dict[int, int], level: in
         if (one := levels.get(at, ListLevel())).form
     ]
     return f"{here.before}{'.'.join(numbers)}{here.after}".strip()
-
-
-def _number(attributes: Attributes, name: str) -> int:
-    value = attributes.get(name, "1")
-    return int(value) if value.isdecimal() and len(value) < 6 else 1

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
+from engine.retrieval.parsing.attribute_values import integer, is_true
 from engine.retrieval.parsing.drawing_reader import DrawingReader
 from engine.retrieval.parsing.element_reader import Closer, skip, skipped
 from engine.retrieval.parsing.list_numbers import list_number
@@ -97,8 +98,8 @@ class SlideReader(DrawingReader):
         self._shape.blocks.append(block)
 
     def _begin_slide(self, attributes: Attributes) -> None:
-        self.hidden = attributes.get("show", "1") in ("0", "false")
-        self.shows_master = attributes.get("showMasterSp", "1") not in ("0", "false")
+        self.hidden = not is_true(attributes, "show", default=True)
+        self.shows_master = is_true(attributes, "showMasterSp", default=True)
 
     # Shapes
 
@@ -135,7 +136,7 @@ class SlideReader(DrawingReader):
         return end
 
     def _set_shape(self, attributes: Attributes) -> None:
-        self._shape.hidden = attributes.get("hidden", "0") not in ("0", "false")
+        self._shape.hidden = is_true(attributes, "hidden")
         self._shape.description = attributes.get("descr", "")
 
     def _set_placeholder(self, attributes: Attributes) -> None:
@@ -171,10 +172,9 @@ class SlideReader(DrawingReader):
         self._level = int(value) if value in set("012345678") else 0
 
     def _set_number(self, attributes: Attributes) -> None:
-        start = attributes.get("startAt", "1")
         self._list = (
             attributes.get("type", "arabicPeriod"),
-            int(start) if start.isdecimal() and len(start) < 6 else 1,
+            integer(attributes, "startAt", 1),
         )
 
     def _begin_run(self, _: Attributes) -> Closer:
@@ -214,7 +214,7 @@ class SlideReader(DrawingReader):
         return self.flow.end_table
 
     def _set_names_columns(self, attributes: Attributes) -> None:
-        self._names_columns = attributes.get("firstRow") in ("1", "true")
+        self._names_columns = is_true(attributes, "firstRow")
 
     def _begin_row(self, _: Attributes) -> Closer:
         names_columns, self._names_columns = self._names_columns, False
@@ -223,8 +223,8 @@ class SlideReader(DrawingReader):
 
     def _begin_cell(self, attributes: Attributes) -> Closer:
         # Every column has an element; one that a merged cell covers is not seen.
-        spanned = attributes.get("hMerge") in ("1", "true")
-        covered = spanned or attributes.get("vMerge") in ("1", "true")
+        spanned = is_true(attributes, "hMerge")
+        covered = spanned or is_true(attributes, "vMerge")
         self.flow.begin_cell()
 
         def end() -> None:

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
+from engine.retrieval.parsing.attribute_values import integer
 from engine.retrieval.parsing.element_reader import Closer, ElementReader, skipped
 from engine.retrieval.parsing.list_numbers import list_number
 from engine.retrieval.parsing.safe_xml import Attributes
@@ -170,11 +171,11 @@ class WordNumbering(ElementReader):
         self._levels = self._list.levels
 
     def _begin_override(self, attributes: Attributes) -> None:
-        self._override = _number(attributes, "ilvl", 0)
+        self._override = integer(attributes, "ilvl", 0)
 
     def _begin_level(self, attributes: Attributes) -> Closer:
         self._level = _Level()
-        self._levels[_number(attributes, "ilvl", 0)] = self._level
+        self._levels[integer(attributes, "ilvl", 0)] = self._level
 
         def end() -> None:
             self._level = _Level()
@@ -185,13 +186,13 @@ class WordNumbering(ElementReader):
         self._list.definition = attributes.get("val", "")
 
     def _set_start(self, attributes: Attributes) -> None:
-        self._list.starts[self._override] = _number(attributes, "val", 1)
+        self._list.starts[self._override] = integer(attributes, "val", 1)
 
     def _set_style_link(self, attributes: Attributes) -> None:
         self._definition.style_link = attributes.get("val", "")
 
     def _start_at(self, attributes: Attributes) -> None:
-        self._level.start = _number(attributes, "val", 1)
+        self._level.start = integer(attributes, "val", 1)
 
     def _form(self, attributes: Attributes) -> None:
         self._level.form = attributes.get("val", "decimal")
@@ -203,15 +204,10 @@ class WordNumbering(ElementReader):
         self._level.style = attributes.get("val", "")
 
     def _restart(self, attributes: Attributes) -> None:
-        self._level.restart = _number(attributes, "val", 0)
+        self._level.restart = integer(attributes, "val", 0)
 
     def _digits(self, attributes: Attributes) -> None:
         self._level.digits = is_on(attributes)
 
     def _vanish(self, attributes: Attributes) -> None:
         self._level.hidden = is_on(attributes)
-
-
-def _number(attributes: Attributes, name: str, default: int) -> int:
-    value = attributes.get(name, "")
-    return int(value) if value.isdecimal() and len(value) <= 6 else default

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from engine.retrieval.parsing.attribute_values import integer
 from engine.retrieval.parsing.drawing_reader import DrawingReader
 from engine.retrieval.parsing.element_reader import Closer, Handler, skip, skipped
 from engine.retrieval.parsing.list_numbers import list_number
@@ -475,7 +476,7 @@ class WordReader(DrawingReader):
             "trPr": self._begin_row_properties,
             "hidden": self._set_row_hidden,
             "tblHeader": self._set_names_columns,
-            "gridBefore": lambda attributes: self.flow.cover(_columns(attributes)),
+            "gridBefore": lambda attributes: self.flow.cover(integer(attributes, "val", 0)),
             "gridAfter": self._set_after,
             "tc": self._begin_cell,
             "gridSpan": self._set_columns,
@@ -516,7 +517,7 @@ class WordReader(DrawingReader):
         self._row.names_columns = is_on(attributes)
 
     def _set_after(self, attributes: Attributes) -> None:
-        self._row.after = _columns(attributes)
+        self._row.after = integer(attributes, "val", 0)
 
     def _begin_cell(self, _: Attributes) -> Closer:
         around, self._cell = self._cell, _Cell()
@@ -536,7 +537,7 @@ class WordReader(DrawingReader):
         return end
 
     def _set_columns(self, attributes: Attributes) -> None:
-        self._cell.columns = max(1, _columns(attributes))
+        self._cell.columns = max(1, integer(attributes, "val", 0))
 
     def _set_merged(self, attributes: Attributes) -> None:
         self._cell.covered = attributes.get("val", "continue") == "continue"
@@ -604,8 +605,3 @@ class WordReader(DrawingReader):
             self.flow.begin_aside()
             self.flow.put(attributes.get("string", ""))
             self.flow.end_aside()
-
-
-def _columns(attributes: Attributes) -> int:
-    value = attributes.get("val", "")
-    return int(value) if value.isdecimal() and len(value) < 6 else 0

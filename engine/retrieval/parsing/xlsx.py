@@ -9,6 +9,7 @@ from decimal import Decimal
 from itertools import count
 from typing import NamedTuple
 
+from engine.retrieval.parsing.attribute_values import is_true
 from engine.retrieval.parsing.excel_dates import serial_of
 from engine.retrieval.parsing.number_format import NumberFormat, number_format, number_of
 from engine.retrieval.parsing.office_package import OfficePackage
@@ -107,7 +108,7 @@ class _SheetReader:
             case "vertAlign":
                 self._above = attributes.get("val") == "superscript"
             case "sheetView":
-                self._hides_zeros = attributes.get("showZeros") in ("0", "false")
+                self._hides_zeros = not is_true(attributes, "showZeros", default=True)
             case "row":
                 self._begin_row(attributes)
             case "col":
@@ -161,15 +162,15 @@ class _SheetReader:
         )
         self._column = -1
         no_height = (
-            _is_set(attributes, "customHeight") and number_of(attributes.get("ht", "1")) == 0
+            is_true(attributes, "customHeight") and number_of(attributes.get("ht", "1")) == 0
         )
-        if (_is_set(attributes, "hidden") or no_height) and not _is_grouped(attributes):
+        if (is_true(attributes, "hidden") or no_height) and not _is_grouped(attributes):
             self._hidden_rows.add(self._row)
 
     def _hide_columns(self, attributes: Attributes) -> None:
         first, last = attributes.get("min", ""), attributes.get("max", "")
         no_width = number_of(attributes.get("width", "1")) == 0
-        if not (_is_set(attributes, "hidden") or no_width) or _is_grouped(attributes):
+        if not (is_true(attributes, "hidden") or no_width) or _is_grouped(attributes):
             return
         if first.isdecimal() and last.isdecimal() and len(self._sheet.hidden_columns) < _MAX_RANGES:
             self._sheet.hidden_columns.append((int(first) - 1, int(last) - 1))
@@ -228,10 +229,6 @@ class _SheetReader:
         return self._format.number(serial)
 
 
-def _is_set(attributes: Attributes, name: str) -> bool:
-    return attributes.get(name, "") in ("1", "true", "on")
-
-
 def _is_grouped(attributes: Attributes) -> bool:
     """Whether a row or column belongs to a group, which its reader opens by a click."""
     return attributes.get("outlineLevel", "0") not in ("", "0")
@@ -272,9 +269,9 @@ def _workbook(data: bytes) -> Workbook:
                 state = attributes.get("state", "visible")
                 sheets.append((attributes.get("name", ""), attributes.get("id", ""), state))
             case "workbookPr":
-                found["from_1904"] = _is_set(attributes, "date1904")
+                found["from_1904"] = is_true(attributes, "date1904")
             case "calcPr":
-                found["calculates"] = _is_set(attributes, "fullCalcOnLoad")
+                found["calculates"] = is_true(attributes, "fullCalcOnLoad")
 
     read_xml(data, start=start)
     return Workbook(sheets, found.get("from_1904", False), found.get("calculates", False))
