@@ -114,10 +114,14 @@ class TableHeadings:
 
 def _inside_row(before: str, header: str, separator: str) -> tuple[str, ...]:
     """The headings of what follows in a row: its first cell, if that is over, and names of columns."""
+    if header.startswith("|"):  # of Markdown; other rows begin with a cell or a space
+        inside, before = header.removeprefix("|").removesuffix("|"), before.removeprefix("|")
+    else:
+        inside = header
     cells = _cells(before, separator)
     if len(cells) < 2:
         return (header,) if header else ()
-    names = _cells(header, separator)[len(cells) - 1 :]
+    names = [one.strip() for one in _cells(inside, separator)[len(cells) - 1 :]]
     label = cells[0].strip()[:_MAX_LABEL]
     named = separator.join((LEFT_OUT, *names)) if any(names) else ""
     return tuple(filter(None, (label, named)))

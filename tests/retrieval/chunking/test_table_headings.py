@@ -204,6 +204,21 @@ def test_each_chunk_of_a_table_in_a_page_has_its_header_row(bert: Tokenizer, kin
     assert not any(one.in_table for one in behind)
 
 
+@pytest.mark.parametrize("bars", ["| {} | {} |", "|{}|{}|", "{} | {}"])
+def test_the_rest_of_a_row_of_markdown_has_the_names_of_its_columns(
+    bert: Tokenizer, bars: str
+) -> None:
+    text = "\n".join((bars.format("the", "quick"), bars.format("--", "--"), ""))
+    text += bars.format("fox 7", "over " * 90) + "\n" + bars.format("fox 8", "brown") + "\n"
+    document = ParserPool().parse_bytes("a.md", text.encode())
+    chunks = split(document, bert, max_tokens=60, overlap_tokens=0)
+    inside = [one for one in chunks if one.text.startswith("over")]
+    assert inside
+    for chunk in inside:
+        label, names = chunk.heading_path
+        assert (label, names.replace(" ", "")) == ("fox 7", "…|quick")
+
+
 def test_a_long_markdown_file_has_it_everywhere(bert: Tokenizer, tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     prose = "\n" + "brown " * 400 + "\n"
