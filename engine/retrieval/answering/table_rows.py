@@ -1,29 +1,34 @@
 """The rows of tables in a text: each is a statement, made of its cells and of the header that it belongs to.
 
 Tables are lines with cells between ` | ` (as our parsers write them), `|` (Markdown) or tabs, and the lines
-of CSV files. The header is the first row of neighbouring ones if a rule is below it, or if it has words, no
-number but years, and other rows below it; of rows without one, the heading of their section that has cells.
-A text that begins inside of a table has its header in `NumberedPassage.header`.
+of CSV files. The header is the first row of neighbouring ones if a rule is below it, or what `header_rows`
+takes for it; of rows without one, the heading of their section that has cells. A text that begins inside of a
+table has its header in `NumberedPassage.header`. If it begins inside of a row, that names the columns from
+there on, behind `LEFT_OUT`: those of other rows are counted from their end.
 """
 
-import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.retrieval.answering.numbered_passage import NumberedPassage
+from engine.retrieval.parsing.delimiter import SAMPLE, delimiter_of, fields_of
+from engine.retrieval.parsing.table_header import (
+    LEFT_OUT,
+    column_names,
+    header_rows,
+    kind_of,
+    spread_groups,
+)
 
 _LINE = re.compile(r"[^\n]+")
 _BAR = re.compile(r"(?:(?<=\s)|^)\|(?=\s|$)")
 _RULE = re.compile(r"[\s|:+=-]*[-=]{2,}[\s|:+=-]*")
-_VALUE = re.compile(r"[^\w]*[A-Za-z]{0,3}[^\w]*\d[\d.,:/ -]*(?:\s?\S{1,4})?")
-_YEAR = re.compile(r"(?:19|20|21)\d\d")
 _WORD = re.compile(r"[^\W_]+")
 MAX_ROWS = 256
 
 _Splitter = Callable[[str], tuple[str, ...]]
 
-_QUOTED = re.compile(r'"[^"]*"')
 _MARKS = frozenset(("yes", "no", "true", "false", "x", "-", "✓", "✗", "✔", "✘", "n/a"))
 
 
@@ -67,7 +72,7 @@ class TableRow:
     @staticmethod
     def is_value(cell: str) -> bool:
         """Whether a cell is a number with at most a unit, or a date."""
-        return _VALUE.fullmatch(cell) is not None
+        return kind_of(cell) in ("number", "date", "year")
 
     @staticmethod
     def is_mark(cell: str) -> bool:
@@ -92,7 +97,7 @@ def tables_of(source: NumberedPassage) -> Tables:
     """The tables in the text of a source; at most `MAX_ROWS` rows."""
     passage = source.passage
     name = passage.file.lower()
-    split = _csv_splitter(source.header or source.text) if name.endswith(".csv") else _split
+    split = _csv_splitter(source) if name.endswith(".csv") else _split
     begun = split(source.header)
     above = begun or next((one for one in map(split, reversed(passage.heading_path)) if one), ())
     found: list[TableRow] = []
@@ -103,7 +108,10 @@ def tables_of(source: NumberedPassage) -> Tables:
             break
         goes_on = bool(begun) and not source.text[: rows[0].start].strip()
         header, below = ((), _without_rules(rows)) if goes_on else _header(rows)
-        found += [_named(row, header or above) for row in below]
+        if not header and above[:1] == (LEFT_OUT,):
+            found += _partly_named(below, above[1:], inside=goes_on)
+        else:
+            found += [_named(row, header or above) for row in below]
         prose.append((at, rows[0].start))
         at = rows[-1].end
     prose.append((at, len(source.text)))
@@ -145,13 +153,31 @@ def _header(rows: list[TableRow]) -> tuple[tuple[str, ...], list[TableRow]]:
     if not below:
         return (), []
     has_rule = len(rows) > 1 and isinstance(rows[1], _Rule)
-    first = below[0]
-    names = [cell for cell in first.cells if cell]
-    words = [name for name in names if not _YEAR.fullmatch(name)]
-    is_header = has_rule or (
-        len(below) > 1 and bool(words) and not any(map(_VALUE.fullmatch, words))
-    )
-    return (first.cells, below[1:]) if is_header else ((), below)
+    cells = [one.cells for one in below[:3]]
+    count = 1 if has_rule else header_rows(cells)
+    if count < 2:
+        return (below[0].cells, below[1:]) if count else ((), below)
+    groups, names = cells[:2]
+    return tuple(column_names([spread_groups(groups, names), names])), below[2:]
+
+
+def _partly_named(
+    rows: Sequence[TableRow], names: Sequence[str], *, inside: bool
+) -> Iterable[TableRow]:
+    """Rows with the names of their last columns, of which the names are known.
+
+    Args:
+        rows: the rows.
+        names: the names of the last columns.
+        inside: the first row is only the end of one, which begins with these columns.
+    """
+    # A wider row tells how many columns are before those. If there is none, nothing does.
+    whole = rows[1:] if inside else rows
+    before = max((len(row.cells) for row in whole), default=0) - len(names)
+    if inside:
+        yield from (_named(row, names) for row in rows[:1])
+    for row in whole:
+        yield _named(row, (*[""] * before, *names)) if before > 0 else row
 
 
 def _named(row: TableRow, header: Sequence[str]) -> TableRow:
@@ -175,15 +201,11 @@ def _split(line: str) -> tuple[str, ...]:
     return ()
 
 
-def _csv_splitter(text: str) -> _Splitter:
-    first = _QUOTED.sub("", text.split("\n", 1)[0])
-    delimiter = max(",;\t|", key=first.count)
+def _csv_splitter(source: NumberedPassage) -> _Splitter:
+    delimiter = delimiter_of(source.text.split("\n", SAMPLE)[:SAMPLE], source.header)
 
     def split(line: str) -> tuple[str, ...]:
-        try:
-            cells = next(csv.reader([line], delimiter=delimiter), [])
-        except csv.Error:
-            return ()
+        cells = fields_of(line, delimiter)
         return _stripped(cells) if len(cells) > 1 else ()
 
     return split

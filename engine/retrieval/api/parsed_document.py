@@ -29,11 +29,11 @@ class TableRows:
 
     Attributes:
         start: byte offset of the first of them.
-        header: the header row; empty if none is known.
+        header: the header row; empty if none is known, None if what begins there is no table.
     """
 
     start: int
-    header: str
+    header: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,16 +65,17 @@ def _chunks(
     text = document.text
     offsets = ByteOffsets(text, document.encoding, document.start)
     headings = [(offsets.character(one.start), one.level, one.title) for one in document.headings]
+    breaks = [offsets.character(one) for one in document.breaks]
     boundaries = find_boundaries(
         text,
         [start for start, _, _ in headings],
-        [offsets.character(one) for one in document.breaks],
+        breaks,
         is_code=document.language is not None,
     )
     sections = Sections(headings, len(text))
     rows = [(offsets.character(one.start), one.header) for one in document.table_rows]
     most = min(budget // 2, budget - 2 * overlap - 1)
-    tables = TableHeadings(text, rows, sections, counter, most)
+    tables = TableHeadings(text, rows, breaks, sections, counter, most)
     cutter = Cutter(text, counter, boundaries, budget, overlap, tables)
     spans = cutter.spans()
     parents = sections.read_in_place(spans, cutter.tokens_between, budget)

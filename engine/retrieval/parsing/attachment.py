@@ -3,8 +3,8 @@
 from engine.retrieval.api.errors import Unreadable
 from engine.retrieval.parsing.extracted import Extracted
 from engine.retrieval.parsing.file_type import detect_type
-from engine.retrieval.parsing.markdown import markdown_outline
 from engine.retrieval.parsing.text_encoding import decode_text
+from engine.retrieval.parsing.text_outline import text_outline
 
 _SUFFIXES = {
     "text/csv": ".csv",
@@ -39,7 +39,8 @@ def _read(name: str, data: bytes, most: int) -> Extracted:
         raise Unreadable("It is empty.")
     if data.startswith(_TNEF):
         raise Unreadable("It is in Outlook's own format (TNEF).")
-    kind = detect_type(name, data).format
+    file_type = detect_type(name, data)
+    kind = file_type.format
     if kind == "image":
         raise Unreadable("It is an image.")
     if kind not in ("text", "markdown", "rst", "rows", "code", "json"):
@@ -50,5 +51,5 @@ def _read(name: str, data: bytes, most: int) -> Extracted:
     text = decode_text(data).text
     if len(text) > most:
         raise Unreadable("It is too long.")
-    outline = markdown_outline(text) if kind == "markdown" else None
-    return Extracted(text, outline.headings if outline is not None else ())
+    outline = text_outline(text, file_type)
+    return Extracted(text, outline.headings, outline.breaks, row_headers=outline.row_headers)

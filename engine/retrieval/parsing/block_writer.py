@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from engine.retrieval.parsing.table_header import header_rows
+from engine.retrieval.parsing.table_header import column_names, header_rows
 from engine.retrieval.parsing.text_builder import TextBuilder
 from engine.retrieval.parsing.text_flow import Block
 
@@ -36,17 +36,18 @@ class BlockWriter:
         """Write what waits, and end the table."""
         self._write_first_rows()
         if self._has_header:
-            self._builder.row_header("")
+            self._builder.row_header(None)
             self._has_header = False
 
     def _write_first_rows(self) -> None:
         rows, self._waiting = self._waiting, []
         named = next((at for at, one in enumerate(rows) if not one.names_columns), len(rows))
-        count = named or header_rows([one.cells for one in rows])
+        count = named or header_rows([one.column_cells for one in rows])
         for at, row in enumerate(rows):
             if at == count > 0:
                 self._builder.line()
-                self._builder.row_header(" / ".join(one.text for one in rows[:count]))
+                names = column_names([one.column_cells for one in rows[:count]])
+                self._builder.row_header(" | ".join(names))
                 self._has_header = True
             self._add(row)
 

@@ -5,6 +5,7 @@ import zlib
 from engine.retrieval.api.errors import Unreadable
 from engine.retrieval.parsing.extracted import Extracted
 from engine.retrieval.parsing.markdown import markdown_outline
+from engine.retrieval.parsing.outline import Outline
 from engine.retrieval.parsing.text_builder import TextTooLong
 from engine.retrieval.parsing.text_encoding import decode_text
 
@@ -33,7 +34,11 @@ def extract_gzip(data: bytes, most: int) -> Extracted:
         raise TextTooLong
     if not text.strip():
         raise Unreadable("It is empty.")
-    outline = markdown_outline(text) if text.lstrip().startswith("# ") else None
+    outline = markdown_outline(text) if text.lstrip().startswith("# ") else Outline()
     return Extracted(
-        text, outline.headings if outline else (), title=outline.title if outline else None
+        text,
+        outline.headings,
+        outline.breaks,
+        title=outline.title,
+        row_headers=outline.row_headers,
     )

@@ -21,6 +21,7 @@ from engine.retrieval.parsing.html_table import Cell, TableGrid
 from engine.retrieval.parsing.html_tabs import Tabs
 from engine.retrieval.parsing.html_tree import Element, elements, parse_html, text_of
 from engine.retrieval.parsing.outline import MAX_TITLE
+from engine.retrieval.parsing.superscript import raised
 from engine.retrieval.parsing.text_builder import TextBuilder
 
 _SKIPPED = frozenset(
@@ -54,8 +55,6 @@ _SVG_UNSEEN = frozenset(
     """clippath defs desc filter lineargradient marker mask metadata pattern radialgradient script style
     symbol title""".split()  # noqa: SIM905
 )
-_RAISED = str.maketrans("0123456789+-\u2212=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
-_LONGEST_RAISED = 12
 _MAX_COLLECTED = 40
 _MAX_PAGES = 3
 _END_OF_TERM = tuple(".:;?!,…")
@@ -269,11 +268,9 @@ class HtmlRenderer:
                 self._text("~~", style)
                 close = partial(self._add, "~~")
             case "sup":
-                raised = text_of(element, _LONGEST_RAISED + 1).strip()
-                if 0 < len(raised) <= _LONGEST_RAISED and all(
-                    ord(one) in _RAISED for one in raised
-                ):
-                    self._text(raised.translate(_RAISED), style)
+                text = text_of(element, MAX_TITLE).strip()
+                if text != (shown := raised(text)):
+                    self._text(shown, style)
                     return None
             case "ruby":
                 word = ruby_text(element)

@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 from engine.retrieval.parsing.extracted import Extracted
 from engine.retrieval.parsing.html_flow import Flow
+from engine.retrieval.parsing.outline import MAX_ROW_HEADER
+from engine.retrieval.parsing.table_header import column_names, header_rows
+from engine.retrieval.parsing.text_flow import Block, joined
 
 _MAX_COLUMNS = 256
 """Columns at which spans are followed."""
@@ -40,6 +43,10 @@ class _Span:
 
     def __init__(self, text: str, rows: int) -> None:
         self.text, self.rows = text, rows
+
+
+_Row = dict[int, tuple[str, Cell | None]]
+"""The text at each column, and the cell that begins there."""
 
 
 class TableGrid:
@@ -86,7 +93,19 @@ class TableGrid:
             headers or self.caption is not None or bool(self._sections["thead"]) or not self.nested
         )
         limits = _HEADED if headers and data else _PLAIN if data else _LAYOUT
-        for row in rows:
+        header, first = "", 0
+        if data and len(columns) > 1 and (first := self._header_rows(rows, columns, headers)):
+            names = [_names(row, columns) for row in rows[:first]]
+            # A title above all columns names none of them.
+            names = [one for one in names if first == 1 or len(set(one)) > 1]
+            if names and all(_fits(row, len(columns), limits) for row in rows[:first]):
+                header = " | ".join(column_names(names)).rstrip()[:MAX_ROW_HEADER]
+        is_named = False
+        for number, row in enumerate(rows):
+            if header and number >= first and not is_named:
+                flow.line()
+                flow.builder.row_header(header)
+                is_named = True
             if _fits(row, len(columns), limits):
                 # A data table keeps its empty cells at the end of a row, too.
                 last = max(at for at, (text, _) in row.items() if text or limits is not _LAYOUT)
@@ -100,15 +119,32 @@ class TableGrid:
                 for _, cell in sorted(row.items()):
                     if cell[1] is not None:
                         flow.append(cell[1].content)
+                        is_named = False  # a table in the cell has ended this one
+        if is_named:
+            flow.builder.row_header(None)
         flow.paragraph()
 
+    def _header_rows(self, rows: list[_Row], columns: list[int], headers: bool) -> int:
+        """How many of the first rows name the columns.
+
+        What the page declares counts: rows of `thead`, else rows of header cells only. Of a table without
+        header cells the texts tell.
+        """
+        declared = len(self._sections["thead"])
+        if not declared and headers:
+            while declared < len(rows) and _is_header(rows[declared]):
+                declared += 1
+        if declared or headers:
+            return declared if declared < len(rows) else 0
+        return header_rows([_names(row, columns) for row in rows[:3]])
+
     @staticmethod
-    def _placed(rows: list[list[Cell]]) -> list[dict[int, tuple[str, Cell | None]]]:
+    def _placed(rows: list[list[Cell]]) -> list[_Row]:
         """The text and cell at each column of each row of a section."""
-        placed: list[dict[int, tuple[str, Cell | None]]] = []
+        placed: list[_Row] = []
         spans: dict[int, _Span] = {}
         for index, row in enumerate(rows):
-            line: dict[int, tuple[str, Cell | None]] = {}
+            line: _Row = {}
             for at, span in list(spans.items()):
                 line[at] = (span.text, None)
                 span.rows -= 1
@@ -118,7 +154,7 @@ class TableGrid:
             for cell in row:
                 while at in line:
                     at += 1
-                text = _one_line(cell.content.text)
+                text = _cell_text(cell.content)
                 line[at] = (text, cell)
                 if cell.rows != 1 and at < _MAX_COLUMNS:
                     below = min(cell.rows or len(rows), len(rows) - index) - 1
@@ -147,7 +183,24 @@ _LONGEST_SECTION = 500
 _EMPTY: tuple[str, Cell | None] = ("", None)
 
 
-def _fits(row: dict[int, tuple[str, Cell | None]], columns: int, limits: _Limits) -> bool:
+def _is_header(row: _Row) -> bool:
+    """Whether all cells with a text are header cells, and there is one."""
+    cells = [cell for text, cell in row.values() if cell is not None and text]
+    return bool(cells) and all(cell.header for cell in cells)
+
+
+def _names(row: _Row, columns: list[int]) -> list[str]:
+    """The texts of a row in its columns, each in all columns that its cell spans."""
+    names, text, end = list[str](), "", 0
+    for at in columns:
+        own, cell = row.get(at, _EMPTY)
+        if cell is not None or own:
+            text, end = own, at + (cell.columns if cell is not None else 1)
+        names.append(text if at < end else "")
+    return names
+
+
+def _fits(row: _Row, columns: int, limits: _Limits) -> bool:
     """Whether a row is one line."""
     cells = [cell for text, cell in row.values() if cell is not None and text]
     most_lines = 1 if columns < 2 or (limits is _LAYOUT and len(cells) < 2) else limits.lines
@@ -168,6 +221,22 @@ def _is_short(cell: Cell, limits: _Limits) -> bool:
     if cell.lines or not cell.content.headings:
         return not cell.lines
     return limits is _PLAIN and _one_line(cell.content.text) == cell.content.headings[0].title
+
+
+def _cell_text(content: Extracted) -> str:
+    """A cell as one line; the rows of a table in it are written as elsewhere (`text_flow.joined`)."""
+    if " | " not in content.text:
+        return _one_line(content.text)
+    blocks: list[Block] = []
+    rows, at = set(content.breaks), 0
+    for line in content.text.splitlines(keepends=True):
+        text = _one_line(line).replace(" \\| ", " | ")
+        # A row ends without the space behind its last bar.
+        cells = tuple(map(_one_line, f"{line.rstrip()} ".split(" | "))) if at in rows else ()
+        if text:
+            blocks.append(Block(text, cells=cells))
+        at += len(line)
+    return joined(blocks).replace(" | ", r" \| ")
 
 
 def _one_line(text: str) -> str:

@@ -134,7 +134,8 @@ class LargeText:
         if not used:
             raise _changed()
         decoded = DecodedText(text, "utf-8", start, "file")
-        document = file_document(decoded, self.file_type, self._outline(text, start))
+        outline = self._outline(text, start, open_rows)
+        document = file_document(decoded, self.file_type, outline)
         around = tuple(replace(one, start=start) for one in open_headings)
         rows = () if open_rows is None else (replace(open_rows, start=start),)
         return Segment(
@@ -156,14 +157,11 @@ class LargeText:
         if self._segments.hexdigest() != self._whole:
             raise _changed()
 
-    def _outline(self, text: str, start: int) -> Outline:
+    def _outline(self, text: str, start: int, open_rows: TableRows | None) -> Outline:
         match self.file_type.format:
             case "markdown":
-                if start == self.start:
-                    return markdown_outline(text)
-                found = markdown_outline("\n" + text)  # else `---` would begin a front matter
-                headings = tuple(one._replace(start=one.start - 1) for one in found.headings)
-                return found._replace(headings=headings)
+                in_table = open_rows is not None and open_rows.header is not None
+                return markdown_outline(text, goes_on=start != self.start, in_table=in_table)
             case "rows":
                 return rows_outline(
                     text, named=self.file_type.named_columns and start == self.start

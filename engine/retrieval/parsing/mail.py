@@ -272,7 +272,7 @@ def _is_text(part: Message) -> bool:
     kind = part.get_content_type()
     if part.get_content_maintype() == "multipart":
         return True  # without the parts that it announces
-    if part.get_content_maintype() != "text" or _is_attachment(part):
+    if part.get_content_maintype() != "text" or kind == "text/rtf" or _is_attachment(part):
         return False
     return kind in ("text/plain", "text/html") or not part_name(part)
 

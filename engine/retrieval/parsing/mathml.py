@@ -1,22 +1,12 @@
-"""`mathml_text`: an equation in MathML on one line, in the form of `Equation`."""
+"""`mathml_text`: an equation in a part of MathML on one line."""
 
 from engine.retrieval.parsing.element_reader import Closer, ElementReader, Handler, skipped
-from engine.retrieval.parsing.equation import grouped
+from engine.retrieval.parsing.math_line import math_element
 from engine.retrieval.parsing.safe_xml import Attributes
 
 _TOKENS = ("mi", "mn", "mo", "mtext", "ms")
-_SIGNS: dict[str, tuple[str, ...]] = {
-    "mfrac": ("", "/"),
-    "msup": ("", "^"),
-    "msub": ("", "_"),
-    "msubsup": ("", "_", "^"),
-    "mover": ("", "^"),
-    "munder": ("", "_"),
-    "munderover": ("", "_", "^"),
-    "msqrt": ("√",),
-    "mroot": ("√", "^1/"),
-}
-_ROWS = ("math", "mrow", "mstyle", "mfenced", "mtable", "mtr", "mtd", "semantics", "mpadded")
+_STRUCTURES = """mfrac msup msub msubsup mover munder munderover msqrt mroot math mrow mstyle mfenced mtable
+    mtr mlabeledtr mtd semantics mpadded""".split()  # noqa: SIM905
 
 
 def mathml_text(data: bytes) -> str:
@@ -27,14 +17,14 @@ def mathml_text(data: bytes) -> str:
 
 
 class _MathReader(ElementReader):
-    """Collects the parts of each element, and puts the signs between them that their places mean."""
+    """Collects the parts of each element."""
 
     def __init__(self) -> None:
         super().__init__()
         self.parts: list[list[str]] = [[]]
         self._in_token = False
         self.handlers = {
-            **{name: self._element(name) for name in (*_TOKENS, *_SIGNS, *_ROWS)},
+            **{name: self._element(name) for name in (*_TOKENS, *_STRUCTURES)},
             **dict.fromkeys(("annotation", "annotation-xml"), skipped),
         }
 
@@ -43,8 +33,6 @@ class _MathReader(ElementReader):
             self.parts[-1].append(text.strip())
 
     def _element(self, name: str) -> Handler:
-        signs = _SIGNS.get(name)
-
         def start(_: Attributes) -> Closer:
             self.parts.append([])
             self._in_token = name in _TOKENS
@@ -52,15 +40,7 @@ class _MathReader(ElementReader):
             def end() -> None:
                 parts = self.parts.pop()
                 self._in_token = False
-                if signs == ("√",):
-                    parts = ["√" + grouped("".join(parts))]
-                elif signs is not None:
-                    before = (*signs, *[""] * len(parts))
-                    parts = [
-                        sign + (grouped(part) if part else "")
-                        for sign, part in zip(before, parts, strict=False)
-                    ]
-                self.parts[-1].append("".join(parts))
+                self.parts[-1].append(math_element(name, parts))
 
             return end
 

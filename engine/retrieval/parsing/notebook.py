@@ -37,7 +37,9 @@ def _add_cell(builder: TextBuilder, cell: dict[str, Any]) -> None:
     if cell.get("cell_type") == "markdown":
         outline = markdown_outline(source)
         builder.title = builder.title or outline.title
-        builder.append(Extracted(source, outline.headings))
+        builder.append(
+            Extracted(source, outline.headings, outline.breaks, row_headers=outline.row_headers)
+        )
         return
     builder.add(source)
     outputs = cell.get("outputs")

@@ -42,6 +42,7 @@ class _Cell(NamedTuple):
     kind: str
     value: str
     formula: str
+    currency: str
     repeated: int
     rows_spanned: int
     columns_spanned: int
@@ -172,6 +173,7 @@ class _ContentReader:
             kind,
             value or attributes.get("value", ""),
             attributes.get("formula", ""),
+            attributes.get("currency", ""),
             _times(attributes, "number-columns-repeated", _MAX_COLUMN + 1 - self._column),
             _times(attributes, "number-rows-spanned", _MAX_ROW + 1 - self._row),
             _times(attributes, "number-columns-spanned", _MAX_COLUMN + 1 - self._column),
@@ -243,7 +245,11 @@ def _shown(cell: _Cell, text: str) -> str:
     if cell.kind == "boolean":
         return cell.value.upper()
     number = number_of(cell.value) if cell.kind in ("float", "percentage", "currency") else None
-    return cell.value if number is None else general(number)
+    if number is None:
+        return cell.value
+    if cell.kind == "percentage":
+        return f"{general(number * 100)}%"
+    return f"{general(number)} {cell.currency}".rstrip()
 
 
 def _shown_date(value: str, text: str) -> str:

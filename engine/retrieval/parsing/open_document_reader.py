@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from posixpath import normpath
 
+from engine.retrieval.parsing.attribute_values import integer
 from engine.retrieval.parsing.element_reader import Closer, ElementReader, Handler, skip, skipped
 from engine.retrieval.parsing.mathml import mathml_text
 from engine.retrieval.parsing.open_document_styles import (
@@ -17,8 +18,14 @@ from engine.retrieval.parsing.open_document_styles import (
 )
 from engine.retrieval.parsing.safe_xml import Attributes
 from engine.retrieval.parsing.safe_zip import SafeZip
-from engine.retrieval.parsing.text_flow import MAX_COLUMNS, Block, TextFlow, picture_text
-from engine.retrieval.parsing.word_reader import comment_block
+from engine.retrieval.parsing.superscript import raised
+from engine.retrieval.parsing.text_flow import (
+    MAX_COLUMNS,
+    Block,
+    TextFlow,
+    comment_block,
+    picture_text,
+)
 
 _SPACES = re.compile(r"[ \t\r\n]+")
 _SHAPES = (
@@ -175,6 +182,7 @@ class OpenDocumentReader(ElementReader):
             "tab": lambda _: self._put("\t"),
             "line-break": lambda _: self._put("\n"),
             "hidden-text": self._begin_hidden_text,
+            "placeholder": skipped,
             "hidden-paragraph": self._hide_paragraph,
             "ruby-text": self._begin_reading,
         }
@@ -185,7 +193,7 @@ class OpenDocumentReader(ElementReader):
             self.flow.put(text)
 
     def _put_spaces(self, attributes: Attributes) -> None:
-        self._put(" " * min(_number(attributes, "c"), _MAX_SPACES))
+        self._put(" " * min(integer(attributes, "c", 1), _MAX_SPACES))
 
     def _begin_paragraph(self, attributes: Attributes) -> Closer:
         style = attributes.get("style-name", "")
@@ -197,7 +205,7 @@ class OpenDocumentReader(ElementReader):
     def _begin_heading(self, attributes: Attributes) -> Closer:
         if self._styles.is_hidden("paragraph", attributes.get("style-name", "")):
             return skip
-        level = min(max(1, _number(attributes, "outline-level")), MAX_LEVEL)
+        level = min(max(1, integer(attributes, "outline-level", 1)), MAX_LEVEL)
         label = self._take_label()
         outline = self._styles.outline
         if not label and level in outline and attributes.get("is-list-header") != "true":
@@ -218,7 +226,17 @@ class OpenDocumentReader(ElementReader):
         return end
 
     def _begin_span(self, attributes: Attributes) -> Closer | None:
-        return skip if self._styles.is_hidden("text", attributes.get("style-name", "")) else None
+        style = attributes.get("style-name", "")
+        if self._styles.is_hidden("text", style):
+            return skip
+        if not self._styles.is_raised(style):
+            return None
+        mark = self.flow.mark()
+
+        def end() -> None:
+            self.flow.put(raised(self.flow.take(mark)))
+
+        return end
 
     def _begin_section(self, attributes: Attributes) -> Closer | None:
         is_hidden = (
@@ -276,7 +294,7 @@ class OpenDocumentReader(ElementReader):
         start = levels[item.level].start if item.level in levels else 1
         if attributes.get("start-value", "").isdecimal():
             counters.pop(item.level, None)
-            start = _number(attributes, "start-value")
+            start = integer(attributes, "start-value", 1)
         _count(counters, item.level, start)
         item.label = item_label(levels, counters, item.level)
 
@@ -455,8 +473,8 @@ class OpenDocumentReader(ElementReader):
         return lambda: self.flow.end_row(names_columns=names_columns)
 
     def _begin_cell(self, attributes: Attributes) -> Closer:
-        repeated = _number(attributes, "number-columns-repeated")
-        spanned = _number(attributes, "number-columns-spanned") - 1
+        repeated = integer(attributes, "number-columns-repeated", 1)
+        spanned = integer(attributes, "number-columns-spanned", 1) - 1
         end_items, self._items = self._items, []
         self.flow.begin_cell()
 
@@ -467,7 +485,7 @@ class OpenDocumentReader(ElementReader):
         return end
 
     def _cover(self, attributes: Attributes) -> Closer:
-        columns = _number(attributes, "number-columns-repeated")
+        columns = integer(attributes, "number-columns-repeated", 1)
         own = min(columns, self._spanned)
         self._spanned -= own
         self.flow.cover(own, spanned=True)
@@ -534,8 +552,3 @@ def _count(counters: dict[int, int], level: int, start: int) -> None:
     counters[level] = counters[level] + 1 if level in counters else start
     for deeper in [at for at in counters if at > level]:
         del counters[deeper]
-
-
-def _number(attributes: Attributes, name: str) -> int:
-    value = attributes.get(name, "1")
-    return int(value) if value.isdecimal() and len(value) < 8 else 1

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from engine.retrieval.parsing.attribute_values import integer
 from engine.retrieval.parsing.element_reader import ElementReader
 from engine.retrieval.parsing.list_numbers import list_number
 from engine.retrieval.parsing.safe_xml import Attributes
@@ -35,6 +36,7 @@ class _Style:
 
     parent: str = ""
     hidden: bool = False
+    raised: bool | None = None
     page: str = ""
 
 
@@ -68,6 +70,11 @@ class OpenDocumentStyles(ElementReader):
     def is_hidden(self, family: str, name: str) -> bool:
         """Whether what has this style is not shown."""
         return any(one.hidden for one in self._chain(family, name))
+
+    def is_raised(self, name: str) -> bool:
+        """Whether text of this style is in superscript."""
+        chain = self._chain("text", name)
+        return next((one.raised for one in chain if one.raised is not None), False)
 
     def is_title(self, name: str) -> bool:
         """Whether it is the style of a document's title, or is based on it."""
@@ -103,6 +110,11 @@ class OpenDocumentStyles(ElementReader):
 
     def _text_properties(self, attributes: Attributes) -> None:
         self._style.hidden = attributes.get("display") == "none"
+        position = attributes.get("text-position")
+        if position is not None:
+            # `super`, or the share of the height by which it is raised or lowered.
+            above = position.partition(" ")[0]
+            self._style.raised = above == "super" or above.strip("%0.").isdecimal()
 
     def _page_properties(self, attributes: Attributes) -> None:
         self._style.hidden = attributes.get("visibility") == "hidden"
@@ -114,16 +126,16 @@ class OpenDocumentStyles(ElementReader):
         self._levels = self.outline
 
     def _add_level(self, attributes: Attributes) -> None:
-        self._levels[_number(attributes, "level")] = ListLevel(
+        self._levels[integer(attributes, "level", 1)] = ListLevel(
             attributes.get("num-format", ""),
             attributes.get("num-prefix", ""),
             attributes.get("num-suffix", ""),
-            _number(attributes, "display-levels"),
-            _number(attributes, "start-value"),
+            integer(attributes, "display-levels", 1),
+            integer(attributes, "start-value", 1),
         )
 
     def _add_bullet(self, attributes: Attributes) -> None:
-        self._levels[_number(attributes, "level")] = ListLevel(bullet=True)
+        self._levels[integer(attributes, "level", 1)] = ListLevel(bullet=True)
 
 
 def item_label(levels: dict[int, ListLevel], counters: dict[int, int], level: int) -> str:
@@ -145,8 +157,3 @@ def item_label(levels: dict[int, ListLevel], counters: dict[int, int], level: in
         if (one := levels.get(at, ListLevel())).form
     ]
     return f"{here.before}{'.'.join(numbers)}{here.after}".strip()
-
-
-def _number(attributes: Attributes, name: str) -> int:
-    value = attributes.get(name, "1")
-    return int(value) if value.isdecimal() and len(value) < 6 else 1

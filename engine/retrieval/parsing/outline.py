@@ -20,7 +20,7 @@ class RowHeader(NamedTuple):
     """A table's header row; see `engine.retrieval.api.parsed_document.TableRows`."""
 
     start: int
-    text: str
+    text: str | None
 
 
 class Outline(NamedTuple):

@@ -17,14 +17,12 @@ from engine.retrieval.parsing.documents import extracted_document, file_document
 from engine.retrieval.parsing.extracted import Extracted
 from engine.retrieval.parsing.file_type import FileType, detect_type
 from engine.retrieval.parsing.large_text import LargeText, open_large_text
-from engine.retrieval.parsing.markdown import markdown_outline
 from engine.retrieval.parsing.outline import Outline
 from engine.retrieval.parsing.parser_limits import ParserLimits
 from engine.retrieval.parsing.parser_worker import ParserWorker, WorkerDied
 from engine.retrieval.parsing.regular_file import read_regular_file
-from engine.retrieval.parsing.rows import rows_outline
-from engine.retrieval.parsing.rst import rst_outline
 from engine.retrieval.parsing.text_encoding import DecodedText, decode_text
+from engine.retrieval.parsing.text_outline import text_outline
 
 
 class ParserPool:
@@ -103,16 +101,9 @@ class ParserPool:
             worker.stop()
 
     def _outline(self, file_type: FileType, decoded: DecodedText) -> Outline:
-        match file_type.format:
-            case "markdown":
-                return markdown_outline(decoded.text)
-            case "rst":
-                return rst_outline(decoded.text)
-            case "rows":
-                return rows_outline(decoded.text, named=file_type.named_columns)
-            case "code" | "json":
-                return self._code_outline(file_type.language or "json", decoded.text)
-        return Outline()
+        if file_type.format in ("code", "json"):
+            return self._code_outline(file_type.language or "json", decoded.text)
+        return text_outline(decoded.text, file_type)
 
     def _code_outline(self, language: str, text: str) -> Outline:
         """The definitions; none where there is no grammar, or it cannot cope: the text is still read."""

@@ -176,7 +176,7 @@ def _checked(answer: Any, most: int) -> Extracted:
         tuple(str(one)[:500] for one in answer["notes"][:1000]),
         None if media_type is None else str(media_type)[:200],
         tuple(
-            RowHeader(int(start), str(header)[:MAX_ROW_HEADER])
+            RowHeader(int(start), None if header is None else str(header)[:MAX_ROW_HEADER])
             for start, header in answer["row_headers"][:_MAX_ITEMS]
         ),
     )

@@ -115,7 +115,9 @@ def _code(data: bytes, language: str) -> Extracted:
 
 def _clean(found: Extracted) -> Extracted:
     """The same without what UTF-8 or SQLite cannot hold; no character is removed, so that offsets stay."""
-    headers = tuple(one._replace(text=_clean_text(one.text)) for one in found.row_headers)
+    headers = tuple(
+        one._replace(text=one.text and _clean_text(one.text)) for one in found.row_headers
+    )
     return found._replace(text=_clean_text(found.text), row_headers=headers)
 
 

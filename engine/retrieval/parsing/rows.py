@@ -1,18 +1,17 @@
 """`rows_outline`: the rows of CSV and JSON Lines, each of which may begin a chunk; the header row of CSV."""
 
 import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Sequence
 
+from engine.retrieval.parsing.delimiter import SAMPLE, delimiter_of, fields_of
 from engine.retrieval.parsing.outline import MAX_ROW_HEADER, Outline, RowHeader
-from engine.retrieval.parsing.table_header import header_rows
+from engine.retrieval.parsing.table_header import column_names, header_rows, spread_groups
 
-_DELIMITERS = ",;\t|"
 _DELIMITER_LINE = re.compile(r"sep=.\r?$", re.MULTILINE)
 """What Excel takes the delimiter from, before the header row."""
-_SAMPLE = 25
-"""Records that are read to find the delimiter and the header row."""
 _MAX_RECORD = 20_000
 """Characters of such a record."""
 
@@ -35,9 +34,12 @@ def rows_outline(text: str, *, named: bool = False) -> Outline:
 
 
 def _row_headers(text: str, breaks: Sequence[int]) -> tuple[RowHeader, ...]:
-    """The header row, at the record behind it. Titles before it have fewer fields than most records."""
-    starts = [0, *breaks[:_SAMPLE]]
-    ends = [*breaks[:_SAMPLE], len(text)] if len(breaks) <= _SAMPLE else breaks[: _SAMPLE + 1]
+    """The header row, at the record behind it.
+
+    Titles before it have fewer fields than most records, or, as sheets are exported, one that is not empty.
+    """
+    starts = [0, *breaks[:SAMPLE]]
+    ends = [*breaks[:SAMPLE], len(text)] if len(breaks) <= SAMPLE else breaks[: SAMPLE + 1]
     records = [
         (start, text[start : min(end, start + _MAX_RECORD)])
         for start, end in zip(starts, ends, strict=True)
@@ -45,33 +47,30 @@ def _row_headers(text: str, breaks: Sequence[int]) -> tuple[RowHeader, ...]:
     ]
     if len(records) < 2:
         return ()
-    rows = _fields([record for _, record in records])
+    delimiter = delimiter_of([record for _, record in records])
+    rows = [fields_of(record, delimiter) for _, record in records]
     width = Counter(map(len, rows[1:])).most_common(1)[0][0]
-    first = next((at for at, row in enumerate(rows) if len(row) == width), 0)
+    least = min(width, 2)
+    first = next(
+        (at for at, row in enumerate(rows) if len(row) == width and _filled(row) >= least), 0
+    )
     count = header_rows(rows[first : first + 3])
     if not count or first + count >= len(records):
         return ()
-    header = " / ".join(
-        " ".join(record.splitlines()).strip() for _, record in records[first : first + count]
-    )
+    if count == 1:
+        header = " ".join(records[first][1].splitlines()).strip()
+    else:
+        groups, names = rows[first : first + 2]
+        header = _record(column_names([spread_groups(groups, names), names]), delimiter)
     return (RowHeader(records[first + count][0], header[:MAX_ROW_HEADER]),)
 
 
-def _fields(records: Sequence[str]) -> list[list[str]]:
-    """The fields of each record, by the delimiter that divides most records alike."""
-    best: tuple[int, int] = (0, 0)
-    chosen: list[list[str]] = [[one.strip()] for one in records]
-    for delimiter in _DELIMITERS:
-        rows = [_parsed(one, delimiter) for one in records]
-        width, alike = Counter(map(len, rows)).most_common(1)[0]
-        if width > 1 and (alike, width) > best:
-            best, chosen = (alike, width), rows
-    return chosen
+def _filled(fields: Sequence[str]) -> int:
+    return sum(bool(one.strip()) for one in fields)
 
 
-def _parsed(record: str, delimiter: str) -> list[str]:
-    try:
-        line = record.strip("\r\n").replace("\r", " ").replace("\n", " ")
-        return next(csv.reader([line], delimiter=delimiter), [])
-    except csv.Error:
-        return [record]
+def _record(fields: Sequence[str], delimiter: str) -> str:
+    """Fields as a record of the file."""
+    line = io.StringIO()
+    csv.writer(line, delimiter=delimiter, lineterminator="").writerow(fields)
+    return line.getvalue()

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from engine.retrieval.parsing.table_header import header_rows, kind_of
+from engine.retrieval.parsing.table_header import column_names, header_rows, kind_of
 from engine.retrieval.parsing.text_builder import TextBuilder, TextTooLong
 
 _MAX_EMPTY_COLUMNS = 3
@@ -279,16 +279,9 @@ def _header_of(table: Sequence[Sequence[str]], above: _Header) -> tuple[_Header,
     # Lines of one cell each are no table.
     count = header_rows(table) if sum(map(bool, table[0])) > 1 else 0
     if count:
-        names = _SEPARATOR.join(_joined(table[:count]))
+        names = _SEPARATOR.join(column_names(table[:count]))
         return _Header(names, width, not _has_words_only(table[count:])), count
     return (above if above.has_values and width <= above.width else _NO_HEADER), 0
-
-
-def _joined(header: Sequence[Sequence[str]]) -> list[str]:
-    """The names of the columns, with those of their groups before them."""
-    width = max(map(len, header))
-    columns = zip(*([*row, *[""] * (width - len(row))] for row in header), strict=True)
-    return [" ".join(dict.fromkeys(filter(None, names))) for names in columns]
 
 
 def _has_words_only(rows: Sequence[Sequence[str]]) -> bool:

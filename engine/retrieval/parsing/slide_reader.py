@@ -3,11 +3,13 @@
 import re
 from dataclasses import dataclass, field
 
+from engine.retrieval.parsing.attribute_values import integer, is_true
 from engine.retrieval.parsing.drawing_reader import DrawingReader
 from engine.retrieval.parsing.element_reader import Closer, skip, skipped
 from engine.retrieval.parsing.list_numbers import list_number
 from engine.retrieval.parsing.office_package import OfficePackage
 from engine.retrieval.parsing.safe_xml import Attributes
+from engine.retrieval.parsing.superscript import raised
 from engine.retrieval.parsing.symbol_fonts import symbol, symbol_text
 from engine.retrieval.parsing.text_flow import Block, picture_text
 
@@ -52,7 +54,7 @@ class SlideReader(DrawingReader):
         self.shapes: list[Shape] = []
         self.hidden, self.shows_master = False, True
         self._shape = Shape()
-        self._in_run = self._in_text = False
+        self._in_run = self._in_text = self._raised = False
         self._font = ""
         self._names_columns = False  # the next row does
         self._level, self._list = 0, ("", 1)
@@ -72,6 +74,7 @@ class SlideReader(DrawingReader):
             "fld": self._begin_field,
             "t": self._begin_text,
             "br": lambda _: self.flow.put("\n"),
+            "rPr": self._set_run,
             "latin": self._set_font,
             "sym": self._set_font,
             "tbl": self._begin_table,
@@ -95,8 +98,8 @@ class SlideReader(DrawingReader):
         self._shape.blocks.append(block)
 
     def _begin_slide(self, attributes: Attributes) -> None:
-        self.hidden = attributes.get("show", "1") in ("0", "false")
-        self.shows_master = attributes.get("showMasterSp", "1") not in ("0", "false")
+        self.hidden = not is_true(attributes, "show", default=True)
+        self.shows_master = is_true(attributes, "showMasterSp", default=True)
 
     # Shapes
 
@@ -133,7 +136,7 @@ class SlideReader(DrawingReader):
         return end
 
     def _set_shape(self, attributes: Attributes) -> None:
-        self._shape.hidden = attributes.get("hidden", "0") not in ("0", "false")
+        self._shape.hidden = is_true(attributes, "hidden")
         self._shape.description = attributes.get("descr", "")
 
     def _set_placeholder(self, attributes: Attributes) -> None:
@@ -169,19 +172,24 @@ class SlideReader(DrawingReader):
         self._level = int(value) if value in set("012345678") else 0
 
     def _set_number(self, attributes: Attributes) -> None:
-        start = attributes.get("startAt", "1")
         self._list = (
             attributes.get("type", "arabicPeriod"),
-            int(start) if start.isdecimal() and len(start) < 6 else 1,
+            integer(attributes, "startAt", 1),
         )
 
     def _begin_run(self, _: Attributes) -> Closer:
-        self._in_run, self._font = True, ""
+        self._in_run, self._font, self._raised = True, "", False
+        mark = self.flow.mark()
 
         def end() -> None:
-            self._in_run, self._font = False, ""
+            if self._raised:
+                self.flow.put(raised(self.flow.take(mark)))
+            self._in_run, self._font, self._raised = False, "", False
 
         return end
+
+    def _set_run(self, attributes: Attributes) -> None:
+        self._raised = self._in_run and attributes.get("baseline", "0").strip("0%.").isdecimal()
 
     def _begin_field(self, attributes: Attributes) -> Closer:
         return skip if attributes.get("type") == "slidenum" else self._begin_run(attributes)
@@ -206,7 +214,7 @@ class SlideReader(DrawingReader):
         return self.flow.end_table
 
     def _set_names_columns(self, attributes: Attributes) -> None:
-        self._names_columns = attributes.get("firstRow") in ("1", "true")
+        self._names_columns = is_true(attributes, "firstRow")
 
     def _begin_row(self, _: Attributes) -> Closer:
         names_columns, self._names_columns = self._names_columns, False
@@ -215,8 +223,8 @@ class SlideReader(DrawingReader):
 
     def _begin_cell(self, attributes: Attributes) -> Closer:
         # Every column has an element; one that a merged cell covers is not seen.
-        spanned = attributes.get("hMerge") in ("1", "true")
-        covered = spanned or attributes.get("vMerge") in ("1", "true")
+        spanned = is_true(attributes, "hMerge")
+        covered = spanned or is_true(attributes, "vMerge")
         self.flow.begin_cell()
 
         def end() -> None:

@@ -8,8 +8,7 @@ from engine.retrieval.parsing.safe_zip import SafeZip
 from engine.retrieval.parsing.slide_reader import Shape, SlideReader
 from engine.retrieval.parsing.slide_text import begin_slide, skip_slide, write_slide
 from engine.retrieval.parsing.text_builder import TextBuilder
-from engine.retrieval.parsing.text_flow import Block
-from engine.retrieval.parsing.word_reader import comment_block
+from engine.retrieval.parsing.text_flow import Block, comment_block
 
 MAIN_PART = "ppt/presentation.xml"
 """Where programs put the presentation, unless they say otherwise."""

@@ -1,4 +1,4 @@
-"""`header_rows`: how many of a table's first rows name its columns.
+"""`header_rows`: how many of a table's first rows name its columns; `column_names`: the names.
 
 Nothing in a file says so. A row that names columns consists of words; years and dates may be among them where
 numbers stand below. A table whose first row has another number has no header.
@@ -8,6 +8,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+LEFT_OUT = "…"
+"""Stands in a header row for the names of columns before those that it has."""
 CellKind = Literal["empty", "text", "year", "date", "number"]
 
 _YEAR = re.compile(r"(?:19|20|21)\d\d")
@@ -37,6 +39,33 @@ def header_rows(rows: Sequence[Sequence[str]]) -> int:
         if has_values and _names_columns(kinds[1], kinds[2]):
             return 2
     return int(_names_columns(kinds[0], kinds[1]))
+
+
+def column_names(header: Sequence[Sequence[str]]) -> list[str]:
+    """The names of the columns below some header rows: of several rows, the names of groups come first.
+
+    Args:
+        header: the rows; a cell that spans columns stands in each of them.
+    """
+    if len(header) == 1:
+        return list(header[0])
+    width = max(map(len, header), default=0)
+    columns = zip(*([*row, *[""] * (width - len(row))] for row in header), strict=True)
+    return [" ".join(dict.fromkeys(filter(None, map(str.strip, names)))) for names in columns]
+
+
+def spread_groups(row: Sequence[str], below: Sequence[str]) -> list[str]:
+    """A row that names groups of columns, each name in all columns of its group.
+
+    In files without merged cells the cells behind a name are empty. A group has columns that are named below.
+    """
+    spread, group = list(row), ""
+    for at, name in enumerate(below):
+        if at == len(spread):
+            spread.append("")
+        group = spread[at] or (group if name else "")
+        spread[at] = group
+    return spread
 
 
 def kind_of(cell: str) -> CellKind:

@@ -74,18 +74,22 @@ class TextBuilder:
         """Remember that a page begins here."""
         self._pages.append(self._length)
 
-    def row_header(self, text: str) -> None:
-        """Remember that table rows begin here, with their header row, or an empty text if none is known."""
+    def row_header(self, text: str | None) -> None:
+        """Remember that table rows begin here, with their header row; see `TableRows`."""
         self._row_headers.append(RowHeader(self._length, text))
 
     def append(self, part: Extracted) -> None:
-        """Append another text with what is known of it, but its title."""
+        """Append another text with what is known of it, but its title; its tables end with it."""
         begin = self._length
         self.add(part.text)
         self._headings += (one._replace(start=one.start + begin) for one in part.headings)
         self._breaks += (one + begin for one in part.breaks)
         self._pages += (one + begin for one in part.pages)
-        self._row_headers += (one._replace(start=one.start + begin) for one in part.row_headers)
+        self._row_headers += (
+            one._replace(start=min(one.start + begin, self._length)) for one in part.row_headers
+        )
+        if part.row_headers and part.row_headers[-1].text is not None:
+            self.row_header(None)
         self.notes += part.notes
 
     @property

@@ -29,6 +29,7 @@ class Block(NamedTuple):
         cells: of a row; empty for a paragraph.
         tight: it follows the block before it without a blank line.
         names_columns: the document says of this row that its cells name the columns.
+        spanned: indices of its cells that are empty because one to the left of them spans their columns.
     """
 
     text: str
@@ -37,6 +38,15 @@ class Block(NamedTuple):
     cells: tuple[str, ...] = ()
     tight: bool = False
     names_columns: bool = False
+    spanned: frozenset[int] = frozenset()
+
+    @property
+    def column_cells(self) -> tuple[str, ...]:
+        """The cells, each in all columns that it spans."""
+        found: list[str] = []
+        for at, cell in enumerate(self.cells):
+            found.append(found[-1] if at in self.spanned and found else cell)
+        return tuple(found)
 
 
 def picture_text(description: str) -> str:
@@ -58,6 +68,12 @@ def joined(blocks: Iterable[Block]) -> str:
     return "".join(parts)
 
 
+def comment_block(author: str, blocks: Iterable[Block]) -> Block:
+    """A comment as one line with its author."""
+    said = f"Comment by {author}" if author else "Comment"
+    return Block(f"[{said}: {joined(blocks)}]")
+
+
 @dataclass(slots=True)
 class _Story:
     """A run of paragraphs and tables: the body, a cell, or an aside.
@@ -67,6 +83,7 @@ class _Story:
         line: pieces of the paragraph that is being read.
         lead: level and title of a heading that ends within the line.
         cells: of the row that is being read.
+        spanned: indices of the row's cells that the cell to the left of them spans.
         places: how many cells the row has, each counted once, however many columns it spans.
         asides: anchored in the paragraph or table that is being read.
         row_asides: number of asides before the row.
@@ -79,6 +96,7 @@ class _Story:
     line: list[str] = field(default_factory=list)
     lead: tuple[int, str] = (0, "")
     cells: list[list[Block]] | None = None
+    spanned: set[int] = field(default_factory=set)
     places: int = 0
     asides: list[Block] = field(default_factory=list)
     row_asides: int = 0
@@ -172,12 +190,16 @@ class TextFlow:
         """A row begins."""
         story = self._stories[-1]
         story.cells, story.places, story.row_asides = [], 0, len(story.asides)
+        story.spanned = set()
 
     def cover(self, columns: int, *, spanned: bool = False) -> None:
         """The row has no text in so many columns; `spanned` by the cell before them."""
         story = self._stories[-1]
         if story.cells is not None:
+            first = len(story.cells)
             story.cells += [[] for _ in range(min(columns, MAX_COLUMNS))]
+            if spanned:
+                story.spanned.update(range(first, len(story.cells)))
             story.places += 0 if spanned else columns
 
     def begin_cell(self) -> None:
@@ -214,8 +236,15 @@ class TextFlow:
         texts = tuple(joined(one).replace(" | ", r" \| ") for one in cells)
         if any(texts):
             tight = not story.first_row
-            row = Block(" | ".join(texts), cells=texts, tight=tight, names_columns=names_columns)
-            self._emit(row)
+            self._emit(
+                Block(
+                    " | ".join(texts),
+                    cells=texts,
+                    tight=tight,
+                    names_columns=names_columns,
+                    spanned=frozenset(story.spanned),
+                )
+            )
             story.first_row = False
 
     def _emit(self, block: Block) -> None:

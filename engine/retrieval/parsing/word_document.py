@@ -29,29 +29,24 @@ def read_docx(archive: SafeZip, builder: TextBuilder) -> None:
     package = OfficePackage(archive)
     part = package.main_part(MAIN_PART)
     styles = WordStyles(package.read(_beside(package, part, "styles")))
-
-    def numbering() -> WordNumbering:
-        return WordNumbering(package.read(_beside(package, part, "numbering")), styles)
+    numbering = WordNumbering(package.read(_beside(package, part, "numbering")), styles)
 
     def notes(kind: str, comments: dict[str, Note]) -> dict[str, Note]:
         name = _beside(package, part, kind)
-        context = WordContext(package, styles, numbering(), comments=comments)
+        numbering.restart()
+        context = WordContext(package, styles, numbering, comments=comments)
         reader = WordReader(context, name, lambda block: None)
         reader.read(package.read(name))
         return reader.notes
 
     comments = notes("comments", {})
-    shared = WordContext(package, styles, numbering())
+    numbering.restart()
+    shared = WordContext(package, styles, numbering)
     writer = BlockWriter(builder)
     writer.write(_page_texts(package, part, shared))
-    context = WordContext(
-        package,
-        styles,
-        numbering(),
-        notes("footnotes", comments),
-        notes("endnotes", comments),
-        comments,
-    )
+    footnotes, endnotes = notes("footnotes", comments), notes("endnotes", comments)
+    numbering.restart()
+    context = WordContext(package, styles, numbering, footnotes, endnotes, comments)
     reader = WordReader(context, part, lambda block: writer.write([block]))
     reader.read(package.read(part))
     reader.flow.finish()

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
+from engine.retrieval.parsing.attribute_values import integer
 from engine.retrieval.parsing.element_reader import Closer, ElementReader, skipped
 from engine.retrieval.parsing.list_numbers import list_number
 from engine.retrieval.parsing.safe_xml import Attributes
@@ -47,11 +48,16 @@ class _List:
 
 @dataclass(slots=True)
 class _Numbering:
-    """A list: a definition with levels of its own or other beginnings."""
+    """A list: a definition with levels of its own or other beginnings.
+
+    Attributes:
+        begun: levels of `starts` that have had their first paragraph.
+    """
 
     definition: str = ""
     levels: dict[int, _Level] = field(default_factory=dict)
     starts: dict[int, int] = field(default_factory=dict)
+    begun: set[int] = field(default_factory=set)
 
 
 class WordNumbering(ElementReader):
@@ -87,6 +93,13 @@ class WordNumbering(ElementReader):
         }
         self.read(data)
 
+    def restart(self) -> None:
+        """Count anew, for another part of the document."""
+        for definition in self._definitions.values():
+            definition.counters.clear()
+        for one in self._lists.values():
+            one.begun.clear()
+
     def next(self, list_id: str, level: int | None, style: str) -> str:
         """Count a paragraph, and say what stands before it.
 
@@ -107,7 +120,7 @@ class WordNumbering(ElementReader):
         here = levels.get(level)
         if here is None:
             return ""
-        self._count(definition.counters, levels, level, one.starts)
+        self._count(definition.counters, levels, level, one)
         if here.hidden:
             return ""
         if here.form == "bullet":
@@ -125,10 +138,11 @@ class WordNumbering(ElementReader):
 
     @staticmethod
     def _count(
-        counters: dict[int, int], levels: dict[int, _Level], level: int, starts: dict[int, int]
+        counters: dict[int, int], levels: dict[int, _Level], level: int, one: _Numbering
     ) -> None:
-        if level in starts:  # only the first paragraph of the list begins anew
-            counters[level] = starts.pop(level)
+        if level in one.starts and level not in one.begun:
+            one.begun.add(level)  # only the first paragraph of the list begins anew
+            counters[level] = one.starts[level]
         elif level in counters:
             counters[level] += 1
         else:
@@ -157,11 +171,11 @@ class WordNumbering(ElementReader):
         self._levels = self._list.levels
 
     def _begin_override(self, attributes: Attributes) -> None:
-        self._override = _number(attributes, "ilvl", 0)
+        self._override = integer(attributes, "ilvl", 0)
 
     def _begin_level(self, attributes: Attributes) -> Closer:
         self._level = _Level()
-        self._levels[_number(attributes, "ilvl", 0)] = self._level
+        self._levels[integer(attributes, "ilvl", 0)] = self._level
 
         def end() -> None:
             self._level = _Level()
@@ -172,13 +186,13 @@ class WordNumbering(ElementReader):
         self._list.definition = attributes.get("val", "")
 
     def _set_start(self, attributes: Attributes) -> None:
-        self._list.starts[self._override] = _number(attributes, "val", 1)
+        self._list.starts[self._override] = integer(attributes, "val", 1)
 
     def _set_style_link(self, attributes: Attributes) -> None:
         self._definition.style_link = attributes.get("val", "")
 
     def _start_at(self, attributes: Attributes) -> None:
-        self._level.start = _number(attributes, "val", 1)
+        self._level.start = integer(attributes, "val", 1)
 
     def _form(self, attributes: Attributes) -> None:
         self._level.form = attributes.get("val", "decimal")
@@ -190,15 +204,10 @@ class WordNumbering(ElementReader):
         self._level.style = attributes.get("val", "")
 
     def _restart(self, attributes: Attributes) -> None:
-        self._level.restart = _number(attributes, "val", 0)
+        self._level.restart = integer(attributes, "val", 0)
 
     def _digits(self, attributes: Attributes) -> None:
         self._level.digits = is_on(attributes)
 
     def _vanish(self, attributes: Attributes) -> None:
         self._level.hidden = is_on(attributes)
-
-
-def _number(attributes: Attributes, name: str, default: int) -> int:
-    value = attributes.get(name, "")
-    return int(value) if value.isdecimal() and len(value) <= 6 else default

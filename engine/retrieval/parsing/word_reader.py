@@ -8,19 +8,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from engine.retrieval.parsing.attribute_values import integer
 from engine.retrieval.parsing.drawing_reader import DrawingReader
 from engine.retrieval.parsing.element_reader import Closer, Handler, skip, skipped
 from engine.retrieval.parsing.list_numbers import list_number
 from engine.retrieval.parsing.office_package import OfficePackage
 from engine.retrieval.parsing.safe_xml import Attributes
+from engine.retrieval.parsing.superscript import raised
 from engine.retrieval.parsing.symbol_fonts import symbol, symbol_text
-from engine.retrieval.parsing.text_flow import Block, joined, picture_text
+from engine.retrieval.parsing.text_flow import Block, comment_block, picture_text
 from engine.retrieval.parsing.word_numbering import WordNumbering
 from engine.retrieval.parsing.word_styles import WordStyles, is_on, outline_level
 
 _NOT_READ = (
     *("rPrChange", "pPrChange", "tblPrChange", "tblGridChange", "trPrChange", "tcPrChange"),
-    *("numberingChange", "sectPr", "tblPr", "tblPrEx", "tblGrid", "tabs", "sdtPr", "sdtEndPr"),
+    *("numberingChange", "sectPr", "tblPr", "tblPrEx", "tblGrid", "tabs", "sdtEndPr"),
     *("instrText", "delText", "delInstrText", "rubyPr", "smartTagPr", "customXmlPr"),
 )
 """Properties whose names are also those of content, former properties, and deleted text."""
@@ -80,6 +82,7 @@ class _Run:
     style: str = ""
     hidden: bool | None = None
     font: str = ""
+    raised: bool = False
 
 
 @dataclass(slots=True)
@@ -135,6 +138,9 @@ class WordReader(DrawingReader):
         self._run = _Run()
         self._row, self._cell = _Row(), _Cell()
         self._form: _Form | None = None
+        self._controls: list[
+            bool
+        ] = []  # of each content control around, whether nobody has filled it
         self._fields: list[bool] = []  # of each field around, whether its code is being read
         self._in_text = self._in_mark = self._in_row_properties = False
         self._numbers = {"footnote": 0, "endnote": 0}
@@ -155,7 +161,7 @@ class WordReader(DrawingReader):
         self._current_sink(block)
 
     def _is_seen(self) -> bool:
-        if True in self._fields:
+        if True in self._fields or True in self._controls:
             return False
         if self._run.hidden is not None:
             return not self._run.hidden
@@ -280,6 +286,10 @@ class WordReader(DrawingReader):
             "rStyle": self._set_run_style,
             "rFonts": self._set_font,
             "vanish": self._set_hidden,
+            "vertAlign": self._set_raised,
+            "sdt": self._begin_control,
+            "sdtPr": self._begin_control_properties,
+            "showingPlcHdr": self._set_placeholder,
             "t": self._begin_text,
             "tab": self._putting("\t"),
             "ptab": self._putting("\t"),
@@ -304,11 +314,38 @@ class WordReader(DrawingReader):
 
     def _begin_run(self, _: Attributes) -> Closer:
         around, self._run = self._run, _Run()
+        mark = self.flow.mark()
+
+        def end() -> None:
+            if self._run.raised:
+                self.flow.put(raised(self.flow.take(mark)))
+            self._run = around
+
+        return end
+
+    def _set_raised(self, attributes: Attributes) -> None:
+        if not self._in_mark:
+            self._run.raised = attributes.get("val") == "superscript"
+
+    def _begin_control(self, _: Attributes) -> Closer:
+        self._controls.append(False)
+
+        def end() -> None:
+            self._controls.pop()
+
+        return end
+
+    def _begin_control_properties(self, _: Attributes) -> Closer:
+        around, self._run = self._run, _Run()
 
         def end() -> None:
             self._run = around
 
         return end
+
+    def _set_placeholder(self, attributes: Attributes) -> None:
+        if self._controls:
+            self._controls[-1] = is_on(attributes)
 
     def _set_run_style(self, attributes: Attributes) -> None:
         if not self._in_mark:
@@ -439,7 +476,7 @@ class WordReader(DrawingReader):
             "trPr": self._begin_row_properties,
             "hidden": self._set_row_hidden,
             "tblHeader": self._set_names_columns,
-            "gridBefore": lambda attributes: self.flow.cover(_columns(attributes)),
+            "gridBefore": lambda attributes: self.flow.cover(integer(attributes, "val", 0)),
             "gridAfter": self._set_after,
             "tc": self._begin_cell,
             "gridSpan": self._set_columns,
@@ -480,7 +517,7 @@ class WordReader(DrawingReader):
         self._row.names_columns = is_on(attributes)
 
     def _set_after(self, attributes: Attributes) -> None:
-        self._row.after = _columns(attributes)
+        self._row.after = integer(attributes, "val", 0)
 
     def _begin_cell(self, _: Attributes) -> Closer:
         around, self._cell = self._cell, _Cell()
@@ -500,7 +537,7 @@ class WordReader(DrawingReader):
         return end
 
     def _set_columns(self, attributes: Attributes) -> None:
-        self._cell.columns = max(1, _columns(attributes))
+        self._cell.columns = max(1, integer(attributes, "val", 0))
 
     def _set_merged(self, attributes: Attributes) -> None:
         self._cell.covered = attributes.get("val", "continue") == "continue"
@@ -568,14 +605,3 @@ class WordReader(DrawingReader):
             self.flow.begin_aside()
             self.flow.put(attributes.get("string", ""))
             self.flow.end_aside()
-
-
-def comment_block(author: str, blocks: list[Block]) -> Block:
-    """A comment as one line with its author."""
-    said = f"Comment by {author}" if author else "Comment"
-    return Block(f"[{said}: {joined(blocks)}]")
-
-
-def _columns(attributes: Attributes) -> int:
-    value = attributes.get("val", "")
-    return int(value) if value.isdecimal() and len(value) < 6 else 0

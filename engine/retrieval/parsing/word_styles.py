@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from engine.retrieval.parsing.attribute_values import is_true
 from engine.retrieval.parsing.element_reader import Closer, ElementReader, skipped
 from engine.retrieval.parsing.safe_xml import Attributes
 
@@ -14,12 +15,11 @@ _HEADING = re.compile(
 """Names of heading styles. Word stores English ones and an outline level; other programs translate."""
 _TITLES = frozenset(("title", "titel", "titre", "titolo", "título"))
 _BODY_LEVEL = "9"
-_OFF = frozenset(("0", "false", "off", "none"))
 
 
 def is_on(attributes: Attributes) -> bool:
     """Whether an element that switches something on does so; without a value it does."""
-    return attributes.get("val", "1") not in _OFF
+    return is_true(attributes, "val", default=True)
 
 
 def outline_level(attributes: Attributes) -> int:
@@ -106,7 +106,7 @@ class WordStyles(ElementReader):
         identifier = attributes.get("styleId", "")
         self._style = _Style()
         self._styles[identifier] = self._style
-        if attributes.get("type") == "paragraph" and attributes.get("default", "0") not in _OFF:
+        if attributes.get("type") == "paragraph" and is_true(attributes, "default"):
             self.default = identifier
 
         def end() -> None:

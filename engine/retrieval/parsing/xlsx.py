@@ -9,6 +9,7 @@ from decimal import Decimal
 from itertools import count
 from typing import NamedTuple
 
+from engine.retrieval.parsing.attribute_values import is_true
 from engine.retrieval.parsing.excel_dates import serial_of
 from engine.retrieval.parsing.number_format import NumberFormat, number_format, number_of
 from engine.retrieval.parsing.office_package import OfficePackage
@@ -18,6 +19,7 @@ from engine.retrieval.parsing.sheet import Merge, Sheet, add_notes, write_sheet
 from engine.retrieval.parsing.sheet_comments import read_comments
 from engine.retrieval.parsing.sheet_drawing import read_text_boxes
 from engine.retrieval.parsing.standard_formats import STANDARD_FORMATS
+from engine.retrieval.parsing.superscript import raised
 from engine.retrieval.parsing.text_builder import TextBuilder
 
 MAIN_PART = "xl/workbook.xml"
@@ -85,7 +87,8 @@ class _SheetReader:
         self._parts: list[str] | None = None  # of the element whose text is being read
         self._value: str | None = None
         self._formula: str | None = None
-        self._phonetic = False
+        self._phonetic = self._above = False
+        self._hides_zeros = False
         self._hidden_rows: set[int] = set()
         self._filtered = False
 
@@ -100,6 +103,12 @@ class _SheetReader:
                 self._parts = None if self._phonetic else []
             case "rPh":
                 self._phonetic = True
+            case "r":
+                self._above = False
+            case "vertAlign":
+                self._above = attributes.get("val") == "superscript"
+            case "sheetView":
+                self._hides_zeros = not is_true(attributes, "showZeros", default=True)
             case "row":
                 self._begin_row(attributes)
             case "col":
@@ -117,7 +126,8 @@ class _SheetReader:
             case "v":
                 self._value = self._taken()
             case "t" if self._parts is not None:  # of one run of an inline text
-                self._value = (self._value or "") + self._taken()
+                text = self._taken()
+                self._value = (self._value or "") + (raised(text) if self._above else text)
             case "f":
                 self._formula = self._taken()
             case "rPh":
@@ -152,15 +162,15 @@ class _SheetReader:
         )
         self._column = -1
         no_height = (
-            _is_set(attributes, "customHeight") and number_of(attributes.get("ht", "1")) == 0
+            is_true(attributes, "customHeight") and number_of(attributes.get("ht", "1")) == 0
         )
-        if (_is_set(attributes, "hidden") or no_height) and not _is_grouped(attributes):
+        if (is_true(attributes, "hidden") or no_height) and not _is_grouped(attributes):
             self._hidden_rows.add(self._row)
 
     def _hide_columns(self, attributes: Attributes) -> None:
         first, last = attributes.get("min", ""), attributes.get("max", "")
         no_width = number_of(attributes.get("width", "1")) == 0
-        if not (_is_set(attributes, "hidden") or no_width) or _is_grouped(attributes):
+        if not (is_true(attributes, "hidden") or no_width) or _is_grouped(attributes):
             return
         if first.isdecimal() and last.isdecimal() and len(self._sheet.hidden_columns) < _MAX_RANGES:
             self._sheet.hidden_columns.append((int(first) - 1, int(last) - 1))
@@ -208,17 +218,15 @@ class _SheetReader:
         return value if number is None else self._shown_number(number)
 
     def _shown_number(self, number: Decimal) -> str:
+        if self._hides_zeros and not number:
+            return ""
         return self._format.number(number, from_1904=self._workbook.from_1904)
 
     def _shown_iso(self, value: str) -> str:
         serial = serial_of(value)
         if serial is None or not self._format.is_date:
-            return value.strip().removesuffix("T00:00:00").replace("T", " ")
+            return value.strip().removesuffix("Z").removesuffix("T00:00:00").replace("T", " ")
         return self._format.number(serial)
-
-
-def _is_set(attributes: Attributes, name: str) -> bool:
-    return attributes.get(name, "") in ("1", "true", "on")
 
 
 def _is_grouped(attributes: Attributes) -> bool:
@@ -261,9 +269,9 @@ def _workbook(data: bytes) -> Workbook:
                 state = attributes.get("state", "visible")
                 sheets.append((attributes.get("name", ""), attributes.get("id", ""), state))
             case "workbookPr":
-                found["from_1904"] = _is_set(attributes, "date1904")
+                found["from_1904"] = is_true(attributes, "date1904")
             case "calcPr":
-                found["calculates"] = _is_set(attributes, "fullCalcOnLoad")
+                found["calculates"] = is_true(attributes, "fullCalcOnLoad")
 
     read_xml(data, start=start)
     return Workbook(sheets, found.get("from_1904", False), found.get("calculates", False))
@@ -301,18 +309,25 @@ def _shared_strings(data: bytes) -> list[str]:
     """Texts of cells, each of one run or several; how it is pronounced is no part of it."""
     strings: list[str] = []
     parts: list[str] = []
-    in_text = phonetic = False
+    in_text = phonetic = above = False
+    begin = 0
 
     def start(name: str, attributes: Attributes) -> None:
-        nonlocal parts, in_text, phonetic
+        nonlocal parts, in_text, phonetic, above, begin
         if name == "si":
-            parts = []
+            parts, above = [], False
+        elif name == "r":
+            above = False
+        elif name == "vertAlign":
+            above = attributes.get("val") == "superscript"
         elif name == "rPh":
             phonetic = True
-        in_text = name == "t" and not phonetic
+        in_text, begin = name == "t" and not phonetic, len(parts)
 
     def end(name: str) -> None:
         nonlocal in_text, phonetic
+        if in_text and above:
+            parts[begin:] = [raised("".join(parts[begin:]))]
         in_text = False
         if name == "rPh":
             phonetic = False

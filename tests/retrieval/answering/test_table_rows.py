@@ -92,6 +92,49 @@ def test_any_text_is_read(text: str):
         assert all(0 <= one.start <= one.end <= len(text) for one in found.rows)
 
 
+@pytest.mark.parametrize(
+    ("separator", "file"), [(" | ", "a.xlsx"), (",", "a.csv"), (";", "b.csv"), ("\t", "a.tsv")]
+)
+def test_whole_rows_behind_the_end_of_a_row_keep_their_columns(separator: str, file: str):
+    header = separator.join(("…", "Mayor", "Turnover"))
+    lines = (
+        ("Ada Berg", "12"),
+        ("Kiel", "north", "Bo Adler", "7"),
+        ("Bonn", "west", "Cy Lund", "8"),
+    )
+    text = "".join(f"{separator.join(line)}\n" for line in lines)
+    first, second, third = tables(text, file, heading_path=("Oslo", header), in_table=True).rows
+    assert first.statement == "Mayor: Ada Berg, Turnover: 12"
+    assert second.statement == "Kiel, north, Mayor: Bo Adler, Turnover: 7"
+    assert third.statement == "Bonn, west, Mayor: Cy Lund, Turnover: 8"
+
+
+def test_rows_have_no_names_if_nothing_tells_their_columns():
+    text = "Ada Berg | 12\nKiel | north\nBonn | west\n"
+    rows = tables(text, "a.xlsx", heading_path=("Oslo", "… | Mayor | Turnover"), in_table=True).rows
+    assert [one.statement for one in rows] == [
+        "Mayor: Ada Berg, Turnover: 12",
+        "Kiel, north",
+        "Bonn, west",
+    ]
+
+
+@pytest.mark.parametrize(
+    "names", [("Quarter", "Q1", "Q2"), ("Test", "H2", "O2"), ("Region", "2025", "2026")]
+)
+def test_names_that_end_with_a_number_are_a_header(names: tuple[str, ...]):
+    (row,) = tables(f"{' | '.join(names)}\nnorth | 5 | 6\n").rows
+    assert row.header == names
+
+
+def test_two_rows_can_name_the_columns():
+    text = "| | 2025 | |\n| Name | Q1 | Q2 |\n| Ada | 5 | 6 |\n| Bo | 7 | 8 |\n"
+    assert [one.statement for one in tables(text).rows] == [
+        "Name: Ada, 2025 Q1: 5, 2025 Q2: 6",
+        "Name: Bo, 2025 Q1: 7, 2025 Q2: 8",
+    ]
+
+
 def judge(text: str, **fields: object) -> SupportJudge:
     return SupportJudge(number_passages([passage(text, **fields)]), embed)
 

@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from benchmarks.office_cases import docx, par, row, table
 from engine.retrieval.api.chunk import Chunk
 from engine.retrieval.api.parsed_document import Heading, ParsedDocument, TableRows
 from engine.retrieval.chunking.split import split
@@ -131,7 +132,7 @@ def test_the_rest_of_a_long_row_has_its_first_cell_and_the_names_from_there(
     _, *rest = split(_sheet([(header, [row])], "sing"), bert, max_tokens=60, overlap_tokens=8)
     assert len(rest) > 3
     for chunk in rest[1:]:
-        assert chunk.heading_path == ("sing", "fox 7", "brown")
+        assert chunk.heading_path == ("sing", "fox 7", f"…{separator}brown")
         assert len(bert.encode(chunk.embedded_text)) <= 60
 
 
@@ -146,4 +147,100 @@ def test_a_wide_row_has_the_names_of_its_own_columns(bert: Tokenizer) -> None:
         first = chunk.text.lstrip(",").split(",")[0]
         column = first.removeprefix("fox")
         assert chunk.heading_path[:2] == ("sing", "fox0")
-        assert f"quick{column}" in chunk.heading_path[2].split(",")[:2]
+        assert f"quick{column}" in chunk.heading_path[2].split(",")[1:3]
+
+
+def test_a_cell_of_several_lines_has_the_names_of_its_row(bert: Tokenizer) -> None:
+    text = 'the;quick;brown\nfox 7;"over, over\n' + "lazy, lazy\n" * 90 + '";1\nfox 8;over;2\n'
+    document = ParserPool().parse_bytes("a.csv", text.encode())
+    _, *rest = split(document, bert, max_tokens=60, overlap_tokens=0)
+    inside = [one for one in rest if "lazy" in one.text]
+    assert len(inside) > 3
+    for chunk in inside[1:]:
+        assert chunk.heading_path == ("fox 7", "…;quick;brown")
+
+
+def test_the_delimiter_is_that_of_the_rows_where_the_header_has_two(bert: Tokenizer) -> None:
+    text = "the, quick;brown\n" + f"fox 7;{'over ' * 90}\n" * 2
+    document = ParserPool().parse_bytes("a.csv", text.encode())
+    chunks = split(document, bert, max_tokens=60, overlap_tokens=0)
+    inside = [one for one in chunks if one.text.startswith("over")]
+    assert inside
+    assert {one.heading_path for one in inside} == {("fox 7", "…;brown")}
+
+
+_ROWS_BELOW = [f"fox {at}" for at in range(60)]
+_TABLES = {
+    "md": (
+        "Text.\n\n| the | quick |\n|---|---|\n"
+        + "".join(f"| {one} | 1 |\n" for one in _ROWS_BELOW),
+        "| the | quick |",
+    ),
+    "html": (
+        "<p>Text.<table><tr><th>the<th>quick"
+        + "".join(f"<tr><td>{one}<td>1" for one in _ROWS_BELOW)
+        + "</table>",
+        "the | quick",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", _TABLES)
+def test_each_chunk_of_a_table_in_a_page_has_its_header_row(bert: Tokenizer, kind: str) -> None:
+    markup, header = _TABLES[kind]
+    prose = "brown " * 60
+    markup += f"\n{prose}\n" if kind == "md" else f"<p>{prose}"
+    document = ParserPool().parse_bytes(f"a.{kind}", markup.encode())
+    chunks = split(document, bert, max_tokens=40, overlap_tokens=8)
+    whole = document.text.encode()
+    begins = [one for one in chunks[1:] if "fox" in one.text]
+    assert len(begins) > 5
+    for chunk in begins:
+        assert chunk.embedded_text == f"{header}\n{chunk.text}"
+        assert chunk.text.lstrip("| ").startswith("fox")
+        assert whole[chunk.start : chunk.end].decode() == chunk.text
+    behind = [one for one in chunks if "fox" not in one.text]
+    assert len(behind) > 1
+    assert not any(one.in_table for one in behind)
+
+
+@pytest.mark.parametrize("bars", ["| {} | {} |", "|{}|{}|", "{} | {}"])
+def test_the_rest_of_a_row_of_markdown_has_the_names_of_its_columns(
+    bert: Tokenizer, bars: str
+) -> None:
+    text = "\n".join((bars.format("the", "quick"), bars.format("--", "--"), ""))
+    text += bars.format("fox 7", "over " * 90) + "\n" + bars.format("fox 8", "brown") + "\n"
+    document = ParserPool().parse_bytes("a.md", text.encode())
+    chunks = split(document, bert, max_tokens=60, overlap_tokens=0)
+    inside = [one for one in chunks if one.text.startswith("over")]
+    assert inside
+    for chunk in inside:
+        label, names = chunk.heading_path
+        assert (label, names.replace(" ", "")) == ("fox 7", "…|quick")
+
+
+def test_a_long_markdown_file_has_it_everywhere(bert: Tokenizer, tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    prose = "\n" + "brown " * 400 + "\n"
+    path.write_text(
+        "| the | quick |\n|---|---|\n" + "".join(f"| fox | {at} |\n" for at in range(200)) + prose
+    )
+    text = open_large_text(path, ParserLimits(file_bytes=0, segment_bytes=500))
+    text.content_hash()
+    _, *rest = split_large(text, TokenCounter(bert), max_tokens=40, overlap_tokens=8)
+    rows = [one for one in rest if "fox" in one.text]
+    assert len(rows) > 20
+    assert {one.embedded_text.split("\n")[0] for one in rows} == {"| the | quick |"}
+    assert not any(one.in_table for one in rest if "fox" not in one.text)
+
+
+def test_text_behind_a_table_has_the_headings_of_its_own_section(bert: Tokenizer) -> None:
+    level = '<w:outlineLvl w:val="0"/>'
+    rows = table(row("the", "quick"), row("over", "1"))
+    body = par("fox", properties=level) + rows + par("brown " * 80) + par("sing", properties=level)
+    document = ParserPool().parse_bytes("a.docx", docx(body + par("over " * 80)))
+    chunks = split(document, bert, max_tokens=40, overlap_tokens=0)
+    own = {one.text.split()[0]: one for one in chunks[1:]}
+    assert own["brown"].heading_path == ("fox",)
+    assert own["over"].heading_path == own["sing"].heading_path == ("sing",)
+    assert not any(one.in_table for one in chunks)

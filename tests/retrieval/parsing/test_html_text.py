@@ -70,7 +70,13 @@ class TestTables:
             ("<tr><td colspan=99999>All<tr><td>a<td>b", "All\na | b"),
             ("<tfoot><tr><td>Sum<td>2<tbody><tr><td>a<td>2<thead><tr><th>A<th>B", "A | B\na | 2\nSum | 2"),
             ("<caption>Ports</caption><tr><td>a<td>b", "Ports\na | b"),
-            ("<tr><td>a<td><table><tr><td>b<td>c</table>", "a | b | c"),
+            ("<tr><td>a<td><table><tr><td>b<td>c</table>", "a | b, c"),
+            (
+                "<tr><th>K<th>V<tr><td>x<td>See <table><tr><td>a<td><tr><td>b<td>c</table><td>",
+                "K | V\nx | See a; b, c",
+            ),
+            ("<tr><td>a | b<td>c", r"a \| b | c"),
+            ("<tr><td>a<td><table><tr><td>b | c<td>d</table>", r"a | b \| c, d"),
             ("<tr><td>a<br>b<td>c", "a b | c"),
             ("<tr><td hidden>x<td>a<td>b", "a | b"),
             ("<tr><td>a<td><input value=7>", "a | 7"),
@@ -428,3 +434,51 @@ def test_a_cell_that_spans_many_rows_ends_at_the_bound_of_the_text() -> None:
     page = "<table><tr>" + "<td rowspan=65534>word" * 300 + "<tr><td>y" * 3_000
     with pytest.raises(TextTooLong):
         extract_html(page, _MOST)
+
+
+def _row_headers(markup: str) -> list[tuple[str | None, str]]:
+    """The header rows, each with the line at which it begins to hold."""
+    found = extract_html(f"{markup}<p>End", 10_000)
+    return [
+        (one.text, found.text[one.start :].strip().partition("\n")[0]) for one in found.row_headers
+    ]
+
+
+_BODY = "<tr><td>Apple<td>2<tr><td>Pear<td>3"
+
+
+@pytest.mark.parametrize(
+    ("markup", "header"),
+    [
+        (f"<table><tr><th>Fruit<th>Price{_BODY}</table>", "Fruit | Price"),
+        (f"<table><thead><tr><td>Fruit<td>Price<tbody>{_BODY}</table>", "Fruit | Price"),
+        (f"<table><tr><td>Fruit<td>Price{_BODY}</table>", "Fruit | Price"),
+        (f"<table><tr><th><th>2026{_BODY}</table>", " | 2026"),
+        (f"<table><tr><th colspan=2>Prices<tr><th>Fruit<th>Price{_BODY}</table>", "Fruit | Price"),
+        (f"<table><tbody>{_BODY}<thead><tr><th>Fruit<th>Price</table>", "Fruit | Price"),
+        (
+            "<table><tr><th rowspan=2>Fruit<th colspan=2>2026<tr><th>Q1<th>Q2"
+            "<tr><td>Apple<td>1<td>2<tr><td>Pear<td>3<td>4</table>",
+            "Fruit | 2026 Q1 | 2026 Q2",
+        ),
+    ],
+)
+def test_rows_of_a_table_belong_to_its_header_row(markup: str, header: str) -> None:
+    first, last = _row_headers(markup)
+    assert first[0] == header
+    assert first[1].startswith("Apple | ")
+    assert last == (None, "End")
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<table><tr><th>Fruit<td>Apple<tr><th>Price<td>2</table>",
+        "<table><tr><td>1<td>2<tr><td>3<td>4</table>",
+        "<table role=presentation><tr><td>Fruit<td>Price<tr><td>Apple<td>2</table>",
+        "<table><tr><th>Fruit<th>Price</table>",
+        "<table><tr><th>Fruit<tr><td>Apple</table>",
+    ],
+)
+def test_tables_without_a_header_row(markup: str) -> None:
+    assert _row_headers(markup) == []

@@ -244,6 +244,10 @@ class TestHeader:
         assert parse("cur-1", samples.MAIL).media_type == "message/rfc822"
 
 
+def _forwarded_note() -> str:
+    return "Content-Type: message/rfc822\n\nFrom: a@b.c\nSubject: Note\n\nIt rains."
+
+
 class TestAttachments:
     def test_texts_are_read_below_the_body(self) -> None:
         part = "Content-Type: text/csv; name=p.csv\nContent-Disposition: attachment\n\ncity,code\nAarhus,4410"
@@ -251,6 +255,18 @@ class TestAttachments:
         assert "Attachments: p.csv\n" in found.text
         assert found.text.endswith("at nine.\n\nAttachment: p.csv\n\ncity,code\nAarhus,4410\n\n")
         assert found.headings[-1].title == "Attachment: p.csv"
+
+    def test_rows_of_an_attached_table_belong_to_its_header_row(self) -> None:
+        part = "Content-Type: text/csv; name=p.csv\nContent-Disposition: attachment\n\ncity,code\nOslo,1\nRome,2\n"
+        found = mail(multipart("mixed", _PLAIN, part, _forwarded_note()))
+        first, end = found.row_headers
+        assert (first.text, found.text[first.start :][:6]) == ("city,code", "Oslo,1")
+        assert (end.text, found.text[end.start :].strip()[:5]) == (None, "From:")
+
+    def test_rich_text_format_is_not_read_as_text(self) -> None:
+        found = mail(multipart("mixed", _PLAIN, "Content-Type: text/rtf\n\n{\\rtf1 hello}"))
+        assert "rtf1" not in found.text
+        assert len(found.notes) == 1
 
     def test_documents_are_read(self, parse: Parse) -> None:
         message = EmailMessage()

@@ -31,6 +31,9 @@ def test_sheets_are_sections(parse: Parse) -> None:
     [
         (ods_cell("1.234,50 €", "currency"), "1.234,50 €"),
         (ods_cell("15 %", "percentage"), "15 %"),
+        (ods_cell("", "percentage", ' office:value="0.155"'), "15.5%"),
+        (ods_cell("", "currency", ' office:currency="EUR" office:value="1234.5"'), "1234.5 EUR"),
+        (ods_cell("", "float", ' office:value="1.1000000000000001"'), "1.1"),
         (ods_cell("03.06.26", "date", date="2026-06-03"), "2026-06-03"),
         (ods_cell("03.06.26", "date", date="2026-06-03T00:00:00"), "2026-06-03"),
         (ods_cell("03.06.26 07:45", "date", date="2026-06-03T07:45:10"), "2026-06-03 07:45"),

@@ -161,3 +161,8 @@ class TestTypes:
         data = samples.replaced(odf(p("x")), b"</m:manifest>", b"<m:encryption-data/></m:manifest>")
         with pytest.raises(Unreadable, match="protected by a password"):
             extract_archive(data, 1 << 20)
+
+
+def test_a_placeholder_that_nobody_has_filled_is_left_out() -> None:
+    field = '<text:placeholder text:placeholder-type="text">&lt;Name&gt;</text:placeholder>'
+    assert read(p(f"Dear {field}, hello")).text.strip() == "Dear , hello"

@@ -27,6 +27,7 @@ def _header(text: str) -> tuple[str, str] | None:
         ("Name,City\nAda,Oslo\nBo,Rome\n", ("Name,City", "Ada,Oslo")),
         ("sep=;\nFruit;Price\nApple;2\nPear;3\n", ("Fruit;Price", "Apple;2")),
         ("Sales 2026\n\nFruit,Price\nApple,2\nPear,3\n", ("Fruit,Price", "Apple,2")),
+        ("Sales;;\n;;\nName;Q1;Q2\nAda;1;2\nBo;3;4\n", ("Name;Q1;Q2", "Ada;1;2")),
         (",Q1,Q2\nNorth,1,2\n", (",Q1,Q2", "North,1,2")),
         ("email\na@b.c\nd@e.f\n", ("email", "a@b.c")),
     ],

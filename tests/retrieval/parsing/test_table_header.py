@@ -2,8 +2,26 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from benchmarks.office_cases import (
+    cell,
+    docx,
+    odf,
+    odf_table,
+    par,
+    pptx,
+    row,
+    slide,
+    slide_table,
+    table,
+)
 from engine.retrieval.api.parsed_document import ParsedDocument
-from engine.retrieval.parsing.table_header import CellKind, header_rows, kind_of
+from engine.retrieval.parsing.table_header import (
+    CellKind,
+    column_names,
+    header_rows,
+    kind_of,
+    spread_groups,
+)
 
 from .workbooks import rows, xlsx
 
@@ -90,3 +108,55 @@ class TestSheets:
             parse("a.xlsx", xlsx(sheet)).table_rows[-1].header
             == "Name | 2025 Q1 | 2025 Q2 | 2026 Q1"
         )
+
+
+def test_names_of_columns_begin_with_their_groups() -> None:
+    assert column_names([["Name", "City"]]) == ["Name", "City"]
+    names = column_names([["", "2025", "2025"], ["Name", "Q1", "Q2"]])
+    assert names == ["Name", "2025 Q1", "2025 Q2"]
+    assert column_names([["Name", "2025"], ["Name", "Q1", "Note"]])[1:] == ["2025 Q1", "Note"]
+
+
+def test_a_group_reaches_to_the_next_one() -> None:
+    groups = spread_groups(["", "2025", "", "2026"], ["Name", "Q1", "Q2", "Q1", "Q2"])
+    assert groups == ["", "2025", "2025", "2026", "2026"]
+    assert spread_groups(["", "2025", "", ""], ["Name", "Q1", "", "x"]) == ["", "2025", "", ""]
+
+
+def _spanning(*texts: str) -> list[str]:
+    return [cell(par(one), properties='<w:gridSpan w:val="2"/>') for one in texts]
+
+
+_NAMES = ("Name", "Q1", "Q2", "Q1", "Q2")
+_VALUES = ("Ada", "5", "6", "7", "8")
+_TWO = (
+    '<table:table-cell table:number-columns-spanned="2"><text:p>{}</text:p></table:table-cell>'
+    "<table:covered-table-cell/>"
+)
+_GROUPED = {
+    "csv": b",2025,,2026,\nName,Q1,Q2,Q1,Q2\nAda,5,6,7,8\nBo,1,2,3,4\n",
+    "docx": docx(
+        table(
+            row("", *_spanning("2025", "2026")),
+            row(*_NAMES),
+            row(*_VALUES),
+        )
+    ),
+    "pptx": pptx(
+        slide(
+            slide_table(
+                ("", '[gridSpan="2"]2025', '[hMerge="1"]', '[gridSpan="2"]2026', '[hMerge="1"]'),
+                _NAMES,
+                _VALUES,
+            )
+        )
+    ),
+    "odt": odf(odf_table(("", _TWO.format("2025"), _TWO.format("2026")), _NAMES, _VALUES)),
+}
+
+
+@pytest.mark.parametrize("kind", _GROUPED)
+def test_groups_of_columns_are_named_in_every_format(parse: Parse, kind: str) -> None:
+    header = parse(f"a.{kind}", _GROUPED[kind]).table_rows[0].header
+    names = ["Name", "2025 Q1", "2025 Q2", "2026 Q1", "2026 Q2"]
+    assert header.split("," if kind == "csv" else " | ") == names

@@ -318,3 +318,12 @@ class TestPackages:
         styles += f'<w:style w:type="character" w:styleId="C"><w:name w:val="C"/>{hiding}</w:style>'
         body = par(run("hidden"), run("seen", '<w:rStyle w:val="C"/>'), style="P")
         assert read(body, styles).text == "seen"
+
+
+def test_a_content_control_that_nobody_has_filled_is_left_out() -> None:
+    control = "<w:sdt><w:sdtPr><w:rPr><w:vanish/></w:rPr>{}</w:sdtPr><w:sdtContent>{}</w:sdtContent></w:sdt>"
+    empty = control.format("<w:showingPlcHdr/>", run("Click here to enter text."))
+    filled = control.format('<w:showingPlcHdr w:val="0"/>', run("Ada"))
+    assert read(par("Name: ", filled, ", phone: ", empty, "end")).text == "Name: Ada, phone: end"
+    in_cell = control.format("<w:showingPlcHdr/>", cell("Choose an item."))
+    assert read(table(row("a", in_cell, "c"))).text == "a |  | c"

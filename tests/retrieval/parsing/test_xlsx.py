@@ -33,6 +33,21 @@ class TestValues:
         cells = '<c><v>1.1000000000000001</v></c><c s="99"><v>4.5E-2</v></c>'
         assert _lines(parse("a.xlsx", xlsx(_data(cells)))) == ["1.1 | 0.045"]
 
+    def test_a_date_that_is_stored_as_text(self, parse: Parse) -> None:
+        cells = "".join(
+            f'<c t="d" s="{at}"><v>2026-06-03T07:45:00{zone}</v></c>'
+            for at in (0, 1)
+            for zone in ("", "Z")
+        )
+        document = parse("a.xlsx", xlsx(_data(cells), formats=["m/d/yy h:mm"]))
+        shown = _lines(document)[0].split(" | ")
+        assert shown == ["2026-06-03 07:45:00"] * 2 + ["2026-06-03 07:45"] * 2
+
+    def test_a_sheet_that_shows_no_zeros(self, parse: Parse) -> None:
+        view = '<sheetViews><sheetView showZeros="0" workbookViewId="0"/></sheetViews>'
+        cells = '<c r="A1"><v>0</v></c><c r="B1"><v>5</v></c><c r="C1" t="str"><v>0</v></c>'
+        assert _lines(parse("a.xlsx", xlsx(view + _data(cells)))) == [" | 5 | 0"]
+
     def test_the_1904_date_system(self, parse: Parse) -> None:
         data = xlsx(
             _data('<c s="1"><v>44714</v></c>'),
