@@ -437,7 +437,7 @@ def run_sampling(
     return replace(
         sampling,
         temperature=sampling.temperature if given else 0.0,
-        max_tokens=settings.max_tokens or DEFAULT_MAX_TOKENS,
+        max_tokens=sampling.max_tokens if settings.is_set("max_tokens") else DEFAULT_MAX_TOKENS,
         logprobs=logprobs,
         grammar=grammar,
         stop=tuple(stop),

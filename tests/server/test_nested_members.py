@@ -30,6 +30,7 @@ SAMPLES = {
     "ApplyTemplateRequest": {"messages": [USER]},
     "ApprovalDecision": {"decision": "once"},
     "ChatCompletionRequest": {"model": "toy", "messages": [USER]},
+    "ChatFormFields": {},
     "ChatRetrieval": {"vector_store_ids": ["a"]},
     "ChunkingStrategy": {"type": "static", "static": CHUNKS},
     "CompleteUpload": {"part_ids": ["a"]},
