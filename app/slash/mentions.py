@@ -36,10 +36,8 @@ _CODE = re.compile(
 _DECORATOR = re.compile(r"^[ \t]*@[A-Za-z_][\w.]*(?:\([^\n]*\))?[ \t]*$", re.MULTILINE)
 _OPEN_QUOTE = re.compile(r"(?<![^\s(\[{])@\"[^\"\n]+(?:\n|\Z)")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-_COLLECTION = re.compile(
-    r"([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?:\.*[?!,;:)\]}'’”…].*|\.*)", re.DOTALL
-)
-"""A word that can name a collection, with what is behind the name. With a point and a letter it is a file's."""
+_COLLECTION = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?:\.*[?!,;:)\]}'’”…].*|\.*)", re.DOTALL)
+"""A word that can name a collection, with what is behind the name; `a.md` names a file."""
 _QUOTES = "\"'“‘„"
 _CLOSING = ".,;:!?)]}'’”…"
 _NEAR_IN_PROSE = 0.8
