@@ -12,13 +12,14 @@ ids.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 from engine.api.chat import ChatMessage
 from engine.api.errors import InvalidRequest
 from engine.text.continued_message import Render, render_open
 from engine.text.control_tokens import ControlTokens, absent_character
-from engine.text.tool_messages import nested_too_deep, replace_texts
+from engine.text.tool_messages import nested_too_deep, replace_texts, texts_in
 
 
 def encode_rest(encode: Callable[[str], list[int]], text: str) -> list[int]:
@@ -33,6 +34,12 @@ class Encode(Protocol):
     def __call__(self, text: str, *, special: bool = False) -> list[int]:
         """Token ids of text; control tokens are recognised only with `special`."""
         ...
+
+
+def _with_texts(messages: Sequence[ChatMessage], texts: Sequence[str]) -> list[ChatMessage]:
+    """The messages with other texts in place of theirs."""
+    given = iter(texts)
+    return [replace_texts(message, lambda _: next(given)) for message in messages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +64,16 @@ class ChatEncoder:
         Raises:
             InvalidRequest: the template rejects the messages, or one is not valid Unicode.
         """
-        return self._encode(
-            messages,
-            lambda turns: self.render(turns, add_generation_prompt=add_generation_prompt),
-        )
+        try:
+            texts = texts_in(messages)
+            return self.encode_contents(
+                texts,
+                lambda given: self.render(
+                    _with_texts(messages, given), add_generation_prompt=add_generation_prompt
+                ),
+            )
+        except RecursionError as error:
+            raise nested_too_deep() from error
 
     def encode_open(self, messages: Sequence[ChatMessage]) -> tuple[list[int], int]:
         """Token ids of a conversation whose last message the model continues.
@@ -71,34 +84,22 @@ class ChatEncoder:
         Raises:
             InvalidRequest: as `encode_chat`, or the last message cannot be continued.
         """
-        before = self._encode(messages, lambda turns: render_open(turns, self.render)[0])
-        ids = self._encode(messages, lambda turns: "".join(render_open(turns, self.render)))
+
+        @cache
+        def rendered(given: tuple[str, ...]) -> tuple[str, str]:
+            return render_open(_with_texts(messages, given), self.render)
+
+        try:
+            texts = texts_in(messages)
+            before = self.encode_contents(texts, lambda given: rendered(tuple(given))[0])
+            ids = self.encode_contents(texts, lambda given: "".join(rendered(tuple(given))))
+        except RecursionError as error:
+            raise nested_too_deep() from error
         if ids[: len(before)] == before:
             return ids, len(ids) - len(before)
         # A token would reach across the beginning; the model itself writes none that does.
-        begun = encode_rest(self.encode, render_open(messages, self.render)[1])
+        begun = encode_rest(self.encode, rendered(tuple(texts))[1])
         return before + begun, len(begun)
-
-    def _encode(
-        self, messages: Sequence[ChatMessage], write: Callable[[Sequence[ChatMessage]], str]
-    ) -> list[int]:
-        """Token ids of what `write` makes of the messages."""
-
-        def render(texts: Sequence[str]) -> str:
-            given = iter(texts)
-            return write([replace_texts(message, lambda _: next(given)) for message in messages])
-
-        def collect(text: str) -> str:
-            texts.append(text)
-            return text
-
-        texts: list[str] = []
-        try:
-            for message in messages:
-                replace_texts(message, collect)
-            return self.encode_contents(texts, render)
-        except RecursionError as error:
-            raise nested_too_deep() from error
 
     def encode_contents(
         self, contents: Sequence[str], render: Callable[[Sequence[str]], str]

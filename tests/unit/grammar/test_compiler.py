@@ -276,7 +276,7 @@ def test_a_checker_that_dies_is_replaced():
 def test_a_quick_check_ends_a_costly_build_and_not_its_process():
     checker = Checker(cpu_s=0.1, quick_cpu_s=0.02)
     grammar = HOSTILE["remainders of a large product"]
-    text = library_text(grammar, parse_source(grammar))
+    text, _ = library_text(grammar, parse_source(grammar))
     assert checker.check(text, quick=True) is None
     process = checker._process
     assert checker.check(text, quick=False) is None
