@@ -18,7 +18,7 @@ from app.text.safe_text import safe_line
 from engine.retrieval.answering.image_text import own_words
 from engine.retrieval.parsing.languages import language_of
 
-_MENTION = re.compile(r"""(?<![^\s(\[{"'“‘„])@(?:"([^"\n]+)"|([^\s"]+))""")
+_MENTION = re.compile(r"""(?<![^\s(\[{,"'“‘„])@(?:"([^"\n]+)"|((?:(?!,@)[^\s"])+))""")
 """A name after `@`: in quotes, or a word."""
 DOCUMENT_SUFFIXES = frozenset((
     ".txt", ".md", ".rst", ".log", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".html", ".htm", ".pdf",
@@ -40,6 +40,8 @@ _COLLECTION = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?:\.*[?!,;:)\]}'’�
 """A word that can name a collection, with what is behind the name; `a.md` names a file."""
 _QUOTES = "\"'“‘„"
 _CLOSING = ".,;:!?)]}'’”…"
+_BEHIND_NAME = re.compile(r"[:#,;'’…—–)\]}]")
+_MOST_CUTS = 8
 _NEAR_IN_PROSE = 0.8
 """How similar a word within a message must be to a name to be taken for a mistake."""
 _NEAR_PATH = 0.65
@@ -92,12 +94,22 @@ def trimmed(word: str) -> str:
     return word.rstrip(_CLOSING)
 
 
+def spellings(word: str) -> tuple[str, ...]:
+    """What a word may name, the longest first: itself, and it without what is behind the name.
+
+    That is punctuation, a line (`notes.md:12`, `notes.md#L3`), a further name, or the `'s` of a genitive.
+    """
+    cuts = list(islice(_BEHIND_NAME.finditer(word), _MOST_CUTS))
+    return (word, trimmed(word), *(word[: one.start()] for one in reversed(cuts) if one.start()))
+
+
 def path_of(word: str) -> Path | None:
-    """The file or folder that a word names, without the punctuation behind it if need be; None for none."""
-    for one in dict.fromkeys((word, trimmed(word))):
+    """The file or folder that a word names; of a word with more behind the name a file. None for none."""
+    whole = (word, trimmed(word))
+    for one in dict.fromkeys(spellings(word)):
         try:
             path = Path(one).expanduser()
-            if one and path.exists():
+            if one and (path.exists() if one in whole else path.is_file()):
                 return path
         except (OSError, ValueError, RuntimeError):
             continue

@@ -75,6 +75,7 @@ def test_another_form_is_refused_with_a_sentence(argument, sentence):
         ('what does "@docs" say', ("docs",)),
         ("what does @docs's page say", ("docs",)),
         ("see @docs...", ("docs",)),
+        ("see @docs,@notes-2", ("docs", "notes-2")),
         ('see @"docs"', ("docs",)),
         ("@docs.md", ()),
         ("what?\n\nnote.md:\n```\n@docs\n``` ", ()),
