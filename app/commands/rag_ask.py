@@ -108,12 +108,13 @@ def _options(
 
     from app.slash.document_attributes import read_conditions
     from engine.api.generation_defaults import GenerationDefaults
-    from engine.retrieval.answering.answerer import AnswerOptions
+    from engine.retrieval.answering.answerer import DEFAULT_MAX_TOKENS, AnswerOptions
 
     sampling = settings.sampling().for_model(GenerationDefaults())
     if not settings.is_set("temperature"):
         sampling = replace(sampling, temperature=0.0)
-    sampling = replace(sampling, max_tokens=settings.max_tokens)
+    if not settings.is_set("max_tokens"):
+        sampling = replace(sampling, max_tokens=DEFAULT_MAX_TOKENS)
     where = read_conditions(conditions)
     least = -1.0 if anyway else settings.min_evidence
     options = AnswerOptions(sampling=sampling, rerank=rerank, where=where, min_evidence=least)

@@ -407,14 +407,14 @@ def read_schema(path: Path) -> "Grammar":
     from app.text.safe_text import safe_line
     from engine.api.errors import InvalidRequest
     from engine.api.grammar import Grammar
-    from engine.grammar.source import not_enforced, parse_source
+    from engine.grammar.source import library_text, parse_source
 
     try:
         grammar = Grammar.json_schema(path.read_text())
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"The schema {path} cannot be read: {error}.") from error
-    parsed = parse_source(grammar)  # reports an invalid schema before the model is loaded
-    left_out = not_enforced(grammar, parsed)
+    # Reports an invalid schema before the model is loaded.
+    _, left_out = library_text(grammar, parse_source(grammar))
     if left_out:
         names = safe_line(", ".join(left_out))
         print(f"pravaha: not enforced in {path}: {names}.", file=sys.stderr)
@@ -437,7 +437,7 @@ def run_sampling(
     return replace(
         sampling,
         temperature=sampling.temperature if given else 0.0,
-        max_tokens=settings.max_tokens or DEFAULT_MAX_TOKENS,
+        max_tokens=sampling.max_tokens if settings.is_set("max_tokens") else DEFAULT_MAX_TOKENS,
         logprobs=logprobs,
         grammar=grammar,
         stop=tuple(stop),

@@ -143,8 +143,8 @@ class SamplingOptions:
         ge=-(2**63), lt=2**64,
         words="random reproducible deterministic")] = None
     max_tokens: Annotated[int | None, Row(
-        "Maximum length of an answer in tokens; by default 1024 for models below 1B parameters, else the "
-        "rest of the context.", ge=1, le=2**24,
+        "Maximum length of an answer in tokens, -1 for the rest of the context; by default 1024 for models "
+        "below 1B parameters, else the rest of the context.", ge=-1, le=2**24,
         words="length limit answer long short")] = None
     stop_repetition: Annotated[bool, Row(
         "Stop an answer that repeats itself without end; never over HTTP.",

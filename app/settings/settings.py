@@ -22,7 +22,7 @@ from app.settings.options import Options
 from app.settings.row import Row, flattened, folder, names, rows_of
 from engine.api.config import EngineConfig
 from engine.api.generation_defaults import DEFAULTED_PARAMETERS, SamplingChoice
-from engine.api.request import SamplingParams, seed_from
+from engine.api.request import NO_LIMIT, SamplingParams, limit_from, seed_from
 from engine.api.scheduling import Scheduling
 
 ENV_PREFIX = "PRAVAHA_"
@@ -130,6 +130,13 @@ class Settings(Options, BaseSettings):
     @classmethod
     def _origins_are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(check_origin(origin) for origin in value)
+
+    @field_validator("max_tokens")
+    @classmethod
+    def _limit_is_not_zero(cls, value: int | None) -> int | None:
+        if value == 0:
+            raise ValueError(f"should be at least 1, or {NO_LIMIT} for the rest of the context")
+        return value
 
     @field_validator("http_domains")
     @classmethod
@@ -289,6 +296,7 @@ class Settings(Options, BaseSettings):
         """
         values = {name: getattr(self, name) for name in _SAMPLING}
         values["seed"] = seed_from(self.seed)
+        values["max_tokens"] = limit_from(self.max_tokens)
         return SamplingChoice(
             SamplingParams(**values), frozenset(_SAMPLING & self.model_fields_set)
         )

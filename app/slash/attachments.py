@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.slash.mentions import mentioned_words, near_files, path_of, trimmed
+from app.slash.mentions import mentioned_words, near_files, path_of, spellings
 from app.slash.names import did_you_mean
 from app.text.safe_text import safe_line
 from engine.api.errors import InvalidRequest
@@ -75,7 +75,7 @@ def with_texts_of(text: str, before: str) -> str:
         before: the message that was sent, with its attached files.
     """
     words = mentions(text)
-    names = {Path(word).name for one in words for word in (one, trimmed(one))}
+    names = {Path(word).name for one in words for word in spellings(one)}
     kept = [
         _block(FileText(one.name, one.text, one.pages))
         for one in split_attached(before)[1]
@@ -139,7 +139,7 @@ def split_attached(text: str) -> tuple[str, tuple[AttachedText, ...]]:
     while found:
         typed = text[: found[0].start()]
         words = mentions(typed)
-        names = {Path(word).name for one in words for word in (one, trimmed(one))}
+        names = {Path(word).name for one in words for word in spellings(one)}
         if all(block["name"] in names for block in found):
             return typed, tuple(
                 AttachedText(block["name"], block["text"], int(block["pages"] or 0))

@@ -11,7 +11,7 @@ from app.slash.attachments import (
     mentioned_files,
     mentions,
 )
-from app.slash.mentions import trimmed
+from app.slash.mentions import spellings
 from engine.api.errors import InvalidRequest
 from engine.api.image import Image
 from engine.api.snapshot import ModelInfo
@@ -185,8 +185,11 @@ def way_for(model: ModelInfo, reader: ImageReader | None, *, attached: bool) -> 
 
 def seen_names(text: str, count: int) -> tuple[str, ...]:
     """The names of the images that a message was sent with, as it says them; else their number."""
-    named = [Path(trimmed(word)) for word in mentions(text)]
-    names = tuple(shown_name(one.name) for one in named if one.suffix.lower() in SUFFIXES)
+    named = ([Path(one) for one in spellings(word)] for word in mentions(text))
+    images = (
+        next((one for one in paths if one.suffix.lower() in SUFFIXES), None) for paths in named
+    )
+    names = tuple(shown_name(one.name) for one in images if one is not None)
     if len(names) == count:
         return names
     return (f"{count} image{'' if count == 1 else 's'}",)

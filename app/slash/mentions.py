@@ -18,7 +18,7 @@ from app.text.safe_text import safe_line
 from engine.retrieval.answering.image_text import own_words
 from engine.retrieval.parsing.languages import language_of
 
-MENTION = re.compile(r'(?<![^\s(\[{])@(?:"([^"\n]+)"|([^\s"]+))')
+_MENTION = re.compile(r"""(?<![^\s(\[{,"'“‘„])@(?:"([^"\n]+)"|((?:(?!,@)[^\s"])+))""")
 """A name after `@`: in quotes, or a word."""
 DOCUMENT_SUFFIXES = frozenset((
     ".txt", ".md", ".rst", ".log", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".html", ".htm", ".pdf",
@@ -36,7 +36,12 @@ _CODE = re.compile(
 _DECORATOR = re.compile(r"^[ \t]*@[A-Za-z_][\w.]*(?:\([^\n]*\))?[ \t]*$", re.MULTILINE)
 _OPEN_QUOTE = re.compile(r"(?<![^\s(\[{])@\"[^\"\n]+(?:\n|\Z)")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-_CLOSING = ".,;:!?)]}'…"
+_COLLECTION = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?:\.*[?!,;:)\]}'’”…].*|\.*)", re.DOTALL)
+"""A word that can name a collection, with what is behind the name; `a.md` names a file."""
+_QUOTES = "\"'“‘„"
+_CLOSING = ".,;:!?)]}'’”…"
+_BEHIND_NAME = re.compile(r"[:#,;'’…—–)\]}]")
+_MOST_CUTS = 8
 _NEAR_IN_PROSE = 0.8
 """How similar a word within a message must be to a name to be taken for a mistake."""
 _NEAR_PATH = 0.65
@@ -55,10 +60,20 @@ def mentioned_words(text: str) -> list[tuple[int, int, str, bool]]:
 
     A point or comma behind a word is part of it; `trimmed` takes it away.
     """
-    found = islice(MENTION.finditer(without_code(text)), MAX_MENTIONS) if "@" in text else ()
+    found = islice(_MENTION.finditer(without_code(text)), MAX_MENTIONS) if "@" in text else ()
     return [
         (one.start(1 if one[1] else 2), one.end(), one[1] or one[2], bool(one[1])) for one in found
     ]
+
+
+def collection_names(text: str) -> list[tuple[int, int, str]]:
+    """The words behind an `@` that can name a collection: start of the `@`, end of the name, and the name."""
+    found = []
+    for start, end, word, quoted in mentioned_words(text):
+        if match := _COLLECTION.fullmatch(word):
+            at = text.rfind("@", 0, start)
+            found.append((at, end if quoted else start + match.end(1), match[1]))
+    return found
 
 
 def without_code(text: str) -> str:
@@ -79,12 +94,22 @@ def trimmed(word: str) -> str:
     return word.rstrip(_CLOSING)
 
 
+def spellings(word: str) -> tuple[str, ...]:
+    """What a word may name, the longest first: itself, and it without what is behind the name.
+
+    That is punctuation, a line (`notes.md:12`, `notes.md#L3`), a further name, or the `'s` of a genitive.
+    """
+    cuts = list(islice(_BEHIND_NAME.finditer(word), _MOST_CUTS))
+    return (word, trimmed(word), *(word[: one.start()] for one in reversed(cuts) if one.start()))
+
+
 def path_of(word: str) -> Path | None:
-    """The file or folder that a word names, without the punctuation behind it if need be; None for none."""
-    for one in dict.fromkeys((word, trimmed(word))):
+    """The file or folder that a word names; of a word with more behind the name a file. None for none."""
+    whole = (word, trimmed(word))
+    for one in dict.fromkeys(spellings(word)):
         try:
             path = Path(one).expanduser()
-            if one and path.exists():
+            if one and (path.exists() if one in whole else path.is_file()):
                 return path
         except (OSError, ValueError, RuntimeError):
             continue
@@ -147,6 +172,8 @@ def _problem(
     if not _NAME.fullmatch(name):
         return ""  # code, such as `@app.route("/")`
     known = [*agents, *collections] if first else list(collections)
+    if not first and text[start - 2] in _QUOTES:
+        return ""  # somebody else's words, or a key of JSON such as "@type"
     several = beginning_with(name, known)
     if len(several) > 1 and (first or len(name) >= MIN_PREFIX):
         return f"@{name} begins several names: {either(several)}."

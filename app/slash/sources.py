@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
+from app.slash.attachments import split_attached
 from app.slash.document_attributes import read_attribute, read_conditions
+from app.slash.mentions import collection_names
 from app.slash.names import beginning_with
 from engine.api.errors import InvalidRequest
 from engine.retrieval.api.passage import AttributeValue
@@ -41,14 +43,8 @@ NAMING: frozenset[Action | None] = frozenset(
     ("refresh", "watch", "unwatch", "attach", "detach", "remove")
 )
 """The actions on a collection that there is, for which the beginning of only one name stands."""
-_MENTION = re.compile(
-    r"""(?<![^\s(\["'“‘„])@([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?=[\s?!,;:)\]"'”’…]|\.(?:\s|$)|$)"""
-)
-"""A name before a point and a letter is that of a file: `@notes.md`."""
-_MENTIONS = re.compile(
-    rf"{_MENTION.pattern}(?:[ \t]*(?:,|&|\b(?:and|or|und|oder|et|y)\b)?[ \t]*{_MENTION.pattern})*"
-)
-"""Neighbouring names, which are replaced as one."""
+_JOINT = re.compile(r"[ \t]*(?:,|&|\b(?:and|or|und|oder|et|y)\b)?[ \t]*")
+"""Stands between neighbouring names, which are replaced as one."""
 _PREPOSITION = re.compile(
     r"\b(?:in|from|of|to|by|with|within|using|about|at|on|and|or|per|via|through|into|against|see|search|read|use|"
     r"aus|im|von|mit|nach|laut|dans|de|en|selon)[ \t]+\Z",
@@ -165,14 +161,13 @@ def _option(name: str, words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def mentioned(text: str, names: Collection[str]) -> tuple[str, ...]:
     """The collections that a message names, in order. A name that is also a file stands for the file."""
-    found = dict.fromkeys(_MENTION.findall(text))
-    return tuple(one for one in found if one in names and not _is_file(one))
+    return tuple(one for one in _words(text) if one in names and not _is_file(one))
 
 
 def near_misses(text: str, names: Collection[str]) -> dict[str, str]:
     """Words after an `@` that are neither a collection nor a file, with the collection that is meant."""
     found: dict[str, str] = {}
-    for word in _MENTION.findall(text):
+    for word in _words(text):
         near = difflib.get_close_matches(word, names, 1, _NEAR)
         if word not in names and near and not _is_file(word):
             found[word] = near[0]
@@ -181,45 +176,60 @@ def near_misses(text: str, names: Collection[str]) -> dict[str, str]:
 
 def unknown_mentions(text: str) -> tuple[str, ...]:
     """The words after an `@` that could be collections: none of them is a file."""
-    return tuple(one for one in dict.fromkeys(_MENTION.findall(text)) if not _is_file(one))
+    return tuple(one for one in _words(text) if not _is_file(one))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """The words that can name collections, in order, each once."""
+    return tuple(dict.fromkeys(name for *_, name in collection_names(text)))
 
 
 def asked_text(text: str, names: Collection[str]) -> str:
     """A message as a model reads it: the names of these collections are no part of what is asked.
 
     At the beginning or the end of a line, and between punctuation, a name is left out, unless a preposition
-    is before it. Elsewhere a sentence needs words in its place: "the documents".
+    is before it. Elsewhere a sentence needs words in its place: "the documents". The name of an attached
+    file stays.
     """
-    if not any(f"@{one}" in text for one in names):
-        return text
-    found = [
-        match
-        for match in _MENTIONS.finditer(text)
-        if all(one in names and not _is_file(one) for one in _MENTION.findall(match[0]))
-    ]
     pieces: list[str] = []
     at = 0
-    for match in found:
-        before, after = text[at : match.start()], text[match.end() :]
+    for start, end in _spans(text, names):
+        before, after = text[at:start], text[end:]
         in_sentence = _PREPOSITION.search(before) or not (
             _OPENS.search(before) or (_CLOSES.match(after) and at + len(before) > 0)
         )
         # "Who is it, @docs?" loses its comma, too.
         pieces.append(before if in_sentence else before.rstrip(" \t,"))
-        at = match.end()
+        at = end
         if in_sentence:
             pieces.append("the documents")
         elif not before.strip() or before.endswith("\n"):
             skipped = _VOCATIVE.match(text, at)
             at = skipped.end() if skipped else at
     pieces.append(text[at:])
-    return "".join(pieces).strip() if found else text
+    return "".join(pieces).strip() if at else text
+
+
+def _spans(text: str, names: Collection[str]) -> list[tuple[int, int]]:
+    """Start and end of each run of neighbouring names that are all of these collections."""
+    files = {one.name for one in split_attached(text)[1]}
+    runs: list[tuple[int, int, bool]] = []
+    for start, end, name in collection_names(text):
+        is_known = name in names and name not in files
+        if runs and _JOINT.fullmatch(text, runs[-1][1], start):
+            begin, _, were_known = runs.pop()
+            runs.append((begin, end, were_known and is_known))
+        else:
+            runs.append((start, end, is_known))
+    return [(start, end) for start, end, is_known in runs if is_known]
 
 
 def without_mentions(text: str, names: Collection[str]) -> str:
     """The message without the names of these collections."""
-    kept = _MENTION.sub(lambda match: "" if match[1] in names else match[0], text)
-    return kept.strip()
+    for start, end, name in reversed(collection_names(text)):
+        if name in names:
+            text = text[:start] + text[end:]
+    return text.strip()
 
 
 def _is_file(name: str) -> bool:

@@ -123,6 +123,15 @@ def seed_from(number: int | None) -> int | None:
     return None if number is None or number == RANDOM_SEED else number % 2**64
 
 
+NO_LIMIT = -1
+"""As `max_tokens`: no limit but the context, as with llama.cpp's and LM Studio's servers."""
+
+
+def limit_from(number: int | None) -> int | None:
+    """The `max_tokens` of `SamplingParams` that a caller's number means."""
+    return None if number == NO_LIMIT else number
+
+
 MAX_STOP_STRINGS = 64
 MAX_STOP_TOKEN_IDS = 24
 MAX_DEADLINE_MS = 86_400_000.0

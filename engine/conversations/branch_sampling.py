@@ -13,7 +13,14 @@ from typing import Any
 
 from engine.api.errors import InvalidRequest
 from engine.api.generation_defaults import SamplingChoice
-from engine.api.request import MIN_SEED, RANDOM_SEED, SamplingParams, seed_from
+from engine.api.request import (
+    MIN_SEED,
+    NO_LIMIT,
+    RANDOM_SEED,
+    SamplingParams,
+    limit_from,
+    seed_from,
+)
 from engine.batch.sampling_validator import SamplingValidator
 from engine.conversations.tree import Node, NodeKind
 
@@ -39,6 +46,8 @@ Changes = Mapping[str, int | float | None]
 
 _OWN = "set_for_branch"
 _NONE = frozenset({"", "default"})
+_MEANING_NONE = {"seed": RANDOM_SEED, "max_tokens": NO_LIMIT}
+"""The numbers by which parameters that have no value are set."""
 
 
 def read_changes(text: str) -> Changes:
@@ -99,8 +108,7 @@ def change(choice: SamplingChoice, default: SamplingChoice, changes: Changes) ->
             values[name] = getattr(default.params, name)
         else:
             own.add(name)
-            is_negative_seed = name == "seed" and MIN_SEED <= value < 0
-            values[name] = seed_from(int(value)) if is_negative_seed else value
+            values[name] = _as_used(name, value)
     params = replace(choice.params, **values)  # type: ignore[arg-type]
     # The vocabulary matters only for token ids, which a branch cannot set.
     SamplingValidator(vocab_size=2**31).validate(params)
@@ -118,8 +126,15 @@ def own_value(choice: SamplingChoice, name: str) -> Any:
 
 
 def _as_set(name: str, value: Any) -> Any:
-    """The number that sets a parameter to a value: a seed may be none, a new one for each answer."""
-    return RANDOM_SEED if name == "seed" and value is None else value
+    """The number that sets a parameter to a value, which may be no seed or no limit."""
+    return _MEANING_NONE.get(name) if value is None else value
+
+
+def _as_used(name: str, number: float) -> object:
+    """The value of a parameter that a number sets; one out of range stays, and is refused by its own name."""
+    if name == "seed" and MIN_SEED <= number < 0:
+        return seed_from(int(number))
+    return limit_from(int(number)) if name == "max_tokens" else number
 
 
 def stored(params: SamplingParams, own: frozenset[str]) -> str:

@@ -40,7 +40,7 @@ def _for_model(choice: SamplingChoice, model: ModelInfo | None) -> SamplingParam
     if model is None:
         return params
     params = replace(choice, params=params).for_model(model.generation_defaults)
-    if params.max_tokens is None:
+    if params.max_tokens is None and "max_tokens" not in choice.chosen:
         params = replace(params, max_tokens=default_max_tokens(model))
     return params
 

@@ -29,7 +29,6 @@ from engine.grammar.source import (
     NO_TEXT,
     grammar_error,
     library_text,
-    not_enforced,
     one_sentence,
     parse_source,
 )
@@ -215,7 +214,7 @@ class GrammarCompiler:
         from llguidance import LLMatcher
 
         grammar = build.grammar
-        text = library_text(grammar, build.parsed)
+        text, left_out = library_text(grammar, build.parsed)
         checker = self._idle.pop()
         try:
             reason = checker.check(text, quick=build.quick)
@@ -233,9 +232,7 @@ class GrammarCompiler:
         if library.is_error():
             raise grammar_error(grammar, _readable(library.get_error()))
         words = mask_words(self._vocab_size)
-        return CompiledGrammar(
-            grammar, Matcher(library, mask_words=words), not_enforced(grammar, build.parsed)
-        )
+        return CompiledGrammar(grammar, Matcher(library, mask_words=words), left_out)
 
     def _library_tokenizer(self) -> "LLTokenizer":
         with self._tokenizer_lock:

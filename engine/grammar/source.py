@@ -71,8 +71,8 @@ def parse_source(grammar: Grammar) -> Any:
     return None
 
 
-def library_text(grammar: Grammar, parsed: Any) -> str:
-    """The grammar in llguidance's format.
+def library_text(grammar: Grammar, parsed: Any) -> tuple[str, tuple[str, ...]]:
+    """The grammar in llguidance's format, and the keywords of its schema that this does not enforce.
 
     Args:
         grammar: a valid grammar.
@@ -81,15 +81,19 @@ def library_text(grammar: Grammar, parsed: Any) -> str:
     Raises:
         InvalidRequest: llguidance rejects the expression or schema.
     """
+    schema, left_out = enforceable_schema(parsed) if grammar.kind == "json_schema" else (None, ())
+    if schema is False:
+        raise grammar_error(grammar, NO_TEXT)
+    return _library_text(grammar, parsed, schema), left_out
+
+
+def _library_text(grammar: Grammar, parsed: Any, schema: Any) -> str:
     from llguidance import LLMatcher, regex_to_lark
 
     try:
         if grammar.kind == "json_object":
             return LLMatcher.grammar_from_json_schema('{"type":"object"}', _JSON_STYLE)
         if grammar.kind == "json_schema":
-            schema, _ = enforceable_schema(parsed)
-            if schema is False:
-                raise grammar_error(grammar, NO_TEXT)
             # `true` is a schema, but the library expects an object.
             text = orjson.dumps({} if schema is True else bound_integers(schema)).decode()
             return LLMatcher.grammar_from_json_schema(text, _JSON_STYLE)
@@ -104,11 +108,6 @@ def library_text(grammar: Grammar, parsed: Any) -> str:
         return LLMatcher.grammar_from_lark(grammar.source)
     except ValueError as error:
         raise grammar_error(grammar, one_sentence(str(error))) from error
-
-
-def not_enforced(grammar: Grammar, parsed: Any) -> tuple[str, ...]:
-    """Keywords of a schema that its grammar does not enforce (`enforceable_schema`); arguments as above."""
-    return enforceable_schema(parsed)[1] if grammar.kind == "json_schema" else ()
 
 
 def one_sentence(message: str) -> str:

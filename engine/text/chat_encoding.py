@@ -12,6 +12,7 @@ ids.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 from engine.api.chat import ChatMessage
@@ -23,6 +24,7 @@ from engine.text.tool_messages import (
     nested_too_deep,
     replace_in_value,
     replace_texts,
+    texts_in,
 )
 
 
@@ -38,6 +40,12 @@ class Encode(Protocol):
     def __call__(self, text: str, *, special: bool = False) -> list[int]:
         """Token ids of text; control tokens are recognised only with `special`."""
         ...
+
+
+def _with_texts(messages: Sequence[ChatMessage], texts: Sequence[str]) -> list[ChatMessage]:
+    """The messages with other texts in place of theirs."""
+    given = iter(texts)
+    return [replace_texts(message, lambda _: next(given)) for message in messages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +88,21 @@ class ChatEncoder:
         Raises:
             InvalidRequest: as `encode_chat`, or the last message cannot be continued.
         """
-        before = self.encode_rendering(
-            messages, lambda turns, render: render_open(turns, render)[0]
-        )
-        ids = self.encode_rendering(
-            messages, lambda turns, render: "".join(render_open(turns, render))
-        )
+
+        @cache
+        def rendered(given: tuple[str, ...]) -> tuple[str, str]:
+            return render_open(*self._with_texts(messages, given))
+
+        try:
+            texts = self._texts(messages)
+            before = self.encode_contents(texts, lambda given: rendered(tuple(given))[0])
+            ids = self.encode_contents(texts, lambda given: "".join(rendered(tuple(given))))
+        except RecursionError as error:
+            raise nested_too_deep() from error
         if ids[: len(before)] == before:
             return ids, len(ids) - len(before)
         # A token would reach across the beginning; the model itself writes none that does.
-        begun = encode_rest(self.encode, render_open(messages, self._render_with(self.tools))[1])
+        begun = encode_rest(self.encode, rendered(tuple(texts))[1])
         return before + begun, len(begun)
 
     def encode_rendering(
@@ -102,29 +115,35 @@ class ChatEncoder:
         Raises:
             InvalidRequest: as `encode_chat`, or from `write`.
         """
+        try:
+            return self.encode_contents(
+                self._texts(messages), lambda given: write(*self._with_texts(messages, given))
+            )
+        except RecursionError as error:
+            raise nested_too_deep() from error
 
-        def render(texts: Sequence[str]) -> str:
-            given = iter(texts)
-            turns = [replace_texts(message, lambda _: next(given)) for message in messages]
-            tools = [replace_in_value(tool, lambda _: next(given)) for tool in self.tools]
-            return write(turns, self._render_with(tools))
+    def _texts(self, messages: Sequence[ChatMessage]) -> list[str]:
+        """Every text of the messages and the tools, which others wrote, in a fixed order."""
+        texts = texts_in(messages)
 
         def collect(text: str) -> str:
             texts.append(text)
             return text
 
-        texts: list[str] = []
-        try:
-            for message in messages:
-                replace_texts(message, collect)
-            for tool in self.tools:
-                replace_in_value(tool, collect)
-            return self.encode_contents(texts, render)
-        except RecursionError as error:
-            raise nested_too_deep() from error
+        for tool in self.tools:
+            replace_in_value(tool, collect)
+        return texts
 
-    def _render_with(self, tools: Sequence[TemplateTool]) -> Render:
-        return self.render if self.render_with is None or not tools else self.render_with(tools)
+    def _with_texts(
+        self, messages: Sequence[ChatMessage], texts: Sequence[str]
+    ) -> tuple[list[ChatMessage], Render]:
+        """The messages, and the chat template with the tools, with texts in place of their own."""
+        given = iter(texts)
+        turns = [replace_texts(message, lambda _: next(given)) for message in messages]
+        tools = [replace_in_value(tool, lambda _: next(given)) for tool in self.tools]
+        if self.render_with is None or not tools:
+            return turns, self.render
+        return turns, self.render_with(tools)
 
     def encode_contents(
         self, contents: Sequence[str], render: Callable[[Sequence[str]], str]

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 from jinja2 import Template
-from jinja2.meta import find_undeclared_variables
 
 from engine.api.chat import ChatMessage, has_images, text_of
 from engine.api.error_text import first_line
@@ -39,11 +38,9 @@ CHATML = (
 
 _PROBE = "a message's text"
 """The content by which a template is asked for the form of contents that it reads."""
-_OWN_VARIABLES = frozenset({"messages", "tools", "documents", "add_generation_prompt"})
-"""Variables that no caller sets."""
 _MAX_SOURCE = 128 << 10
 """Maximum length of a source in characters; the longest published templates have about 30,000."""
-_ABSENT_TOKENS = {"bos_token": "", "eos_token": ""}
+_ABSENT_TOKENS = dict.fromkeys(("bos_token", "eos_token", "unk_token", "pad_token"), "")
 """Templates add these to texts, which an undefined variable does not allow."""
 
 
@@ -96,7 +93,7 @@ class ChatTemplate:
         system message stands in the user's if it renders none. If it rejects several messages of a role in
         a row, they are rendered as one.
 
-        Of `variables` the template gets those that it reads, none in place of its own.
+        Of `variables` the template gets those that do not stand in place of its own.
 
         Raises:
             InvalidRequest: the template rejects the messages, fails, or exceeds a limit.
@@ -242,10 +239,13 @@ class ChatTemplate:
     ) -> str:
         parts: list[str] = []
         length = 0
-        free = self.free_variables if variables else ()
         pieces = self._template.generate(
             {
-                **{name: value for name, value in variables.items() if name in free},
+                **{
+                    name: one
+                    for name, one in variables.items()
+                    if name not in self._template.globals
+                },
                 "messages": [dict(message) for message in messages],
                 "tools": [dict(tool) for tool in tools] or None,
                 "documents": None,
@@ -261,17 +261,7 @@ class ChatTemplate:
         return "".join(parts)
 
     @cached_property
-    def free_variables(self) -> frozenset[str]:
-        """The variables that the template reads and that a caller may set."""
-        sandbox = self._sandbox or TemplateSandbox()
-        names = find_undeclared_variables(sandbox.parse(self._checked_source()))
-        return frozenset(names) - _OWN_VARIABLES - self.tokens.keys() - sandbox.globals.keys()
-
-    @cached_property
     def _template(self) -> Template:
-        return (self._sandbox or TemplateSandbox()).from_string(self._checked_source())
-
-    def _checked_source(self) -> str:
         if len(self.source) > _MAX_SOURCE:
             raise TemplateLimitError(f"its source is longer than {_MAX_SOURCE >> 10} KiB")
-        return self.source
+        return (self._sandbox or TemplateSandbox()).from_string(self.source)

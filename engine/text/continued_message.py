@@ -12,7 +12,7 @@ from typing import Protocol
 from engine.api.chat import ChatMessage, has_images, text_of
 from engine.api.errors import InvalidRequest
 from engine.text.control_tokens import absent_character
-from engine.text.tool_messages import replace_texts
+from engine.text.tool_messages import texts_in
 
 
 class Render(Protocol):
@@ -55,15 +55,7 @@ def absent_mark(messages: Sequence[ChatMessage]) -> str:
     Raises:
         InvalidRequest: there is none.
     """
-    texts: list[str] = []
-
-    def collect(text: str) -> str:
-        texts.append(text)
-        return text
-
-    for message in messages:
-        replace_texts(message, collect)
-    mark = absent_character("".join(texts))
+    mark = absent_character("".join(texts_in(messages)))
     if mark is None:
         raise InvalidRequest(
             "The messages contain all private-use characters of plane 15: remove one of them.",

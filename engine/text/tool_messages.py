@@ -144,6 +144,19 @@ def replace_texts(message: ChatMessage, replace: Callable[[str], str]) -> ChatMe
     return replaced
 
 
+def texts_in(messages: Sequence[ChatMessage]) -> list[str]:
+    """What `replace_texts` is given of each message, in order."""
+    texts: list[str] = []
+
+    def collect(text: str) -> str:
+        texts.append(text)
+        return text
+
+    for message in messages:
+        replace_texts(message, collect)
+    return texts
+
+
 def _replace_in_call(call: dict[str, Any], replace: Callable[[str], str]) -> dict[str, Any]:
     function = call["function"]
     return {

@@ -111,6 +111,6 @@ def _byte_tokenizer() -> LLTokenizer:
 def accepts(grammar: Grammar, text: str) -> bool:
     """Whether the text is one of the grammar's, byte by byte."""
     matcher = LLMatcher(
-        _byte_tokenizer(), library_text(grammar, parse_source(grammar)), log_level=0
+        _byte_tokenizer(), library_text(grammar, parse_source(grammar))[0], log_level=0
     )
     return all(matcher.consume_token(one) for one in text.encode()) and matcher.is_accepting()

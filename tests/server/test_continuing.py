@@ -171,7 +171,7 @@ def test_a_continued_answer_reuses_the_prefix_cache(http):
 def thinking():
     engine = ScriptedEngine(words("ok"), template=THINKING)
     with live(engine) as server, httpx.Client(base_url=server.url) as client:
-        yield lambda **fields: prompt_of(client, engine, [USER], **fields)[0].removeprefix(HEAD)
+        yield client, engine
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,12 @@ def thinking():
     ],
 )
 def test_variables_reach_a_template_that_reads_them(thinking, fields, written):
-    assert thinking(**fields) == written
+    client, engine = thinking
+    assert prompt_of(client, engine, [USER], **fields)[0] == HEAD + written
+    rendered = client.post("/apply-template", json={"messages": [USER], **fields}).json()["prompt"]
+    assert rendered == HEAD + written
+    ids = client.post("/tokenize", json={"messages": [USER], **fields}).json()["tokens"]
+    assert tuple(ids) == engine.requests[-1].prompt_ids
 
 
 def test_variables_have_no_effect_on_a_template_that_does_not(scripted, engine):

@@ -61,6 +61,7 @@ SAMPLES = {
     "ApprovalDecision": {"decision": "once"},
     "ChatControlRequest": {"id": "x", "action": "reasoning_end"},
     "ChatCompletionRequest": {"model": "toy", "messages": [USER]},
+    "ChatFormFields": {},
     "ChatRetrieval": {"vector_store_ids": ["a"]},
     "ChunkingStrategy": {"type": "static", "static": CHUNKS},
     "ApiTool": {"type": "web_search_20260318"},

@@ -2,12 +2,14 @@
 
 import json
 import re
+from functools import partialmethod
 
 import httpx
 import openai
 import pytest
 from pydantic import BaseModel
 
+from engine.grammar.checker import Checker
 from tests.server.byte_engine import byte_engine, is_quiet, wait_until
 from tests.server.live import live
 
@@ -25,8 +27,11 @@ LARK = 'start: "<" WORD ">"\nWORD: /[a-z]{1,6}/'
 
 @pytest.fixture(scope="module")
 def server():
-    with byte_engine() as engine, live(engine) as running:
-        yield running
+    """Builds of grammars have a fifth of a second, so that none in these tests need be costly."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checker, "__init__", partialmethod(Checker.__init__, cpu_s=0.2))
+        with byte_engine() as engine, live(engine) as running:
+            yield running
 
 
 @pytest.fixture(scope="module")
@@ -224,10 +229,7 @@ REFUSED = {
     "two": ({"guided_regex": "a", "guided_json": {}}, "guided_regex"),
     "two kinds": ({"guided_regex": "a", "response_format": {"type": "json_object"}}, "guided_regex"),
     "ignore_eos": ({"guided_regex": "a", "ignore_eos": True}, "ignore_eos"),
-    "hostile": (
-        {"guided_json": {"allOf": [{"type": "integer", "multipleOf": p} for p in (97, 101, 103, 107)]}},
-        "guided_json",
-    ),
+    "too costly": ({"guided_json": {"type": "integer", "multipleOf": 199_999}}, "guided_json"),
 }  # fmt: skip
 
 
@@ -250,7 +252,7 @@ def test_the_official_client_does_not_retry_a_grammar_that_is_too_costly(server)
     client = openai.OpenAI(
         base_url=f"{server.url}/v1", api_key="x", max_retries=3, http_client=counting
     )
-    fields, param = REFUSED["hostile"]
+    fields, param = REFUSED["too costly"]
     with pytest.raises(openai.BadRequestError, match="make it simpler") as refused:
         client.completions.create(model="toy", prompt="hi", extra_body=fields)
     assert refused.value.param == param

@@ -104,6 +104,10 @@ def test_messages_are_written_by_the_template(client):
             {"messages": [{"role": "user", "content": "x"}], "add_special_tokens": True},
             "add_special_tokens",
         ),
+        ({"prompt": "a", "enable_thinking": True}, "enable_thinking"),
+        ({"content": "a", "reasoning": {"effort": "low"}}, "reasoning"),
+        ({"prompt": "a", "chat_template_kwargs": {"x": 1}}, "chat_template_kwargs"),
+        ({"prompt": "a", "continue_final_message": True}, "continue_final_message"),
     ],
 )
 def test_what_contradicts_itself_is_refused(client, body, param):

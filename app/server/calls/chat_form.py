@@ -11,13 +11,7 @@ from enum import Enum
 from typing import Any
 
 from app.server.wire.errors import bad_request
-from app.server.wire.schemas import (
-    ApplyTemplateRequest,
-    ChatCompletionRequest,
-    Message,
-    Reasoning,
-    TokenizeRequest,
-)
+from app.server.wire.schemas import ChatFormFields, Message, Reasoning
 
 
 class LastTurn(Enum):
@@ -73,21 +67,20 @@ class ChatForm:
         return LastTurn.CLOSED if self.add_generation_prompt is False else LastTurn.ANSWER
 
 
-def chat_form(body: ChatCompletionRequest | TokenizeRequest | ApplyTemplateRequest) -> ChatForm:
+def chat_form(body: ChatFormFields) -> ChatForm:
     """The form that a body asks for.
 
     `enable_thinking` and `reasoning_effort` are variables of many templates; those in `chat_template_kwargs`
     win.
     """
-    variables = _thinking(body) if isinstance(body, ChatCompletionRequest) else {}
     return ChatForm(
         body.add_generation_prompt,
         body.continue_final_message,
-        {**variables, **(body.chat_template_kwargs or {})},
+        {**_thinking(body), **(body.chat_template_kwargs or {})},
     )
 
 
-def _thinking(body: ChatCompletionRequest) -> dict[str, Any]:
+def _thinking(body: ChatFormFields) -> dict[str, Any]:
     """The variables for how much to think; an effort of `none` asks not to."""
     reasoning = body.reasoning or Reasoning()
     effort = body.reasoning_effort or reasoning.effort

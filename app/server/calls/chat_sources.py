@@ -24,7 +24,6 @@ from app.server.retrieval.service import RetrievalService
 from app.server.retrieval.store_search import Found, mentioned
 from app.server.wire.errors import bad_request
 from app.server.wire.schemas import (
-    NO_LIMIT,
     ChatCompletionRequest,
     ImagePart,
     Message,
@@ -32,6 +31,7 @@ from app.server.wire.schemas import (
 )
 from engine.api.errors import ContextLengthExceeded
 from engine.api.grammar import Grammar
+from engine.api.request import limit_from
 from engine.retrieval.answering.answerer import (
     DEFAULT_K,
     DEFAULT_MAX_TOKENS,
@@ -276,7 +276,7 @@ async def _fitting(
     """The best passages, or the sections around them, as many as there is room for beside the frame."""
     limit = DEFAULT_MAX_TOKENS if body.token_limit is None else body.token_limit
     quarter = model.info.context_length // 4
-    answer = quarter if limit == NO_LIMIT else min(limit, quarter)
+    answer = min(limit_from(limit) or quarter, quarter)
     by_chunk = {one.passage.chunk_id: one for one in found}
     passages = in_cached_order(
         [one.named_passage for one in found],

@@ -18,10 +18,10 @@ from app.server.wire.llamacpp_schemas import (
     LlamaCppSampling,
 )
 from app.server.wire.logprobs import chat_logprobs
-from app.server.wire.schemas import NO_LIMIT, CompletionRequest
+from app.server.wire.schemas import CompletionRequest
 from app.server.wire.sse import event
 from app.server.wire.usage import Usage
-from engine.api.request import FinishReason, RequestOutput, Timings, TokenBatch
+from engine.api.request import NO_LIMIT, FinishReason, RequestOutput, Timings, TokenBatch
 
 _FILE_TOKENS = ("<|file_sep|>", "<file_sep>", "<|file_separator|>")
 """Control tokens that begin a file in prompts of several."""

@@ -17,9 +17,9 @@ from app.server.calls.ollama_request import format_fields, sampling_fields
 from app.server.process.context import ServerContext
 from app.server.wire.errors import bad_request, from_validation
 from app.server.wire.ollama_schemas import OllamaGenerateRequest, OllamaOptions
-from app.server.wire.schemas import NO_LIMIT, CompletionRequest
+from app.server.wire.schemas import CompletionRequest
 from app.server.wire.usage import Usage
-from engine.api.request import Timings
+from engine.api.request import NO_LIMIT, Timings
 
 
 class OllamaCompletion:

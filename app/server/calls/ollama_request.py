@@ -17,7 +17,8 @@ from app.server.wire.ollama_schemas import (
     OllamaMessage,
     OllamaOptions,
 )
-from app.server.wire.schemas import NO_LIMIT, ChatCompletionRequest
+from app.server.wire.schemas import ChatCompletionRequest
+from engine.api.request import NO_LIMIT
 
 _LATEST = ":latest"
 _NO_END = -2

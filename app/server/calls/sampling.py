@@ -3,7 +3,6 @@
 from app.server.calls.structured import grammar_of
 from app.server.wire.errors import bad_request
 from app.server.wire.schemas import (
-    NO_LIMIT,
     ChatCompletionRequest,
     CompletionRequest,
     SamplingFields,
@@ -13,7 +12,7 @@ from engine.api.generation_defaults import (
     GenerationDefaults,
     SamplingChoice,
 )
-from engine.api.request import SamplingParams, seed_from
+from engine.api.request import SamplingParams, limit_from, seed_from
 from engine.api.snapshot import ModelInfo
 
 _FIELDS = (*DEFAULTED_PARAMETERS, "dry_sequence_breakers")
@@ -98,7 +97,7 @@ def sampling_fields(
         logprobs=logprobs,
         logprob_token_ids=tuple(body.logprob_token_ids or ()),
         prompt_logprobs=prompt_logprobs,
-        max_tokens=None if body.token_limit == NO_LIMIT else body.token_limit,
+        max_tokens=limit_from(body.token_limit),
         stop=tuple(body.stop or ()),
         stop_token_ids=tuple(body.stop_token_ids or ()),
         ignore_eos=bool(body.ignore_eos),

@@ -23,6 +23,14 @@ NOT_ENFORCED_HEADER = "x-pravaha-not-enforced"
 """Keywords of a call's JSON schema that its answer may violate."""
 SKIPPED_TOOLS_HEADER = "x-pravaha-skipped-tools"
 """Types of the tools of a call that the model was not offered."""
+_HEADERS = {
+    "ignored_fields": IGNORED_HEADER,
+    "guardrails": GUARDRAILS_HEADER,
+    "not_enforced": NOT_ENFORCED_HEADER,
+    "skipped_tools": SKIPPED_TOOLS_HEADER,
+    "images": IMAGES_HEADER,
+}
+"""The header for each attribute of a request's state that says something of the call."""
 
 
 class Envelope:
@@ -52,21 +60,10 @@ class Envelope:
                 headers = MutableHeaders(scope=message)
                 headers["x-request-id"] = request_id
                 headers["request-id"] = request_id  # Anthropic's name of it
-                ignored = scope.get("state", {}).get("ignored_fields")
-                if ignored:
-                    headers[IGNORED_HEADER] = ignored
-                found = scope.get("state", {}).get("guardrails")
-                if found:
-                    headers[GUARDRAILS_HEADER] = found
-                left_out = scope.get("state", {}).get("not_enforced")
-                if left_out:
-                    headers[NOT_ENFORCED_HEADER] = left_out
-                skipped = scope.get("state", {}).get("skipped_tools")
-                if skipped:
-                    headers[SKIPPED_TOOLS_HEADER] = skipped
-                way = scope.get("state", {}).get("images")
-                if way:
-                    headers[IMAGES_HEADER] = way
+                state = scope.get("state", {})
+                for name, header in _HEADERS.items():
+                    if value := state.get(name):
+                        headers[header] = value
                 route = getattr(scope.get("route"), "path", _NO_ROUTE)
                 self._counters.responded(route, scope["method"], message["status"])
             await send(message)

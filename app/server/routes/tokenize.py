@@ -24,7 +24,12 @@ from app.server.process.context import server_context
 from app.server.wire.errors import bad_request
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
-from app.server.wire.schemas import ApplyTemplateRequest, DetokenizeRequest, TokenizeRequest
+from app.server.wire.schemas import (
+    ApplyTemplateRequest,
+    ChatFormFields,
+    DetokenizeRequest,
+    TokenizeRequest,
+)
 from engine.text.tokenizer import Tokenizer
 
 router = APIRouter(route_class=JsonRoute)
@@ -56,6 +61,11 @@ async def _ids(model: LoadedModel, body: TokenizeRequest) -> Sequence[int]:
     if len(texts) + (body.messages is not None) != 1:
         raise bad_request("Give one of `prompt`, `content` and `messages`.", param="prompt")
     if body.messages is None:
+        for name in ChatFormFields.model_fields:
+            if getattr(body, name):
+                raise bad_request(
+                    f"`{name}` is for `messages`: a prompt has no template.", param=name
+                )
         # llama.cpp's `content` has its default, vLLM's `prompt` the other.
         add_bos = body.prompt is not None if body.add_bos is None else body.add_bos
         special = body.parse_special is not False

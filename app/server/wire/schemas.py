@@ -33,7 +33,13 @@ from app.server.wire.body import (
 )
 from app.server.wire.retrieval_schemas import ChatRetrieval
 from app.server.wire.tool_schemas import FunctionChoiceField, Functions, ToolChoiceField, Tools
-from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS, MAX_STOP_STRINGS, MIN_SEED
+from engine.api.request import (
+    MAX_CACHE_SALT,
+    MAX_DEADLINE_MS,
+    MAX_STOP_STRINGS,
+    MIN_SEED,
+    NO_LIMIT,
+)
 from engine.api.residency import new_pin_id
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
 from engine.api.service_class import ServiceClass
@@ -49,9 +55,6 @@ MAX_BREAKER_CHARS = 40
 MAX_LOGPROBS = 20
 MAX_LOGPROB_TOKENS = 64
 COMPLETION_DEFAULT_TOKENS = 16
-
-NO_LIMIT = -1
-"""A limit of tokens that means none, as with llama.cpp's and LM Studio's servers."""
 
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
@@ -424,19 +427,24 @@ class Reasoning(Body):
 Messages = Annotated[list[Message], Field(min_length=1, max_length=MAX_MESSAGES)]
 
 
-class ChatCompletionRequest(SamplingFields):
-    """Body of `POST /v1/chat/completions`."""
+class ChatFormFields(Body):
+    """How a conversation becomes a prompt, beside its messages (`chat_form`)."""
 
-    messages: Messages
-    max_completion_tokens: _TokenLimit | None = None
-    logprobs: bool | None = None
-    top_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None
     chat_template_kwargs: TemplateVariables | None = None
     enable_thinking: bool | None = None
     reasoning_effort: ReasoningEffort | None = None
     reasoning: Reasoning | None = None
+
+
+class ChatCompletionRequest(ChatFormFields, SamplingFields):
+    """Body of `POST /v1/chat/completions`."""
+
+    messages: Messages
+    max_completion_tokens: _TokenLimit | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
     reasoning_format: Literal["auto", "none", "deepseek", "deepseek-legacy"] | None = None
     separate_reasoning: bool | None = None
     include_reasoning: bool | None = None
@@ -670,7 +678,7 @@ class ForkRequest(SamplingFields):
         return []
 
 
-class TokenizeRequest(Body):
+class TokenizeRequest(ChatFormFields):
     """Body of `POST /tokenize`: a `prompt` (`content` in llama.cpp), or `messages` for the chat template."""
 
     model: str | None = None
@@ -680,9 +688,6 @@ class TokenizeRequest(Body):
     add_special_tokens: bool | None = None
     add_special: bool | None = None
     parse_special: bool | None = None
-    add_generation_prompt: bool | None = None
-    continue_final_message: bool | None = None
-    chat_template_kwargs: TemplateVariables | None = None
     return_token_strs: bool | None = None
     with_pieces: bool | None = None
 
@@ -765,11 +770,8 @@ class ModelChangeRequest(DefaultedBody):
     drain_seconds: Annotated[float, Field(ge=0, le=MAX_CHANGE_DRAIN_S)] = CHANGE_DRAIN_S
 
 
-class ApplyTemplateRequest(Body):
+class ApplyTemplateRequest(ChatFormFields):
     """Body of `POST /apply-template`."""
 
     model: str | None = None
     messages: Messages
-    add_generation_prompt: bool | None = None
-    continue_final_message: bool | None = None
-    chat_template_kwargs: TemplateVariables | None = None

@@ -38,9 +38,9 @@ from engine.retrieval.api.passage import Passage
 from engine.retrieval.store.filters import Where
 from engine.text.chat_encoding import ChatEncoder
 
-GREEDY = SamplingParams(temperature=0.0)
 DEFAULT_K = 3
 DEFAULT_MAX_TOKENS = 256
+GREEDY = SamplingParams(temperature=0.0, max_tokens=DEFAULT_MAX_TOKENS)
 MAX_PASSAGE_TOKENS = 2048
 """Prompt tokens spent on passages where the context has room for more."""
 
@@ -72,7 +72,8 @@ class AnswerOptions:
     Attributes:
         k: number of passages to find.
         where: only passages of documents that this filter matches.
-        sampling: sampling parameters; `max_tokens` None takes `DEFAULT_MAX_TOKENS`. A grammar is replaced.
+        sampling: sampling parameters; without `max_tokens` a quarter of the context is kept
+            free for the answer, which may take all that is left. A grammar is replaced.
         min_evidence: evidence below which the model is not asked (`best_evidence`); nor is it if no document
             has a name of the question. -1 asks it always.
         sections: whether sections are read in place of passages where they fit; None leaves that to the
@@ -217,7 +218,8 @@ class Answerer:
             return answer_messages(question, sources, history=history, small=model.is_small)
 
         frame = len(encoder.encode_chat(messages_of([])))
-        room = model.context_length - frame - (options.sampling.max_tokens or DEFAULT_MAX_TOKENS)
+        length = model.context_length
+        room = length - frame - (options.sampling.max_tokens or length // 4)
         sources = fit_sources(
             passages,
             lambda text: len(self._client.tokenize(text)),
@@ -284,11 +286,7 @@ class _Run:
 
 
 def _sampling(options: AnswerOptions, sources: int) -> SamplingParams:
-    return replace(
-        options.sampling,
-        max_tokens=options.sampling.max_tokens or DEFAULT_MAX_TOKENS,
-        grammar=citation_grammar(sources),
-    )
+    return replace(options.sampling, grammar=citation_grammar(sources))
 
 
 def _quoted(

@@ -80,6 +80,7 @@ class _Claim:
 
     text: str
     terms: frozenset[str]
+    values: frozenset[str]
     numbers: frozenset[str]
     marks: frozenset[str]
     names: frozenset[str]
@@ -91,9 +92,11 @@ class _Claim:
         """A claim; a word that begins a sentence is a name if it is one of the known ones."""
         found = names_of(text)
         names = found.certain | (found.possible & known_names)
+        terms = frozenset(one for one in content_terms(text) if not is_month_or_weekday(one))
         return cls(
             text,
-            frozenset(one for one in content_terms(text) if not is_month_or_weekday(one)),
+            terms,
+            frozenset(one for one in terms if one[0].isdigit() or one in HALVES),
             numbers(text),
             calendar_marks(text),
             names,
@@ -125,8 +128,7 @@ class _Claim:
 
     def coverage(self, window: Window) -> float:
         """The share of its words that a window has; values count as there, which `numbers` compares."""
-        values = {one for one in self.terms if one[0].isdigit() or one in HALVES}
-        return len(self.terms & window.terms | values) / max(1, len(self.terms))
+        return len(self.terms & window.terms | self.values) / max(1, len(self.terms))
 
     def compared_text(self, window: Window) -> str:
         """The text of a window that the claim's vector is compared with."""

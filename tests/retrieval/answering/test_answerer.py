@@ -6,7 +6,7 @@ import pytest
 from numpy.typing import NDArray
 
 from engine.api.errors import EngineUnavailable, InvalidRequest
-from engine.api.request import FinishReason, Request
+from engine.api.request import FinishReason, Request, SamplingParams
 from engine.api.snapshot import EngineSnapshot
 from engine.retrieval.answering.answerer import (
     NOT_FOUND,
@@ -213,6 +213,15 @@ def test_a_context_without_room_is_refused():
     client = ScriptedClient(context_length=300)
     with pytest.raises(InvalidRequest, match="no room for a passage"):
         ask(Documents(PORT), "Which port?", client)
+
+
+@pytest.mark.parametrize(("limit", "wanted"), [(None, None), (40, 40)])
+def test_an_answer_without_a_limit_leaves_three_quarters_to_the_passages(limit, wanted):
+    client = ScriptedClient(["Port 8000."], context_length=4096)
+    options = AnswerOptions(sampling=SamplingParams(temperature=0.0, max_tokens=limit))
+    ask(Documents(PORT), "Which port?", client, options=options)
+    assert client.requests[-1].sampling.max_tokens == wanted
+    assert len(client.requests[-1].prompt_ids) <= 3072
 
 
 def test_a_cancelled_answer_keeps_its_text():

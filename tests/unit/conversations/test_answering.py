@@ -71,6 +71,14 @@ def test_answers_of_small_models_have_a_limit_by_default(
     assert stored["max_tokens"] == limit  # what was used, not what was asked for
 
 
+def test_an_answer_of_a_small_model_may_have_no_limit(store, client, clock):
+    client.parameters = 135_000_000
+    sampling = SamplingChoice(SamplingParams(), frozenset({"max_tokens"}))
+    session = TreeSession(store, client, clock=clock, sampling=sampling)
+    session.messages.send("hello")
+    assert client.requests[-1].sampling.max_tokens is None
+
+
 @pytest.mark.parametrize("loading", [False, True])
 def test_answers_use_the_models_defaults_where_nothing_is_chosen(store, client, clock, loading):
     client.generation_defaults = GenerationDefaults(temperature=0.9, top_k=5, dry_multiplier=0.5)

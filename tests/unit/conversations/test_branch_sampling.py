@@ -11,6 +11,7 @@ from engine.api.request import SamplingParams
 from engine.conversations.branch_sampling import (
     PARAMETERS,
     change,
+    own_value,
     read_changes,
     restored,
     set_again,
@@ -103,6 +104,16 @@ def test_a_branch_may_ask_for_a_new_seed_where_the_settings_have_one():
     assert (own.params.seed, own.own) == (None, {"seed"})
     again = restored(settings, [answered(stored(own.params, own.own))])
     assert (again.params.seed, again.own) == (None, {"seed"})
+    assert set_again(settings, own) == own
+
+
+def test_a_branch_may_have_no_limit_where_the_settings_have_one():
+    settings = replace(DEFAULT, params=replace(DEFAULT.params, max_tokens=5))
+    own = change(settings, settings, {"max_tokens": -1})
+    assert (own.params.max_tokens, own.own) == (None, {"max_tokens"})
+    assert own_value(own, "max_tokens") == -1
+    again = restored(settings, [answered(stored(own.params, own.own))])
+    assert (again.params.max_tokens, again.own) == (None, {"max_tokens"})
     assert set_again(settings, own) == own
 
 

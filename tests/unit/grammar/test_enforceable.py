@@ -14,7 +14,7 @@ from llguidance import LLMatcher, LLTokenizer
 
 from engine.api.grammar import Grammar
 from engine.grammar.enforceable import enforceable_schema
-from engine.grammar.source import library_text, not_enforced, parse_source
+from engine.grammar.source import library_text, parse_source
 
 TOKENIZER = LLTokenizer("byte")
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
@@ -23,7 +23,7 @@ TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 def accepts(schema, *texts):
     """Whether the schema's grammar accepts each text."""
     grammar = Grammar.json_schema(schema)
-    start = LLMatcher(TOKENIZER, library_text(grammar, parse_source(grammar)), log_level=0)
+    start = LLMatcher(TOKENIZER, library_text(grammar, parse_source(grammar))[0], log_level=0)
     assert not start.is_error(), start.get_error()
 
     def is_accepted(text):
@@ -35,7 +35,7 @@ def accepts(schema, *texts):
 
 def left_out(schema):
     grammar = Grammar.json_schema(schema)
-    return list(not_enforced(grammar, parse_source(grammar)))
+    return list(library_text(grammar, parse_source(grammar))[1])
 
 
 def obj(**properties):

@@ -14,7 +14,7 @@ TOKENIZER = LLTokenizer("byte")
 def accepted(schema, text):
     """How many characters of a text the schema's grammar allows."""
     grammar = Grammar.json_schema(schema)
-    matcher = LLMatcher(TOKENIZER, library_text(grammar, parse_source(grammar)))
+    matcher = LLMatcher(TOKENIZER, library_text(grammar, parse_source(grammar))[0])
     assert not matcher.is_error(), matcher.get_error()
     return matcher.try_consume_tokens(list(text.encode()))
 

@@ -457,7 +457,6 @@ VARIABLES = (
 
 def test_a_template_gets_the_variables_that_it_reads():
     template = ChatTemplate(VARIABLES, tokens=TOKENS)
-    assert template.free_variables == {"enable_thinking", "effort"}
     variables = {"enable_thinking": False, "effort": "low", "unknown": 1}
     text = template.render([{"role": "user", "content": "x"}], variables=variables)
     assert text == "<s>xFalselow1"
@@ -476,3 +475,23 @@ def test_a_variable_that_is_no_name_has_no_effect():
     messages = [{"role": "user", "content": "x"}]
     names = ("", "a b", "self", "__class__", "context")
     assert template.render(messages, variables=dict.fromkeys(names, 1)) == template.render(messages)
+
+
+def test_variables_cost_no_second_reading_of_the_source(monkeypatch):
+    read = []
+    parse = TemplateSandbox._parse
+
+    def counted(self, source, *names):
+        read.append(source)
+        return parse(self, source, *names)
+
+    monkeypatch.setattr(TemplateSandbox, "_parse", counted)
+    template = ChatTemplate(VARIABLES, tokens=TOKENS)
+    template.render([{"role": "user", "content": "x"}], variables={"effort": "low"})
+    assert read == [VARIABLES]
+
+
+def test_tokens_that_a_model_lacks_are_empty_texts():
+    source = "{{ bos_token + unk_token + pad_token + eos_token }}{{ messages[0].content }}"
+    text = ChatTemplate(source, tokens={"bos_token": "<s>"}).render(turns("Uhi"))
+    assert text == "<s>hi"

@@ -3,6 +3,7 @@
 import pytest
 
 from engine.api.errors import InvalidRequest
+from engine.text.chat_encoding import ChatEncoder
 from engine.text.chat_template import CHATML
 from engine.text.gguf_vocabulary import read_tokenizer
 from tests.fakes.tiny_vocabulary import sentencepiece_fields
@@ -121,3 +122,16 @@ def test_a_template_that_leaves_the_message_out_is_named():
     tokenizer = byte_tokenizer(template="{{ messages[0].content }}")
     with pytest.raises(InvalidRequest, match="does not write the last message"):
         tokenizer.encode_open_chat(conversation("x"))
+
+
+@pytest.mark.parametrize(("text", "renderings"), [("The answer", 1), ("x<|im_end|>", 2)])
+def test_a_conversation_is_rendered_once_and_again_only_to_mark_spellings(text, renderings):
+    rendered = []
+
+    def render(messages, *, add_generation_prompt=True):
+        rendered.append(messages)
+        return PLAIN.render_chat(messages, add_generation_prompt=add_generation_prompt)
+
+    encoder = ChatEncoder(PLAIN.encode, render, PLAIN.control_tokens)
+    assert encoder.encode_open(conversation(text)) == PLAIN.encode_open_chat(conversation(text))
+    assert len(rendered) == renderings

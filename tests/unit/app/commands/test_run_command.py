@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from app.commands.run import read_schema, run_sampling
 from app.settings.settings import Settings
 from engine.api.generation_defaults import GenerationDefaults
@@ -22,3 +24,11 @@ def test_stop_strings_reach_the_engine():
         Settings(), GenerationDefaults(), logprobs=None, grammar=None, stop=["a", "<|im_end|>"]
     )
     assert params.stop == ("a", "<|im_end|>")
+
+
+@pytest.mark.parametrize(
+    ("given", "limit"), [({}, 512), ({"max_tokens": 7}, 7), ({"max_tokens": -1}, None)]
+)
+def test_an_answer_has_a_limit_unless_it_is_told_to_have_none(given, limit):
+    params = run_sampling(Settings(**given), GenerationDefaults(), logprobs=None, grammar=None)
+    assert params.max_tokens == limit

@@ -201,6 +201,17 @@ def test_a_seed_of_minus_one_is_a_new_one_each_time(folders, seed, used):
     assert load(folders, flags={"seed": seed}).sampling().params.seed == used
 
 
+def test_a_limit_of_minus_one_is_none(folders):
+    sampling = load(folders, flags={"max_tokens": -1}).sampling()
+    assert sampling.params.max_tokens is None
+    assert "max_tokens" in sampling.chosen
+
+
+def test_a_limit_of_zero_is_refused(folders):
+    with pytest.raises(ConfigurationError, match="should be at least 1, or -1 for the rest"):
+        load(folders, flags={"max_tokens": 0})
+
+
 def test_what_is_not_set_is_left_to_the_model(folders):
     model = GenerationDefaults(temperature=0.9, repetition_penalty=1.3)
     params = load(folders, here="temperature = 0.2").sampling().for_model(model)

@@ -51,6 +51,24 @@ def test_punctuation_behind_a_name_is_not_part_of_it(tmp_path):
     assert unread_files(f"see @{dotted}") == [dotted]
 
 
+@pytest.mark.parametrize(
+    "behind", [":12", ":10-20", "#L3", "'s title", "’s title", ",@nobody", "—and", "…", "):"]
+)
+def test_what_is_written_behind_a_name_is_no_part_of_it(tmp_path, behind):
+    file = tmp_path / "a.md"
+    file.write_text("text")
+    message = f"see @{file}{behind}"
+    assert unread_files(message) == [file]
+    assert split_attached(attached(message)) == (message, (AttachedText("a.md", "text"),))
+
+
+def test_neighbouring_names_need_no_space(tmp_path):
+    files = [tmp_path / "a.md", tmp_path / "b.md"]
+    for one in files:
+        one.write_text("text")
+    assert unread_files(f"@{files[0]},@{files[1]}") == files
+
+
 def test_a_name_with_spaces_is_quoted(tmp_path):
     file = tmp_path / "a b.txt"
     file.write_text("text")

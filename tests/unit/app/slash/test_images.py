@@ -104,6 +104,7 @@ def test_the_names_of_images_that_the_model_saw():
     assert seen_names('see @x/a.png and @"my b.jpg"', 2) == ("a.png", "my b.jpg")
     assert seen_names("see", 1) == ("1 image",)
     assert seen_names("see @a.png", 2) == ("2 images",)
+    assert seen_names("what is @a.png's size?", 1) == ("a.png",)
 
 
 def test_how_a_image_was_read():

@@ -74,6 +74,8 @@ def test_a_name_that_nobody_knows_is_said(text, sentence):
         "@",
         "@\0",
         "look\n\nnotes.md:\n```\n@nosuch.py\n```",
+        'what is {"@feries": 1}?',
+        "they said “@feries”",
     ],
 )
 def test_what_is_no_name_is_sent(text):

@@ -70,6 +70,15 @@ def test_another_form_is_refused_with_a_sentence(argument, sentence):
         ("what does “@docs” say", ("docs",)),
         ("@docs/a.md", ()),
         ("@other", ()),
+        ("what do `@docs` and ``@notes-2`` say", ()),
+        ("```python\n@docs\n```\nexplain, @notes-2", ("notes-2",)),
+        ('what does "@docs" say', ("docs",)),
+        ("what does @docs's page say", ("docs",)),
+        ("see @docs...", ("docs",)),
+        ("see @docs,@notes-2", ("docs", "notes-2")),
+        ('see @"docs"', ("docs",)),
+        ("@docs.md", ()),
+        ("what?\n\nnote.md:\n```\n@docs\n``` ", ()),
     ],
 )
 def test_known_names_are_found_in_a_message(text, names):
@@ -85,6 +94,7 @@ def test_a_name_that_is_also_a_file_stands_for_the_file(tmp_path, monkeypatch):
 def test_what_a_message_says_besides_the_names():
     assert without_mentions(" @docs  @notes-2 ", NAMES) == ""
     assert without_mentions("@docs why @me", NAMES) == "why @me"
+    assert without_mentions("`@docs` @docs", NAMES) == "`@docs`"
 
 
 @pytest.mark.parametrize(
@@ -104,16 +114,19 @@ def test_what_a_message_says_besides_the_names():
         ("write to me@docs", "write to me@docs"),
         ("no name at all", "no name at all"),
         ("@docs", ""),
+        ("what does `@docs` mean in @docs?", "what does `@docs` mean in the documents?"),
+        ('@"docs" who is it?', "who is it?"),
+        ("@docs and @other who is it?", "@docs and @other who is it?"),
     ],
 )
 def test_what_a_model_is_asked_has_no_name_of_a_collection(text, asked):
     assert asked_text(text, NAMES) == asked
 
 
-def test_a_file_of_the_same_name_stays_in_what_is_asked(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "docs").write_text("x")
-    assert asked_text("@docs what?", NAMES) == "@docs what?"
+def test_an_attached_file_of_the_same_name_stays_in_what_is_asked():
+    text = "@docs what is in @notes-2?\n\ndocs:\n```\nx @notes-2\n```"
+    asked = text.replace("in @notes-2", "in the documents")
+    assert asked_text(text, NAMES) == asked
 
 
 @pytest.mark.parametrize(("word", "number"), [("0.3", 0.3), ("0,3", 0.3), ("-1", -1), ("1", 1)])
