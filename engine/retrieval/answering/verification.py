@@ -202,7 +202,10 @@ class VerifyingStream:
             return ""
         start = max(claim.start, self._shown)
         text = self._raw[claim.start : claim.end]
-        if self._is_over(claim) or any(one.startswith(_key(text)) for one in self._said):
+        sentence = _key(
+            text.rstrip("`")
+        )  # backticks at the end may become a fence, which is no part of it
+        if self._is_over(claim) or any(one.startswith(sentence) for one in self._said):
             return ""
         end = claim.end if claim.is_code else claim.start + len(_settled(text))
         if end <= start:

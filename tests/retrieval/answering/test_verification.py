@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.retrieval.answering.numbered_passage import number_passages
@@ -122,6 +122,11 @@ PARTS = st.sampled_from(
 )  # fmt: skip
 
 
+@example(
+    parts=["The server listens on port 8000", "```\ncode [3]\n```\n"] * 2,
+    cuts=[1],
+    one_paragraph=False,
+)
 @given(
     parts=st.lists(PARTS, max_size=12),
     cuts=st.lists(st.integers(1, 7), min_size=1, max_size=40),
