@@ -24,6 +24,7 @@ from app.server.calls.sampling import chat_sampling
 from app.server.calls.structured import grammar_of
 from app.server.calls.tool_calling import TurnTools, turn_tools
 from app.server.process.context import ServerContext
+from app.server.wire.errors import bad_request
 from app.server.wire.fields import header_value
 from app.server.wire.schemas import ChatCompletionRequest
 from app.server.wire.usage import Usage
@@ -148,7 +149,7 @@ async def begin_turn(
     """
     model = loaded_model(context, body.model)
     sampling = chat_sampling(body, model.info)
-    tools = turn_tools(body, model)
+    tools = turn_tools(context, body, model)
     if body.skipped_tools:
         request.state.skipped_tools = header_value(body.skipped_tools)
     guard = CallGuard(context, body)
@@ -168,7 +169,7 @@ async def begin_turn(
             max_tokens=DEFAULT_MAX_TOKENS if body.token_limit is None else sampling.max_tokens,
         )
     if tools is not None:
-        sampling = replace(sampling, shown_control_ids=tools.shown_control_ids(model))
+        sampling = replace(sampling, shown_control_ids=tools.shown_control_ids)
     chat = await chat_prompt(
         model,
         messages,
@@ -180,6 +181,13 @@ async def begin_turn(
     prompt, placed = chat.ids, tuple[PlacedImage, ...]()
     if images is not None:
         prompt, placed = await images.placed(context, prompt)
+    if tools is not None and tools.is_forced:
+        if chat.continued_tokens:
+            raise bad_request(
+                "An answer whose beginning is given cannot be a call.", param="tool_choice"
+            )
+        prompt += tools.opening_ids
+        sampling = replace(sampling, grammar=tools.grammar())
     check_length(prompt, model.info, param="messages")
     generation = await begin(
         request,

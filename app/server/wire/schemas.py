@@ -32,7 +32,13 @@ from app.server.wire.body import (
     nothing_or,
 )
 from app.server.wire.retrieval_schemas import ChatRetrieval
-from app.server.wire.tool_schemas import FunctionChoiceField, Functions, ToolChoiceField, Tools
+from app.server.wire.tool_schemas import (
+    FunctionChoiceField,
+    Functions,
+    ToolChoiceField,
+    Tools,
+    functions_of,
+)
 from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS, MAX_STOP_STRINGS, MIN_SEED
 from engine.api.residency import new_pin_id
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
@@ -439,6 +445,7 @@ class ChatCompletionRequest(SamplingFields):
     parallel_tool_calls: bool | None = None
     functions: Functions | None = None
     function_call: FunctionChoiceField = None
+    allow_repeated_calls: bool | None = None
 
     @property
     def has_tools(self) -> bool:
@@ -448,9 +455,7 @@ class ChatCompletionRequest(SamplingFields):
     @property
     def offered_tools(self) -> list[Tool]:
         """The functions that the model may be offered."""
-        if self.tools:
-            return [one.function.tool for one in self.tools if one.function is not None]
-        return [one.tool for one in self.functions or ()]
+        return functions_of(self.tools) or [one.tool for one in self.functions or ()]
 
     @property
     def skipped_tools(self) -> list[str]:
@@ -632,6 +637,7 @@ class TokenizeRequest(Body):
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None
     chat_template_kwargs: TemplateVariables | None = None
+    tools: Tools | None = None
     return_token_strs: bool | None = None
     with_pieces: bool | None = None
 
@@ -722,3 +728,4 @@ class ApplyTemplateRequest(Body):
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None
     chat_template_kwargs: TemplateVariables | None = None
+    tools: Tools | None = None
