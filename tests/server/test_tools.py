@@ -179,7 +179,7 @@ def test_one_call_at_most_without_parallel_calls():
         ]
         assert len(begun) == 1
         assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
-        assert scripted.aborted == []  # the script was over; a running choice is aborted
+        assert len(scripted.aborted) == 1  # the model would go on
 
 
 REQUIRED = [
@@ -233,7 +233,8 @@ def test_allowed_tools_are_the_only_ones_that_are_called():
         ({"tools": [{"type": "function"}]}, "tools[0]"),
         ({"tools": "get_weather"}, "tools"),
         ({"tools": [WEATHER] * 600}, "tools"),
-        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": []}}]}, "tools[0].function.parameters"),
+        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": []}}]},
+         "tools[0].function.parameters"),
         ({"tool_choice": {"type": "function", "function": {"name": "get_wether"}}}, "tool_choice"),
         ({"tool_choice": "sometimes"}, "tool_choice"),
         ({"tool_choice": {"type": "function"}}, "tool_choice"),

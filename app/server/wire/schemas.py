@@ -31,6 +31,7 @@ from app.server.wire.body import (
     nothing,
     nothing_or,
 )
+from app.server.wire.old_functions import with_tool_calls
 from app.server.wire.retrieval_schemas import ChatRetrieval
 from app.server.wire.tool_schemas import (
     FunctionChoiceField,
@@ -423,7 +424,11 @@ class Reasoning(Body):
     enabled: bool | None = None
 
 
-Messages = Annotated[list[Message], Field(min_length=1, max_length=MAX_MESSAGES)]
+Messages = Annotated[
+    list[Message],
+    BeforeValidator(with_tool_calls),
+    Field(min_length=1, max_length=MAX_MESSAGES),
+]
 
 
 class ChatCompletionRequest(SamplingFields):

@@ -103,6 +103,7 @@ class WithoutRepeats:
     def _at_end(self) -> list[AnswerPart]:
         parts = self._release()
         if self._is_empty and self._dropped and not parts:
+            self._is_empty = False
             text = f"The call {self._name}({self._arguments}) was made twice, with the same result."
             return [AnswerText(text)]
         return parts
