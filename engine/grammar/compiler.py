@@ -27,6 +27,7 @@ from engine.grammar.limits import (
 from engine.grammar.matcher import Matcher, mask_words
 from engine.grammar.source import (
     NO_TEXT,
+    checked_text,
     grammar_error,
     library_text,
     one_sentence,
@@ -217,7 +218,7 @@ class GrammarCompiler:
         text, left_out = library_text(grammar, build.parsed)
         checker = self._idle.pop()
         try:
-            reason = checker.check(text, quick=build.quick)
+            reason = checker.check(checked_text(text), quick=build.quick)
         finally:
             self._idle.append(checker)
         if reason is None:

@@ -1,6 +1,7 @@
 """The parsers of calls under random answers: how the text arrives does not matter, and nothing is lost."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -55,7 +56,7 @@ def cut_answers(draw):
     text = draw(ANSWERS)
     cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=12)))
     borders = [0, *cuts, len(text)]
-    return text, [text[a:b] for a, b in zip(borders, borders[1:], strict=False)]
+    return text, [text[a:b] for a, b in pairwise(borders)]
 
 
 def calls_of(found):

@@ -28,6 +28,7 @@ from app.server.calls.turn_prompt import turn_prompt
 from app.server.calls.turn_record import TurnRecord
 from app.server.process.context import ServerContext
 from app.server.process.sessions import session_name
+from app.server.wire.errors import bad_request
 from app.server.wire.fields import header_value
 from app.server.wire.schemas import ChatCompletionRequest
 from app.server.wire.usage import Usage
@@ -185,7 +186,7 @@ async def begin_turn(
     """
     model = loaded_model(context, body.model)
     sampling = chat_sampling(body, model.info)
-    tools = turn_tools(body, model)
+    tools = turn_tools(context, body, model)
     if body.skipped_tools:
         request.state.skipped_tools = header_value(body.skipped_tools)
     guard = CallGuard(context, body)
@@ -205,13 +206,21 @@ async def begin_turn(
             max_tokens=DEFAULT_MAX_TOKENS if body.token_limit is None else sampling.max_tokens,
         )
     if tools is not None:
-        sampling = _showing(sampling, tools.shown_control_ids(model))
+        sampling = _showing(sampling, tools.shown_control_ids)
     keeps = images is None and sources is None
     prompt = await turn_prompt(context, body, model, messages, images, guard, tools, is_kept=keeps)
     request.state.guardrails = guard.header
-    check_length(prompt.ids, model.info, param="messages")
-    chat = prompt.chat
+    chat, ids = prompt.chat, prompt.ids
     reasoning = chat_reasoning(body, model, chat)
+    if tools is not None and tools.is_forced:
+        if chat.continued_tokens:
+            raise bad_request(
+                "An answer whose beginning is given cannot be a call.", param="tool_choice"
+            )
+        ids += reasoning.nothing_ids if reasoning is not None else ()
+        ids += tools.opening_ids
+        sampling, reasoning = replace(sampling, grammar=tools.grammar()), None
+    check_length(ids, model.info, param="messages")
     if reasoning is not None:
         sampling = _showing(sampling, reasoning.shown_control_ids(model))
         if _needs_control(body, sampling):
@@ -220,7 +229,7 @@ async def begin_turn(
         request,
         context,
         body,
-        [prompt.ids],
+        [ids],
         sampling,
         guard,
         continued_tokens=chat.continued_tokens,
@@ -229,7 +238,7 @@ async def begin_turn(
     turn = ChatTurn(body, model, generation, sources, images, tools, reasoning)
     if chat.key is not None and generation.n == 1:
         name = session_name(request.headers, body.session, chat.key.beginning)
-        turn.record = TurnRecord(context, model, prompt.ids, chat.key, name)
+        turn.record = TurnRecord(context, model, ids, chat.key, name)
     context.running_turns[turn.id] = turn
     turn.resources.callback(context.running_turns.pop, turn.id, None)
     return turn

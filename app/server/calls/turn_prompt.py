@@ -87,7 +87,7 @@ async def count_prompt_tokens(
     if images is not None:
         messages = images.in_messages(messages, small=model.info.is_small)
     guard = CallGuard(context, body)
-    tools = turn_tools(body, model)
+    tools = turn_tools(context, body, model)
     prompt = await turn_prompt(
         context, body, model, messages, images, guard, tools, is_kept=images is None
     )

@@ -31,8 +31,15 @@ from app.server.wire.body import (
     nothing,
     nothing_or,
 )
+from app.server.wire.old_functions import with_tool_calls
 from app.server.wire.retrieval_schemas import ChatRetrieval
-from app.server.wire.tool_schemas import FunctionChoiceField, Functions, ToolChoiceField, Tools
+from app.server.wire.tool_schemas import (
+    FunctionChoiceField,
+    Functions,
+    ToolChoiceField,
+    Tools,
+    functions_of,
+)
 from engine.api.request import (
     MAX_CACHE_SALT,
     MAX_DEADLINE_MS,
@@ -424,7 +431,11 @@ class Reasoning(Body):
     max_tokens: _ReasoningLimit | None = None
 
 
-Messages = Annotated[list[Message], Field(min_length=1, max_length=MAX_MESSAGES)]
+Messages = Annotated[
+    list[Message],
+    BeforeValidator(with_tool_calls),
+    Field(min_length=1, max_length=MAX_MESSAGES),
+]
 
 
 class ChatFormFields(Body):
@@ -460,6 +471,7 @@ class ChatCompletionRequest(ChatFormFields, SamplingFields):
     parallel_tool_calls: bool | None = None
     functions: Functions | None = None
     function_call: FunctionChoiceField = None
+    allow_repeated_calls: bool | None = None
 
     @property
     def has_tools(self) -> bool:
@@ -469,9 +481,7 @@ class ChatCompletionRequest(ChatFormFields, SamplingFields):
     @property
     def offered_tools(self) -> list[Tool]:
         """The functions that the model may be offered."""
-        if self.tools:
-            return [one.function.tool for one in self.tools if one.function is not None]
-        return [one.tool for one in self.functions or ()]
+        return functions_of(self.tools) or [one.tool for one in self.functions or ()]
 
     @property
     def skipped_tools(self) -> list[str]:
@@ -688,6 +698,7 @@ class TokenizeRequest(ChatFormFields):
     add_special_tokens: bool | None = None
     add_special: bool | None = None
     parse_special: bool | None = None
+    tools: Tools | None = None
     return_token_strs: bool | None = None
     with_pieces: bool | None = None
 
@@ -775,3 +786,4 @@ class ApplyTemplateRequest(ChatFormFields):
 
     model: str | None = None
     messages: Messages
+    tools: Tools | None = None

@@ -9,7 +9,6 @@ HARMONY = CallForm(
     openings={},
     marks=MARKS,
     opening="<|channel|>commentary to=functions.",
-    closing="<|call|>",
     head=f"NAME <|constrain|>json{MESSAGE}",
     tail="",
     is_single=True,
