@@ -109,7 +109,11 @@ async def test_a_stream_opens_and_closes_each_block_in_turn():
         {"type": "tool_use", "id": "call_2", "name": "now", "input": {}},
     ]
     *_, delta, stop = events
-    assert delta["delta"] == {"stop_reason": "tool_use", "stop_sequence": None}
+    assert delta["delta"] == {
+        "stop_reason": "tool_use",
+        "stop_sequence": None,
+        "stop_details": None,
+    }
     assert delta["usage"]["output_tokens"] == 7
     assert stop == {"type": "message_stop"}
 
