@@ -1,4 +1,4 @@
-"""Random Messages bodies: whatever is accepted is a valid chat, and anything else is a 400 with a sentence."""
+"""Random Messages bodies: what is accepted is a valid chat, and anything else is a 400 with a sentence."""
 
 import itertools
 
