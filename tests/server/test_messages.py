@@ -14,6 +14,7 @@ from tests.server.toy_tokenizer import IM_END
 
 ANSWER = b"Hello, you."
 BLOCK = 16
+EPHEMERAL = {"type": "ephemeral"}
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ class TestMessage:
         assert of_input(message["usage"]) == counted
 
     def test_without_an_answer_the_prompt_is_only_cached(self, client):
-        fields = {"messages": unique("warm"), "cache_control": {"type": "ephemeral"}}
+        fields = {"messages": unique("warm"), "cache_control": EPHEMERAL}
         warm = create(client, max_tokens=0, **fields)
         assert (warm["content"], warm["stop_reason"]) == ([], "max_tokens")
         assert warm["usage"]["output_tokens"] == 0
@@ -132,7 +133,7 @@ class TestUsage:
     def test_created_is_what_a_request_that_asks_for_it_adds_to_the_cache(self, client):
         messages = unique("created")
         messages[0]["content"] = [
-            {"type": "text", "text": messages[0]["content"], "cache_control": {"type": "ephemeral"}}
+            {"type": "text", "text": messages[0]["content"], "cache_control": EPHEMERAL}
         ]
         first, second = (create(client, messages=messages)["usage"] for _ in range(2))
         known = first["cache_read_input_tokens"] + first["cache_creation_input_tokens"]
@@ -145,6 +146,36 @@ class TestUsage:
             create(client, messages=unique("not asked"))["usage"]["cache_creation_input_tokens"]
             == 0
         )
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"cache_control": EPHEMERAL},
+            {"system": [{"type": "text", "text": "a", "cache_control": EPHEMERAL}]},
+            {"tools": [{"name": "f", "cache_control": EPHEMERAL}]},
+            {"tools": [{"type": "web_search_20260318", "cache_control": EPHEMERAL}]},
+            {
+                "messages": [
+                    {
+                        "role": "user",
+                        "content": [
+                            {
+                                "type": "tool_result",
+                                "tool_use_id": "t",
+                                "content": [
+                                    {"type": "text", "text": "b" * 50, "cache_control": EPHEMERAL}
+                                ],
+                            }
+                        ],
+                    }
+                ]
+            },
+        ],
+    )
+    def test_caching_may_be_asked_for_anywhere(self, client, fields):
+        marked = {"cache_salt": str(fields)} | fields  # nothing of it is cached
+        usage = create(client, **marked)["usage"]
+        assert usage["cache_creation_input_tokens"] == of_input(usage) // BLOCK * BLOCK > 0
 
     @pytest.mark.parametrize(
         "fields",

@@ -86,9 +86,7 @@ class MessagesAnswer:
         if end.reason == "length":
             # Without a limit of its own an answer ends where the context does.
             used = self._turn.usage.counts()["completion_tokens"]
-            reason = (
-                "max_tokens" if used >= self._max_tokens else "model_context_window_exceeded"
-            )
+            reason = "max_tokens" if used >= self._max_tokens else "model_context_window_exceeded"
         elif end.reason == "stop":
             reason = "end_turn" if sequence is None else "stop_sequence"
         else:
@@ -124,7 +122,7 @@ def _usage(prompt: int, *, read: int, created: int, output: int) -> dict[str, An
         "input_tokens": prompt - read - created,
         "cache_read_input_tokens": read,
         "cache_creation_input_tokens": created,
-        "cache_creation": {"ephemeral_5m_input_tokens": created, "ephemeral_1h_input_tokens": 0},
+        "cache_creation": None,  # by time to live: blocks have none here
         "output_tokens": output,
         "output_tokens_details": None,
         "server_tool_use": None,

@@ -12,7 +12,12 @@ from app.server.calls.messages_tools import offered_tools
 from app.server.calls.model import check_name
 from app.server.process.context import ServerContext
 from app.server.wire.errors import ApiError, bad_request, from_validation
-from app.server.wire.messages_schemas import MessagesRequest, OutputConfig, PromptFields
+from app.server.wire.messages_schemas import (
+    MessagesRequest,
+    OutputConfig,
+    PromptFields,
+    ToolResultBlock,
+)
 from app.server.wire.schemas import ChatCompletionRequest
 
 _EFFORTS = {"xhigh": "high", "max": "high"}
@@ -124,12 +129,11 @@ def answering_model(context: ServerContext, name: str) -> str:
 
 def asks_for_caching(body: PromptFields) -> bool:
     """Whether `cache_control` stands anywhere in the request."""
-    if body.cache_control is not None:
-        return True
-    tools, blocks = body.tools or [], [*body.system]
-    for message in body.messages:
-        blocks += message.content
-    return any(one.cache_control is not None for one in [*tools, *blocks])
+    blocks = [*body.system, *(block for message in body.messages for block in message.content)]
+    for block in tuple(blocks):
+        if isinstance(block, ToolResultBlock) and isinstance(block.content, list):
+            blocks += block.content
+    return any(one.cache_control is not None for one in (body, *(body.tools or ()), *blocks))
 
 
 def _refuse_threads(body: PromptFields) -> None:
