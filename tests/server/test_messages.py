@@ -407,3 +407,51 @@ def test_a_failure_in_a_stream_is_an_error_event_and_the_end():
         "error": {"type": "api_error", "message": "It broke."},
         "request_id": response.headers["request-id"],
     }
+
+
+SYSTEM_FIRST = """\
+{%- for m in messages %}
+{%- if m.role == 'system' and not loop.first %}{{ raise_exception('Not the first.') }}{% endif %}
+{{- '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
+"""A template that has a place for one system message, at the beginning."""
+
+ALTERNATING = """\
+{%- for m in messages %}
+{%- if m.role not in ('user', 'assistant') or (m.role == 'user') != (loop.index0 % 2 == 0) %}
+{{- raise_exception('Roles must alternate.') }}{% endif %}
+{{- '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
+"""A template that has no place for any."""
+
+
+@pytest.mark.parametrize(
+    "template", [None, SYSTEM_FIRST, ALTERNATING], ids=["anywhere", "first", "none"]
+)
+def test_messages_of_the_system_stay_where_they_are_said_in_any_template(template):
+    """The conversation of an agent, turn by turn: each prompt begins with the one before."""
+    turns = [
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "reminder"}, {"type": "text", "text": "do it"}],
+        },
+        {"role": "system", "content": [{"type": "text", "text": "environment"}]},
+        {"role": "assistant", "content": "I did."},
+        {"role": "user", "content": "thanks"},
+        {"role": "system", "content": "skills"},
+    ]
+    engine = ScriptedEngine(words("ok"), template=template)
+    with live(engine) as server, httpx.Client(base_url=server.url) as client:
+        for end in (2, 5):
+            create(client, system="You are an agent.", messages=turns[:end])
+    first, second = (
+        engine.tokenizer.decode(one.prompt_ids, skip_special=False) for one in engine.requests
+    )
+    opening = "<|im_start|>assistant\n"
+    assert first.endswith(opening)
+    assert second.startswith(first.removesuffix(opening))
+    said = ["You are an agent.", "reminder", "do it", "environment", "I did.", "thanks", "skills"]
+    places = [second.index(text) for text in said]
+    assert places == sorted(places)
