@@ -25,19 +25,33 @@ SKIPPED = {"chat-reasoning-summary", "anth-thinking-display"}
 pytestmark = pytest.mark.filterwarnings("ignore:jsonschema.RefResolver")  # llm-comply's
 
 
-def run(url, checks, spec):
-    loader = SpecLoader(str(files("llm_comply") / "specs" / spec))
+APIS = {"openai_chat.json": OPENAI_CHAT_TESTS, "anthropic.json": ANTHROPIC_TESTS}
+
+WITH_TOOLS = {"chat-tool-calling", "anth-tool-calling"}
+"""Checks whose prompts are longer, and whose answers must be able to be calls."""
+
+
+def run(url, *, tools):
+    """Result of each check, those with tools or the others, by name."""
     config = ComplianceConfig(f"{url}/v1", "sk-1", model="toy", verbose=True)
-    return {one.id: one for one in Runner(config, checks, loader).run_all().results}
+    results = {}
+    for spec, checks in APIS.items():
+        loader = SpecLoader(str(files("llm_comply") / "specs" / spec))
+        chosen = [one for one in checks if (one.id in WITH_TOOLS) == tools]
+        results |= {one.id: one for one in Runner(config, chosen, loader).run_all().results}
+    return results
 
 
 @pytest.fixture(scope="module")
 def results():
     """Result of each check by name."""
-    with toy_process(engine={"force": {8: IM_END}}, api_key="sk-1") as server:
-        return run(server.url, OPENAI_CHAT_TESTS, "openai_chat.json") | run(
-            server.url, ANTHROPIC_TESTS, "anthropic.json"
-        )
+    short = {"force": {8: IM_END}}
+    long = {"context": 4096, "blocks": 1024}
+    with (
+        toy_process(engine=short, api_key="sk-1") as server,
+        toy_process(engine=long, api_key="sk-1") as with_tools,
+    ):
+        return run(server.url, tools=False) | run(with_tools.url, tools=True)
 
 
 def test_the_apis_comply_without_a_warning(results):

@@ -108,7 +108,9 @@ class MessagesAnswer:
         was computed and is cached now counts as created only for a request that asks for it.
         """
         counts = self._turn.usage.counts()
-        prompt, read = counts["prompt_tokens"], counts["prompt_tokens_details"]["cached_tokens"]
+        prompt = counts["prompt_tokens"]
+        # What is generated from may be longer: the opening of a call is not the client's.
+        read = min(prompt, counts["prompt_tokens_details"]["cached_tokens"])
         created = 0
         if self._caching:
             size = self._turn.model.engine.snapshot().blocks.block_size or 1
