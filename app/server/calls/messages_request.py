@@ -57,18 +57,21 @@ def named_as_given(places: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except ApiError as error:
-        prefix = max(
-            (one for one in places if (error.param or "").startswith(one)), key=len, default=""
-        )
-        if not prefix:
+        found = [given for place, given in places.items() if _is_in(error.param, place)]
+        if not found:
             raise
         raise ApiError(
             error.status_code,
-            f"{places[prefix]}: {error.detail}",
-            param=places[prefix],
+            f"{found[0]}: {error.detail}",
+            param=found[0],
             code=error.code,
             headers=error.headers,
         ) from error
+
+
+def _is_in(param: str | None, place: str) -> bool:
+    """Whether a path is that of a place, or of something in it."""
+    return param is not None and (param == place or param.startswith((f"{place}.", f"{place}[")))
 
 
 def translated(context: ServerContext, body: PromptFields) -> TranslatedRequest:
