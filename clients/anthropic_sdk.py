@@ -9,6 +9,7 @@ is left out.
 """
 
 import asyncio
+import inspect
 import os
 import sys
 import traceback
@@ -32,6 +33,40 @@ WEATHER: Any = {
         "required": ["city"],
     },
 }
+
+TRANSPORT = {"extra_body", "extra_headers", "extra_query", "timeout", "betas"}
+OBEYED: dict[str, Any] = {
+    "cache_control": {"type": "ephemeral"},
+    "max_tokens": 8,
+    "messages": ASK,
+    "model": MODEL,
+    "output_config": {"effort": "low"},
+    "stop_sequences": ["never"],
+    "stream": False,
+    "system": "Be brief.",
+    "thinking": {"type": "adaptive"},
+    "tool_choice": {"type": "auto"},
+    "tools": [WEATHER],
+}
+WITHOUT_EFFECT: dict[str, Any] = {
+    "diagnostics": {"previous_message_id": None},
+    "inference_geo": "us",
+    "metadata": {"user_id": "u"},
+    "service_tier": "auto",
+    "speed": "fast",
+    "user_profile_id": "p",
+    "workspace_id": "w",
+}
+IGNORED: dict[str, Any] = {
+    "billing_policy": {},
+    "compaction": {},
+    "container": "c",
+    "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]},
+    "fallback_credit_token": "t",
+    "fallbacks": [],
+    "mcp_servers": [{"type": "url", "url": "https://example.com/mcp", "name": "n"}],
+}
+"""What the server ignores and names in a header."""
 
 client = anthropic.Anthropic(base_url=URL, api_key=KEY, max_retries=0, timeout=600)
 checks: list[Callable[[], object]] = []
@@ -73,6 +108,23 @@ def older_members() -> None:
         extra_body={"temperature": 0, "top_k": 40, "top_p": 0.9},
     )
     assert message.content
+
+
+@check
+def parameters() -> None:
+    """Every parameter of the client is known, and none is refused but `thread`."""
+    for method in (client.messages.create, client.beta.messages.create):
+        names = inspect.signature(method).parameters.keys() - TRANSPORT - {"thread"}
+        given = {**OBEYED, **WITHOUT_EFFECT, **IGNORED}
+        assert names <= given.keys(), names - given.keys()
+    response = client.messages.with_raw_response.create(
+        model=MODEL,
+        max_tokens=8,
+        messages=ASK,
+        extra_body={**OBEYED, **WITHOUT_EFFECT, **IGNORED},
+    )
+    ignored = response.headers["x-pravaha-ignored-fields"].split(",")
+    assert set(ignored) == IGNORED.keys(), ignored
 
 
 @check

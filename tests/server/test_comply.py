@@ -17,45 +17,32 @@ from tests.server.process import toy_process
 from tests.server.scripted_engine import ScriptedEngine, words
 from tests.server.toy_tokenizer import IM_END
 
-UNANSWERED = {"anth-tool-calling"}
-"""Checks whose answer has no call of a tool. Only ever gets shorter."""
-
-TOOLS = "chat-tool-calling"
-"""The check that needs a model that calls a tool: a scripted one."""
-
 SKIPPED = {"chat-reasoning-summary", "anth-thinking-display"}
 """llm-comply asks it of reasoning models only."""
 
 pytestmark = pytest.mark.filterwarnings("ignore:jsonschema.RefResolver")  # llm-comply's
 
 
-def run(url, checks, spec):
-    loader = SpecLoader(str(files("llm_comply") / "specs" / spec))
+APIS = {"openai_chat.json": OPENAI_CHAT_TESTS, "anthropic.json": ANTHROPIC_TESTS}
+
+WITH_TOOLS = {"chat-tool-calling", "anth-tool-calling"}
+"""Checks that need a model that calls a tool: a scripted one."""
+
+
+def run(url, *, tools):
+    """Result of each check, those with tools or the others, by name."""
     config = ComplianceConfig(f"{url}/v1", "sk-1", model="toy", verbose=True)
-    return {one.id: one for one in Runner(config, checks, loader).run_all().results}
+    results = {}
+    for spec, checks in APIS.items():
+        loader = SpecLoader(str(files("llm_comply") / "specs" / spec))
+        chosen = [one for one in checks if (one.id in WITH_TOOLS) == tools]
+        results |= {one.id: one for one in Runner(config, chosen, loader).run_all().results}
+    return results
 
 
 @pytest.fixture(scope="module")
 def results():
     """Result of each check by name."""
-    with toy_process(engine={"force": {8: IM_END}, "context": 2048}, api_key="sk-1") as server:
-        return run(
-            server.url, [one for one in OPENAI_CHAT_TESTS if one.id != TOOLS], "openai_chat.json"
-        ) | run(server.url, ANTHROPIC_TESTS, "anthropic.json")
-
-
-def test_the_apis_comply_without_a_warning(results):
-    passed = {name for name, one in results.items() if one.status is Status.PASSED}
-    skipped = {name for name, one in results.items() if one.status is Status.SKIPPED}
-    assert len(results) == 17
-    assert passed == set(results) - UNANSWERED - SKIPPED
-    assert skipped == SKIPPED
-    assert [results[name].warnings for name in passed if results[name].warnings] == []
-
-
-def test_calls_of_tools_comply_without_a_warning():
-    spec = SpecLoader(str(files("llm_comply") / "specs" / "openai_chat.json"))
-    (check,) = [one for one in OPENAI_CHAT_TESTS if one.id == TOOLS]
 
     def call_the_tool(request):
         prompt = engine.tokenizer.decode(request.prompt_ids)
@@ -64,7 +51,17 @@ def test_calls_of_tools_comply_without_a_warning():
 
     engine = ScriptedEngine(call_the_tool)
     engine.info = replace(engine.info, context_length=4096)
-    with live(engine) as server:
-        config = ComplianceConfig(f"{server.url}/v1", "sk-1", model="toy", verbose=True)
-        (result,) = Runner(config, [check], spec).run_all().results
-    assert (result.status, result.errors, result.warnings) == (Status.PASSED, [], [])
+    with (
+        toy_process(engine={"force": {8: IM_END}}, api_key="sk-1") as server,
+        live(engine) as with_tools,
+    ):
+        return run(server.url, tools=False) | run(with_tools.url, tools=True)
+
+
+def test_the_apis_comply_without_a_warning(results):
+    passed = {name for name, one in results.items() if one.status is Status.PASSED}
+    skipped = {name for name, one in results.items() if one.status is Status.SKIPPED}
+    assert len(results) == 18
+    assert passed == set(results) - SKIPPED
+    assert skipped == SKIPPED
+    assert [results[name].warnings for name in passed if results[name].warnings] == []

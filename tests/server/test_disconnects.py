@@ -29,7 +29,8 @@ def body(number, *, streaming):
     if number % 3:
         return "/v1/completions", fields | {"prompt": "x" * (1 + number % 90), "n": 1 + number % 2}
     message = {"role": "user", "content": "y" * (1 + number % 90)}
-    return "/v1/chat/completions", fields | {"messages": [message]}
+    path = "/v1/messages" if number % 2 else "/v1/chat/completions"
+    return path, fields | {"messages": [message]}
 
 
 async def ask_and_leave(address, number, *, streaming, stay_s, abruptly):

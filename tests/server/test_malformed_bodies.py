@@ -41,5 +41,14 @@ def test_the_other_endpoints_too(client, path):
             assert "error" in response.json()
 
 
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
+def test_those_of_another_api_too(client, path):
+    for _, body in malformed_bodies(240, seed=2):
+        response = client.post(path, content=body, headers={"content-type": "application/json"})
+        assert response.status_code < 500, body[:200]
+        if response.status_code != 200:
+            assert response.json()["error"]["type"] == "invalid_request_error", body[:200]
+
+
 def test_the_server_still_answers(client):
     assert client.get("/ready").status_code == httpx.codes.OK

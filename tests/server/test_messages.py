@@ -14,6 +14,7 @@ from tests.server.toy_tokenizer import IM_END
 
 ANSWER = b"Hello, you."
 BLOCK = 16
+EPHEMERAL = {"type": "ephemeral"}
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ class TestMessage:
         assert of_input(message["usage"]) == counted
 
     def test_without_an_answer_the_prompt_is_only_cached(self, client):
-        fields = {"messages": unique("warm"), "cache_control": {"type": "ephemeral"}}
+        fields = {"messages": unique("warm"), "cache_control": EPHEMERAL}
         warm = create(client, max_tokens=0, **fields)
         assert (warm["content"], warm["stop_reason"]) == ([], "max_tokens")
         assert warm["usage"]["output_tokens"] == 0
@@ -111,7 +112,7 @@ class TestStops:
 
     def test_the_end_of_the_context_is_no_limit_of_the_request(self):
         with (
-            byte_engine(context=64, force=dict.fromkeys(range(64), ord("a"))) as engine,
+            byte_engine(force=dict.fromkeys(range(64), ord("a")), context=64) as engine,
             live(engine) as server,
             httpx.Client(base_url=server.url) as client,
         ):
@@ -132,7 +133,7 @@ class TestUsage:
     def test_created_is_what_a_request_that_asks_for_it_adds_to_the_cache(self, client):
         messages = unique("created")
         messages[0]["content"] = [
-            {"type": "text", "text": messages[0]["content"], "cache_control": {"type": "ephemeral"}}
+            {"type": "text", "text": messages[0]["content"], "cache_control": EPHEMERAL}
         ]
         first, second = (create(client, messages=messages)["usage"] for _ in range(2))
         known = first["cache_read_input_tokens"] + first["cache_creation_input_tokens"]
@@ -145,6 +146,36 @@ class TestUsage:
             create(client, messages=unique("not asked"))["usage"]["cache_creation_input_tokens"]
             == 0
         )
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"cache_control": EPHEMERAL},
+            {"system": [{"type": "text", "text": "a", "cache_control": EPHEMERAL}]},
+            {"tools": [{"name": "f", "cache_control": EPHEMERAL}]},
+            {"tools": [{"type": "web_search_20260318", "cache_control": EPHEMERAL}]},
+            {
+                "messages": [
+                    {
+                        "role": "user",
+                        "content": [
+                            {
+                                "type": "tool_result",
+                                "tool_use_id": "t",
+                                "content": [
+                                    {"type": "text", "text": "b" * 50, "cache_control": EPHEMERAL}
+                                ],
+                            }
+                        ],
+                    }
+                ]
+            },
+        ],
+    )
+    def test_caching_may_be_asked_for_anywhere(self, client, fields):
+        marked = {"cache_salt": str(fields)} | fields  # nothing of it is cached
+        usage = create(client, **marked)["usage"]
+        assert usage["cache_creation_input_tokens"] == of_input(usage) // BLOCK * BLOCK > 0
 
     @pytest.mark.parametrize(
         "fields",
@@ -350,7 +381,7 @@ class TestFields:
             live(engine) as server,
             httpx.Client(base_url=server.url, timeout=60) as client,
         ):
-            message = create(client, max_tokens=200, **fields)
+            message = create(client, max_tokens=200, temperature=0, **fields)
         assert json.loads(message["content"][0]["text"])["a"] in (True, False)
 
     def test_strict_fields_refuses_what_is_unknown(self):
@@ -376,3 +407,51 @@ def test_a_failure_in_a_stream_is_an_error_event_and_the_end():
         "error": {"type": "api_error", "message": "It broke."},
         "request_id": response.headers["request-id"],
     }
+
+
+SYSTEM_FIRST = """\
+{%- for m in messages %}
+{%- if m.role == 'system' and not loop.first %}{{ raise_exception('Not the first.') }}{% endif %}
+{{- '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
+"""A template that has a place for one system message, at the beginning."""
+
+ALTERNATING = """\
+{%- for m in messages %}
+{%- if m.role not in ('user', 'assistant') or (m.role == 'user') != (loop.index0 % 2 == 0) %}
+{{- raise_exception('Roles must alternate.') }}{% endif %}
+{{- '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
+"""A template that has no place for any."""
+
+
+@pytest.mark.parametrize(
+    "template", [None, SYSTEM_FIRST, ALTERNATING], ids=["anywhere", "first", "none"]
+)
+def test_messages_of_the_system_stay_where_they_are_said_in_any_template(template):
+    """The conversation of an agent, turn by turn: each prompt begins with the one before."""
+    turns = [
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "reminder"}, {"type": "text", "text": "do it"}],
+        },
+        {"role": "system", "content": [{"type": "text", "text": "environment"}]},
+        {"role": "assistant", "content": "I did."},
+        {"role": "user", "content": "thanks"},
+        {"role": "system", "content": "skills"},
+    ]
+    engine = ScriptedEngine(words("ok"), template=template)
+    with live(engine) as server, httpx.Client(base_url=server.url) as client:
+        for end in (2, 5):
+            create(client, system="You are an agent.", messages=turns[:end])
+    first, second = (
+        engine.tokenizer.decode(one.prompt_ids, skip_special=False) for one in engine.requests
+    )
+    opening = "<|im_start|>assistant\n"
+    assert first.endswith(opening)
+    assert second.startswith(first.removesuffix(opening))
+    said = ["You are an agent.", "reminder", "do it", "environment", "I did.", "thanks", "skills"]
+    places = [second.index(text) for text in said]
+    assert places == sorted(places)

@@ -27,8 +27,16 @@ TOOL_ANSWER = [
 ]
 
 
+DIRECT = {"type": "direct"}
+
+
 def text(value):
     return {"type": "text", "text": value, "citations": None}
+
+
+def call(id_, name):
+    """A call without arguments."""
+    return {"type": "tool_use", "id": id_, "name": name, "input": {}, "caller": DIRECT}
 
 
 def answer(**fields):
@@ -41,6 +49,15 @@ def answer(**fields):
     model = SimpleNamespace(info=SimpleNamespace(name="toy"))
     turn = SimpleNamespace(model=model, usage=SimpleNamespace(counts=lambda: counts))
     return turn, MessagesAnswer(turn, MessagesRequest.model_validate(ASK | fields))
+
+
+def test_what_was_cached_is_never_more_than_the_prompt():
+    """A call that is forced is generated from the prompt and its opening, which may be cached, too."""
+    turn, formatted = answer()
+    counts = turn.usage.counts() | {"prompt_tokens_details": {"cached_tokens": 48}}
+    turn.usage.counts = lambda: counts
+    usage = formatted.response_body(AnsweredChoice([], ChoiceEnd("stop")))["usage"]
+    assert (usage["input_tokens"], usage["cache_read_input_tokens"]) == (0, 40)
 
 
 async def streamed(parts, *, reason="stop", **fields):
@@ -72,8 +89,9 @@ def test_reasoning_text_and_calls_are_blocks():
         "id": "call_1",
         "name": "weather",
         "input": {"city": "Rome"},
+        "caller": DIRECT,
     }
-    assert now == {"type": "tool_use", "id": "call_2", "name": "now", "input": {}}
+    assert now == call("call_2", "now")
 
 
 async def test_a_stream_opens_and_closes_each_block_in_turn():
@@ -105,11 +123,15 @@ async def test_a_stream_opens_and_closes_each_block_in_turn():
     assert blocks == [
         {"type": "thinking", "thinking": "", "signature": ""},
         text(""),
-        {"type": "tool_use", "id": "call_1", "name": "weather", "input": {}},
-        {"type": "tool_use", "id": "call_2", "name": "now", "input": {}},
+        call("call_1", "weather"),
+        call("call_2", "now"),
     ]
     *_, delta, stop = events
-    assert delta["delta"] == {"stop_reason": "tool_use", "stop_sequence": None}
+    assert delta["delta"] == {
+        "stop_reason": "tool_use",
+        "stop_sequence": None,
+        "stop_details": None,
+    }
     assert delta["usage"]["output_tokens"] == 7
     assert stop == {"type": "message_stop"}
 

@@ -14,14 +14,22 @@ from app.server.wire.sse import named_event
 PING = named_event({"type": "ping"})
 
 _STOP_REASONS = {"tool_calls": "tool_use", "content_filter": "refusal"}
+_NOT_STOPPED = {"stop_reason": None, "stop_sequence": None, "stop_details": None}
+_REFUSED = {
+    "type": "refusal",
+    "category": None,
+    "explanation": "The server's guardrails ended the answer.",
+}
 
 
 class MessagesAnswer:
     """Formats a turn as a message."""
 
     def __init__(self, turn: ChatTurn, body: MessagesRequest) -> None:
+        # Not the body itself: it has the images, and an answer may take minutes.
         self._turn = turn
-        self._body = body
+        self._max_tokens = body.max_tokens
+        self._stop_sequences = body.stop_sequences or []
         self._id = f"msg_{uuid.uuid4().hex}"
         self._caching = asks_for_caching(body)
         thinking = body.thinking
@@ -42,7 +50,7 @@ class MessagesAnswer:
         Until the prompt is read, the `usage` says that nothing of it was found in the cache; the last one is
         final.
         """
-        start = self._message([], {"stop_reason": None, "stop_sequence": None}, self._first_usage())
+        start = self._message([], _NOT_STOPPED, self._first_usage())
         yield named_event({"type": "message_start", "message": start})
         yield PING
         blocks = BlockEvents(shows_thinking=self._shows_thinking)
@@ -68,20 +76,17 @@ class MessagesAnswer:
             "model": self._turn.model.info.name,
             "content": content,
             **stop,
-            "stop_details": None,
             "container": None,
             "usage": usage,
         }
 
     def _stop(self, end: ChoiceEnd, stop_string: str | None) -> dict[str, Any]:
         """Why the answer ended."""
-        sequence = stop_string if stop_string in (self._body.stop_sequences or ()) else None
+        sequence = stop_string if stop_string in self._stop_sequences else None
         if end.reason == "length":
             # Without a limit of its own an answer ends where the context does.
             used = self._turn.usage.counts()["completion_tokens"]
-            reason = (
-                "max_tokens" if used >= self._body.max_tokens else "model_context_window_exceeded"
-            )
+            reason = "max_tokens" if used >= self._max_tokens else "model_context_window_exceeded"
         elif end.reason == "stop":
             reason = "end_turn" if sequence is None else "stop_sequence"
         else:
@@ -89,6 +94,7 @@ class MessagesAnswer:
         return {
             "stop_reason": reason,
             "stop_sequence": sequence if reason == "stop_sequence" else None,
+            "stop_details": _REFUSED if reason == "refusal" else None,
         }
 
     def _first_usage(self) -> dict[str, Any]:
@@ -102,7 +108,9 @@ class MessagesAnswer:
         was computed and is cached now counts as created only for a request that asks for it.
         """
         counts = self._turn.usage.counts()
-        prompt, read = counts["prompt_tokens"], counts["prompt_tokens_details"]["cached_tokens"]
+        prompt = counts["prompt_tokens"]
+        # What is generated from may be longer: the opening of a call is not the client's.
+        read = min(prompt, counts["prompt_tokens_details"]["cached_tokens"])
         created = 0
         if self._caching:
             size = self._turn.model.engine.snapshot().blocks.block_size or 1
@@ -116,7 +124,7 @@ def _usage(prompt: int, *, read: int, created: int, output: int) -> dict[str, An
         "input_tokens": prompt - read - created,
         "cache_read_input_tokens": read,
         "cache_creation_input_tokens": created,
-        "cache_creation": {"ephemeral_5m_input_tokens": created, "ephemeral_1h_input_tokens": 0},
+        "cache_creation": None,  # by time to live: blocks have none here
         "output_tokens": output,
         "output_tokens_details": None,
         "server_tool_use": None,

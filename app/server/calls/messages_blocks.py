@@ -48,8 +48,15 @@ class BlockEvents:
                 if self._shows_thinking:
                     yield self._delta({"type": "thinking_delta", "thinking": text})
             case CallBegun(_, id_, name):
-                block = {"type": "tool_use", "id": id_, "name": name, "input": {}}
-                yield from self._begin(block)
+                yield from self._begin(
+                    {
+                        "type": "tool_use",
+                        "id": id_,
+                        "name": name,
+                        "input": {},
+                        "caller": {"type": "direct"},
+                    }
+                )
             case CallArguments(_, text):
                 yield self._delta({"type": "input_json_delta", "partial_json": text})
 

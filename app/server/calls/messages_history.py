@@ -48,26 +48,35 @@ _IMAGE_HEAD = "data:image/any;base64,"
 
 @dataclass(slots=True)
 class _Turn:
-    """A message of the chat; its parts are texts and images."""
+    """A message of the chat.
+
+    Attributes:
+        parts: images, and texts as the pieces that make them.
+    """
 
     role: str
-    parts: list[dict[str, Any]] = field(default_factory=list)
+    parts: list[dict[str, Any] | list[str]] = field(default_factory=list)
     calls: list[dict[str, Any]] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     call_id: str | None = None
 
     def add_text(self, text: str, *, between: str) -> None:
         """Append a text, after `between` if it follows another one."""
+        if not text:
+            return
         last = self.parts[-1] if self.parts else None
-        if last is not None and last["type"] == "text":
-            joint = between if last["text"] and text else ""
-            last["text"] += joint + text
+        if isinstance(last, list):
+            last += (between, text)
         else:
-            self.parts.append({"type": "text", "text": text})
+            self.parts.append([text])
 
     def message(self) -> dict[str, Any]:
         """The message in the form of chat completions."""
-        message: dict[str, Any] = {"role": self.role, "content": self.parts}
+        content = [
+            {"type": "text", "text": "".join(one)} if isinstance(one, list) else one
+            for one in self.parts
+        ]
+        message: dict[str, Any] = {"role": self.role, "content": content}
         if self.thoughts:
             message["reasoning_content"] = _PARAGRAPH.join(self.thoughts)
         if self.calls:
@@ -142,32 +151,31 @@ class ChatHistory:
             self._turn("system").add_text(text, between=_PARAGRAPH)
 
     def _add_user(self, message: InputMessage, path: str) -> None:
-        results = [one for one in message.content if isinstance(one, ToolResultBlock)]
-        images: list[tuple[str, list[tuple[ImageBlock, str]]]] = []
-        for index, block in enumerate(message.content):
-            if isinstance(block, ToolResultBlock):
-                images.append(
-                    (block.tool_use_id, self._add_result(block, f"{path}[{index}].content"))
-                )
-        if len(results) == len(message.content) and results and not any(one for _, one in images):
-            return
-        turn = self._turn("user")
-        for call_id, shown in images:
-            if shown:
-                turn.add_text(f"Images in the result of the call {call_id}:", between=_PARAGRAPH)
-            for image, place in shown:
-                self._add_image(turn, image, place)
+        shown: list[tuple[str, list[tuple[ImageBlock, str]]]] = []
+        others: list[tuple[ContentBlock, str]] = []
         for index, block in enumerate(message.content):
             place = f"{path}[{index}]"
+            if isinstance(block, ToolResultBlock):
+                images = self._add_result(block, f"{place}.content")
+                if images:
+                    shown.append((block.tool_use_id, images))
+            else:
+                others.append((block, place))
+        if message.content and not shown and not others:
+            return  # only results
+        turn = self._turn("user")
+        for call_id, images in shown:
+            turn.add_text(f"Images in the result of the call {call_id}:", between=_PARAGRAPH)
+            for image, place in images:
+                self._add_image(turn, image, place)
+        for block, place in others:
             text = _text_of(block, place)
             if text is not None:
                 turn.add_text(text, between=_PARAGRAPH)
             elif isinstance(block, ImageBlock):
                 self._add_image(turn, block, place)
-            elif not isinstance(block, ToolResultBlock):
+            else:
                 self._ignore(block, place)
-        if not turn.parts:
-            turn.add_text("", between="")
 
     def _add_result(self, result: ToolResultBlock, path: str) -> list[tuple[ImageBlock, str]]:
         """Add the result of a call; its images with their paths."""

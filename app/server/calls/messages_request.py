@@ -12,7 +12,12 @@ from app.server.calls.messages_tools import offered_tools
 from app.server.calls.model import check_name
 from app.server.process.context import ServerContext
 from app.server.wire.errors import ApiError, bad_request, from_validation
-from app.server.wire.messages_schemas import MessagesRequest, OutputConfig, PromptFields
+from app.server.wire.messages_schemas import (
+    MessagesRequest,
+    OutputConfig,
+    PromptFields,
+    ToolResultBlock,
+)
 from app.server.wire.schemas import ChatCompletionRequest
 
 _EFFORTS = {"xhigh": "high", "max": "high"}
@@ -52,18 +57,21 @@ def named_as_given(places: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except ApiError as error:
-        prefix = max(
-            (one for one in places if (error.param or "").startswith(one)), key=len, default=""
-        )
-        if not prefix:
+        found = [given for place, given in places.items() if _is_in(error.param, place)]
+        if not found:
             raise
         raise ApiError(
             error.status_code,
-            f"{places[prefix]}: {error.detail}",
-            param=places[prefix],
+            f"{found[0]}: {error.detail}",
+            param=found[0],
             code=error.code,
             headers=error.headers,
         ) from error
+
+
+def _is_in(param: str | None, place: str) -> bool:
+    """Whether a path is that of a place, or of something in it."""
+    return param is not None and (param == place or param.startswith((f"{place}.", f"{place}[")))
 
 
 def translated(context: ServerContext, body: PromptFields) -> TranslatedRequest:
@@ -124,12 +132,11 @@ def answering_model(context: ServerContext, name: str) -> str:
 
 def asks_for_caching(body: PromptFields) -> bool:
     """Whether `cache_control` stands anywhere in the request."""
-    if body.cache_control is not None:
-        return True
-    tools, blocks = body.tools or [], [*body.system]
-    for message in body.messages:
-        blocks += message.content
-    return any(one.cache_control is not None for one in [*tools, *blocks])
+    blocks = [*body.system, *(block for message in body.messages for block in message.content)]
+    for block in tuple(blocks):
+        if isinstance(block, ToolResultBlock) and isinstance(block.content, list):
+            blocks += block.content
+    return any(one.cache_control is not None for one in (body, *(body.tools or ()), *blocks))
 
 
 def _refuse_threads(body: PromptFields) -> None:

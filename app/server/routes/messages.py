@@ -10,19 +10,17 @@ from app.server.calls.messages_answer import PING, MessagesAnswer
 from app.server.calls.messages_request import TranslatedRequest, named_as_given, translated
 from app.server.calls.turn_prompt import count_prompt_tokens
 from app.server.middleware.auth import requires
-from app.server.process.context import server_context
+from app.server.process.context import ServerContext, server_context
 from app.server.wire import anthropic_errors
 from app.server.wire.errors import ApiError
 from app.server.wire.fields import header_value
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
-from app.server.wire.messages_schemas import CountTokensRequest, MessagesRequest
+from app.server.wire.messages_schemas import CountTokensRequest, MessagesRequest, PromptFields
 from app.server.wire.sse import named_event
 
 MODEL_HEADER = "x-pravaha-model"
 """The model that has answered, whatever the request called it."""
-SKIPPED_TOOLS_HEADER = "x-pravaha-skipped-tools"
-"""Types of the tools that the model was not offered, because they do not run here."""
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -32,8 +30,7 @@ router = APIRouter(route_class=JsonRoute)
 async def create_message(body: MessagesRequest, request: Request) -> Response:
     """Continue a conversation, streamed or whole."""
     context = server_context(request)
-    given = translated(context, body)
-    check_extra_fields(request, body, ignored=given.ignored)
+    given = _translated(request, context, body)
     with named_as_given(given.places):
         turn = await begin_turn(request, context, given.body)
     answer = MessagesAnswer(turn, body)
@@ -47,7 +44,7 @@ async def create_message(body: MessagesRequest, request: Request) -> Response:
     else:
         (choice,) = await turn.answer(request, context)
         response = json_response(answer.response_body(choice))
-    return _with_headers(response, given)
+    return _with_model(response, given)
 
 
 @router.post("/v1/messages/count_tokens")
@@ -55,17 +52,23 @@ async def create_message(body: MessagesRequest, request: Request) -> Response:
 async def count_tokens(body: CountTokensRequest, request: Request) -> Response:
     """The tokens of the prompt that a message with this body would have."""
     context = server_context(request)
-    given = translated(context, body)
-    check_extra_fields(request, body, ignored=given.ignored)
+    given = _translated(request, context, body)
     with named_as_given(given.places):
         count = await count_prompt_tokens(request, context, given.body)
-    return _with_headers(json_response({"input_tokens": count}), given)
+    return _with_model(json_response({"input_tokens": count}), given)
 
 
-def _with_headers(response: Response, given: TranslatedRequest) -> Response:
-    response.headers[MODEL_HEADER] = header_value([given.body.model])
+def _translated(request: Request, context: ServerContext, body: PromptFields) -> TranslatedRequest:
+    """The request as one of a chat; the response lists what of it has no effect."""
+    given = translated(context, body)
+    check_extra_fields(request, body, ignored=given.ignored)
     if given.skipped_tools:
-        response.headers[SKIPPED_TOOLS_HEADER] = header_value(given.skipped_tools)
+        request.state.skipped_tools = header_value(given.skipped_tools)
+    return given
+
+
+def _with_model(response: Response, given: TranslatedRequest) -> Response:
+    response.headers[MODEL_HEADER] = header_value([given.body.model])
     return response
 
 
