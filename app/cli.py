@@ -36,11 +36,11 @@ cli = typer.Typer(
 )
 
 
-_TAKE_GUARDRAILS = {"run", "chat", "web"}
+_TAKE_GUARDRAILS = {"run", "chat", "mcp", "web"}
 _ANSWER_FROM_DOCUMENTS = {"chat", "web"}
 _RUN_AGENTS = {"agents", "pipelines"}
-_USE_TOOLS = {"agents", "pipelines", "doctor"}
-_TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "chat", "doctor", "web"}
+_USE_TOOLS = {"agents", "pipelines", "doctor", "mcp"}
+_TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "chat", "doctor", "mcp", "web"}
 
 
 def _print_version(wanted: bool) -> None:

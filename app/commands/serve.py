@@ -80,7 +80,7 @@ def run_server(
         max_body_bytes=max_body_bytes,
         max_upload_bytes=max_upload_bytes,
         drain_s=drain_seconds,
-        sandbox_layers=None if settings is None or root is None else _sandbox_layers(settings),
+        sandbox_layers=None if settings is None or root is None else sandbox_layers(settings),
     )
     engine = AsyncPravahaEngine(engine_config, embedder=embedder)
     if settings is None:
@@ -114,7 +114,7 @@ def run_server(
         service.close()
 
 
-def _sandbox_layers(settings: "Settings") -> tuple[str, ...] | None:
+def sandbox_layers(settings: "Settings") -> tuple[str, ...] | None:
     """The layers around agents' commands; None if the user switched the sandbox off.
 
     Raises:

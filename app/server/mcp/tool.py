@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from app.server.mcp.api_client import ApiClient
+from app.server.mcp.plain_schema import plain_schema
 from app.server.mcp.progress import Progress
 from app.server.mcp.user_data import UserData
 from engine.api.errors import PravahaError
@@ -108,27 +109,3 @@ class Tool:
             return f"the argument {where!r} is missing"
         reason = str(error["msg"]).removeprefix("Value error, ")
         return f"{where}: {reason[0].lower()}{reason[1:]}" if where else reason
-
-
-def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema as small models read it best: without titles, and without null for what may be left out."""
-    return {name: _plain_value(name, value) for name, value in schema.items() if name != "title"}
-
-
-def _plain_value(name: str, value: Any) -> Any:
-    if name in ("properties", "$defs") and isinstance(value, dict):
-        return {key: plain_schema(_without_null(one)) for key, one in value.items()}
-    if isinstance(value, dict):
-        return plain_schema(value)
-    if isinstance(value, list):
-        return [plain_schema(one) if isinstance(one, dict) else one for one in value]
-    return value
-
-
-def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """`X or null, by default null` as `X`."""
-    arms = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
-    if len(arms) != 1 or schema.get("default", ...) is not None:
-        return schema
-    rest = {name: value for name, value in schema.items() if name not in ("anyOf", "default")}
-    return {**arms[0], **rest}

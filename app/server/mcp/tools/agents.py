@@ -169,8 +169,8 @@ LIST_AGENTS = Tool(
 RUN_AGENT = Tool(
     "run_agent",
     "Run an agent",
-    "Run one of the local agents, such as a code auditor, and get its result. Tool calls of the agent that "
-    "need an approval wait for the user, who answers in Pravāha and not through this tool.",
+    "Run one of the local agents, such as a code auditor, and get its result. What an agent may only do with "
+    "an approval, the user allows in Pravāha and not through this tool; where nobody is asked, it is denied.",
     RunAgentArguments,
     AgentRun,
     run_agent,
