@@ -262,9 +262,13 @@ async def test_nobody_allows_itself_more(agents):
 
 
 async def test_a_running_answer_is_forked(mode):
-    with byte_engine(step_s=0.01, max_num_seqs=8) as engine, live(engine) as server:
+    endless = dict.fromkeys(range(300), ord("a"))
+    with (
+        byte_engine(step_s=0.01, max_num_seqs=8, force=endless) as engine,
+        live(engine) as server,
+    ):
         async with Client(f"{server.url}/mcp", mode=mode) as client:
-            given = {"message": "a", "request_id": "mine", "max_tokens": 300}
+            given = {"message": "a", "request_id": "mine", "max_tokens": 300, "temperature": 0}
             parent = asyncio.create_task(client.call_tool("chat", given))
             await asyncio.to_thread(wait_until, lambda: engine.snapshot().running > 0)
             forks = await client.call_tool(
