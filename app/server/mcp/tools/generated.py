@@ -16,6 +16,10 @@ STREAMED = {
 }
 
 
+MAX_SEED = 2**53 - 1
+"""The largest integer that every JSON reader keeps; hosts refuse a tool whose schema has a larger one."""
+
+
 class SamplingArguments(Arguments):
     """How to generate. What is left out is the model's own default."""
 
@@ -27,7 +31,7 @@ class SamplingArguments(Arguments):
     ] = None
     seed: Annotated[
         int | None,
-        Field(ge=0, lt=2**63, description="Equal seeds give equal answers to equal requests."),
+        Field(ge=0, le=MAX_SEED, description="Equal seeds give equal answers to equal requests."),
     ] = None
     stop: Annotated[
         list[str] | None, Field(max_length=16, description="Texts before which the answer ends.")
