@@ -101,6 +101,32 @@ async def test_a_servers_clients_see_no_conversation(settings, api):
         await read_resource("pravaha://conversations/t", api, None)
 
 
+async def test_a_conversation_of_the_api_is_read_by_its_id():
+    pages = {
+        b"/v1/conversations/conv_1": {"id": "conv_1", "metadata": {}},
+        b"/v1/conversations/conv_1/items?limit=100": {
+            "data": [{"id": "msg_1"}],
+            "has_more": True,
+            "last_id": "msg_1",
+        },
+        b"/v1/conversations/conv_1/items?limit=100&after=msg_1": {
+            "data": [{"id": "msg_2"}],
+            "has_more": False,
+        },
+    }
+
+    async def with_conversation(scope, receive, send):
+        query = b"?" + scope["query_string"] if scope["query_string"] else b""
+        body = pages[scope["raw_path"] + query]
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": json.dumps(body).encode()})
+
+    async with in_process_client(with_conversation) as http:
+        uri = "pravaha://conversations/conv_1"
+        text, _ = await read_resource(uri, ApiClient(http), None)
+    assert [one["id"] for one in json.loads(text)["items"]] == ["msg_1", "msg_2"]
+
+
 async def test_own_collections_are_searched(settings, user, api, tmp_path):
     path = ModelStore(settings.models).add(MINILM.name).path
     file = tmp_path / "office.txt"

@@ -67,12 +67,11 @@ class PromptText:
                 )
             if len(value) > MAX_ARGUMENT_CHARS:
                 raise ToolError(f"{name} has more than {MAX_ARGUMENT_CHARS:,} characters.")
-        values = {}
-        for name, one in known.items():
-            value = given.get(name) or one.default
-            if value is None:
-                raise ToolError(f"The prompt {self.name} needs {name}: {one.description}")
-            values[name] = value
+        values = {name: given.get(name) or one.default for name, one in known.items()}
+        missing = next((name for name, value in values.items() if value is None), None)
+        if missing is not None:
+            about = known[missing].description
+            raise ToolError(f"The prompt {self.name} needs {missing}: {about}")
         return self.text.format(**values)
 
 

@@ -57,7 +57,7 @@ FIXED = (
         uri=CONVERSATIONS,
         name="conversations",
         title="Conversations",
-        description="The user's conversations, newest first.",
+        description="The conversations of the user, newest first.",
         mime_type=JSON,
     ),
 )
@@ -118,7 +118,7 @@ async def read_resource(uri: str, api: ApiClient, user: UserData | None) -> tupl
         found = (
             await _documents(name, api, user)
             if one[1] == COLLECTIONS
-            else await _conversation(name, user)
+            else await _conversation(name, api, user)
         )
         if found is None:
             raise NoSuchResource
@@ -141,17 +141,29 @@ async def read_resource(uri: str, api: ApiClient, user: UserData | None) -> tupl
 
 
 async def _conversations(user: UserData | None) -> Mapping[str, Any]:
-    if user is None:
-        note = (
-            "A server shows nobody's conversations to its clients; `pravaha mcp`, which a host starts "
-            "on the user's machine, shows the user's own."
-        )
-        return {"conversations": [], "note": note}
-    return {"conversations": await user.conversations()}
+    if user is not None:
+        return {"conversations": await user.conversations()}
+    note = (
+        "Clients of a server read conversations of the API by their ids. The user's own are listed by "
+        "`pravaha mcp`, which a host starts on the user's machine."
+    )
+    return {"conversations": [], "note": note}
 
 
-async def _conversation(name: str, user: UserData | None) -> Mapping[str, Any] | None:
-    return None if user is None else await user.conversation(name)
+async def _conversation(
+    name: str, api: ApiClient, user: UserData | None
+) -> Mapping[str, Any] | None:
+    """A conversation of the user, otherwise one of the API."""
+    own = None if user is None else await user.conversation(name)
+    if own is not None:
+        return own
+    path = f"/v1/conversations/{quote(name, safe='')}"
+    try:
+        return {**await api.get(path), "items": await api.listed(f"{path}/items")}
+    except ApiRefusal as refusal:
+        if refusal.status == 404:
+            return None
+        raise
 
 
 async def _documents(name: str, api: ApiClient, user: UserData | None) -> Mapping[str, Any] | None:

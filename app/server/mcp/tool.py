@@ -1,7 +1,7 @@
 """`Tool`: a tool of the MCP server, with its arguments and its result as pydantic models."""
 
 import difflib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +67,7 @@ class Tool:
     description: str
     arguments: type[Arguments]
     output: type[Output]
-    run: Callable[[ToolCall, Any], Awaitable[Output]]
+    run: Callable[[ToolCall, Any], Coroutine[Any, Any, Output]]
     read_only: bool = True
 
     @property

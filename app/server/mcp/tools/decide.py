@@ -1,7 +1,9 @@
 """The tool `decide`: a yes or no, a choice or a score, from the probabilities of one token.
 
 Nothing is generated or parsed: the log-probabilities of the options' letters are read behind the question, in
-two orders of the options, less those of the same question about nothing (`agents.model.decisions`).
+two orders of the options, and averaged (`agents.model.decisions`). Those of the question about an empty text
+are not subtracted: hosts ask whether something is in a text, and for an empty one the answer is no. With
+Qwen2.5-Coder 1.5B, 25 of 30 yes-or-no questions were right without it, and 23 with it.
 """
 
 import asyncio
@@ -15,10 +17,9 @@ from app.server.mcp.api_client import ApiClient
 from app.server.mcp.tool import Arguments, Output, Tool, ToolCall, ToolError
 from app.server.mcp.tools.served_models import generating_model
 
-_NOTHING = "N/A"
 _YES, _NO = "yes", "no"
-MAX_SCORES = MAX_OPTIONS
-"""Steps of a scale; each is an option."""
+_SUBJECT = "{subject}"
+"""What a question of agents stands for; in a question of a host it is just text, and stays."""
 
 
 class DecideArguments(Arguments):
@@ -54,8 +55,8 @@ class DecideArguments(Arguments):
             raise ToolError(f"decide: `options` has no meaning for the kind {self.kind!r}.")
         if self.kind == "yes_no":
             return _YES, _NO
-        if not 1 <= self.high - self.low < MAX_SCORES:
-            raise ToolError(f"decide: a scale from `low` to `high` has 2 to {MAX_SCORES} steps.")
+        if not 1 <= self.high - self.low < MAX_OPTIONS:
+            raise ToolError(f"decide: a scale from `low` to `high` has 2 to {MAX_OPTIONS} steps.")
         return tuple(str(step) for step in range(self.low, self.high + 1))
 
 
@@ -83,19 +84,14 @@ async def decide(call: ToolCall, given: DecideArguments) -> Decided:
     answers = given.answers()
     model = await generating_model(call.api, given.model)
     question = Question("question", given.question, answers)
-    # Where the question is about no text, it is the question that has to be empty.
-    empty = question if given.text else Question("question", _NOTHING, answers)
     prefix, ids = await _letters(call.api, model, len(answers))
-    asked = [(question, given.text), (empty, _NOTHING if given.text else None)]
-    rows = await asyncio.gather(
+    forward, backward = await asyncio.gather(
         *(
-            _log_probabilities(call.api, model, _content(one, text, order), prefix, ids)
-            for one, text in asked
+            _log_probabilities(call.api, model, _content(question, given.text, order), prefix, ids)
             for order in orders(len(answers))
         )
     )
-    scores, base = ((rows[at], rows[at + 1][::-1]) for at in (0, 2))
-    return _output(given, combine(question, scores, base))
+    return _output(given, combine(question, (forward, backward[::-1])))
 
 
 def _output(given: DecideArguments, decision: Decision) -> Decided:
@@ -111,7 +107,7 @@ def _output(given: DecideArguments, decision: Decision) -> Decided:
 
 
 def _content(question: Question, text: str | None, order: tuple[int, ...]) -> str:
-    about = question.about("", order)
+    about = question.about(_SUBJECT, order)
     return about if text is None else f"{text}\n\n{about}"
 
 

@@ -1,5 +1,7 @@
 """Which model answers a call that names none."""
 
+from typing import Any
+
 from app.server.mcp.api_client import ApiClient
 from app.server.mcp.tool import ToolError
 
@@ -29,5 +31,5 @@ async def embedding_model(api: ApiClient) -> str:
     return served[0]
 
 
-async def _models(api: ApiClient) -> list[dict[str, object]]:
+async def _models(api: ApiClient) -> list[dict[str, Any]]:
     return list((await api.get("/v1/models"))["data"])
