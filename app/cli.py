@@ -55,7 +55,10 @@ def pravaha(
     context: typer.Context,
     serve: Annotated[
         bool,
-        typer.Option("--serve", help="Serve an OpenAI-compatible API instead of the screen."),
+        typer.Option(
+            "--serve",
+            help="Serve an OpenAI-compatible API, and MCP at /mcp, instead of the screen.",
+        ),
     ] = False,
     plain: Annotated[
         bool, typer.Option("--plain", help="Chat line by line, without a screen.")

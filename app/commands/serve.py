@@ -171,7 +171,8 @@ def serve_engine(
             engine.start()
             url = base_url(listener)
             print(f"Pravāha listens on {url}/v1 {_access_note(config)}")
-            print(f"Its screen, in any number of terminals: pravaha --attach {url}", flush=True)
+            print(f"Its screen, in any number of terminals: pravaha --attach {url}")
+            print(f"Its tools for MCP hosts: {url}/mcp", flush=True)
             announcer.start()
             server.run(sockets=[listener])
         finally:

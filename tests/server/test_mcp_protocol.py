@@ -1,7 +1,11 @@
 """`/mcp`: both live revisions of the protocol, byte by byte."""
 
+from pathlib import Path
+
 import pytest
 
+from app.server.mcp.prompts import PROMPTS
+from app.server.mcp.resources import FIXED, TEMPLATES
 from app.server.mcp.tools.catalogue import TOOLS
 from tests.server.mcp_requests import (
     ACCEPT,
@@ -185,3 +189,10 @@ def test_a_resource_that_is_not_there(client):
     for uri in ("pravaha://nothing", "pravaha://collections/x", "file:///etc/passwd"):
         error = answer_of(ask_modern(client, "resources/read", {"uri": uri}))["error"]
         assert (error["code"], error["data"]) == (-32602, {"uri": uri})
+
+
+def test_the_documentation_has_every_tool_prompt_and_resource():
+    page = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text()
+    uris = [one.uri for one in FIXED] + [one.uri_template for one in TEMPLATES]
+    for name in (*TOOLS, *PROMPTS, *uris):
+        assert f"`{name}`" in page
