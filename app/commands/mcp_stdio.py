@@ -75,8 +75,10 @@ def _exit_on_signals(close: Callable[[], None]) -> None:
     """End at SIGTERM and Ctrl+C, although a thread waits in a read of standard input."""
 
     def leave(number: int) -> None:
-        close()
-        os._exit(128 + number)
+        try:
+            close()
+        finally:
+            os._exit(128 + number)
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -46,7 +46,7 @@ class Progress:
             total: the largest that it can become, if that is known.
             message: what happens now, in a few words.
         """
-        if done <= self._done or (self._sent >= 0 and self._clock() - self._sent_at < INTERVAL_S):
+        if done <= self._done or (self._sent >= 0 and self._silence < INTERVAL_S):
             return
         self._done, self._beats = done, 0
         await self._notify(float(done), total, message)
@@ -64,14 +64,18 @@ class Progress:
 
     async def _beat(self) -> None:
         while True:
-            silent = self._clock() - self._sent_at
-            if silent < self._alive_s:
-                await asyncio.sleep(self._alive_s - silent)
+            await asyncio.sleep(max(0.0, self._alive_s - self._silence))
+            if self._silence < self._alive_s:
                 continue
             self._beats += 1
             fraction = self._beats / (self._beats + 1)
             waited = self._clock() - self._begun
             await self._notify(self._done + fraction, None, f"at work for {waited:.0f} s")
+
+    @property
+    def _silence(self) -> float:
+        """Seconds since the last notification."""
+        return self._clock() - self._sent_at
 
     async def _notify(self, value: float, total: int | None, message: str | None) -> None:
         self._sent, self._sent_at = value, self._clock()

@@ -4,10 +4,11 @@ from typing import Any
 
 from app.server.mcp.api_client import ApiClient
 from app.server.mcp.tool import ToolError
+from engine.api.snapshot import EngineState
 
 
 async def generating_model(api: ApiClient, name: str | None) -> str:
-    """The model that generates text: the one named, else the first that is served.
+    """The model that generates text: the one named, else the first that is ready, else the first.
 
     Raises:
         ToolError: none is served.
@@ -15,10 +16,11 @@ async def generating_model(api: ApiClient, name: str | None) -> str:
     """
     if name is not None:
         return name
-    served: list[str] = [one["id"] for one in await _models(api) if "max_model_len" in one]
+    served = [one for one in await _models(api) if "max_model_len" in one]
     if not served:
         raise ToolError("No model is served here.")
-    return served[0]
+    ready = [one for one in served if one.get("status") == EngineState.READY]
+    return str((ready or served)[0]["id"])
 
 
 async def embedding_model(api: ApiClient) -> str:
