@@ -3,6 +3,8 @@
 import asyncio
 import json
 import random
+import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -10,7 +12,8 @@ from mcp.client import Client
 
 from tests.server.byte_engine import byte_engine, is_quiet, wait_until
 from tests.server.live import live
-from tests.server.mcp_requests import Session, message, modern
+from tests.server.mcp_requests import Session, message, modern, result_of
+from tests.server.process import toy_process
 
 LONG = {"message": "tell me", "max_tokens": 400, "temperature": 0}
 LETTERS = random.Random(1)
@@ -60,6 +63,10 @@ def request_of(server, revision, tool, given):
         with httpx.Client(base_url=server.url) as http:
             headers = Session(http).headers
         body = message("tools/call", params)
+    return post(body, headers)
+
+
+def post(body, headers):
     data = json.dumps(body).encode()
     given_headers = {"host": "localhost", "content-type": "application/json", **headers}
     head = "".join(f"{name}: {value}\r\n" for name, value in given_headers.items())
@@ -86,6 +93,45 @@ async def test_a_client_that_leaves_stops_its_request(slow, revision):
     writer.close()
     await until_quiet(engine, server)
     assert engine.snapshot().totals.finished["abort"] > aborted
+
+
+async def test_a_session_goes_on_after_a_lost_connection(slow):
+    engine, server = slow
+    with httpx.Client(base_url=server.url) as http:
+        session = Session(http)
+        call = message("tools/call", {"name": "chat", "arguments": LONG})
+        _, writer = await asyncio.open_connection(*server.address)
+        writer.write(post(call, session.headers))
+        await asyncio.to_thread(wait_until, lambda: engine.snapshot().running > 0)
+        writer.close()
+        await until_quiet(engine, server)
+        assert result_of(session.ask("ping")) == {}
+
+
+def test_a_server_with_sessions_and_calls_exits_when_it_is_told_to():
+    endless = {str(position): token for position, token in ENDLESS.items()}
+    with (
+        toy_process(engine={"step_s": 0.02, "force": endless}, drain_s=0.5) as server,
+        httpx.Client(base_url=server.url, timeout=60) as http,
+        ThreadPoolExecutor() as pool,
+    ):
+        Session(http)  # an idle one
+        session = Session(http)
+        given = {"name": "chat", "arguments": LONG}
+        running = pool.submit(session.ask, "tools/call", given)
+        wait_until(lambda: is_running(http))
+        server.signal(signal.SIGTERM)
+        found = result_of(running.result())
+        assert found["isError"]
+        assert "shutting down" in found["content"][0]["text"]
+        assert server.exit_status() == 0
+        assert "Traceback" not in "".join(server.lines)
+
+
+def is_running(http):
+    text = http.get("/metrics").text
+    (line,) = [one for one in text.splitlines() if one.startswith("pravaha_num_requests_running")]
+    return float(line.rsplit(" ", 1)[1]) > 0
 
 
 async def test_clients_that_leave_at_random_points(slow):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import closing
 
 import jsonschema
 import pytest
@@ -17,7 +18,9 @@ from agents.roster.roster import Roster
 from agents.runs.approvals import Approvals
 from agents.service.local_service import LocalRunService
 from agents.tools.tool import Effect, Tool, ToolOutput
+from app.runtime.agents import open_run_service
 from app.server.mcp.tools.catalogue import TOOLS
+from app.settings.settings import Settings
 from engine.api.snapshot import EngineState
 from tests.server.byte_engine import byte_engine, is_quiet, wait_until
 from tests.server.files_server import files_server
@@ -259,6 +262,22 @@ async def test_nobody_allows_itself_more(agents):
     )
     outside = {"name": "echo", "paths": ["/etc/passwd"]}
     assert "/etc/passwd" in await refusal(agents.url, "run_agent", outside)
+
+
+async def test_where_nobody_can_be_asked_an_approval_is_denied_at_once(engine, tmp_path, mode):
+    service = _service(tmp_path, Approvals(has_approver=False))
+    try:
+        with live(engine, run_service=service) as server:
+            denied = await refusal(server.url, "run_agent", {"name": "pusher"}, mode=mode)
+            assert "nobody can be asked" in denied
+    finally:
+        service.close()
+
+
+def test_the_service_of_a_host_has_no_approver(engine, tmp_path):
+    settings = Settings(data_dir=tmp_path)
+    with closing(open_run_service(settings, engine, roots=(), has_approver=False)) as service:
+        assert not service._opened().approvals.has_approver
 
 
 async def test_a_running_answer_is_forked(mode):
