@@ -12,6 +12,8 @@ from pydantic import BaseModel
 
 from agents import Cluster
 from agents.api.agent_spec import AgentSpec
+from agents.guardrails.guardrails import Guardrails
+from agents.guardrails.policy import Policy
 from agents.outputs.answer import Answer
 from agents.plugins.registry import Registry
 from agents.roster.roster import Roster
@@ -91,6 +93,13 @@ async def test_a_chat_is_that_of_the_api(server, client, mode):
 async def test_a_cut_answer_says_so_to_who_reads_the_text_alone(server):
     result = await call(server.url, "chat", {"message": "a", "max_tokens": 5})
     assert text_of(result).endswith("[Cut after 5 tokens: raise max_tokens.]")
+
+
+async def test_an_empty_answer_says_so_to_who_reads_the_text_alone():
+    with live(ScriptedEngine(words(""))) as server:
+        result = await call(server.url, "chat", {"message": "a"})
+        assert result.structured_content["answer"] == ""
+        assert text_of(result) == "[The answer is empty.]"
 
 
 async def test_an_answer_matches_its_schema(server):
@@ -338,6 +347,27 @@ async def test_a_refusal_says_what_to_do(server, tool, given, words_of_it, mode)
     sentence = await refusal(server.url, tool, given, mode=mode)
     for part in words_of_it:
         assert part in sentence
+
+
+async def test_the_tools_send_no_field_that_the_api_does_not_know(engine):
+    with live(engine, strict_fields=True) as server:
+        sampled = {"max_tokens": 3, "temperature": 1, "top_p": 0.9, "seed": 1, "stop": ["zzz"]}
+        await good(server.url, "chat", {"message": "a", "request_id": "one", **sampled})
+        await good(server.url, "complete", {"prompt": "a", "request_id": "two", **sampled})
+        await good(server.url, "decide", {"question": "Is it?", "text": "a"})
+
+
+async def test_the_guardrails_check_questions_and_answers():
+    guardrails = Guardrails(Policy(blocklist=("secret plan",)))
+    plan = dict(enumerate(b"The secret plan is simple and long."))
+    with byte_engine(force=plan) as engine, live(engine, guardrails=guardrails) as server:
+        refused = await refusal(server.url, "chat", {"message": "A secret plan?"})
+        assert "blocked phrase" in refused
+        given = {"message": "a", "temperature": 0, "max_tokens": len(plan)}
+        result = await call(server.url, "chat", given)
+        assert result.structured_content["finish_reason"] == "content_filter"
+        assert "secret plan" not in text_of(result)
+        assert text_of(result).endswith("[Ended by the guardrails.]")
 
 
 async def test_null_is_as_good_as_nothing(server):

@@ -35,9 +35,9 @@ from engine.api.errors import PravahaError
 log = logging.getLogger(__name__)
 
 INSTRUCTIONS = (
-    "Pravāha runs a language model on the user's own machine. `chat` asks it, `decide` gets a yes, a choice "
-    "or a score with probabilities in one token, `search` finds passages in the user's documents, and "
-    "`run_agent` runs local agents. Nothing leaves the machine."
+    "Pravāha runs the user's own language model. `chat` asks it, `decide` gets a yes, a choice or a score "
+    "with probabilities in one token, `search` finds passages in the user's documents, and `run_agent` runs "
+    "agents such as code auditors."
 )
 _LASTING = CacheHint(ttl_ms=3_600_000, scope="public")
 _MAX_COMPLETIONS = 100
@@ -57,7 +57,7 @@ def mcp_server(api: ApiClient, user: UserData | None = None) -> Server[Any]:
         "pravaha",
         version=metadata.version("pravaha"),
         title="Pravāha",
-        description="A language model on this machine, with its documents and agents.",
+        description="The user's own language model, with documents and agents.",
         instructions=INSTRUCTIONS,
         cache_hints={
             "tools/list": _LASTING,
@@ -82,17 +82,19 @@ class _Handlers:
     def __init__(self, api: ApiClient, user: UserData | None) -> None:
         self._api = api
         self._user = user
+        # Schemas take milliseconds to make: once for all requests.
+        self._listed = {tool.name: _shown(tool) for tool in TOOLS.values()}
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
         """The schema of a tool's arguments, for the checks of headers."""
-        tool = TOOLS.get(name)
+        tool = self._listed.get(name)
         return None if tool is None else tool.input_schema
 
     async def list_tools(
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         """All tools."""
-        return types.ListToolsResult(tools=[_shown(tool) for tool in TOOLS.values()])
+        return types.ListToolsResult(tools=list(self._listed.values()))
 
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams

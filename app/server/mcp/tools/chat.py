@@ -75,9 +75,8 @@ async def chat(call: ToolCall, given: ChatArguments) -> GeneratedText:
 CHAT = Tool(
     "chat",
     "Ask the local model",
-    "Ask the language model on the user's machine and get its answer. It is private and free of charge, "
-    "but smaller than you may be used to: give it everything it needs to know in the message, and ask "
-    "for one thing at a time.",
+    "Ask the user's own language model and get its answer. It is smaller than you may be used to: give it "
+    "everything it needs to know in the message, and ask for one thing at a time.",
     ChatArguments,
     GeneratedText,
     chat,

@@ -51,8 +51,8 @@ async def complete(call: ToolCall, given: CompleteArguments) -> GeneratedText:
 COMPLETE = Tool(
     "complete",
     "Continue a text",
-    "Let the language model on the user's machine continue a text as it stands, or fill a gap in code. For "
-    "questions and instructions use `chat`.",
+    "Let the user's own language model continue a text as it stands, or fill a gap in code. For questions "
+    "and instructions use `chat`.",
     CompleteArguments,
     GeneratedText,
     complete,

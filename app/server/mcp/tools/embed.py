@@ -43,8 +43,8 @@ async def embed(call: ToolCall, given: EmbedArguments) -> Vectors:
 EMBED = Tool(
     "embed",
     "Embed texts",
-    "Compute vectors of texts with the embedding model on the user's machine. Texts of a similar meaning "
-    "have vectors with a high dot product.",
+    "Compute vectors of texts with the user's own embedding model. Texts of a similar meaning have vectors "
+    "with a high dot product.",
     EmbedArguments,
     Vectors,
     embed,

@@ -55,7 +55,10 @@ class GeneratedText(Output):
 
     answer: Annotated[str, Field(description="The generated text.")]
     finish_reason: Annotated[
-        str, Field(description="stop, or length if max_tokens or the context ended it.")
+        str,
+        Field(
+            description="stop; length if max_tokens or the context, content_filter if a check ended it."
+        ),
     ]
     model: str
     prompt_tokens: int
@@ -63,10 +66,16 @@ class GeneratedText(Output):
 
     @property
     def text(self) -> str:
-        """The text alone; a cut one says so."""
-        if self.finish_reason != "length":
+        """The text alone; one that is empty or was ended says so."""
+        if self.finish_reason == "length":
+            why = f"[Cut after {self.completion_tokens} tokens: raise max_tokens.]"
+        elif self.finish_reason == "content_filter":
+            why = "[Ended by the guardrails.]"
+        elif not self.answer:
+            return "[The answer is empty.]"
+        else:
             return self.answer
-        return f"{self.answer}\n\n[Cut after {self.completion_tokens} tokens: raise max_tokens.]"
+        return f"{self.answer}\n\n{why}"
 
 
 @dataclass(slots=True)
