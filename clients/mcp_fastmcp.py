@@ -2,17 +2,18 @@
 # requires-python = ">=3.11"
 # dependencies = ["fastmcp==4.2.3", "mcp==2.3.0"]
 # ///
-"""fastmcp's client against `/mcp` of a server, in both revisions of the protocol: `mcp_fastmcp.py URL`.
-
-Prints a line for each check; the exit status is 1 if one failed.
-"""
+"""fastmcp's client against `/mcp`, in both revisions: `python clients/mcp_fastmcp.py http://127.0.0.1:8000`."""
 
 import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from checks import Checks
 from fastmcp import Client
 from fastmcp.exceptions import ToolError
 from mcp import MCPError
@@ -124,27 +125,17 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-async def passes(client: Client[Any], check: Check) -> bool:
-    """Run a check and print its line."""
-    try:
-        good, reason = await check(client), ""
-    except Exception as error:
-        good, reason = False, f": {type(error).__name__}: {error}"
-    print(f"{'ok    ' if good else 'FAILED'} {client.protocol_version} {check.__name__}{reason}")
-    return good
-
-
 async def main(url: str) -> int:
     """All checks in both revisions; the exit status."""
-    failed = 0
+    checks = Checks("fastmcp 4.2.3")
     for mode, revision in REVISIONS.items():
         async with Client(f"{url.removesuffix('/v1').rstrip('/')}/mcp", mode=mode) as client:
-            if client.protocol_version != revision:
-                print(f"FAILED {client.protocol_version} is not {revision}")
-                failed += 1
-            for check in CHECKS:
-                failed += not await passes(client, check)
-    return 1 if failed else 0
+            with checks.check(f"{revision} negotiated"):
+                assert client.protocol_version == revision
+            for one in CHECKS:
+                with checks.check(f"{revision} {one.__name__}"):
+                    assert await one(client)
+    return checks.report()
 
 
 if __name__ == "__main__":

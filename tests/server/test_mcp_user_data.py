@@ -5,7 +5,12 @@ from contextlib import closing
 
 import pytest
 
-from app.server.mcp.api_client import ApiClient, ApiRefusal, in_process_client
+from app.server.mcp.api_client import (
+    ApiClient,
+    ApiRefusal,
+    in_process_client,
+    remote_client,
+)
 from app.server.mcp.progress import Progress
 from app.server.mcp.resources import NoSuchResource, listed_resources, read_resource
 from app.server.mcp.tool import ToolCall
@@ -142,6 +147,8 @@ async def test_own_collections_are_searched(settings, user, api, tmp_path):
     (passage,) = found.passages
     assert passage.file == str(file)
     assert "toner" in passage.text
+    async with remote_client("http://127.0.0.1:1", None) as http:  # nobody is asked about it
+        assert await run("search", ApiClient(http), user, collection="office", query="toner")
     text, _ = await read_resource("pravaha://collections/office", api, user)
     assert [one["file"] for one in json.loads(text)["documents"]] == [str(file)]
     with pytest.raises(ApiRefusal, match="no collection 'home'; there are: office"):

@@ -1,7 +1,6 @@
 """The collections a caller can search: the API's vector stores and, for the user's host, the user's own."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from app.server.mcp.api_client import ApiClient, ApiRefusal
 from app.server.mcp.user_data import UserData
@@ -33,24 +32,20 @@ async def known_collections(api: ApiClient, user: UserData | None) -> list[Known
     Raises:
         ApiRefusal: from the API; a server without vector stores has none.
     """
-    own = [] if user is None else await user.collections()
-    return [
-        *(KnownCollection(one["name"], one["name"], one["documents"], True) for one in own),
-        *(
-            KnownCollection(one["id"], one["name"], one["file_counts"]["completed"], False)
-            for one in await _vector_stores(api)
-        ),
-    ]
+    return [*await _own(user), *await _vector_stores(api)]
 
 
 async def find_collection(api: ApiClient, user: UserData | None, name: str) -> KnownCollection:
-    """The collection with an id or a name.
+    """The collection with an id or a name. The API is asked only if the user has none of this name.
 
     Raises:
         ApiRefusal: 404 with the collections that there are; or from the API.
     """
-    known = await known_collections(api, user)
-    fitting = [one for one in known if one.id == name] or [one for one in known if one.name == name]
+    known = await _own(user)
+    fitting = _fitting(known, name)
+    if not fitting:
+        known += await _vector_stores(api)
+        fitting = _fitting(known, name)
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
@@ -61,10 +56,27 @@ async def find_collection(api: ApiClient, user: UserData | None, name: str) -> K
     raise ApiRefusal(404, f"There is no collection {name!r:.80}; {there_are}.")
 
 
-async def _vector_stores(api: ApiClient) -> list[dict[str, Any]]:
+def _fitting(known: list[KnownCollection], name: str) -> list[KnownCollection]:
+    return [one for one in known if one.id == name] or [one for one in known if one.name == name]
+
+
+async def _own(user: UserData | None) -> list[KnownCollection]:
+    if user is None:
+        return []
+    return [
+        KnownCollection(one["name"], one["name"], one["documents"], True)
+        for one in await user.collections()
+    ]
+
+
+async def _vector_stores(api: ApiClient) -> list[KnownCollection]:
     try:
-        return await api.listed("/v1/vector_stores")
+        stores = await api.listed("/v1/vector_stores")
     except ApiRefusal as refusal:
         if refusal.code == "no_files":
             return []
         raise
+    return [
+        KnownCollection(one["id"], one["name"], one["file_counts"]["completed"], False)
+        for one in stores
+    ]
