@@ -36,11 +36,11 @@ cli = typer.Typer(
 )
 
 
-_TAKE_GUARDRAILS = {"run", "chat", "web"}
+_TAKE_GUARDRAILS = {"run", "chat", "mcp", "web"}
 _ANSWER_FROM_DOCUMENTS = {"chat", "web"}
 _RUN_AGENTS = {"agents", "pipelines"}
-_USE_TOOLS = {"agents", "pipelines", "doctor"}
-_TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "chat", "doctor", "web"}
+_USE_TOOLS = {"agents", "pipelines", "doctor", "mcp"}
+_TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "chat", "doctor", "mcp", "web"}
 
 
 def _print_version(wanted: bool) -> None:
@@ -55,7 +55,10 @@ def pravaha(
     context: typer.Context,
     serve: Annotated[
         bool,
-        typer.Option("--serve", help="Serve an OpenAI-compatible API instead of the screen."),
+        typer.Option(
+            "--serve",
+            help="Serve an OpenAI-compatible API, and MCP at /mcp, instead of the screen.",
+        ),
     ] = False,
     plain: Annotated[
         bool, typer.Option("--plain", help="Chat line by line, without a screen.")

@@ -18,7 +18,8 @@ from agents.model.question import MAX_OPTIONS, Decision, Question
 from agents.model.session import Generation, ModelSession, usage_of
 from engine.api.request import Request, SamplingParams
 
-_PREFIX = "Answer:"
+PREFIX = "Answer:"
+"""What an answer begins with, where the tokenizer keeps it apart from the letter."""
 _EMPTY = "N/A"
 Scores = tuple[list[float], list[float]]
 """Per label order, one value per option."""
@@ -126,16 +127,25 @@ def orders(count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(range(count)), tuple(reversed(range(count)))
 
 
-def letters(tokenize: Callable[[str], list[int]]) -> Letters:
+def letter_texts(count: int = MAX_OPTIONS) -> tuple[tuple[str, list[str]], ...]:
+    """The two ways to write an answer: the prefix, and the texts with each letter behind it."""
+    names = [chr(65 + at) for at in range(count)]
+    return (PREFIX, [f"{PREFIX} {name}" for name in names]), ("", names)
+
+
+def letters(tokenize: Callable[[str], list[int]], count: int = MAX_OPTIONS) -> Letters:
     """The letters behind a prefix that keeps its own tokens, else at the start of the answer.
+
+    Args:
+        tokenize: token ids of the texts of `letter_texts`.
+        count: how many letters.
 
     Raises:
         ModelFailure: the tokenizer does not write letters as single, different tokens.
     """
-    names = [chr(65 + at) for at in range(MAX_OPTIONS)]
-    for prefix, space in ((_PREFIX, " "), ("", "")):
+    for prefix, texts in letter_texts(count):
         begun = tokenize(prefix) if prefix else []
-        ids = [tokenize(prefix + space + name) for name in names]
+        ids = [tokenize(text) for text in texts]
         if all(len(one) == len(begun) + 1 and one[:-1] == begun for one in ids):
             last = tuple(one[-1] for one in ids)
             if len(set(last)) == len(last):

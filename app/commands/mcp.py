@@ -1,27 +1,80 @@
-"""`pravaha mcp`: the configured MCP servers, what of them is approved, and whether they work."""
+"""`pravaha mcp`: an MCP server on standard input and output.
+
+Its commands are about the other side: the MCP servers whose tools agents may call, what of them is approved,
+and whether they work.
+"""
 
 import asyncio
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.commands.outcome import EXIT_ERROR, one_sentence_errors
+from app.commands.outcome import EXIT_ERROR, EXIT_USAGE, one_sentence_errors
+from app.commands.setting_options import (
+    refuse_groups,
+    refuse_remote_contradictions,
+    setting_options,
+)
 
 if TYPE_CHECKING:
     from agents.mcp.results import Listing
     from agents.mcp.server import McpServer
     from agents.mcp.servers import McpServers
 
-mcp_app = typer.Typer(
-    no_args_is_help=True, help="List, approve and check MCP servers, whose tools agents may call."
-)
+_GROUPS = ("engine", "guardrails", "agents", "remote")
+
+mcp_app = typer.Typer()
 
 NameArgument = Annotated[str, typer.Argument(help="The server's name in [mcp.servers.NAME].")]
 YesOption = Annotated[
     bool, typer.Option("--yes", help="Do not ask: approve what is shown. For scripts.")
 ]
+
+
+@mcp_app.callback(invoke_without_command=True)
+@setting_options(*_GROUPS)
+def mcp(
+    context: typer.Context,
+    agents_root: Annotated[
+        Path | None,
+        typer.Option(help="Folder whose files agents may read for the host; by default none."),
+    ] = None,
+    *,
+    flags: dict[str, Any],
+) -> None:
+    """Be an MCP server on standard input and output, for a host that starts this command.
+
+    Its tools ask the model, search documents and run agents; --attach uses the model of a running
+    `pravaha --serve`, which has the same tools at /mcp. The commands below are about other MCP
+    servers, whose tools agents may call.
+    """
+    given = {**(context.obj or {}), **flags}
+    if agents_root is not None:
+        given["agents_root"] = agents_root
+    if context.invoked_subcommand is not None:
+        reason = f"has no meaning for the command mcp {context.invoked_subcommand}"
+        refuse_groups(given, *_GROUPS, "server", reason=reason)
+        return
+    refuse_remote_contradictions(given)
+    if "attach" in given:
+        reason = "cannot be set with --attach: the server decides"
+        refuse_groups(given, "guardrails", "agents", "server", reason=reason)
+    if sys.stdin.isatty():
+        print(context.get_help())
+        print(
+            "pravaha: Nobody speaks MCP here: a host starts `pravaha mcp` with pipes.",
+            file=sys.stderr,
+        )
+        raise typer.Exit(EXIT_USAGE)
+    with one_sentence_errors():
+        from app.commands.mcp_stdio import serve_stdio
+        from app.settings.sources import load_settings
+
+        status = serve_stdio(load_settings(given))
+    raise typer.Exit(status)
 
 
 @mcp_app.command("list")

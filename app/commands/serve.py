@@ -84,7 +84,7 @@ def run_server(
         max_body_bytes=max_body_bytes,
         max_upload_bytes=max_upload_bytes,
         drain_s=drain_seconds,
-        sandbox_layers=None if settings is None or root is None else _sandbox_layers(settings),
+        sandbox_layers=None if settings is None or root is None else sandbox_layers(settings),
     )
     engine = AsyncPravahaEngine(engine_config, embedder=embedder)
     if settings is None:
@@ -118,7 +118,7 @@ def run_server(
         service.close()
 
 
-def _sandbox_layers(settings: "Settings") -> tuple[str, ...] | None:
+def sandbox_layers(settings: "Settings") -> tuple[str, ...] | None:
     """The layers around agents' commands; None if the user switched the sandbox off.
 
     Raises:
@@ -175,7 +175,8 @@ def serve_engine(
             engine.start()
             url = base_url(listener)
             print(f"Pravāha listens on {url}/v1 {_access_note(config)}")
-            print(f"Its screen, in any number of terminals: pravaha --attach {url}", flush=True)
+            print(f"Its screen, in any number of terminals: pravaha --attach {url}")
+            print(f"Its tools for MCP hosts: {url}/mcp", flush=True)
             announcer.start()
             server.run(sockets=[listener])
         finally:

@@ -145,6 +145,7 @@ def open_run_service(
     *,
     roots: Sequence[Path] | None = None,
     remembers: bool = True,
+    has_approver: bool = True,
 ) -> "RunService":
     """The service that runs agents: over the given engine, or on the server that `attach` names.
 
@@ -154,6 +155,7 @@ def open_run_service(
         roots: folders whose files agents may read; None allows any.
         remembers: whether runs leave episodes with `memory_episodes = "auto"`: not those of a server's
             clients, whose memory would be everybody's.
+        has_approver: whether somebody can be asked; otherwise what needs an approval is denied at once.
     """
     if engine is None:
         from agents.service.http_service import HttpRunService
@@ -163,12 +165,13 @@ def open_run_service(
     from agents.service.local_service import LocalRunService
 
     return LocalRunService(
-        lambda: _open_cluster(settings, engine, remembers=remembers), roots=roots
+        lambda: _open_cluster(settings, engine, remembers=remembers, has_approver=has_approver),
+        roots=roots,
     )
 
 
 def _open_cluster(
-    settings: "Settings", engine: "AsyncPravahaEngine", *, remembers: bool
+    settings: "Settings", engine: "AsyncPravahaEngine", *, remembers: bool, has_approver: bool
 ) -> "Cluster":
     from agents.cluster import Cluster
     from agents.runs.approvals import Approvals
@@ -181,7 +184,7 @@ def _open_cluster(
         registry=registry,
         roster=open_live_roster(registry),
         client=client,
-        approvals=Approvals(),
+        approvals=Approvals(has_approver=has_approver),
         pipeline_folders=pipeline_folders(),
         guard=open_run_guard(settings, registry, engine.embedder, client),
         memory=open_run_memory(settings, engine.embedder, records=remembers),

@@ -14,6 +14,7 @@ from agents.guardrails.guardrails import Guardrails
 from agents.guardrails.policy import Policy, moderation_policy
 from agents.service.run_service import RunService
 from app.server.calls.retrieval import on_retrieval_error
+from app.server.mcp.endpoint import McpEndpoint
 from app.server.middleware.auth import ApiKeyAuth, public_paths
 from app.server.middleware.body_limit import BodyLimit
 from app.server.middleware.disconnect import ClientDisconnected
@@ -35,6 +36,7 @@ from app.server.routes import (
     installed_models,
     introspection,
     llamacpp,
+    mcp,
     messages,
     metrics,
     models,
@@ -73,6 +75,7 @@ _ROUTERS = (
     ollama_models.router,
     fork.router,
     streams.router,
+    mcp.router,
     installed_models.router,  # before the routes whose model name may contain slashes
     models.router,
     tokenize.router,
@@ -132,6 +135,7 @@ def create_app(
         middleware=_middleware(context),
     )
     app.state.server = context
+    app.state.mcp = McpEndpoint(app, context.config)
     _allow_head()
     for router in _ROUTERS:
         app.include_router(router)

@@ -117,5 +117,6 @@ def test_an_idle_server_exits_at_once(number):
     with toy_process() as server:
         assert "loopback only" in server.lines[0]
         assert f"pravaha --attach {server.url}" in server.lines[1]
+        assert f"{server.url}/mcp" in server.lines[2]
         server.signal(number)
         assert server.exit_status() == 0

@@ -30,7 +30,7 @@ async def startup(server, sockets=None):
 
 process.DrainingServer.startup = startup
 status = serve_engine(new_byte_engine(), ServerConfig(port=0))
-heavy = {"textual", "torch"} & set(sys.modules)
+heavy = {"textual", "torch", "mcp", "mcp_types"} & set(sys.modules)
 sys.exit(f"imported: {heavy}" if heavy else status)
 """
 

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.server.wire.errors import ApiError, error_response
 
-_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class LoopbackHosts:
@@ -17,7 +17,7 @@ class LoopbackHosts:
 
     def __init__(self, app: ASGIApp, *, also: tuple[str, ...] = ()) -> None:
         self._app = app
-        self._names = _LOOPBACK_NAMES | {name.lower() for name in also}
+        self._names = LOOPBACK_NAMES | {name.lower() for name in also}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 403."""
