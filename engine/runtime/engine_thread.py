@@ -43,10 +43,10 @@ from engine.runtime.lifecycle import Lifecycle
 from engine.runtime.live_requests import LiveRequests
 from engine.runtime.loading import (
     ExecutorFactory,
+    FreeMemory,
     ModelOpener,
     Opened,
     describe,
-    free_memory,
     open_with_headers,
     with_pool,
 )
@@ -109,6 +109,7 @@ class EngineThread:
         model_opener: ModelOpener,
         pool_factory: PoolFactory,
         grammar_compiler: Callable[["Tokenizer", int], GrammarCompiler],
+        find_free_memory: FreeMemory,
         probes: tuple[Probe, ...],
         clock: Callable[[], float],
         on_stop: Callable[[], None],
@@ -121,6 +122,7 @@ class EngineThread:
         self._model_opener = model_opener
         self._pool_factory = pool_factory
         self._make_compiler = grammar_compiler
+        self._find_free = find_free_memory
         self._probes = probes
         self._calibration = Calibration(())
         self._clock = clock
@@ -383,13 +385,14 @@ class EngineThread:
 
     def _load_first(self) -> Pipeline:
         """Load the model of the settings."""
-        return self._load(open_with_headers(self.config, self._model_opener))
+        return self._load(open_with_headers(self.config, self._model_opener, self._find_free))
 
     def _load_next(self, upcoming: NextModel) -> Pipeline:
         """Load a model whose headers were read; its KV pool is sized by what is free now."""
         config, headers = upcoming.config, upcoming.headers
         self.config = config
-        return self._load(with_pool(headers, config, available=free_memory(headers.model, config)))
+        free = self._find_free(headers.model, config)
+        return self._load(with_pool(headers, config, available=free))
 
     def _unload(self, error: str) -> None:
         """End the requests that still run, and free the model's memory."""

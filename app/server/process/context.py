@@ -3,6 +3,7 @@
 import asyncio
 import time
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 from starlette.requests import Request
 
@@ -16,6 +17,7 @@ from app.server.process.kept_streams import KeptStreams
 from app.server.retrieval.service import RetrievalService
 from engine.retrieval.parsing.image_reader import ImageReader
 from engine.runtime.engine import AsyncPravahaEngine
+from engine.runtime.served_models import ServedModels
 
 MAX_UPLOADS = 16
 """Uploads at a time; each holds a file open and up to a mebibyte of memory."""
@@ -29,6 +31,7 @@ class ServerContext:
     """One per application, at `app.state.server`.
 
     Attributes:
+        models: the models by their names; `engine` is that of the primary one.
         agents: runs agents; None where no agents are served.
         guardrails: check messages and answers; None checks nothing.
         moderation: answers `/v1/moderations`.
@@ -38,12 +41,14 @@ class ServerContext:
         decoding: taken while the images of a request are decoded.
     """
 
-    engine: AsyncPravahaEngine
+    models: ServedModels
     config: ServerConfig
     drain: Drain = field(default_factory=Drain)
     counters: ServerCounters = field(default_factory=ServerCounters)
     kept_streams: KeptStreams = field(init=False)
-    block_history: BlockHistory = field(default_factory=BlockHistory)
+    block_histories: "WeakKeyDictionary[AsyncPravahaEngine, BlockHistory]" = field(
+        default_factory=WeakKeyDictionary
+    )
     agents: RunService | None = None
     guardrails: Guardrails | None = None
     moderation: Guardrails = field(default_factory=Guardrails)
@@ -56,6 +61,11 @@ class ServerContext:
     def __post_init__(self) -> None:
         kept = KeptStreams(self.drain, resume_s=self.config.resume_s)
         object.__setattr__(self, "kept_streams", kept)
+
+    @property
+    def engine(self) -> AsyncPravahaEngine:
+        """The engine of the primary model, for what concerns no particular one."""
+        return self.models.primary.engine
 
 
 def server_context(request: Request) -> ServerContext:

@@ -1,14 +1,16 @@
 """`GET /v1/models` and `GET /v1/models/{id}`."""
 
+import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.server.calls.model import check_name
+from app.server.calls.model import unknown_model
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
 from app.server.wire.json_response import json_response
+from engine.api.snapshot import EngineState
 
 router = APIRouter()
 
@@ -16,10 +18,11 @@ router = APIRouter()
 @router.get("/v1/models")
 @requires("infer")
 async def list_models(request: Request) -> Response:
-    """The served model and, if it is installed, the embedding model."""
+    """The served models and, if it is installed, the embedding model."""
     context = server_context(request)
-    data = [describe(context)]
-    if context.engine.embedder.installed:
+    names = await asyncio.to_thread(context.models.names)
+    data = [describe(context, name) for name in names]
+    if context.models.embedder.installed:
         data.append(describe_embedder(context))
     return json_response({"object": "list", "data": data})
 
@@ -27,35 +30,46 @@ async def list_models(request: Request) -> Response:
 @router.get("/v1/models/{name:path}")
 @requires("infer")
 async def get_model(name: str, request: Request) -> Response:
-    """One model by name."""
+    """One model by its name or an alias."""
     context = server_context(request)
-    embedder = context.engine.embedder
-    if name == embedder.name and embedder.installed:
+    embedder = context.models.embedder
+    if context.models.resolved(name) == embedder.name and embedder.installed:
         return json_response(describe_embedder(context))
-    check_name(context, name)
-    return json_response(describe(context))
+    served = context.models.find(name)
+    if served is not None:
+        return json_response(describe(context, served.name))
+    if name not in await asyncio.to_thread(context.models.names):
+        raise unknown_model(context, name)
+    return json_response(describe(context, name))
 
 
-def describe(context: ServerContext) -> dict[str, Any]:
-    """OpenAI's model object, with context length (vLLM's name for it) and status beside it."""
-    snapshot = context.engine.snapshot()
-    info = snapshot.model
+def describe(context: ServerContext, name: str) -> dict[str, Any]:
+    """OpenAI's model object, with context length (vLLM's name for it), status and aliases beside it."""
+    served = context.models.find(name)
+    aliases = context.models.aliases_of(name)
+    info = None if served is None else served.engine.snapshot().model
     return {
-        "id": context.engine.config.name,
+        "id": name,
         "object": "model",
         "created": context.created,
         "owned_by": "pravaha",
-        "status": snapshot.state.value,
+        "status": EngineState.UNLOADED.value if served is None else served.status(),
         "max_model_len": info and info.context_length,
         "details": info,
+        **({"aliases": aliases} if aliases else {}),
     }
 
 
 def describe_embedder(context: ServerContext) -> dict[str, Any]:
-    """OpenAI's model object of the embedding model, which `POST /v1/embeddings` takes."""
+    """OpenAI's model object of the embedding model, which embeds and reranks."""
+    models, embedder = context.models, context.models.embedder
+    aliases = models.aliases_of(embedder.name)
+    state = EngineState.READY if embedder.loaded else EngineState.UNLOADED
     return {
-        "id": context.engine.embedder.name,
+        "id": embedder.name,
         "object": "model",
         "created": context.created,
         "owned_by": "pravaha",
+        "status": state.value,
+        **({"aliases": aliases} if aliases else {}),
     }

@@ -27,14 +27,15 @@ async def create_rerank(body: RerankRequest, request: Request) -> Response:
     """The documents with their scores, best first."""
     context = server_context(request)
     check_extra_fields(request, body)
-    embedder = context.engine.embedder
-    if body.model != embedder.name:
+    embedder = context.models.embedder
+    if context.models.resolved(body.model) != embedder.name:
         raise ApiError(
             404,
             f"There is no reranking model {body.model[:80]!r} here; this server has {embedder.name!r}.",
             param="model",
             code="model_not_found",
         )
+    context.models.use_embedder(body.keep_alive)
     texts = [one.text for one in body.documents]
     try:
         with context.drain.work():
