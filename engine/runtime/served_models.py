@@ -260,7 +260,7 @@ class ServedModels:
             model.leases.discard(lease)
             model.last_used = self._clock()
             self._changed.notify_all()
-            if model.keep_alive_s != FOR_EVER:
+            if self._may_unload and model.keep_alive_s != FOR_EVER:
                 self._ensure_thread()
 
     def set_keep_alive(self, name: str | None, seconds: float) -> None:
@@ -272,7 +272,8 @@ class ServedModels:
         """
         with self._changed:
             self._get(name).keep_alive_s = seconds
-            self._ensure_thread()
+            if self._may_unload and seconds != FOR_EVER:
+                self._ensure_thread()
             self._changed.notify_all()
 
     def use_embedder(self, keep_alive_s: float | None = None) -> None:
