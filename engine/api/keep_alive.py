@@ -6,9 +6,10 @@ import re
 FOR_EVER = math.inf
 """The seconds of a model that is never unloaded for being idle."""
 
+_MAX_EXACT = 2**53
 _PART_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART = re.compile(r"(\d{1,12}(?:\.\d{1,9})?|\.\d{1,9})(ns|us|µs|ms|s|m|h)")
-_NUMBER = re.compile(r"[+-]?\d{1,12}(?:\.\d{1,9})?")
+_PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})(ns|us|µs|ms|s|m|h)")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,12}(?:\.[0-9]{1,9})?")
 _DURATION = re.compile(rf"[+-]?(?:{_PART.pattern})+")
 
 
@@ -32,9 +33,10 @@ def keep_alive_seconds(value: object) -> float:
 def _seconds(value: object) -> float | None:
     if isinstance(value, bool):
         return None
+    if isinstance(value, int) and abs(value) > _MAX_EXACT:  # it may be too large for a float
+        return math.inf if value > 0 else -math.inf
     if isinstance(value, int | float):
-        # An integer may be too large for a float.
-        return float(value) if abs(value) < 1e15 else math.copysign(math.inf, value)
+        return float(value)
     if not isinstance(value, str):
         return None
     text = value.strip()

@@ -277,7 +277,7 @@ class ServedModels:
             self._changed.notify_all()
 
     def use_embedder(self, keep_alive_s: float | None = None) -> None:
-        """Note that the embedding model is used now, and for how long it stays loaded afterwards."""
+        """Note that the embedding model was used until now, and for how long it stays loaded."""
         with self._changed:
             seconds = self._keep_alive_s if keep_alive_s is None else keep_alive_s
             self._embedder_expiry = self._clock() + seconds

@@ -63,8 +63,14 @@ class ModelWaits:
             while True:
                 await self._app(scope, body.replay(), answer.send)
                 change = answer.next_attempt()
-                if change is None or not await self._wait(change, models, body, answer, scope):
+                if change is None:
                     return
+                if self._context.drain.draining:
+                    await answer.refuse(shutting_down_error(), scope, body.receive)
+                    return
+                with self._context.drain.work():
+                    if not await self._wait(change, models, body, answer, scope):
+                        return
         finally:
             models.release()
             current_request_models.reset(token)

@@ -35,9 +35,11 @@ async def create_embeddings(body: EmbeddingRequest, request: Request) -> Respons
             param="model",
             code="model_not_found",
         )
-    context.models.use_embedder(body.keep_alive)
-    with context.drain.work():
-        embeddings = await while_connected(request, context, _embed(context, body))
+    try:
+        with context.drain.work():
+            embeddings = await while_connected(request, context, _embed(context, body))
+    finally:
+        context.models.use_embedder(body.keep_alive)
     # A list of floats is slow to build for a thousand texts: do it off the event loop.
     return await asyncio.to_thread(_answer, embeddings, body)
 

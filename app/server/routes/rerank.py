@@ -35,7 +35,6 @@ async def create_rerank(body: RerankRequest, request: Request) -> Response:
             param="model",
             code="model_not_found",
         )
-    context.models.use_embedder(body.keep_alive)
     texts = [one.text for one in body.documents]
     try:
         with context.drain.work():
@@ -44,6 +43,8 @@ async def create_rerank(body: RerankRequest, request: Request) -> Response:
         raise ApiError(404, str(error), param="model", code="model_not_found") from error
     except ModelError as error:
         raise unavailable(str(error)) from error
+    finally:
+        context.models.use_embedder(body.keep_alive)
     order = sorted(range(len(texts)), key=lambda index: -ranked.scores[index])
     with_text = body.return_documents is not False
     return json_response(
