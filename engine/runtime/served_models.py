@@ -283,6 +283,7 @@ class ServedModels:
             self._embedder_expiry = self._clock() + seconds
             if seconds != FOR_EVER:
                 self._ensure_thread()
+            self._changed.notify_all()
 
     # ---- changes ----
 
