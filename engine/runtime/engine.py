@@ -335,6 +335,10 @@ class AsyncPravahaEngine:
         self._lifecycle.require(EngineState.READY)
         self._thread.change_model(ModelChange(None, deadline))
 
+    def reopen_swap_tier(self) -> None:
+        """Open the swap tier at the next step boundary, if another engine had its file until now."""
+        self._thread.reopen_tier()
+
     def drain(self) -> None:
         """Accept no new requests from now on; accepted ones run to their finish. Returns at once."""
         self._lifecycle.drain()

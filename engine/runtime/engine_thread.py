@@ -35,6 +35,7 @@ from engine.runtime.assembly import (
     build_pool,
     install,
     install_draft_model,
+    open_tier,
 )
 from engine.runtime.closing import close_pipeline
 from engine.runtime.draft_headers import DraftHeaders
@@ -152,6 +153,7 @@ class EngineThread:
         self.core_yielder: CoreYielder | None = None
         self._stopping = False
         self._change: ModelChange | None = None  # set by commands
+        self._open_tier: Callable[[], None] | None = None  # None while there is no model
 
     # ---- any thread ----
 
@@ -218,6 +220,10 @@ class EngineThread:
         self._lifecycle.begin_change(None if next_model is None else next_model.config.name)
         self._settled.clear()
         self.send(partial(self._begin_change, change))
+
+    def reopen_tier(self) -> None:
+        """Open the swap tier at the next step boundary if it could not be when the model was loaded."""
+        self.send(self._reopen_tier)
 
     def drop_change(self) -> None:
         """Keep the model if a change of it waits for requests: the engine is shutting down."""
@@ -317,6 +323,7 @@ class EngineThread:
             progress=partial(self._on_progress, pipeline),
         )
         install(executor, pipeline, pool, self.config)
+        self._open_tier = partial(open_tier, executor, pool, self.config)
         if opened.draft is not None:
             self._load_draft_model(opened.draft, pipeline)
         self.core_yielder = executor if isinstance(executor, CoreYielder) else None
@@ -397,6 +404,7 @@ class EngineThread:
     def _unload(self, error: str) -> None:
         """End the requests that still run, and free the model's memory."""
         self.core_yielder = None
+        self._open_tier = None
         self._calibration = Calibration(())
         current = self.current
         if current is not None:
@@ -414,6 +422,10 @@ class EngineThread:
         self._headers_settled.set()
         self._publish()
         self._settled.set()
+
+    def _reopen_tier(self) -> None:
+        if self._open_tier is not None:
+            self._open_tier()
 
     def _begin_change(self, change: ModelChange) -> None:
         self._change = change

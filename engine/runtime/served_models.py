@@ -694,6 +694,7 @@ class ServedModels:
         engine.shutdown()
         with self._changed:
             self._retiring.remove(engine)
+            model.engine.reopen_swap_tier()  # the old engine had its file
             self._changed.notify_all()
 
     def _wait_unused(

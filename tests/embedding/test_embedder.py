@@ -260,6 +260,8 @@ def test_the_embedding_model_is_loaded_and_unloaded_over_http(server, http):
     assert status() == "unloaded"
     assert embed(http).status_code == 200
     assert status() == "ready"
+    assert http.post("/v1/models/minilm/reload", json={}).json()["status"] == "ready"
+    assert embed(http).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/rerank"])

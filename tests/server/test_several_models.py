@@ -1,6 +1,10 @@
 """A server of several models over HTTP: names, waiting for loads, changes, and which engine answers."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 
 import httpx
@@ -9,6 +13,7 @@ import pytest
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineState
 from engine.clients.http_client import HttpClient
+from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.fakes.toy_models import ToyModels
 from tests.server.byte_engine import wait_until
 from tests.server.client_contract import ask, drain_all
@@ -122,6 +127,7 @@ def test_a_request_waits_for_its_model_instead_of_failing(tmp_path):
         for one in waiting:
             one.start()
         wait_until(lambda: served.statuses().get("second") == "loading")
+        assert served.http.get("/v1/models/second").json()["loading_progress"] == 0.5
         assert served.complete("first").status_code == 200  # nobody else waits
         gate.release()
         for one in waiting:
@@ -405,3 +411,50 @@ def test_the_body_of_a_request_is_not_kept_once_it_has_its_model(served, monkeyp
     served.complete("first")
     assert kept[0] == 1  # dropped when the model was found
     assert kept[1:] == [0]  # and there was nothing left when the answer began
+
+
+def test_the_command_serves_several_models(tmp_path):
+    paths = [write_tiny_gguf(tmp_path / f"{name}.gguf", seed=i) for i, name in enumerate("ab")]
+    arguments = ["--serve", "--port", "0", "--kv-cache", "1MiB", "--alias", f"gpt-4o={paths[1]}"]
+    for path in paths:
+        arguments += ["--model", str(path)]
+    folders = {f"PRAVAHA_{name}_DIR": str(tmp_path / name) for name in ("CACHE", "DATA", "CONFIG")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from app.cli import main; main()", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | folders,
+    )
+    try:
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("Model b"):
+                break
+        url = lines[0].split()[3].removesuffix("/v1")
+        assert [line.split()[1] for line in lines[2:]] == ["a", "b"]
+        body = {"model": "gpt-4o", "prompt": "x", "max_tokens": 2}
+        assert httpx.post(f"{url}/v1/completions", json=body, timeout=30).json()["model"] == "b"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_command_refuses_shares_that_do_not_fit_before_it_listens(tmp_path):
+    path = write_tiny_gguf(tmp_path / "a.gguf")
+    result = subprocess.run(
+        [
+            *(sys.executable, "-c", "from app.cli import main; main()", "--serve", "--port", "0"),
+            *("--model", str(path), "--model-memory", f"{path}=1000"),
+        ],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PRAVAHA_CACHE_DIR": str(tmp_path), "PRAVAHA_DATA_DIR": str(tmp_path)},
+    )
+    assert result.returncode != 0
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("pravaha: a does not fit in its share of memory: ")

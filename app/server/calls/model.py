@@ -60,22 +60,33 @@ def loaded_model(
         ApiError: 404 for another name, 503 while the model is loading or if there is none.
         ModelLoading: the model is being loaded.
     """
-    request = current_request_models.get()
-    try:
-        if request is not None:
-            engine = request.take(name, keep_alive_s)
-        else:
-            lease = context.models.use(name, keep_alive_s=keep_alive_s)
-            context.models.release(lease)
-            engine = lease.model.engine
-    except ModelNotFound as error:
-        raise unknown_model(context, name or "") from error
-    except ModelError as error:
-        raise unavailable(str(error), code="model_not_loaded") from error
+    engine = engine_used(context, name, keep_alive_s=keep_alive_s)
     info = engine.snapshot().model
     if info is None:
         raise _without_model(engine)
     return LoadedModel(info, engine, engine.tokenizer)
+
+
+def engine_used(
+    context: ServerContext, name: str | None, *, keep_alive_s: float | None = None
+) -> AsyncPravahaEngine:
+    """The engine of `loaded_model`, which has no model if the only one failed or is still loading.
+
+    Raises:
+        ApiError: 404 for another name.
+        ModelLoading: as `loaded_model`.
+    """
+    request = current_request_models.get()
+    try:
+        if request is not None:
+            return request.take(name, keep_alive_s)
+        lease = context.models.use(name, keep_alive_s=keep_alive_s)
+        context.models.release(lease)
+        return lease.model.engine
+    except ModelNotFound as error:
+        raise unknown_model(context, name or "") from error
+    except ModelError as error:
+        raise unavailable(str(error), code="model_not_loaded") from error
 
 
 def engine_named(context: ServerContext, name: str | None) -> AsyncPravahaEngine:

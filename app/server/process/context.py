@@ -37,6 +37,7 @@ class ServerContext:
         moderation: answers `/v1/moderations`.
         retrieval: keeps files and vector stores; None where none are served.
         image_reader: reads the text of images; None reads none.
+        holding: tasks that use a model for longer than a request, such as those of agents' runs.
         uploads: taken by each upload of a file.
         decoding: taken while the images of a request are decoded.
     """
@@ -54,6 +55,7 @@ class ServerContext:
     moderation: Guardrails = field(default_factory=Guardrails)
     retrieval: RetrievalService | None = None
     image_reader: ImageReader | None = None
+    holding: set[asyncio.Task[None]] = field(default_factory=set)
     uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_UPLOADS))
     decoding: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_DECODING))
     created: int = field(default_factory=lambda: int(time.time()))

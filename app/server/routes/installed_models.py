@@ -89,8 +89,12 @@ async def reload_model(name: str, body: ModelReloadRequest, request: Request) ->
     """Begin to load a model anew from its files without dropping a request."""
     context = server_context(request)
     check_extra_fields(request, body)
+    models = context.models
+    if models.resolved(name) == models.embedder.name:
+        models.embedder.unload()
+        return await _change_embedder(context, models.embedder.load, None)
     check_name(context, name)
-    change = context.models.reload(name, drain_s=body.drain_seconds)
+    change = models.reload(name, drain_s=body.drain_seconds)
     return await _begun(request, context, change)
 
 

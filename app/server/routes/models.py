@@ -11,6 +11,7 @@ from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
 from app.server.wire.json_response import json_response
 from engine.api.snapshot import EngineState
+from engine.runtime.served_model import ServedModel
 
 router = APIRouter()
 
@@ -56,8 +57,18 @@ def describe(context: ServerContext, name: str) -> dict[str, Any]:
         "status": EngineState.UNLOADED.value if served is None else served.status(),
         "max_model_len": info and info.context_length,
         "details": info,
+        **_progress(served),
         **({"aliases": aliases} if aliases else {}),
     }
+
+
+def _progress(served: ServedModel | None) -> dict[str, float]:
+    """How far the load is, while there is one."""
+    if served is None or served.status() != EngineState.LOADING.value:
+        return {}
+    snapshot = served.engine.snapshot()
+    is_loading = snapshot.state is EngineState.LOADING
+    return {"loading_progress": snapshot.loading_progress if is_loading else 0.0}
 
 
 def describe_embedder(context: ServerContext) -> dict[str, Any]:
