@@ -67,8 +67,8 @@ def open_served_models(
         shares=parse_shares(settings.model_memory, name_of),
         keep_alive_s=FOR_EVER if settings.model_keep_alive is None else settings.model_keep_alive,
     )
-    for model in models.all():
-        model.engine.check_memory_share()
+    for served in models.all():
+        served.engine.check_memory_share()
     return models
 
 

@@ -4,7 +4,9 @@ import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+from fastapi import Query
 
 from app.server.process.context import ServerContext
 from app.server.process.request_models import current_request_models
@@ -15,6 +17,9 @@ from engine.runtime.engine import AsyncPravahaEngine
 from engine.text.tokenizer import Tokenizer
 
 Result = TypeVar("Result")
+
+ModelName = Annotated[str | None, Query(min_length=1, max_length=256)]
+"""The query parameter of routes that look at the engine of a model."""
 
 OFF_LOOP_CHARS = 4096
 """Longer texts are tokenised in a thread, because the event loop serves all requests."""

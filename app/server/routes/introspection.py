@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from app.server.calls.model import engine_named
+from app.server.calls.model import ModelName, engine_named
 from app.server.middleware.auth import requires
 from app.server.process.block_history import BlockHistory
 from app.server.process.context import server_context
@@ -21,7 +21,6 @@ from engine.clients.event_wire import batch_fields
 router = APIRouter()
 
 Since = Annotated[int, Query(ge=0, lt=2**63)]
-ModelName = Annotated[str | None, Query(min_length=1, max_length=256)]
 
 
 @router.get("/snapshot")

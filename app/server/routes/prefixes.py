@@ -11,10 +11,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from app.server.calls.extra_fields import check_extra_fields
-from app.server.calls.model import engine_named, loaded_model
+from app.server.calls.model import ModelName, engine_named, loaded_model
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
-from app.server.routes.introspection import ModelName
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import PinRequest, ResidencyRequest, UnpinRequest
