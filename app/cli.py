@@ -169,14 +169,14 @@ def _refuse_for(command: str, flags: dict[str, Any]) -> None:
 def _serve(flags: dict[str, Any]) -> int:
     from app.commands.fetch_bar import fetch_bar
     from app.commands.serve import run_server
-    from app.runtime.opening import embedder, engine_config
+    from app.runtime.served import open_served_models
     from app.settings.sources import load_settings
 
     settings = load_settings(flags)
     with fetch_bar() as progress:
-        config = engine_config(settings, progress)
+        models = open_served_models(settings, progress)
     return run_server(
-        config,
+        models,
         host=settings.host,
         port=settings.port,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
@@ -187,7 +187,6 @@ def _serve(flags: dict[str, Any]) -> int:
         max_body_bytes=settings.max_body_bytes,
         max_upload_bytes=settings.max_upload_bytes,
         drain_seconds=settings.drain_seconds,
-        embedder=embedder(settings),
         settings=settings,
     )
 

@@ -89,6 +89,7 @@ class BackgroundServer:
         from app.server.process.config import ServerConfig
         from app.server.process.server import DrainingServer, base_url, listen
         from engine.retrieval.parsing.image_reader import ImageReader
+        from engine.runtime.served_models import ServedModels
 
         with self._lock:
             if self.url is not None:
@@ -105,7 +106,8 @@ class BackgroundServer:
             retrieval = self._start_retrieval()
             image_reader = ImageReader()
             app = create_app(
-                self._engine,
+                # A client must not unload what the person at the screen works with.
+                ServedModels.single(self._engine, may_unload=False),
                 config,
                 run_service=self._run_service,
                 guardrails=guardrails,

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from app.server.process.server import DrainingServer
     from app.server.retrieval.service import RetrievalService
     from app.settings.settings import Settings
-    from engine.embedding.embedder import Embedder
     from engine.retrieval.parsing.image_reader import ImageReader
     from engine.runtime.engine import AsyncPravahaEngine
+    from engine.runtime.served_models import ServedModels
 
 MIB = 1024**2
 
 
 def run_server(
-    engine_config: EngineConfig,
+    models: "EngineConfig | ServedModels",
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -41,16 +41,15 @@ def run_server(
     max_body_bytes: int = MAX_BODY_BYTES,
     max_upload_bytes: int = MAX_UPLOAD_BYTES,
     drain_seconds: float = DRAIN_S,
-    embedder: "Embedder | None" = None,
     settings: "Settings | None" = None,
 ) -> int:
-    """Serve one model until SIGTERM or Ctrl+C; the exit status.
+    """Serve models until SIGTERM or Ctrl+C; the exit status.
 
-    The socket listens before the model is loaded: `/health` answers at once, and `/ready` answers 503
-    until the model is loaded.
+    The socket listens before a model is loaded: `/health` answers at once, and `/ready` answers 503
+    until one is loaded.
 
     Args:
-        engine_config: the model and how to run it.
+        models: the models, which were not started, or the only one and how to run it.
         host: address to bind; any address but loopback needs `api_key`.
         port: TCP port; 0 takes a free one and prints it.
         api_key: the key clients must send, or None for none.
@@ -61,7 +60,6 @@ def run_server(
         max_body_bytes: largest request body, but for uploads.
         max_upload_bytes: largest body of an upload.
         drain_seconds: time that running requests get after the first signal.
-        embedder: computes `/v1/embeddings`; None uses the user's installed embedding model.
         settings: those that agents are opened with; None serves no agents and no files, and
             reads no images.
 
@@ -71,6 +69,7 @@ def run_server(
     """
     # Imported here to keep `--help` fast.
     from engine.runtime.engine import AsyncPravahaEngine
+    from engine.runtime.served_models import ServedModels
 
     root = None if settings is None else settings.agents_root
     config = ServerConfig(
@@ -86,15 +85,17 @@ def run_server(
         drain_s=drain_seconds,
         sandbox_layers=None if settings is None or root is None else sandbox_layers(settings),
     )
-    engine = AsyncPravahaEngine(engine_config, embedder=embedder)
+    if isinstance(models, EngineConfig):
+        models = ServedModels.single(AsyncPravahaEngine(models))
     if settings is None:
-        return serve_engine(engine, config)
+        return serve_engine(models, config)
     from app.runtime.agents import open_run_service
     from app.runtime.guardrails import open_guardrails, open_judge, open_moderation
     from app.server.retrieval.service import RetrievalService
     from engine.clients.in_process import InProcessClient
     from engine.retrieval.parsing.image_reader import ImageReader
 
+    engine = models.primary.engine
     judge = open_judge(settings, InProcessClient(engine))
     service = open_run_service(
         settings, engine, roots=() if root is None else [root], remembers=False
@@ -104,7 +105,7 @@ def run_server(
     try:
         retrieval.start()
         return serve_engine(
-            engine,
+            models,
             config,
             run_service=service,
             retrieval=retrieval,
@@ -141,7 +142,7 @@ def sandbox_layers(settings: "Settings") -> tuple[str, ...] | None:
 
 
 def serve_engine(
-    engine: "AsyncPravahaEngine",
+    engine: "AsyncPravahaEngine | ServedModels",
     config: ServerConfig,
     *,
     run_service: "RunService | None" = None,
@@ -150,17 +151,19 @@ def serve_engine(
     retrieval: "RetrievalService | None" = None,
     image_reader: "ImageReader | None" = None,
 ) -> int:
-    """Start an engine, serve it, shut it down; the exit status. Arguments as `create_app`.
+    """Start an engine or several, serve them, shut them down; the exit status. Arguments as `create_app`.
 
     Raises:
         PravahaError: the socket cannot be opened.
     """
     from app.server.app import create_app
     from app.server.process.server import DrainingServer, base_url, listen
+    from engine.runtime.served_models import ServedModels
 
+    models = engine if isinstance(engine, ServedModels) else ServedModels.single(engine)
     listener = listen(config)
     app = create_app(
-        engine,
+        models,
         config,
         run_service=run_service,
         guardrails=guardrails,
@@ -169,10 +172,10 @@ def serve_engine(
         image_reader=image_reader,
     )
     server = DrainingServer(app)
-    announcer = _Announcer(engine, server)
+    announcer = _Announcer(models, server)
     with server.capture_signals():  # before loading, so that a signal drains during loading too
         try:
-            engine.start()
+            models.start()
             url = base_url(listener)
             print(f"Pravāha listens on {url}/v1 {_access_note(config)}")
             print(f"Its screen, in any number of terminals: pravaha --attach {url}")
@@ -181,33 +184,39 @@ def serve_engine(
             server.run(sockets=[listener])
         finally:
             listener.close()
-            engine.shutdown()
+            models.close()
     return 1 if announcer.failed else 0
 
 
 class _Announcer(threading.Thread):
-    """Prints the model once it is loaded, and settles memory; stops the server if loading fails."""
+    """Prints each model once it is loaded, and settles memory; stops the server if none can be loaded."""
 
-    def __init__(self, engine: "AsyncPravahaEngine", server: "DrainingServer") -> None:
+    def __init__(self, models: "ServedModels", server: "DrainingServer") -> None:
         super().__init__(name="pravaha-announce", daemon=True)
-        self._engine = engine
+        self._models = models
         self._server = server
         self.failed = False
 
     def run(self) -> None:
-        """Wait until the model is loaded or the engine is shut down."""
-        try:
-            self._engine.wait_ready(None)
-        except Exception as error:
+        """Wait until the models of the start are loaded or the engines are shut down."""
+        errors, started = [], self._models.started()
+        for model in started:
+            try:
+                self._models.wait_started(model)
+            except Exception as error:
+                errors.append(error)
+                if not self._server.should_exit:
+                    print(f"pravaha: {error}", file=sys.stderr, flush=True)
+                continue
+            print(describe_model(model.engine), flush=True)
+        if len(errors) == len(started):
             if not self._server.should_exit:
                 self.failed = True
-                print(f"pravaha: {error}", file=sys.stderr, flush=True)
                 self._server.should_exit = True
             return
         # A full collection of what was allocated so far stops all streams for 10 to 40 ms, and large
         # request bodies trigger them.
         gc.freeze()
-        print(describe_model(self._engine), flush=True)
 
 
 def describe_model(engine: "AsyncPravahaEngine") -> str:

@@ -31,6 +31,7 @@ def setting_options(*groups: str) -> Callable[[Callable[..., Any]], Callable[...
         @functools.wraps(command)
         def with_flags(*args: Any, **values: Any) -> Any:
             flags = {one.name: values.pop(one.name) for one in options}
+            _divide_repeated(flags, rows)
             given = {
                 name: _SEPARATORS[rows[name].read].join(value) if isinstance(value, list) else value
                 for name, value in flags.items()
@@ -45,6 +46,23 @@ def setting_options(*groups: str) -> Callable[[Callable[..., Any]], Callable[...
         return with_flags
 
     return decorate
+
+
+def _divide_repeated(flags: dict[str, Any], rows: dict[str, Row]) -> None:
+    """Put the values after the first, of options that take several, into the settings for those.
+
+    Raises:
+        typer.BadParameter: the command takes one.
+    """
+    for name, row in rows.items():
+        if row.more is None or not flags.get(name):
+            continue
+        first, *further = flags[name]
+        flags[name] = first
+        if further and row.more not in rows:
+            raise typer.BadParameter(f"--{name} is given several times, which needs --serve")
+        if further:
+            flags[row.more] = [*further, *(flags[row.more] or [])]
 
 
 def refuse_groups(flags: dict[str, Any], *groups: str, reason: str) -> None:
@@ -90,7 +108,7 @@ def _kind(options: type, name: str, row: Row) -> Any:
     A list may be given in several options.
     """
     declared = options.__annotations__[name].__origin__
-    if get_origin(declared) is tuple:
+    if get_origin(declared) is tuple or row.more is not None:
         return list[str]
     kinds = get_args(declared) if isinstance(declared, UnionType) else (declared,)
     if row.read is None and kinds[0] in (bool, int, float):

@@ -20,6 +20,7 @@ from app.server.middleware.body_limit import BodyLimit
 from app.server.middleware.disconnect import ClientDisconnected
 from app.server.middleware.envelope import Envelope
 from app.server.middleware.hosts import LoopbackHosts
+from app.server.middleware.model_waits import ModelWaits
 from app.server.middleware.plain_path import PlainPath
 from app.server.process.config import ServerConfig
 from app.server.process.context import ServerContext
@@ -57,6 +58,7 @@ from app.server.routes import (
 from app.server.wire import errors
 from engine.retrieval.parsing.image_reader import ImageReader
 from engine.runtime.engine import AsyncPravahaEngine
+from engine.runtime.served_models import ServedModels
 
 _ROUTERS = (
     agents.router,
@@ -97,7 +99,7 @@ _PREFLIGHT_S = 7200
 
 
 def create_app(
-    engine: AsyncPravahaEngine,
+    engine: AsyncPravahaEngine | ServedModels,
     config: ServerConfig | None = None,
     *,
     run_service: RunService | None = None,
@@ -106,10 +108,12 @@ def create_app(
     retrieval: RetrievalService | None = None,
     image_reader: ImageReader | None = None,
 ) -> FastAPI:
-    """The API over one engine, and over agents and files if there are any. The caller starts and closes all.
+    """The API over one or several models, and over agents and files if there are any.
+
+    The caller starts and closes all.
 
     Args:
-        engine: the engine.
+        engine: the engine of the only model, or the models.
         config: the server's settings.
         run_service: runs agents; None serves none.
         guardrails: check messages and answers; None checks nothing.
@@ -118,7 +122,7 @@ def create_app(
         image_reader: reads the text of images; None reads none, and only a model that sees takes images.
     """
     context = ServerContext(
-        engine,
+        engine if isinstance(engine, ServedModels) else ServedModels.single(engine),
         config or ServerConfig(),
         agents=run_service,
         guardrails=guardrails,
@@ -176,13 +180,18 @@ def _middleware(context: ServerContext) -> list[Middleware]:
             BodyLimit,
             max_bytes=config.max_body_bytes,
             timeout_s=config.body_timeout_s,
-            is_upload=lambda path: _UPLOADS.fullmatch(path) is not None,
+            is_upload=_is_upload,
             max_upload_bytes=config.max_upload_bytes,
             with_images=_WITH_IMAGES,
             max_image_bytes=config.max_image_bytes,
         )
     )
+    layers.append(Middleware(ModelWaits, context=context, is_upload=_is_upload))
     return layers
+
+
+def _is_upload(path: str) -> bool:
+    return _UPLOADS.fullmatch(path) is not None
 
 
 def _allow_head() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from app.text.byte_size import parse_size
+from engine.api.keep_alive import keep_alive_seconds
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
@@ -27,6 +28,7 @@ class Row:
         read: converts what a source gives, which may be a string, before it is checked.
         user_only: a project's `pravaha.toml`, which others wrote, cannot set it.
         secret: its value is not shown in messages.
+        more: the setting of the further values, where the option may be given several times.
         words: further words by which people look for it, separated by spaces.
     """
 
@@ -40,6 +42,7 @@ class Row:
     read: Callable[[object], object] | None = None
     user_only: bool = False
     secret: bool = False
+    more: str | None = None
     words: str = ""
 
     def __get_pydantic_core_schema__(
@@ -73,6 +76,11 @@ def rows_of(settings: type) -> dict[str, Row]:
 def size(value: object) -> object:
     """A number of bytes, such as `512MiB`."""
     return parse_size(value) if isinstance(value, str) else value
+
+
+def duration(value: object) -> object:
+    """A number of seconds, or a duration such as `5m`; a negative one is for ever."""
+    return value if value is None else keep_alive_seconds(value)
 
 
 def folder(value: object) -> object:

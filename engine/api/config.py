@@ -30,7 +30,8 @@ class EngineConfig:
         max_model_len: context length in tokens; None takes the model's.
         block_size: tokens per KV block.
         kv_cache_bytes: size of the KV pool; None takes a share of free memory
-            (`engine.memory.kv_cache_config.default_pool_bytes`).
+            (`engine.memory.kv_cache_config.default_pool_bytes`), or what is left of `memory_bytes`.
+        memory_bytes: most memory of weights, work buffers and KV pool together; None for no such limit.
         weights: `q8` and `q4` quantize float weights to 8 or 4 bits while they are loaded; `stored` does
             not. Weights that are quantized in the file stay as stored. Native only.
         kv_dtype: element type of the KV cache; `auto` is int8 or f16 in the native executor
@@ -75,6 +76,7 @@ class EngineConfig:
     max_model_len: int | None = None
     block_size: int = 32
     kv_cache_bytes: int | None = None
+    memory_bytes: int | None = None
     weights: WeightMode = "stored"
     kv_dtype: KvDtype = "auto"
     swap_bytes: int = 0

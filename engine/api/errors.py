@@ -83,6 +83,10 @@ class UnsupportedByNativeError(ModelError):
     """A valid model that the native executor does not support; the torch executor may."""
 
 
+class ModelDoesNotFit(ModelError):
+    """A valid model for which there is not enough memory now."""
+
+
 class ModelNotFound(ModelError):
     """No model of that name is installed."""
 

@@ -7,8 +7,9 @@ compute threads have a lower priority (higher niceness) than the executor's.
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from engine.api.config import DispatchLevel, EmbeddingPrecision
 from engine.api.embeddings import Embeddings
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from engine.embedding.text_encoder import TextEncoder
+
+_Result = TypeVar("_Result")
 
 MAX_PENDING = 64
 """Maximum number of calls that wait or run."""
@@ -99,17 +102,31 @@ class Embedder:
             QueueFull: `MAX_PENDING` calls are pending.
             EngineUnavailable: the embedder is closed.
         """
-        with self._lock:
-            if self._closed:
-                raise EngineUnavailable("The engine has stopped.")
-            if self._pending >= MAX_PENDING:
-                raise QueueFull(f"{self._pending} embedding calls are pending; try again later.")
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(1, "pravaha-embed")
-            self._pending += 1
-            future = self._pool.submit(self._embed, tuple(texts), truncate, dimensions)
-        future.add_done_callback(lambda _: self._done())
-        return future
+        return self._submit(partial(self._embed, tuple(texts), truncate, dimensions))
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the weights are in memory."""
+        return self._encoder is not None
+
+    def load(self) -> "Future[None]":
+        """Read the weights now instead of at the first text.
+
+        Returns:
+            A future, done when they are read. It raises `ModelError` if they cannot be.
+
+        Raises:
+            QueueFull, EngineUnavailable: as `submit`.
+        """
+        return self._submit(self._load)
+
+    def unload(self) -> "Future[None]":
+        """Free the weights once the calls so far have run; a later call reads them again.
+
+        Raises:
+            QueueFull, EngineUnavailable: as `submit`.
+        """
+        return self._submit(self._unload)
 
     def tokenizer(self) -> "Tokenizer":
         """The model's tokenizer, a new one, without padding and truncation; no weights are read.
@@ -130,9 +147,32 @@ class Embedder:
             pool.shutdown(wait=True, cancel_futures=True)
         self._encoder = None
 
+    def _submit(self, work: Callable[[], _Result]) -> "Future[_Result]":
+        """Run work on the embedder's thread after what was submitted before."""
+        with self._lock:
+            if self._closed:
+                raise EngineUnavailable("The engine has stopped.")
+            if self._pending >= MAX_PENDING:
+                raise QueueFull(f"{self._pending} embedding calls are pending; try again later.")
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(1, "pravaha-embed")
+            self._pending += 1
+            future = self._pool.submit(work)
+        future.add_done_callback(lambda _: self._done())
+        return future
+
     def _embed(
         self, texts: tuple[str, ...], truncate: int | None, dimensions: int | None
     ) -> Embeddings:
+        return self._load_encoder().embed(texts, truncate=truncate, dimensions=dimensions)
+
+    def _load(self) -> None:
+        self._load_encoder()
+
+    def _unload(self) -> None:
+        self._encoder = None
+
+    def _load_encoder(self) -> "TextEncoder":
         if self._encoder is None:
             from engine.embedding.text_encoder import TextEncoder
 
@@ -143,7 +183,7 @@ class Embedder:
                 threads=self._threads,
                 dispatch=self._dispatch,
             )
-        return self._encoder.embed(texts, truncate=truncate, dimensions=dimensions)
+        return self._encoder
 
     def _done(self) -> None:
         with self._lock:

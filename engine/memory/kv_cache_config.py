@@ -5,7 +5,7 @@ The executor owns the storage; the block manager tracks which request holds whic
 
 from dataclasses import dataclass
 
-from engine.api.errors import ModelError
+from engine.api.errors import ModelDoesNotFit, ModelError
 from engine.executors.memory_plan import MemoryPlan
 
 POOL_SHARE = 0.10
@@ -72,6 +72,7 @@ def size_pool(
     requested_bytes: int | None,
     available: int | None,
     can_quantize: bool,
+    limit: int | None = None,
 ) -> KVCacheConfig:
     """Compute the pool's geometry for a model, and check that the model and its pool fit in memory.
 
@@ -83,14 +84,26 @@ def size_pool(
         requested_bytes: the user's pool size; None for the default size.
         available: free bytes before anything is loaded; None if unknown.
         can_quantize: whether the weights are floats that `--weights` would quantize.
+        limit: most bytes of model and pool together; the pool takes what the model leaves of them, unless
+            its size was requested. None for no such limit.
 
     Raises:
-        ModelError: the pool is smaller than one block, or model and pool do not fit, or neither the
-            pool's size nor free memory is known.
+        ModelDoesNotFit: model and pool do not fit.
+        ModelError: the pool is smaller than one block, or neither the pool's size nor free memory is
+            known.
     """
     loaded = plan.weight_bytes + plan.work_bytes
+    if limit is not None and loaded + max(requested_bytes or 0, plan.block_bytes) > limit:
+        pool = max(requested_bytes or 0, plan.block_bytes)
+        raise ModelDoesNotFit(
+            f"{model} does not fit in its share of memory: it takes {_mib(loaded)} for weights and work "
+            f"buffers and at least {_mib(pool)} for the KV pool, but its share is {_mib(limit)}: raise "
+            "the share."
+        )
     if requested_bytes is not None:
         pool = requested_bytes
+    elif limit is not None:
+        pool = limit - loaded
     elif available is None:
         raise ModelError("Free memory is unknown, so the KV cache needs a size: set --kv-cache.")
     else:
@@ -107,15 +120,16 @@ def size_pool(
         )
     cache = KVCacheConfig(block_size, plan.block_bytes, num_blocks=pool // plan.block_bytes)
     if available is not None and loaded + cache.pool_bytes > available:
-        if loaded + plan.block_bytes <= available:  # then the pool was requested
-            advice = "lower --kv-cache or free memory"
+        if loaded + plan.block_bytes <= available:  # then the pool or the share was requested
+            setting = "--kv-cache" if limit is None or requested_bytes is not None else "its share"
+            advice = f"lower {setting} or free memory"
         elif can_quantize:
             advice = (
                 "free memory, quantize its weights (--weights q8 or q4), or choose a smaller model"
             )
         else:
             advice = "free memory, or choose a smaller or more strongly quantized model"
-        raise ModelError(
+        raise ModelDoesNotFit(
             f"{model} does not fit in memory: it takes {_mib(plan.weight_bytes)} for its weights, "
             f"{_mib(plan.work_bytes)} for work buffers and {_mib(cache.pool_bytes)} for the KV pool, "
             f"but {_mib(available)} are available, {_mib(loaded + cache.pool_bytes - available)} too "

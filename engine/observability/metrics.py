@@ -74,6 +74,11 @@ class MetricsCollector(Collector):
         """The body of `GET /metrics`, of type `CONTENT_TYPE`."""
         return generate_latest(self.registry)
 
+    @staticmethod
+    def render_all(collectors: "Iterable[MetricsCollector]") -> bytes:
+        """The body of `GET /metrics` of several engines: each metric once, with the samples of all."""
+        return generate_latest(_Merged(collectors))
+
     def describe(self) -> Iterable[Metric]:
         """Empty, so that registration does not read the engine."""
         return ()
@@ -304,3 +309,20 @@ class MetricsCollector(Collector):
             sum_value=state.total,
         )
         return family
+
+
+class _Merged:
+    """Several collectors as one, for `generate_latest`: the text format allows each metric once."""
+
+    def __init__(self, collectors: Iterable[MetricsCollector]) -> None:
+        self._collectors = tuple(collectors)
+
+    def collect(self) -> Iterable[Metric]:
+        """The metrics of all, those of one name together."""
+        families: dict[str, Metric] = {}
+        for collector in self._collectors:
+            for family in collector.collect():
+                known = families.setdefault(family.name, family)
+                if known is not family:
+                    known.samples.extend(family.samples)
+        return families.values()

@@ -144,7 +144,12 @@ def install_draft_model(
 def install(executor: Executor, pipeline: Pipeline, pool: Pool, config: EngineConfig) -> None:
     """Set the pipeline's executor and open the swap tier of its pool."""
     pipeline.executor = executor
-    if pool.index is not None:
+    open_tier(executor, pool, config)
+
+
+def open_tier(executor: Executor, pool: Pool, config: EngineConfig) -> None:
+    """Open the swap tier of a pool, unless it is open."""
+    if pool.index is not None and pool.blocks.tier is None:
         pool.blocks.tier = open_swap_tier(
             config, salt=pool.salt, index=pool.index, executor=executor
         )

@@ -10,6 +10,7 @@ from engine.api.config import EngineConfig
 from engine.api.errors import ModelError
 from engine.models.record import InstalledModel
 from engine.runtime.loading import (
+    FreeMemory,
     ModelOpener,
     Opened,
     memory_after_unloading,
@@ -19,7 +20,11 @@ from engine.runtime.loading import (
 
 
 def describe_installed(
-    model: InstalledModel, config: EngineConfig, opener: ModelOpener, loaded: Opened | None
+    model: InstalledModel,
+    config: EngineConfig,
+    opener: ModelOpener,
+    loaded: Opened | None,
+    find_free: FreeMemory,
 ) -> AvailableModel:
     """Facts of an installed model, and why it cannot replace the loaded one, if it cannot.
 
@@ -28,6 +33,7 @@ def describe_installed(
         config: the settings of the engine; those of the model are replaced.
         opener: reads headers and vocabulary.
         loaded: the model that would be unloaded first; None if there is none.
+        find_free: returns the free memory.
     """
     wanted = replace(config, model=model.path, name=model.name)
     facts = AvailableModel(
@@ -49,7 +55,7 @@ def describe_installed(
     if facts.loaded:
         return facts
     try:
-        available = memory_after_unloading(headers.model, wanted, loaded)
+        available = memory_after_unloading(headers.model, wanted, loaded, find_free)
         pool_of(headers, wanted, available=available)
     except ModelError as error:
         return replace(facts, problem=str(error))

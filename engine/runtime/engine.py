@@ -65,7 +65,9 @@ from engine.runtime.intake import attach_matcher, make_sequence, prompt_array
 from engine.runtime.lifecycle import Lifecycle
 from engine.runtime.loading import (
     ExecutorFactory,
+    FreeMemory,
     ModelOpener,
+    free_memory,
     load_executor,
     memory_after_unloading,
     open_from_disk,
@@ -131,6 +133,7 @@ class AsyncPravahaEngine:
         pool_factory: PoolFactory = rust_pool,
         embedder: Embedder | None = None,
         models: ModelStore | None = None,
+        find_free_memory: FreeMemory = free_memory,
         grammar_compiler: Callable[["Tokenizer", int], GrammarCompiler] = GrammarCompiler,
         clock: Callable[[], float] = time.monotonic,
         draw_seed: Callable[[], int] = _random_seed,
@@ -146,6 +149,7 @@ class AsyncPravahaEngine:
                 blocks, block size); without an index there is no prefix cache.
             embedder: computes embeddings; None uses the installed embedding model.
             models: the installed models, for `load_model`; None takes the user's.
+            find_free_memory: returns the free bytes for a model.
             grammar_compiler: makes the compiler from (tokenizer, vocabulary size).
             clock: monotonic seconds.
             draw_seed: returns a seed in [0, 2**64) for a request without one.
@@ -156,6 +160,7 @@ class AsyncPravahaEngine:
         self._event_ring.follow(self.events)
         self.embedder = embedder or Embedder(threads=config.threads, dispatch=config.dispatch)
         self._models = models or ModelStore()
+        self._find_free = find_free_memory
         self._open_model = model_opener
         self._clock = clock
         self._draw_seed = draw_seed
@@ -169,6 +174,7 @@ class AsyncPravahaEngine:
             model_opener=model_opener,
             pool_factory=pool_factory,
             grammar_compiler=grammar_compiler,
+            find_free_memory=find_free_memory,
             probes=probes,
             clock=clock,
             on_stop=self._on_stop,
@@ -213,6 +219,47 @@ class AsyncPravahaEngine:
         """The models that are installed where the engine runs."""
         return self._models
 
+    def check_memory_share(self) -> None:
+        """Check the memory that `config` allows; reads headers, up to 0.3 s, if it does.
+
+        Raises:
+            ModelDoesNotFit: the model of `config` takes more.
+            ModelError: it cannot be used.
+        """
+        if self.config.memory_bytes is not None:
+            pool_of(read_headers(self.config, self._open_model), self.config, available=None)
+
+    def check_fits(self, *, freed: int) -> None:
+        """Check that the model of `config` would fit in memory if `freed` more bytes were free.
+
+        Raises:
+            ModelDoesNotFit: it would not.
+            ModelError: it cannot be used.
+        """
+        headers = read_headers(self.config, self._open_model)
+        free = self._find_free(headers.model, self.config)
+        pool_of(headers, self.config, available=None if free is None else free + freed)
+
+    @property
+    def started(self) -> bool:
+        """Whether `start` was called."""
+        return self._thread.started
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is live."""
+        return self._thread.requests.empty
+
+    def is_live(self, request_id: str) -> bool:
+        """Whether a request with this id waits or runs."""
+        return self._thread.requests.get(request_id) is not None
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that the model's weights, work buffers and KV pool take; 0 without a model."""
+        current = self._thread.current
+        return 0 if current is None else current.opened.total_bytes
+
     def models(self) -> list[AvailableModel]:
         """The installed models and whether each can be loaded. Reads their headers: takes up to 0.3 s each.
 
@@ -222,11 +269,13 @@ class AsyncPravahaEngine:
         current = self._thread.current
         loaded = None if current is None else current.opened
         return [
-            describe_installed(model, self.config, self._open_model, loaded)
+            describe_installed(model, self.config, self._open_model, loaded, self._find_free)
             for model in self._models.list()
         ]
 
-    def load_model(self, model: str | Path, *, drain_s: float = CHANGE_DRAIN_S) -> None:
+    def load_model(
+        self, model: str | Path | None = None, *, drain_s: float = CHANGE_DRAIN_S
+    ) -> None:
         """Replace the model by another. Returns once the model's headers are read; see `wait_ready`.
 
         New requests are refused from now on. Running and waiting ones have `drain_s` seconds to finish;
@@ -238,7 +287,8 @@ class AsyncPravahaEngine:
         A second call for the same model, while the first waits for requests, can shorten the wait.
 
         Args:
-            model: an installed model's name, or the path of any model.
+            model: an installed model's name, or the path of any model; None loads the model of `config`,
+                again if it is loaded.
             drain_s: seconds that running requests get, at most `MAX_CHANGE_DRAIN_S`; 0 ends them at the
                 next step boundary.
 
@@ -249,24 +299,28 @@ class AsyncPravahaEngine:
             EngineUnavailable: loading or changing the model already, or shutting down.
         """
         deadline = self._clock() + _checked_drain(drain_s)
-        wanted = (
-            self._models.installed(model) if isinstance(model, str) else self._models.get(model)
-        )
+        settings = self.config
+        config = settings if model is None else self._config_for(model)
         life = self._lifecycle
-        if life.next_model == wanted.name and life.state is EngineState.DRAINING:
+        if life.next_model == config.name and life.state is EngineState.DRAINING:
             self._thread.hasten_change(deadline)
             return
         life.require(EngineState.READY, EngineState.UNLOADED)
-        loaded, settings = self._thread.current, self.config
-        if loaded is not None and (settings.model, settings.name) == (wanted.path, wanted.name):
-            raise InvalidRequest(f"{wanted.name} is loaded already.", param="model")
-        config = replace(settings, model=wanted.path, name=wanted.name)
+        loaded = self._thread.current
+        same = (settings.model, settings.name) == (config.model, config.name)
+        if model is not None and loaded is not None and same:
+            raise InvalidRequest(f"{config.name} is loaded already.", param="model")
         headers = read_headers(config, self._open_model)
         available = memory_after_unloading(
-            headers.model, config, None if loaded is None else loaded.opened
+            headers.model, config, None if loaded is None else loaded.opened, self._find_free
         )
         pool_of(headers, config, available=available)
         self._thread.change_model(ModelChange(NextModel(config, headers), deadline))
+
+    def _config_for(self, model: str | Path) -> EngineConfig:
+        """The settings with another model, which is one of the store if it is given by name."""
+        found = self._models.installed(model) if isinstance(model, str) else self._models.get(model)
+        return replace(self.config, model=found.path, name=found.name)
 
     def unload_model(self, *, drain_s: float = CHANGE_DRAIN_S) -> None:
         """Free the model and its KV blocks; the engine runs on without one. Returns at once.
@@ -280,6 +334,10 @@ class AsyncPravahaEngine:
         deadline = self._clock() + _checked_drain(drain_s)
         self._lifecycle.require(EngineState.READY)
         self._thread.change_model(ModelChange(None, deadline))
+
+    def reopen_swap_tier(self) -> None:
+        """Open the swap tier at the next step boundary, if another engine had its file until now."""
+        self._thread.reopen_tier()
 
     def drain(self) -> None:
         """Accept no new requests from now on; accepted ones run to their finish. Returns at once."""

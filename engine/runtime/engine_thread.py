@@ -36,6 +36,7 @@ from engine.runtime.assembly import (
     build_pool,
     install,
     install_draft_model,
+    open_tier,
 )
 from engine.runtime.closing import close_pipeline
 from engine.runtime.draft_headers import DraftHeaders
@@ -44,10 +45,10 @@ from engine.runtime.lifecycle import Lifecycle
 from engine.runtime.live_requests import LiveRequests
 from engine.runtime.loading import (
     ExecutorFactory,
+    FreeMemory,
     ModelOpener,
     Opened,
     describe,
-    free_memory,
     open_with_headers,
     with_pool,
 )
@@ -110,6 +111,7 @@ class EngineThread:
         model_opener: ModelOpener,
         pool_factory: PoolFactory,
         grammar_compiler: Callable[["Tokenizer", int], GrammarCompiler],
+        find_free_memory: FreeMemory,
         probes: tuple[Probe, ...],
         clock: Callable[[], float],
         on_stop: Callable[[], None],
@@ -122,6 +124,7 @@ class EngineThread:
         self._model_opener = model_opener
         self._pool_factory = pool_factory
         self._make_compiler = grammar_compiler
+        self._find_free = find_free_memory
         self._probes = probes
         self._calibration = Calibration(())
         self._clock = clock
@@ -151,6 +154,7 @@ class EngineThread:
         self.core_yielder: CoreYielder | None = None
         self._stopping = False
         self._change: ModelChange | None = None  # set by commands
+        self._open_tier: Callable[[], None] | None = None  # None while there is no model
 
     # ---- any thread ----
 
@@ -223,6 +227,10 @@ class EngineThread:
         self._lifecycle.begin_change(None if next_model is None else next_model.config.name)
         self._settled.clear()
         self.send(partial(self._begin_change, change))
+
+    def reopen_tier(self) -> None:
+        """Open the swap tier at the next step boundary if it could not be when the model was loaded."""
+        self.send(self._reopen_tier)
 
     def drop_change(self) -> None:
         """Keep the model if a change of it waits for requests: the engine is shutting down."""
@@ -322,6 +330,7 @@ class EngineThread:
             progress=partial(self._on_progress, pipeline),
         )
         install(executor, pipeline, pool, self.config)
+        self._open_tier = partial(open_tier, executor, pool, self.config)
         if opened.draft is not None:
             self._load_draft_model(opened.draft, pipeline)
         self.core_yielder = executor if isinstance(executor, CoreYielder) else None
@@ -390,17 +399,19 @@ class EngineThread:
 
     def _load_first(self) -> Pipeline:
         """Load the model of the settings."""
-        return self._load(open_with_headers(self.config, self._model_opener))
+        return self._load(open_with_headers(self.config, self._model_opener, self._find_free))
 
     def _load_next(self, upcoming: NextModel) -> Pipeline:
         """Load a model whose headers were read; its KV pool is sized by what is free now."""
         config, headers = upcoming.config, upcoming.headers
         self.config = config
-        return self._load(with_pool(headers, config, available=free_memory(headers.model, config)))
+        free = self._find_free(headers.model, config)
+        return self._load(with_pool(headers, config, available=free))
 
     def _unload(self, error: str) -> None:
         """End the requests that still run, and free the model's memory."""
         self.core_yielder = None
+        self._open_tier = None
         self._calibration = Calibration(())
         current = self.current
         if current is not None:
@@ -418,6 +429,10 @@ class EngineThread:
         self._headers_settled.set()
         self._publish()
         self._settled.set()
+
+    def _reopen_tier(self) -> None:
+        if self._open_tier is not None:
+            self._open_tier()
 
     def _begin_change(self, change: ModelChange) -> None:
         self._change = change

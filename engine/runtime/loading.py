@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 ModelOpener = Callable[[EngineConfig], "OpenModel"]
+FreeMemory = Callable[["OpenModel", EngineConfig], int | None]
+"""Returns the free bytes of the device that will hold a model; None if they are unknown."""
 
 
 class ExecutorFactory(Protocol):
@@ -71,6 +73,11 @@ class Opened:
     breakers: BreakerCompiler
     draft: DraftHeaders | None = None
 
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of weights, work buffers and KV pool."""
+        return self.memory.weight_bytes + self.memory.work_bytes + self.kv_cache.pool_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class Headers:
@@ -86,7 +93,9 @@ class Headers:
     draft: DraftHeaders | None = None
 
 
-def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
+def open_with_headers(
+    config: EngineConfig, opener: ModelOpener, find_free: FreeMemory | None = None
+) -> Opened:
     """Read headers and vocabulary; determine the context length and the KV pool.
 
     Raises:
@@ -94,7 +103,7 @@ def open_with_headers(config: EngineConfig, opener: ModelOpener) -> Opened:
             memory.
     """
     headers = read_headers(config, opener)
-    return with_pool(headers, config, available=free_memory(headers.model, config))
+    return with_pool(headers, config, available=(find_free or free_memory)(headers.model, config))
 
 
 def read_headers(config: EngineConfig, opener: ModelOpener) -> Headers:
@@ -130,6 +139,7 @@ def pool_of(headers: Headers, config: EngineConfig, *, available: int | None) ->
         context_length=headers.max_model_len,
         requested_bytes=config.kv_cache_bytes,
         available=available,
+        limit=config.memory_bytes,
         can_quantize=not isinstance(headers.model.spec, TransformersSpec)
         and headers.memory.weight_format in FLOAT_FORMATS,
     )
@@ -210,7 +220,10 @@ def free_memory(model: "OpenModel", config: EngineConfig) -> int | None:
 
 
 def memory_after_unloading(
-    model: "OpenModel", config: EngineConfig, loaded: Opened | None
+    model: "OpenModel",
+    config: EngineConfig,
+    loaded: Opened | None,
+    find_free: FreeMemory = free_memory,
 ) -> int | None:
     """Free bytes for a model once the loaded one is unloaded, estimated; None if they are unknown.
 
@@ -218,14 +231,19 @@ def memory_after_unloading(
     of its files, such as mapped weights, count as free already, and pages of its pool that were never written
     take no memory. With mapped weights the interpreter's own pages may be counted, too.
     """
-    free = free_memory(model, config)
+    free = find_free(model, config)
     if free is None or loaded is None:
         return free
-    on_gpu = _free_gpu_memory(model, config) is not None
-    if on_gpu is not (_free_gpu_memory(loaded.model, config) is not None):
+    on_gpu = is_on_gpu(model, config)
+    if on_gpu is not is_on_gpu(loaded.model, config):
         return free
-    held = loaded.memory.weight_bytes + loaded.memory.work_bytes + loaded.kv_cache.pool_bytes
+    held = loaded.total_bytes
     return free + (held if on_gpu else min(held, resident_anonymous_memory()))
+
+
+def is_on_gpu(model: "OpenModel", config: EngineConfig) -> bool:
+    """Whether a GPU's memory will hold the model."""
+    return _free_gpu_memory(model, config) is not None
 
 
 def _free_gpu_memory(model: "OpenModel", config: EngineConfig) -> int | None:

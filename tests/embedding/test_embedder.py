@@ -16,7 +16,7 @@ from engine.embedding.text_encoder import TextEncoder
 from tests.embedding.tiny_bert import save_tiny_bert
 from tests.fakes.toy_engine import ask, toy_engine
 from tests.fakes.toy_executor import oracle
-from tests.server.byte_engine import new_byte_engine
+from tests.server.byte_engine import new_byte_engine, wait_until
 from tests.server.live import live
 
 
@@ -231,3 +231,45 @@ def test_both_transports_give_the_same_vectors(server, tiny, transport):
     assert made.model == "minilm"
     assert made.tokens == expected.tokens
     assert (made.vectors == expected.vectors).all()
+
+
+def test_the_weights_can_be_read_freed_and_read_again(tiny):
+    embedder = Embedder(lambda: tiny)
+    assert not embedder.loaded
+    embedder.load().result()
+    assert embedder.loaded
+    before = embedder.submit(["hello"]).result()
+    waiting = [embedder.submit(["hello"]) for _ in range(3)]
+    embedder.unload().result()
+    assert not embedder.loaded
+    after = embedder.submit(["hello"]).result()
+    for one in (*(work.result() for work in waiting), after):
+        assert np.array_equal(one.vectors, before.vectors)
+    embedder.close()
+    with pytest.raises(EngineUnavailable):
+        embedder.load()
+
+
+def test_the_embedding_model_is_loaded_and_unloaded_over_http(server, http):
+    def status():
+        return http.get("/v1/models/minilm").json()["status"]
+
+    assert http.post("/v1/models/minilm/load", json={}).json()["status"] == "ready"
+    assert status() == "ready"
+    assert http.post("/v1/models/minilm/unload", json={}).json()["status"] == "unloaded"
+    assert status() == "unloaded"
+    assert embed(http).status_code == 200
+    assert status() == "ready"
+    assert http.post("/v1/models/minilm/reload", json={}).json()["status"] == "ready"
+    assert embed(http).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/rerank"])
+def test_keep_alive_unloads_the_embedding_model(server, http, path):
+    body = {"model": "minilm", "keep_alive": 0}
+    body |= {"input": "a"} if "rerank" not in path else {"query": "a", "documents": ["b"]}
+    http.post("/v1/models/minilm/unload", json={})
+    assert http.post(path, json=body).status_code == 200
+    wait_until(lambda: not server.context.models.embedder.loaded)
+    assert http.post(path, json=body | {"keep_alive": "-1"}).status_code == 200
+    assert server.context.models.embedder.loaded

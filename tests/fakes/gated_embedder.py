@@ -28,6 +28,7 @@ class GatedEmbedder:
     """
 
     name = "minilm"
+    loaded = True
 
     def __init__(self, *, installed=True):
         self.installed = installed

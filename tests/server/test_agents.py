@@ -24,6 +24,7 @@ from agents.tools.tool import Effect, Tool, ToolOutput
 from app.commands.serve import run_server
 from app.settings.settings import Settings
 from engine.api.config import EngineConfig
+from tests.server.byte_engine import wait_until
 from tests.server.live import live
 
 
@@ -201,3 +202,15 @@ def test_agents_with_files_are_not_served_without_a_sandbox(monkeypatch, tmp_pat
     settings = Settings(agents_root=tmp_path)
     with pytest.raises(SandboxUnavailable, match=r"no Landlock.* Serve without --agents-root, or"):
         run_server(EngineConfig(model=tmp_path / "none.gguf", name="x"), port=0, settings=settings)
+
+
+def test_a_run_uses_its_model_until_it_has_finished(http, agents_server):
+    """A run that waits for an approval has no request in the engine, but is not done with the model."""
+    run_id = begin(http, "pusher").json()["id"]
+    primary = agents_server.context.models.primary
+    wait_until(lambda: http.get("/v1/agents/approvals").json()["data"])
+    assert primary.leases
+    (approval,) = http.get("/v1/agents/approvals").json()["data"]
+    http.post(f"/v1/agents/approvals/{approval['id']}", json={"decision": "once"})
+    follow(http, run_id)
+    wait_until(lambda: not primary.leases)

@@ -12,6 +12,7 @@ import pytest
 from agents.service.run_request import RunRequest
 from app.commands.background_server import BackgroundServer
 from engine.api.errors import InvalidRequest, PravahaError
+from engine.api.snapshot import EngineState
 from tests.fakes.fake_run_service import FakeRunService
 from tests.server.byte_engine import byte_engine, is_quiet, wait_until
 
@@ -152,3 +153,12 @@ def test_every_page_is_refused_without_a_key(engine):
     with pytest.raises(PravahaError, match="Refusing to answer every web page"):
         server.start()
     assert server.url is None
+
+
+def test_a_client_cannot_unload_the_model_of_the_screen_by_keep_alive():
+    with byte_engine() as engine, background(engine) as server:
+        url = server.start()
+        body = BODY | {"stream": False, "max_tokens": 2, "keep_alive": 0}
+        for _ in range(2):
+            assert httpx.post(f"{url}/v1/completions", json=body).status_code == 200
+        assert engine.snapshot().state is EngineState.READY

@@ -59,11 +59,12 @@ LOADED = """
 import gc, sys
 from types import SimpleNamespace
 from app.commands.serve import _Announcer
+from engine.runtime.served_models import ServedModels
 from tests.server.byte_engine import byte_engine
 
 with byte_engine() as engine:
     assert gc.get_freeze_count() == 0
-    _Announcer(engine, SimpleNamespace()).run()
+    _Announcer(ServedModels.single(engine), SimpleNamespace()).run()
     sys.exit(0 if gc.get_freeze_count() > 10_000 else "collections visit what the start allocated")
 """
 

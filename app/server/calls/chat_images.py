@@ -26,6 +26,7 @@ from engine.api.errors import InvalidRequest
 from engine.api.image import Image, PlacedImage
 from engine.retrieval.answering.image_text import image_text
 from engine.retrieval.parsing.image_reader import ImageReader
+from engine.runtime.engine import AsyncPravahaEngine
 from engine.vision.opening import MAX_IMAGES, open_image
 from engine.vision.routing import Way, choose_way
 
@@ -73,10 +74,14 @@ class ChatImage:
 
 @dataclass(frozen=True, slots=True)
 class ChatImages:
-    """The images of one call, in the order of its messages; at least one, all read the same way."""
+    """The images of one call, in the order of its messages; at least one, all read the same way.
+
+    `engine` is that of the model which reads them.
+    """
 
     way: Way
     images: tuple[ChatImage, ...]
+    engine: AsyncPravahaEngine
 
     def fields(self) -> dict[str, Any]:
         """The member `images` of the response."""
@@ -99,7 +104,7 @@ class ChatImages:
             return prompt, ()
         async with context.decoding:
             try:
-                return await asyncio.to_thread(context.engine.place_images, prompt, self.seen)
+                return await asyncio.to_thread(self.engine.place_images, prompt, self.seen)
             except InvalidRequest as error:
                 raise bad_request(str(error), param="messages", code="invalid_image") from error
 
@@ -146,7 +151,7 @@ async def read_images(
     reading = _read_all(context, parts, reader if way == "ocr" else None, body.cache_salt or "")
     images = await while_connected(request, context, reading)
     context.counters.images(way, len(images))
-    return ChatImages(way, tuple(images))
+    return ChatImages(way, tuple(images), model.engine)
 
 
 def refuse_images(messages: Sequence[Message]) -> None:

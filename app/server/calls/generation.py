@@ -7,6 +7,7 @@ from starlette.requests import Request
 
 from app.server.calls.fanout import Choices, fan_out
 from app.server.calls.guarding import CallGuard
+from app.server.calls.model import loaded_model
 from app.server.calls.resumable import check_resumable
 from app.server.calls.structured import build_grammar
 from app.server.middleware.disconnect import while_connected
@@ -73,7 +74,7 @@ async def begin(
         await build_grammar(request, context, body, sampling.grammar)
         choices = await stack.enter_async_context(
             fan_out(
-                context.engine,
+                loaded_model(context, body.model, keep_alive_s=body.keep_alive).engine,
                 prompts,
                 sampling,
                 n=n,

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from app.server.calls.messages_history import ChatHistory
 from app.server.calls.messages_tools import offered_tools
-from app.server.calls.model import check_name
 from app.server.process.context import ServerContext
 from app.server.wire.errors import ApiError, bad_request, from_validation
 from app.server.wire.messages_schemas import (
@@ -123,10 +122,9 @@ def answering_model(context: ServerContext, name: str) -> str:
     Clients of Anthropic's API ask for its models, in the background for others than in the foreground, and
     stop if one is missing.
     """
-    try:
-        check_name(context, name)
-    except ApiError:
-        return context.engine.config.name
+    served = context.models.find(name)
+    if served is None and name not in context.models.names():
+        return context.models.primary.name
     return name
 
 

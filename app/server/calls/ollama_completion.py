@@ -91,6 +91,7 @@ async def begin_ollama_completion(
     limit: dict[str, Any] = {"max_tokens": NO_LIMIT}
     fields = {
         "model": name,
+        "keep_alive": body.keep_alive,
         "prompt": _prompt(body, loaded_model(context, name)),
         **limit,
         **sampling_fields(body.options or OllamaOptions()),

@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import ValidationError
 from starlette.requests import Request
 
-from app.server.process.context import server_context
+from app.server.process.context import ServerContext, server_context
 from app.server.wire.body import Body
-from app.server.wire.errors import bad_request
+from app.server.wire.errors import ApiError, bad_request
 from app.server.wire.fields import header_value
 from app.server.wire.ollama_schemas import (
     OllamaChatRequest,
@@ -18,6 +18,7 @@ from app.server.wire.ollama_schemas import (
     OllamaOptions,
 )
 from app.server.wire.schemas import ChatCompletionRequest
+from engine.api.keep_alive import keep_alive_seconds
 from engine.api.request import NO_LIMIT
 
 _LATEST = ":latest"
@@ -28,6 +29,42 @@ _NO_END = -2
 def plain_name(name: str) -> str:
     """A model's name without the tag that Ollama's clients add to it."""
     return name.removesuffix(_LATEST)
+
+
+def served_name(context: ServerContext, name: str) -> str:
+    """The name of a served model, by which clients ask for it with or without a tag.
+
+    Reads the names of the installed models if the server loads them on demand.
+
+    Raises:
+        ApiError: 404, in Ollama's words.
+    """
+    if context.models.find(name) is not None:
+        return name
+    plain = plain_name(name)
+    if context.models.find(plain) is not None:
+        return plain
+    found = next((one for one in context.models.names() if plain_name(one) == plain), None)
+    if found is None:
+        raise model_not_found(name)
+    return found
+
+
+def keep_alive_of(given: float | str) -> float:
+    """Seconds of a `keep_alive`.
+
+    Raises:
+        ApiError: 400, it is no duration.
+    """
+    try:
+        return keep_alive_seconds(given)
+    except ValueError as error:
+        raise bad_request(f"`keep_alive` {error}.", param="keep_alive") from None
+
+
+def model_not_found(name: str) -> ApiError:
+    """The error for a model that there is not, in Ollama's words, by which clients know it."""
+    return ApiError(404, f"model '{name[:80]}' not found", param="model", code="model_not_found")
 
 
 def list_ignored(request: Request, body: Body, prefix: str = "") -> None:
@@ -85,6 +122,7 @@ def _request(
         "model": model,
         "messages": messages,
         "stream": body.streams,
+        "keep_alive": body.keep_alive,
         **sampling_fields(body.options or OllamaOptions()),
         **format_fields(body.format),
         **_thinking(body.think),

@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from app.server.calls.model import loaded_model
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
 from app.server.wire.errors import bad_request
@@ -67,7 +68,7 @@ async def build_grammar(
     if grammar is None:
         return
     try:
-        build = context.engine.build_grammar(grammar)
+        build = loaded_model(context, body.model).engine.build_grammar(grammar)
         if build.done():
             compiled = build.result()
         else:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from starlette.requests import Request
 
@@ -19,6 +20,7 @@ from app.server.process.sessions import Sessions
 from app.server.retrieval.service import RetrievalService
 from engine.retrieval.parsing.image_reader import ImageReader
 from engine.runtime.engine import AsyncPravahaEngine
+from engine.runtime.served_models import ServedModels
 
 if TYPE_CHECKING:
     from app.server.calls.chat_turn import ChatTurn
@@ -35,6 +37,7 @@ class ServerContext:
     """One per application, at `app.state.server`.
 
     Attributes:
+        models: the models by their names; `engine` is that of the primary one.
         agents: runs agents; None where no agents are served.
         guardrails: check messages and answers; None checks nothing.
         moderation: answers `/v1/moderations`.
@@ -43,11 +46,12 @@ class ServerContext:
         sessions: what the prompts of conversations have cost.
         retrieval: keeps files and vector stores; None where none are served.
         image_reader: reads the text of images; None reads none.
+        holding: tasks that use a model for longer than a request, such as those of agents' runs.
         uploads: taken by each upload of a file.
         decoding: taken while the images of a request are decoded.
     """
 
-    engine: AsyncPravahaEngine
+    models: ServedModels
     config: ServerConfig
     drain: Drain = field(default_factory=Drain)
     counters: ServerCounters = field(default_factory=ServerCounters)
@@ -55,12 +59,15 @@ class ServerContext:
     running_turns: "dict[str, ChatTurn]" = field(default_factory=dict)
     answered_turns: AnsweredTurns = field(default_factory=AnsweredTurns)
     sessions: Sessions = field(default_factory=Sessions)
-    block_history: BlockHistory = field(default_factory=BlockHistory)
+    block_histories: "WeakKeyDictionary[AsyncPravahaEngine, BlockHistory]" = field(
+        default_factory=WeakKeyDictionary
+    )
     agents: RunService | None = None
     guardrails: Guardrails | None = None
     moderation: Guardrails = field(default_factory=Guardrails)
     retrieval: RetrievalService | None = None
     image_reader: ImageReader | None = None
+    holding: set[asyncio.Task[None]] = field(default_factory=set)
     uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_UPLOADS))
     decoding: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_DECODING))
     created: int = field(default_factory=lambda: int(time.time()))
@@ -68,6 +75,11 @@ class ServerContext:
     def __post_init__(self) -> None:
         kept = KeptStreams(self.drain, resume_s=self.config.resume_s)
         object.__setattr__(self, "kept_streams", kept)
+
+    @property
+    def engine(self) -> AsyncPravahaEngine:
+        """The engine of the primary model, for what concerns no particular one."""
+        return self.models.primary.engine
 
 
 def server_context(request: Request) -> ServerContext:

@@ -1,6 +1,7 @@
 """`/v1/agents`: start runs of agents and pipelines, follow, cancel and approve them."""
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from dataclasses import asdict
@@ -17,13 +18,15 @@ from agents.service.run_service import RunService
 from agents.service.run_view import RunView
 from app.server.calls.event_stream import EventStream
 from app.server.calls.extra_fields import check_extra_fields
+from app.server.calls.model import engine_used
 from app.server.middleware.auth import requires
-from app.server.process.context import server_context
+from app.server.process.context import ServerContext, server_context
 from app.server.wire import sse
 from app.server.wire.errors import ApiError, bad_request
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import AgentRunRequest, ApprovalDecision
+from engine.runtime.served_model import ModelLease
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -45,8 +48,9 @@ async def catalogue(request: Request) -> Response:
 @requires("agents")
 async def start(body: AgentRunRequest, request: Request) -> Response:
     """Start a run. The answer is its view; `/events` follows it."""
-    service = _service(request)
+    context, service = server_context(request), _service(request)
     check_extra_fields(request, body)
+    engine_used(context, None)
     fields = body.model_dump(include=set(type(body).model_fields))
     try:
         wanted = request_from_fields(fields)
@@ -55,6 +59,11 @@ async def start(body: AgentRunRequest, request: Request) -> Response:
         raise ApiError(404, str(error), param="name", code="agent_not_found") from error
     except (AgentError, OSError) as error:
         raise bad_request(str(error)) from error
+    # The run's own requests are not ours, and there are pauses between them.
+    lease = context.models.use()
+    holding = asyncio.create_task(_release_after(context, lease, service, run_id))
+    context.holding.add(holding)
+    holding.add_done_callback(context.holding.discard)
     return json_response(_run_fields(_view(service, run_id), None))
 
 
@@ -153,6 +162,17 @@ def _run_fields(view: RunView, result: dict[str, Any] | None) -> dict[str, Any]:
 def _approval_fields(approval: ApprovalRequest) -> dict[str, Any]:
     fields = asdict(approval) | {"effects": sorted(approval.effects)}
     return {"object": "agent.approval", **fields}
+
+
+async def _release_after(
+    context: ServerContext, lease: ModelLease, service: RunService, run_id: str
+) -> None:
+    """End the use of the model when a run has finished."""
+    try:
+        async for _ in _follow(service, run_id, sys.maxsize):
+            pass
+    finally:
+        context.models.release(lease)
 
 
 async def _follow(service: RunService, run_id: str, since: int) -> AsyncGenerator[bytes, None]:

@@ -27,22 +27,25 @@ async def create_embeddings(body: EmbeddingRequest, request: Request) -> Respons
     """One vector for each text, normalised to length 1."""
     context = server_context(request)
     check_extra_fields(request, body)
-    name = context.engine.embedder.name
-    if body.model != name:
+    name = context.models.embedder.name
+    if context.models.resolved(body.model) != name:
         raise ApiError(
             404,
             f"There is no embedding model {body.model[:80]!r} here; this server has {name!r}.",
             param="model",
             code="model_not_found",
         )
-    with context.drain.work():
-        embeddings = await while_connected(request, context, _embed(context, body))
+    try:
+        with context.drain.work():
+            embeddings = await while_connected(request, context, _embed(context, body))
+    finally:
+        context.models.use_embedder(body.keep_alive)
     # A list of floats is slow to build for a thousand texts: do it off the event loop.
     return await asyncio.to_thread(_answer, embeddings, body)
 
 
 async def _embed(context: ServerContext, body: EmbeddingRequest) -> Embeddings:
-    work = context.engine.embedder.submit(
+    work = context.models.embedder.submit(
         body.input, truncate=body.truncate_prompt_tokens, dimensions=body.dimensions
     )
     try:

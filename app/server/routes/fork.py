@@ -18,7 +18,7 @@ from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.fanout import Choices
 from app.server.calls.generation import Generation, check_choices, finish
 from app.server.calls.guarding import CallGuard
-from app.server.calls.model import loaded_model
+from app.server.calls.model import LoadedModel, loaded_model
 from app.server.calls.resumable import check_resumable, stream_response
 from app.server.calls.sampling import sampling_fields
 from app.server.calls.structured import GRAMMAR_FIELDS, build_grammar
@@ -44,9 +44,10 @@ async def fork(body: ForkRequest, request: Request) -> Response:
     """Fork a running request into `n` children, streamed or whole."""
     context = server_context(request)
     check_extra_fields(request, body)
-    model = loaded_model(context, body.model)
+    model = loaded_model(context, _model_of_parent(context, body))
     changes = sampling_changes(body, vocab_size=model.info.vocab_size)
-    generation, logprobs = await _begin(request, context, body, changes)
+    body = body.model_copy(update={"model": model.info.name})
+    generation, logprobs = await _begin(request, context, body, changes, model)
     (prompt,) = generation.prompts
     answer = CompletionAnswer(body.model_copy(update={"logprobs": logprobs}), model, generation)
     response: Response
@@ -85,8 +86,19 @@ def sampling_changes(body: ForkRequest, *, vocab_size: int) -> dict[str, Any]:
     return changes
 
 
+def _model_of_parent(context: ServerContext, body: ForkRequest) -> str | None:
+    """The name of the model in whose engine the parent is live, unless the body names one."""
+    if body.model is not None or len(context.models.all()) == 1:
+        return body.model
+    return context.models.engine_of(body.parent).config.name
+
+
 async def _begin(
-    request: Request, context: ServerContext, body: ForkRequest, changes: dict[str, Any]
+    request: Request,
+    context: ServerContext,
+    body: ForkRequest,
+    changes: dict[str, Any],
+    model: LoadedModel,
 ) -> tuple[Generation, int | None]:
     """Fork the parent: the children as choices of one prompt, and their `logprobs` parameter.
 
@@ -102,8 +114,10 @@ async def _begin(
     async with AsyncExitStack() as stack:
         stack.enter_context(context.drain.work())
         await build_grammar(request, context, body, changes.get("grammar"))
+        # The parent may run in an engine that a reload has replaced.
+        engine = context.models.engine_of(body.parent, model.info.name)
         try:
-            handles = context.engine.fork(
+            handles = engine.fork(
                 body.parent,
                 at=body.at,
                 n=n,

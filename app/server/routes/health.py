@@ -9,7 +9,7 @@ from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
 from app.server.wire.errors import UNAVAILABLE_RETRY_S, retry_hints
 from app.server.wire.json_response import json_response
-from engine.api.snapshot import EngineState
+from engine.api.snapshot import EngineSnapshot, EngineState
 
 router = APIRouter()
 
@@ -24,7 +24,7 @@ async def health() -> Response:
 @router.get("/ready")
 @requires("public")
 async def ready(request: Request) -> Response:
-    """Whether requests should be sent here: model loaded, not draining, engine not stalled, sandbox."""
+    """Whether requests should be sent here: a model loaded, not draining, its engine not stalled, sandbox."""
     if is_ready(server_context(request), now=time.monotonic()):
         return json_response({"status": "ready"})
     response = json_response({"status": "not ready"}, status=503)
@@ -34,10 +34,15 @@ async def ready(request: Request) -> Response:
 
 def is_ready(context: ServerContext, *, now: float) -> bool:
     """The answer of `/ready` at the monotonic instant `now`."""
-    snapshot = context.engine.snapshot()
-    if snapshot.state is not EngineState.READY or context.drain.draining:
+    if context.drain.draining or context.config.sandbox_layers == ():
         return False
-    if context.config.sandbox_layers == ():
-        return False
+    return any(
+        _takes_requests(one.engine.snapshot(), now=now, stall_s=context.config.stall_s)
+        for one in context.models.all()
+    )
+
+
+def _takes_requests(snapshot: EngineSnapshot, *, now: float, stall_s: float) -> bool:
     has_work = snapshot.running + snapshot.waiting > 0
-    return not (has_work and now - snapshot.time > context.config.stall_s)
+    stalled = has_work and now - snapshot.time > stall_s
+    return snapshot.state is EngineState.READY and not stalled

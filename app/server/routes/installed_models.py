@@ -1,11 +1,12 @@
-"""`GET /installed_models`, `POST /v1/models/{id}/load` and `/unload`: replace the served model.
+"""`GET /installed_models`, `POST /v1/models/{id}/load`, `/unload` and `/reload`: change the served models.
 
-The engine keeps running: `GET /snapshot` shows the progress, `GET /v1/models` the model in force. Models
+The server keeps running: `GET /snapshot` shows the progress, `GET /v1/models` the models in force. Models
 are named, never given by path: a client must not choose the files that this machine reads.
 """
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import asdict
 from typing import TypeVar
 
@@ -15,12 +16,15 @@ from starlette.responses import Response
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.model import check_name
 from app.server.middleware.auth import requires
+from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext, server_context
 from app.server.wire.errors import ApiError, bad_request
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
-from app.server.wire.schemas import ModelChangeRequest
+from app.server.wire.schemas import ModelChangeRequest, ModelReloadRequest
 from engine.api.errors import ModelError, ModelNotFound
+from engine.api.snapshot import EngineState
+from engine.runtime.served_model import ModelChanging, ServedModel
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -39,31 +43,100 @@ async def installed_models(request: Request) -> Response:
 @router.post("/v1/models/{name:path}/load")
 @requires("control")
 async def load_model(name: str, body: ModelChangeRequest, request: Request) -> Response:
-    """Begin to replace the model; answers once its headers are read and it fits in memory."""
+    """Begin to load a model; answers once its headers are read and it fits in memory.
+
+    A server of one model replaces it.
+    """
     context = server_context(request)
     check_extra_fields(request, body)
-    engine = context.engine
-    await asyncio.to_thread(
-        _translated, lambda: engine.load_model(name, drain_s=body.drain_seconds)
-    )
-    return _accepted(context)
+    models = context.models
+    if models.resolved(name) == models.embedder.name:
+        return await _change_embedder(context, models.embedder.load, body.keep_alive)
+    if models.is_single:
+        engine = context.engine
+        await asyncio.to_thread(
+            _translated, lambda: engine.load_model(name, drain_s=body.drain_seconds)
+        )
+        if body.keep_alive is not None:
+            models.primary.keep_alive_s = body.keep_alive
+        return _accepted(models.primary)
+    change = await asyncio.to_thread(_translated, lambda: models.load(name))
+    if body.keep_alive is not None:
+        models.set_keep_alive(name, body.keep_alive)
+    return await _begun(request, context, change)
 
 
 @router.post("/v1/models/{name:path}/unload")
 @requires("control")
 async def unload_model(name: str, body: ModelChangeRequest, request: Request) -> Response:
-    """Begin to unload the model; the server runs on without one."""
+    """Begin to unload a model; the server runs on without it."""
     context = server_context(request)
     check_extra_fields(request, body)
+    models = context.models
+    if models.resolved(name) == models.embedder.name:
+        return await _change_embedder(context, models.embedder.unload, None)
     check_name(context, name)
-    context.engine.unload_model(drain_s=body.drain_seconds)
-    return _accepted(context)
+    if models.is_single:
+        context.engine.unload_model(drain_s=body.drain_seconds)
+        return _accepted(models.primary)
+    change = models.unload(name, drain_s=body.drain_seconds)
+    return await _begun(request, context, change)
 
 
-def _accepted(context: ServerContext) -> Response:
-    snapshot = context.engine.snapshot()
-    state = {"status": snapshot.state.value, "next_model": snapshot.next_model}
-    return json_response(state)
+@router.post("/v1/models/{name:path}/reload")
+@requires("control")
+async def reload_model(name: str, body: ModelReloadRequest, request: Request) -> Response:
+    """Begin to load a model anew from its files without dropping a request."""
+    context = server_context(request)
+    check_extra_fields(request, body)
+    models = context.models
+    if models.resolved(name) == models.embedder.name:
+        models.embedder.unload()
+        return await _change_embedder(context, models.embedder.load, None)
+    check_name(context, name)
+    change = models.reload(name, drain_s=body.drain_seconds)
+    return await _begun(request, context, change)
+
+
+async def _begun(request: Request, context: ServerContext, change: ModelChanging) -> Response:
+    """The answer once a change is known to be possible.
+
+    Raises:
+        ApiError: it is not.
+        ClientDisconnected: the client left while the change waited for others.
+    """
+
+    async def accepted() -> None:
+        await asyncio.wrap_future(change.accepted)
+
+    try:
+        await while_connected(request, context, accepted())
+    except ModelError as error:
+        raise _translation(error) from error
+    return _accepted(change.model)
+
+
+async def _change_embedder(
+    context: ServerContext, change: Callable[[], "Future[None]"], keep_alive_s: float | None
+) -> Response:
+    """Load or unload the embedding model, which takes a moment.
+
+    Raises:
+        ApiError: 404, it is not installed; 400, it cannot be used.
+    """
+    work = change()
+    try:
+        await asyncio.wrap_future(work)
+    except ModelError as error:
+        raise _translation(error) from error
+    context.models.use_embedder(keep_alive_s)
+    state = EngineState.READY if context.models.embedder.loaded else EngineState.UNLOADED
+    return json_response({"status": state.value, "next_model": None})
+
+
+def _accepted(model: ServedModel) -> Response:
+    snapshot = model.engine.snapshot()
+    return json_response({"status": model.status(), "next_model": snapshot.next_model})
 
 
 def _translated(work: Callable[[], Result]) -> Result:
@@ -74,7 +147,11 @@ def _translated(work: Callable[[], Result]) -> Result:
     """
     try:
         return work()
-    except ModelNotFound as error:
-        raise ApiError(404, str(error), param="model", code="model_not_found") from error
     except ModelError as error:
-        raise bad_request(str(error), param="model", code="model_unusable") from error
+        raise _translation(error) from error
+
+
+def _translation(error: ModelError) -> ApiError:
+    if isinstance(error, ModelNotFound):
+        return ApiError(404, str(error), param="model", code="model_not_found")
+    return bad_request(str(error), param="model", code="model_unusable")

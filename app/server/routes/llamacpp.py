@@ -74,7 +74,7 @@ async def props(request: Request) -> Response:
     return json_response(
         {
             "default_generation_settings": settings,
-            "total_slots": context.engine.config.max_num_seqs,
+            "total_slots": model.engine.config.max_num_seqs,
             "model_alias": info.name,
             "model_path": info.name,  # not the path: it is nothing that clients need to know
             "chat_template": tokenizer.chat_template,
@@ -91,7 +91,8 @@ async def props(request: Request) -> Response:
 async def slots(request: Request) -> Response:
     """The rows of the engine as llama.cpp's slots: the live requests, then free rows. No texts."""
     context = server_context(request)
-    context_length = loaded_model(context, None).info.context_length
+    model = loaded_model(context, None)
+    context_length = model.info.context_length
     live = [
         {
             "id": number,
@@ -102,8 +103,8 @@ async def slots(request: Request) -> Response:
             "n_prompt_tokens_processed": min(one.computed_tokens, one.prompt_tokens),
             "next_token": [{"n_decoded": one.generated_tokens, "has_next_token": True}],
         }
-        for number, one in enumerate(context.engine.request_table())
+        for number, one in enumerate(model.engine.request_table())
     ]
-    rows = range(len(live), max(len(live), context.engine.config.max_num_seqs))
+    rows = range(len(live), max(len(live), model.engine.config.max_num_seqs))
     free = [{"id": row, "n_ctx": context_length, "is_processing": False} for row in rows]
     return json_response([*live, *free])

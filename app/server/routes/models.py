@@ -3,16 +3,19 @@
 Each model has the members of OpenAI's and of Anthropic's clients, and so has the list.
 """
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.server.calls.model import check_name
+from app.server.calls.model import unknown_model
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
 from app.server.wire.json_response import json_response
+from engine.api.snapshot import EngineState
+from engine.runtime.served_model import ServedModel
 
 router = APIRouter()
 
@@ -20,10 +23,11 @@ router = APIRouter()
 @router.get("/v1/models")
 @requires("infer")
 async def list_models(request: Request) -> Response:
-    """The served model and, if it is installed, the embedding model."""
+    """The served models and, if it is installed, the embedding model."""
     context = server_context(request)
-    data = [describe(context)]
-    if context.engine.embedder.installed:
+    names = await asyncio.to_thread(context.models.names)
+    data = [describe(context, name) for name in names]
+    if context.models.embedder.installed:
         data.append(describe_embedder(context))
     ids = [one["id"] for one in data]
     pages = {"first_id": ids[0], "last_id": ids[-1], "has_more": False}
@@ -33,33 +37,56 @@ async def list_models(request: Request) -> Response:
 @router.get("/v1/models/{name:path}")
 @requires("infer")
 async def get_model(name: str, request: Request) -> Response:
-    """One model by name."""
+    """One model by its name or an alias."""
     context = server_context(request)
-    embedder = context.engine.embedder
-    if name == embedder.name and embedder.installed:
+    embedder = context.models.embedder
+    if context.models.resolved(name) == embedder.name and embedder.installed:
         return json_response(describe_embedder(context))
-    check_name(context, name)
-    return json_response(describe(context))
+    served = context.models.find(name)
+    if served is not None:
+        return json_response(describe(context, served.name))
+    if name not in await asyncio.to_thread(context.models.names):
+        raise unknown_model(context, name)
+    return json_response(describe(context, name))
 
 
-def describe(context: ServerContext) -> dict[str, Any]:
-    """The model object of the served model, with context length (vLLM's name for it) and status."""
-    snapshot = context.engine.snapshot()
-    info = snapshot.model
+def describe(context: ServerContext, name: str) -> dict[str, Any]:
+    """The model object of a model, with context length (vLLM's name for it), status and aliases."""
+    served = context.models.find(name)
+    aliases = context.models.aliases_of(name)
+    info = None if served is None else served.engine.snapshot().model
     length = info and info.context_length
     return {
-        **_model(context, context.engine.config.name),
-        "status": snapshot.state.value,
+        **_model(context, name),
+        "status": EngineState.UNLOADED.value if served is None else served.status(),
         "max_model_len": length,
         "max_input_tokens": length,
         "max_tokens": length,
         "details": info,
+        **_progress(served),
+        **({"aliases": aliases} if aliases else {}),
     }
 
 
+def _progress(served: ServedModel | None) -> dict[str, float]:
+    """How far the load is, while there is one."""
+    if served is None or served.status() != EngineState.LOADING.value:
+        return {}
+    snapshot = served.engine.snapshot()
+    is_loading = snapshot.state is EngineState.LOADING
+    return {"loading_progress": snapshot.loading_progress if is_loading else 0.0}
+
+
 def describe_embedder(context: ServerContext) -> dict[str, Any]:
-    """The model object of the embedding model, which `POST /v1/embeddings` takes."""
-    return _model(context, context.engine.embedder.name)
+    """The model object of the embedding model, which embeds and reranks."""
+    models, embedder = context.models, context.models.embedder
+    aliases = models.aliases_of(embedder.name)
+    state = EngineState.READY if embedder.loaded else EngineState.UNLOADED
+    return {
+        **_model(context, embedder.name),
+        "status": state.value,
+        **({"aliases": aliases} if aliases else {}),
+    }
 
 
 def _model(context: ServerContext, name: str) -> dict[str, Any]:

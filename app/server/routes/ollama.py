@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from app.server.calls.chat_turn import ChatTurn, begin_turn
 from app.server.calls.event_stream import EventStream, StreamForm
+from app.server.calls.model import loaded_model
 from app.server.calls.ollama_answer import (
     OllamaAnswer,
     Payload,
@@ -17,7 +18,15 @@ from app.server.calls.ollama_answer import (
     line,
 )
 from app.server.calls.ollama_completion import OllamaCompletion, begin_ollama_completion
-from app.server.calls.ollama_request import chat_request, generate_request, list_ignored, plain_name
+from app.server.calls.ollama_request import (
+    chat_request,
+    generate_request,
+    keep_alive_of,
+    list_ignored,
+    model_not_found,
+    plain_name,
+    served_name,
+)
 from app.server.middleware.auth import requires
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext, server_context
@@ -45,9 +54,10 @@ async def chat(body: OllamaChatRequest, request: Request) -> Response:
     """Continue a conversation; without messages, only see to it that the model is loaded."""
     context = server_context(request)
     list_ignored(request, body)
+    name = await asyncio.to_thread(served_name, context, body.model)
     if not body.messages:
-        return _loaded(context, body, chat_payload)
-    turn = await begin_turn(request, context, chat_request(body, _loaded_name(context, body.model)))
+        return await _loaded(context, body, name, chat_payload)
+    turn = await begin_turn(request, context, chat_request(body, name))
     return await _answered(request, context, OllamaAnswer(turn, body.model, chat_payload), turn)
 
 
@@ -57,9 +67,9 @@ async def generate(body: OllamaGenerateRequest, request: Request) -> Response:
     """Answer a prompt; with `raw`, `suffix` or `context` the prompt is not a conversation of one turn."""
     context = server_context(request)
     list_ignored(request, body)
+    name = await asyncio.to_thread(served_name, context, body.model)
     if not body.prompt and not body.images and not body.suffix:
-        return _loaded(context, body, generate_payload)
-    name = _loaded_name(context, body.model)
+        return await _loaded(context, body, name, generate_payload)
     if body.raw or body.suffix or body.context:
         completion = await begin_ollama_completion(request, context, body, name)
         return await _completed(request, context, body, completion)
@@ -91,27 +101,22 @@ async def _completed(
     return json_response(await completion.whole(request, context))
 
 
-def _loaded_name(context: ServerContext, name: str) -> str:
-    """The name of the served model, by which clients ask for it with or without a tag.
-
-    Raises:
-        ApiError: 404, in Ollama's words.
-    """
-    served = context.engine.config.name
-    if plain_name(name) != plain_name(served):
-        raise ApiError(404, f"model '{name[:80]}' not found", param="model", code="model_not_found")
-    return served
-
-
-def _loaded(context: ServerContext, body: OllamaGeneration, payload: Payload) -> Response:
-    """The answer to a request without a prompt, by which clients load a model."""
-    _loaded_name(context, body.model)
+async def _loaded(
+    context: ServerContext, body: OllamaGeneration, name: str, payload: Payload
+) -> Response:
+    """The answer to a request without a prompt, by which clients load a model, or unload it at once."""
+    seconds = None if body.keep_alive is None else keep_alive_of(body.keep_alive)
+    unloads = seconds == 0
+    if unloads:
+        await asyncio.to_thread(context.models.set_keep_alive, name, 0.0)
+    else:
+        loaded_model(context, name, keep_alive_s=seconds)
     answer: dict[str, Any] = {
         "model": body.model,
         "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         **payload("", "", ()),
         "done": True,
-        "done_reason": "load",
+        "done_reason": "unload" if unloads else "load",
     }
     if body.streams:
         return Response(line(answer), media_type=NDJSON)
@@ -157,11 +162,9 @@ async def _embedded(
     Raises:
         ApiError: 404 for a model that does not embed.
     """
-    embedder = context.engine.embedder
-    if plain_name(body.model) != plain_name(embedder.name):
-        raise ApiError(
-            404, f"model '{body.model[:80]}' not found", param="model", code="model_not_found"
-        )
+    embedder = context.models.embedder
+    if plain_name(context.models.resolved(body.model)) != plain_name(embedder.name):
+        raise model_not_found(body.model)
     if any(not text for text in texts):
         raise bad_request("`input` has an empty text.", param="input")
     truncate = None if body.truncate is False else TRAINED_TOKENS
@@ -177,4 +180,7 @@ async def _embedded(
             raise unavailable(str(error)) from error
 
     with context.drain.work():
-        return await while_connected(request, context, work())
+        found = await while_connected(request, context, work())
+    keep_alive = None if body.keep_alive is None else keep_alive_of(body.keep_alive)
+    context.models.use_embedder(keep_alive)
+    return found

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from app.server.calls.event_stream import EventStream, StreamForm
 from app.server.calls.ollama_answer import line
-from app.server.calls.ollama_request import list_ignored, plain_name
+from app.server.calls.ollama_request import list_ignored, model_not_found, plain_name
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
 from app.server.wire.errors import ApiError, bad_request, from_validation
@@ -25,6 +25,8 @@ from engine.api.errors import ModelError, ModelNotFound, PravahaError
 from engine.api.snapshot import ModelInfo
 from engine.models.hub_id import parse_hub_id
 from engine.models.progress import FetchProgress
+from engine.runtime.served_model import ServedModel
+from engine.text.tokenizer import Tokenizer
 
 router = APIRouter(route_class=OllamaRoute)
 
@@ -52,13 +54,24 @@ async def tags(request: Request) -> Response:
 async def running(request: Request) -> Response:
     """The models that are loaded."""
     context = server_context(request)
-    info = context.engine.snapshot().model
-    if info is None:
-        return json_response({"models": []})
-    expires = datetime.now(UTC) + _FOR_EVER
+    return json_response(
+        {"models": [_running(context, one) for one in context.models.all() if one.is_loaded]}
+    )
+
+
+def _running(context: ServerContext, served: ServedModel) -> dict[str, Any]:
+    info = served.engine.snapshot().model
+    if info is None:  # unloaded meanwhile
+        return _described(served.name, 0, context.created, {})
+    stays = min(served.keep_alive_s, _FOR_EVER.total_seconds())
+    expires = datetime.now(UTC) + timedelta(seconds=stays)
     model = _described(info.name, info.weight_bytes, context.created, _details(info))
-    loaded = {"expires_at": _time(expires), "size_vram": 0, "context_length": info.context_length}
-    return json_response({"models": [model | loaded]})
+    loaded = {
+        "expires_at": _time(expires),
+        "size_vram": 0,
+        "context_length": info.context_length,
+    }
+    return model | loaded
 
 
 @router.post("/api/show")
@@ -68,9 +81,11 @@ async def show(body: OllamaNameRequest, request: Request) -> Response:
     context = server_context(request)
     list_ignored(request, body)
     name = plain_name(_name(body))
-    info = context.engine.snapshot().model
-    if info is not None and plain_name(info.name) == name:
-        tokenizer = context.engine.tokenizer
+    served = next((one for one in context.models.all() if plain_name(one.name) == name), None)
+    served = served or context.models.find(name)
+    info = None if served is None else served.engine.snapshot().model
+    if served is not None and info is not None:
+        tokenizer = served.engine.tokenizer
         return json_response(
             {
                 "license": "",
@@ -83,10 +98,11 @@ async def show(body: OllamaNameRequest, request: Request) -> Response:
                     "general.parameter_count": info.parameters,
                     f"{info.architecture}.context_length": info.context_length,
                 },
-                "capabilities": _capabilities(context, info),
+                "capabilities": _capabilities(tokenizer, info),
             }
         )
-    if name == plain_name(context.engine.embedder.name) and context.engine.embedder.installed:
+    embedder = context.models.embedder
+    if name == plain_name(embedder.name) and embedder.installed:
         return json_response(
             {
                 "modelfile": "",
@@ -112,7 +128,7 @@ async def show(body: OllamaNameRequest, request: Request) -> Response:
                     "capabilities": ["completion"],
                 }
             )
-    raise _not_found(name)
+    raise model_not_found(name)
 
 
 @router.post("/api/pull")
@@ -190,13 +206,12 @@ async def delete(request: Request) -> Response:
     except ValidationError as error:
         raise from_validation(error.errors()) from None
     name = plain_name(_name(body))
-    info = context.engine.snapshot().model
-    if info is not None and plain_name(info.name) == name:
+    if any(plain_name(one.name) == name and one.is_loaded for one in context.models.all()):
         raise bad_request(f"model '{name}' is loaded: unload it first.", param="model")
     try:
         await asyncio.to_thread(context.engine.store.remove, name)
     except ModelNotFound as error:
-        raise _not_found(name) from error
+        raise model_not_found(name) from error
     except ModelError as error:
         raise bad_request(str(error), param="model") from error
     return Response()
@@ -207,10 +222,14 @@ def _models(context: ServerContext) -> list[dict[str, Any]]:
         _described(one.name, one.size, context.created, _installed_details(one))
         for one in context.engine.models()
     ]
-    info = context.engine.snapshot().model
-    if info is not None and all(one["name"] != _tagged(info.name) for one in found):
-        found.insert(0, _described(info.name, info.weight_bytes, context.created, _details(info)))
-    return found
+    installed = {one["name"] for one in found}
+    served = [one.engine.snapshot().model for one in context.models.all()]
+    extra = [
+        _described(info.name, info.weight_bytes, context.created, _details(info))
+        for info in served
+        if info is not None and _tagged(info.name) not in installed
+    ]
+    return [*extra, *found]
 
 
 def _described(name: str, size: int, created: int, details: dict[str, Any]) -> dict[str, Any]:
@@ -257,8 +276,7 @@ def _parameters(info: ModelInfo) -> str:
     return "\n".join(f"{names.get(name, name)} {value}" for name, value in values.items())
 
 
-def _capabilities(context: ServerContext, info: ModelInfo) -> list[str]:
-    tokenizer = context.engine.tokenizer
+def _capabilities(tokenizer: Tokenizer, info: ModelInfo) -> list[str]:
     found = ["completion", "tools"]
     if tokenizer.infill is not None:
         found.append("insert")
@@ -274,10 +292,6 @@ def _name(body: OllamaNameRequest) -> str:
     if name is None:
         raise bad_request("`model` is missing.", param="model")
     return name
-
-
-def _not_found(name: str) -> ApiError:
-    return ApiError(404, f"model '{name[:80]}' not found", param="model", code="model_not_found")
 
 
 def _time(instant: datetime) -> str:

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from app.server.calls.extra_fields import check_extra_fields
-from app.server.calls.model import loaded_model
+from app.server.calls.model import ModelName, engine_named, loaded_model
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
 from app.server.wire.json_body import JsonRoute
@@ -23,16 +23,18 @@ router = APIRouter(route_class=JsonRoute)
 
 @router.get("/blocks/{block}")
 @requires("control")
-async def block(request: Request, block: Annotated[int, Path(ge=0, lt=2**31)]) -> Response:
+async def block(
+    request: Request, block: Annotated[int, Path(ge=0, lt=2**31)], model: ModelName = None
+) -> Response:
     """What one KV block holds."""
-    return json_response(server_context(request).engine.block(block))
+    return json_response(engine_named(server_context(request), model).block(block))
 
 
 @router.get("/prefix_tree")
 @requires("control")
-async def prefix_tree(request: Request) -> Response:
+async def prefix_tree(request: Request, model: ModelName = None) -> Response:
     """The prefix cache as chains of blocks, breadth first."""
-    engine = server_context(request).engine
+    engine = engine_named(server_context(request), model)
     # In a thread: decoding the texts takes milliseconds, and the event loop serves all requests.
     return json_response(await run_in_threadpool(engine.prefix_tree))
 
@@ -43,8 +45,8 @@ async def residency(body: ResidencyRequest, request: Request) -> Response:
     """How many leading tokens are in the pool and in the swap tier."""
     context = server_context(request)
     check_extra_fields(request, body)
-    loaded_model(context, None)
-    return json_response(context.engine.residency(body.tokens))
+    model = loaded_model(context, body.model)
+    return json_response(model.engine.residency(body.tokens))
 
 
 @router.post("/pin")
@@ -53,8 +55,8 @@ async def pin(body: PinRequest, request: Request) -> Response:
     """Pin the cached blocks of a prefix; the answer names the pin, `/events` tells what it covers."""
     context = server_context(request)
     check_extra_fields(request, body)
-    loaded_model(context, None)
-    context.engine.pin(body.tokens, pin_id=body.pin_id)
+    model = loaded_model(context, body.model)
+    model.engine.pin(body.tokens, pin_id=body.pin_id)
     return json_response({"pin_id": body.pin_id})
 
 
@@ -62,6 +64,8 @@ async def pin(body: PinRequest, request: Request) -> Response:
 @requires("control")
 async def unpin(body: UnpinRequest, request: Request) -> Response:
     """End a pin."""
+    context = server_context(request)
     check_extra_fields(request, body)
-    server_context(request).engine.unpin(body.pin_id)
+    for model in context.models.all():
+        model.engine.unpin(body.pin_id)
     return json_response({"pin_id": body.pin_id})

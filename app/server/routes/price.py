@@ -22,5 +22,5 @@ async def price(body: PriceRequest, request: Request) -> Response:
     """Tokens to prefill, blocks to copy and predicted seconds of a request with these tokens."""
     context = server_context(request)
     check_extra_fields(request, body)
-    loaded_model(context, body.model)
-    return json_response(asdict(context.engine.price(body.tokens)))
+    model = loaded_model(context, body.model)
+    return json_response(asdict(model.engine.price(body.tokens)))

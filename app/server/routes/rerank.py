@@ -27,8 +27,8 @@ async def create_rerank(body: RerankRequest, request: Request) -> Response:
     """The documents with their scores, best first."""
     context = server_context(request)
     check_extra_fields(request, body)
-    embedder = context.engine.embedder
-    if body.model != embedder.name:
+    embedder = context.models.embedder
+    if context.models.resolved(body.model) != embedder.name:
         raise ApiError(
             404,
             f"There is no reranking model {body.model[:80]!r} here; this server has {embedder.name!r}.",
@@ -43,6 +43,8 @@ async def create_rerank(body: RerankRequest, request: Request) -> Response:
         raise ApiError(404, str(error), param="model", code="model_not_found") from error
     except ModelError as error:
         raise unavailable(str(error)) from error
+    finally:
+        context.models.use_embedder(body.keep_alive)
     order = sorted(range(len(texts)), key=lambda index: -ranked.scores[index])
     with_text = body.return_documents is not False
     return json_response(

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.server.calls.extra_fields import check_extra_fields
+from app.server.calls.model import engine_named
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
 from app.server.wire.json_body import JsonRoute
@@ -22,11 +23,12 @@ router = APIRouter(route_class=JsonRoute)
 @requires("control")
 async def set_scheduling(body: SchedulingRequest, request: Request) -> Response:
     """Change the given settings from the next step on; the answer contains all settings."""
-    engine = server_context(request).engine
+    engine = engine_named(server_context(request), body.model)
     check_extra_fields(request, body)
     named = {
         name: getattr(body, name) for name in body.model_fields_set & set(type(body).model_fields)
     }
+    named.pop("model", None)
     given = {name: value for name, value in named.items() if value is not None}
     scheduling = replace(engine.scheduling, **given)
     engine.set_scheduling(scheduling)

@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from app.server.wire.body import Body
+from app.server.wire.keep_alive import KeepAlive
 
 FILE_KEY = "file"
 """Key of a filter whose value is the id of a file."""
@@ -213,3 +214,4 @@ class RerankRequest(Body):
     ]
     top_n: Annotated[int, Field(ge=1)] | None = None
     return_documents: bool | None = None
+    keep_alive: KeepAlive | None = None

@@ -31,6 +31,7 @@ from app.server.wire.body import (
     nothing,
     nothing_or,
 )
+from app.server.wire.keep_alive import KeepAlive
 from app.server.wire.old_functions import with_tool_calls
 from app.server.wire.retrieval_schemas import ChatRetrieval
 from app.server.wire.tool_schemas import (
@@ -161,6 +162,7 @@ class SamplingFields(Body):
     """Fields that chat and plain completions share. None means the model's default, else the API's."""
 
     model: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    keep_alive: KeepAlive | None = None
     temperature: Annotated[float, Field(ge=0, le=100)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     top_k: Annotated[int, Field(ge=-1, lt=2**31)] | None = None
@@ -640,6 +642,7 @@ class EmbeddingRequest(Body):
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: Annotated[int, Field(ge=1)] | None = None
     truncate_prompt_tokens: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    keep_alive: KeepAlive | None = None
 
 
 def _moderated(value: Any) -> Any:
@@ -727,12 +730,14 @@ class PriceRequest(Body):
 class ResidencyRequest(Body):
     """Body of `POST /residency`."""
 
+    model: str | None = None
     tokens: list[TokenId]
 
 
 class PinRequest(DefaultedBody):
     """Body of `POST /pin`; a pin with this id is replaced."""
 
+    model: str | None = None
     tokens: list[TokenId]
     pin_id: Annotated[str, Field(min_length=1, max_length=64)] = Field(default_factory=new_pin_id)
 
@@ -746,6 +751,7 @@ class UnpinRequest(Body):
 class SchedulingRequest(Body):
     """Body of `POST /scheduling`; omitted fields keep their values."""
 
+    model: str | None = None
     policy: Policy | None = None
     batch_former: BatchFormerName | None = None
     step_target_ms: Annotated[float, Field(ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)] | None = (
@@ -779,6 +785,13 @@ class ModelChangeRequest(DefaultedBody):
     """Body of `POST /v1/models/{id}/load` and `/unload`."""
 
     drain_seconds: Annotated[float, Field(ge=0, le=MAX_CHANGE_DRAIN_S)] = CHANGE_DRAIN_S
+    keep_alive: KeepAlive | None = None
+
+
+class ModelReloadRequest(Body):
+    """Body of `POST /v1/models/{id}/reload`; without `drain_seconds` running requests may take any time."""
+
+    drain_seconds: Annotated[float, Field(ge=0, le=MAX_CHANGE_DRAIN_S)] | None = None
 
 
 class ApplyTemplateRequest(ChatFormFields):

@@ -1,6 +1,6 @@
 import pytest
 
-from engine.api.errors import ModelError
+from engine.api.errors import ModelDoesNotFit, ModelError
 from engine.executors.memory_plan import MemoryPlan
 from engine.memory.kv_cache_config import default_pool_bytes, size_pool
 
@@ -78,3 +78,23 @@ def test_a_requested_pool_that_does_not_fit_beside_the_weights_is_refused():
 
 def test_a_requested_pool_is_not_compared_with_unknown_memory():
     assert pool(requested_bytes=41 * MIB, available=None).pool_bytes == 41 * MIB
+
+
+def test_the_pool_takes_what_the_model_leaves_of_its_share():
+    assert pool(limit=70 * MIB).pool_bytes == 10 * MIB
+    assert pool(limit=70 * MIB, requested_bytes=MIB).pool_bytes == MIB
+    assert pool(limit=60 * MIB + 128, available=None).num_blocks == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "requested"), [(59 * MIB, None), (60 * MIB, None), (70 * MIB, 11 * MIB)]
+)
+def test_a_share_that_is_too_small_is_named(limit, requested):
+    with pytest.raises(ModelDoesNotFit, match="toy does not fit in its share of memory") as refusal:
+        pool(limit=limit, requested_bytes=requested)
+    assert f"its share is {limit / MIB:.1f} MiB" in str(refusal.value)
+
+
+def test_a_share_beyond_free_memory_is_refused():
+    with pytest.raises(ModelDoesNotFit, match="lower its share or free memory"):
+        pool(limit=200 * MIB)

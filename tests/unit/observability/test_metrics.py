@@ -6,6 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine.api.scheduling import Scheduling
+from engine.observability.metrics import MetricsCollector
 from tests.fakes.toy_engine import ask, toy_config, toy_engine
 from tests.fakes.toy_pipeline import ToyPipeline
 
@@ -136,3 +137,21 @@ def test_every_name_is_there_twice_and_agrees_with_the_snapshot():
     assert samples[("pravaha_kv_blocks", "free")] == snapshot.blocks.free
     assert samples[("pravaha_steps_total",)] == snapshot.totals.steps
     assert samples[("pravaha_engine_state", "stopped")] == 1
+
+
+def test_metrics_of_several_engines_are_one_valid_text():
+    engines = [toy_engine(replace(toy_config(), name=name))[0] for name in ("a", "b")]
+    for count, engine in enumerate(engines, 1):
+        engine.start()
+        engine.submit(ask(max_tokens=count)).wait_result(30)
+    text = MetricsCollector.render_all(one.metrics for one in engines).decode()
+    families = list(text_string_to_metric_families(text))
+    names = [family.name for family in families]
+    assert len(names) == len(set(names))
+    (tokens,) = (one for one in families if one.name == "pravaha_generation_tokens")
+    assert {one.labels["model_name"]: one.value for one in tokens.samples} == {"a": 1, "b": 2}
+    for engine in engines:
+        alone = text_string_to_metric_families(engine.metrics.render().decode())
+        assert {sample.name for family in alone for sample in family.samples} <= {
+            sample.name for family in families for sample in family.samples
+        }

@@ -142,3 +142,20 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert store.read(entries.tolist(), out) == 6
     assert (out == np.arange(6)[:, None]).all()
     store.close()
+
+
+def test_an_engine_takes_the_swap_file_over_when_another_one_has_closed_it(tmp_path):
+    """As after a reload, where the new engine is loaded while the old one still has the file."""
+    old, _ = started(tmp_path)
+    answer(old, prompt(50))
+    new, executor = started(tmp_path)
+    assert new.snapshot().swap.capacity == 0
+    old.shutdown()
+    new.reopen_swap_tier()
+    output = answer(new, prompt(50))
+    assert output.cached_tokens == 48
+    assert executor.swapped_in == 12
+    assert output.token_ids == oracle(ask(prompt(50)))
+    new.reopen_swap_tier()  # no effect
+    assert answer(new, prompt(50)).cached_tokens == 48
+    new.shutdown()

@@ -9,13 +9,13 @@ from typer.testing import CliRunner
 from app.commands.setting_options import setting_options
 
 
-def given(*arguments):
+def given(*arguments, groups=("server", "agents")):
     """What a command with the options gets."""
     got = SimpleNamespace(flags=None)
     cli = typer.Typer()
 
     @cli.command()
-    @setting_options("server", "agents")
+    @setting_options(*groups)
     def command(*, flags: dict) -> None:
         got.flags = flags
 
@@ -44,3 +44,31 @@ def given(*arguments):
 )
 def test_a_list_may_be_given_in_several_options(arguments, flags):
     assert given(*arguments) == flags
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flags"),
+    [
+        (("--model", "a"), {"model": "a"}),
+        (("-m", "a", "--model", "b"), {"model": "a", "further_models": "b"}),
+        (
+            ("--model", "a", "--further-models", "c; d", "--model", "./b 2.gguf"),
+            {"model": "a", "further_models": "./b 2.gguf;c; d"},
+        ),
+    ],
+)
+def test_the_model_may_be_given_several_times_to_a_server(arguments, flags):
+    assert given(*arguments, groups=("engine", "server")) == flags
+
+
+def test_a_command_of_one_model_refuses_a_second():
+    cli = typer.Typer()
+
+    @cli.command()
+    @setting_options("engine")
+    def command(*, flags: dict) -> None:
+        raise AssertionError(flags)
+
+    result = CliRunner().invoke(cli, ["--model", "a", "--model", "b"])
+    assert result.exit_code == 2
+    assert "several times" in result.output

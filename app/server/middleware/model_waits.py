@@ -1,0 +1,244 @@
+"""The middleware that lets a request wait for its model instead of failing.
+
+A handler asks for its model before it begins to answer (`app.server.calls.model.loaded_model`). If the model
+is being loaded, what the handler answers is dropped, and the same request is handled again when the model is
+loaded, so that no handler and no face has to know. A request that streams server-sent events gets comments
+with the progress meanwhile, because many clients give up when nothing arrives for long: its status is 200
+from then on, and an error that follows is an event.
+
+Cost: the body of a request is kept until the request has got its model.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import orjson
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.server.middleware.disconnect import disconnected
+from app.server.process.context import ServerContext
+from app.server.process.drain import shutting_down_error
+from app.server.process.request_models import RequestModels, current_request_models
+from app.server.wire.errors import ApiError, error_response
+from engine.api.errors import EngineUnavailable, PravahaError
+from engine.runtime.served_model import ModelChanging
+
+_STREAM_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+]
+_NDJSON_PATHS = "/api/"
+"""Paths whose streams have no comments."""
+
+
+class ModelWaits:
+    """Handles requests again whose model was not loaded, and ends the leases of all."""
+
+    def __init__(
+        self, app: ASGIApp, *, context: ServerContext, is_upload: Callable[[str], bool]
+    ) -> None:
+        """Wrap the application.
+
+        Args:
+            app: the application.
+            context: the server.
+            is_upload: whether the bodies of a path are files: they are not kept, and use no model.
+        """
+        self._app = app
+        self._context = context
+        self._is_upload = is_upload
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request, several times if it has to wait."""
+        if scope["type"] != "http" or self._is_upload(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        body = _Body(receive)
+        models = RequestModels(self._context.models, on_served=body.drop)
+        token = current_request_models.set(models)
+        answer = _Answer(models, body, send)
+        try:
+            while True:
+                await self._app(scope, body.replay(), answer.send)
+                change = answer.next_attempt()
+                if change is None:
+                    return
+                if self._context.drain.draining:
+                    await answer.refuse(shutting_down_error(), scope, body.receive)
+                    return
+                with self._context.drain.work():
+                    if not await self._wait(change, models, body, answer, scope):
+                        return
+        finally:
+            models.release()
+            current_request_models.reset(token)
+
+    async def _wait(
+        self,
+        change: ModelChanging,
+        models: RequestModels,
+        body: "_Body",
+        answer: "_Answer",
+        scope: Scope,
+    ) -> bool:
+        """Wait for a load, or for its failure, which the next attempt reports; False if nobody waits."""
+        finished = asyncio.wrap_future(change.finished)  # never cancelled: the change is not ours
+        finished.add_done_callback(
+            lambda done: done.exception()
+        )  # seen, also if nobody waits any more
+        gone = asyncio.create_task(disconnected(body.receive))
+        expired = asyncio.create_task(self._context.drain.wait_expired())
+        tasks = (finished, gone, expired)
+        streams = body.asks_for_events(scope["path"])
+        try:
+            while True:
+                await asyncio.wait(
+                    tasks,
+                    timeout=self._context.config.keep_alive_s,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if finished.done():
+                    models.failed = _failure(change, finished.exception())
+                    return True
+                if gone.done():
+                    self._context.counters.disconnected(scope["route"].path)
+                    return False
+                if expired.done():
+                    await answer.refuse(shutting_down_error(), scope, body.receive)
+                    return False
+                if streams:
+                    await answer.tell(f": loading {change.model.name}, {change.progress:.0%}\n\n")
+        finally:
+            for task in (gone, expired):
+                task.cancel()
+            await asyncio.gather(gone, expired, return_exceptions=True)
+
+
+def _failure(change: ModelChanging, error: BaseException | None) -> PravahaError | None:
+    if error is None or isinstance(error, EngineUnavailable):
+        return error
+    return EngineUnavailable(f"The model {change.model.name} cannot be loaded: {error}")
+
+
+class _Body:
+    """The body of a request, which can be read again until the request has got its model."""
+
+    def __init__(self, receive: Receive) -> None:
+        self.receive = receive
+        self._messages: list[Message] = []
+        self._kept = True
+
+    @property
+    def kept(self) -> bool:
+        """Whether the body can be read again."""
+        return self._kept
+
+    def drop(self) -> None:
+        """Free what was kept: the request is not handled again."""
+        self._kept = False
+        self._messages.clear()
+
+    def replay(self) -> Receive:
+        """A function that receives the messages so far again, and then the rest."""
+        seen = 0
+
+        async def receive() -> Message:
+            nonlocal seen
+            if seen < len(self._messages):
+                seen += 1
+                return self._messages[seen - 1]
+            message = await self.receive()
+            if self._kept and message["type"] == "http.request":
+                self._messages.append(message)
+                seen += 1
+            return message
+
+        return receive
+
+    def asks_for_events(self, path: str) -> bool:
+        """Whether the body has `"stream": true`, and streams at this path are server-sent events."""
+        if path.startswith(_NDJSON_PATHS):
+            return False
+        try:
+            body = orjson.loads(b"".join(one.get("body", b"") for one in self._messages))
+        except orjson.JSONDecodeError:
+            return False
+        return isinstance(body, dict) and body.get("stream") is True
+
+
+class _Answer:
+    """Sends the answer of the last attempt; those before it are dropped."""
+
+    def __init__(self, models: RequestModels, body: _Body, send: Send) -> None:
+        self._models = models
+        self._body = body
+        self._send = send
+        self._dropping: ModelChanging | None = None
+        self._told = False  # the response began with comments
+        self._error: list[bytes] | None = None  # the body of an error that becomes an event
+
+    def next_attempt(self) -> ModelChanging | None:
+        """What the next attempt has to wait for; None if this one was answered."""
+        change, self._dropping = self._dropping, None
+        self._models.loading = None
+        return change
+
+    async def send(self, message: Message) -> None:
+        """Take a message of the application."""
+        if self._dropping is not None:
+            return
+        if message["type"] != "http.response.start":
+            await self._send_body(message)
+            return
+        if self._models.loading is not None and self._body.kept:
+            self._dropping = self._models.loading
+            return
+        self._body.drop()
+        if not self._told:
+            await self._send(message)
+        elif not _is_event_stream(message):
+            self._error = []
+
+    async def tell(self, comment: str) -> None:
+        """Send a comment of server-sent events, as the first one with the head of the response."""
+        if not self._told:
+            self._told = True
+            await self._send(
+                {"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS}
+            )
+        await self._send_part(comment.encode())
+
+    async def refuse(self, error: ApiError, scope: Scope, receive: Receive) -> None:
+        """Answer with an error instead of handling the request again."""
+        self._body.drop()
+        await error_response(error)(scope, receive, self.send)
+
+    async def _send_body(self, message: Message) -> None:
+        if self._error is None:
+            await self._send(message)
+            return
+        self._error.append(message.get("body", b""))
+        if message.get("more_body", False):
+            return
+        await self._send_part(_error_event(b"".join(self._error)))
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_part(self, part: bytes) -> None:
+        await self._send({"type": "http.response.body", "body": part, "more_body": True})
+
+
+def _is_event_stream(start: Message) -> bool:
+    content_type = Headers(raw=start["headers"]).get("content-type", "")
+    return bool(start["status"] == 200) and content_type.startswith("text/event-stream")
+
+
+def _error_event(body: bytes) -> bytes:
+    """An error response of any face as an event; Anthropic's has a name."""
+    try:
+        fields = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        fields = {}
+    named = isinstance(fields, dict) and fields.get("type") == "error"
+    return (b"event: error\n" if named else b"") + b"data: " + body + b"\n\n"

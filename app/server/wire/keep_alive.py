@@ -1,0 +1,10 @@
+"""`KeepAlive`: the field `keep_alive` of a request, by which clients of Ollama say how long a model stays."""
+
+from typing import Annotated
+
+from pydantic import PlainValidator
+
+from engine.api.keep_alive import keep_alive_seconds
+
+KeepAlive = Annotated[float, PlainValidator(keep_alive_seconds)]
+"""Seconds for which the model stays loaded after its last request; infinite for ever."""
