@@ -16,9 +16,9 @@ from app.server.calls.ollama_answer import line
 from app.server.calls.ollama_request import list_ignored, model_not_found, plain_name
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
+from app.server.routes.ollama_route import OllamaRoute, ollama_error
 from app.server.wire.errors import ApiError, bad_request, from_validation
 from app.server.wire.json_response import json_response
-from app.server.wire.ollama_route import OllamaRoute, ollama_error
 from app.server.wire.ollama_schemas import OllamaNameRequest
 from engine.api.available_model import AvailableModel
 from engine.api.errors import ModelError, ModelNotFound, PravahaError
