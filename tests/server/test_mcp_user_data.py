@@ -4,6 +4,8 @@ import json
 from contextlib import closing
 
 import pytest
+from mcp.client import Client
+from mcp.shared.exceptions import MCPError
 
 from app.server.mcp.api_client import (
     ApiClient,
@@ -11,6 +13,7 @@ from app.server.mcp.api_client import (
     in_process_client,
     remote_client,
 )
+from app.server.mcp.mcp_server import mcp_server
 from app.server.mcp.progress import Progress
 from app.server.mcp.resources import NoSuchResource, listed_resources, read_resource
 from app.server.mcp.tool import ToolCall
@@ -94,6 +97,17 @@ async def test_the_open_path_of_a_conversation_is_read(settings, user, api):
     ]
     with pytest.raises(NoSuchResource):
         await read_resource("pravaha://conversations/none", api, user)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_conversations_that_cannot_be_opened_are_a_sentence(settings, user, api, mode):
+    settings.conversations.mkdir(parents=True)  # a folder where the database should be
+    async with Client(mcp_server(api, user), mode=mode) as client:
+        with pytest.raises(MCPError, match="conversation database"):
+            await client.list_resources()
+        with pytest.raises(MCPError, match="conversation database"):
+            await client.read_resource("pravaha://conversations")
+        assert await client.list_tools()
 
 
 async def test_a_servers_clients_see_no_conversation(settings, api):

@@ -123,7 +123,10 @@ class _Handlers:
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """The resources."""
-        return types.ListResourcesResult(resources=await listed_resources(self._user))
+        try:
+            return types.ListResourcesResult(resources=await listed_resources(self._user))
+        except PravahaError as error:
+            raise MCPError(code=types.INTERNAL_ERROR, message=str(error)) from error
 
     async def list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
