@@ -3,7 +3,6 @@
 import asyncio
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from starlette.requests import Request
@@ -16,14 +15,12 @@ from app.server.process.config import ServerConfig
 from app.server.process.counters import ServerCounters
 from app.server.process.drain import Drain
 from app.server.process.kept_streams import KeptStreams
+from app.server.process.running_turns import RunningTurn
 from app.server.process.sessions import Sessions
 from app.server.retrieval.service import RetrievalService
 from engine.retrieval.parsing.image_reader import ImageReader
 from engine.runtime.engine import AsyncPravahaEngine
 from engine.runtime.served_models import ServedModels
-
-if TYPE_CHECKING:
-    from app.server.calls.chat_turn import ChatTurn
 
 MAX_UPLOADS = 16
 """Uploads at a time; each holds a file open and up to a mebibyte of memory."""
@@ -56,7 +53,7 @@ class ServerContext:
     drain: Drain = field(default_factory=Drain)
     counters: ServerCounters = field(default_factory=ServerCounters)
     kept_streams: KeptStreams = field(init=False)
-    running_turns: "dict[str, ChatTurn]" = field(default_factory=dict)
+    running_turns: dict[str, RunningTurn] = field(default_factory=dict)
     answered_turns: AnsweredTurns = field(default_factory=AnsweredTurns)
     sessions: Sessions = field(default_factory=Sessions)
     block_histories: "WeakKeyDictionary[AsyncPravahaEngine, BlockHistory]" = field(

@@ -27,10 +27,10 @@ from app.server.calls.ollama_request import (
     plain_name,
     served_name,
 )
+from app.server.calls.ollama_route import OllamaRoute, ollama_error
 from app.server.middleware.auth import requires
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext, server_context
-from app.server.routes.ollama_route import OllamaRoute, ollama_error
 from app.server.wire.errors import ApiError, bad_request, unavailable
 from app.server.wire.json_response import json_response
 from app.server.wire.ollama_schemas import (

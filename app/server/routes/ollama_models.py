@@ -14,9 +14,9 @@ from starlette.responses import Response
 from app.server.calls.event_stream import EventStream, StreamForm
 from app.server.calls.ollama_answer import line
 from app.server.calls.ollama_request import list_ignored, model_not_found, plain_name
+from app.server.calls.ollama_route import OllamaRoute, ollama_error
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
-from app.server.routes.ollama_route import OllamaRoute, ollama_error
 from app.server.wire.errors import ApiError, bad_request, from_validation
 from app.server.wire.json_response import json_response
 from app.server.wire.ollama_schemas import OllamaNameRequest

@@ -1,0 +1,11 @@
+"""`RunningTurn`: a chat answer that is being written, as those see it who steer it from another request."""
+
+from typing import Protocol
+
+
+class RunningTurn(Protocol):
+    """One running answer."""
+
+    async def end_reasoning(self) -> bool:
+        """End its reasoning; False if it does not reason now."""
+        ...
