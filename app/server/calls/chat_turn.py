@@ -217,8 +217,7 @@ async def begin_turn(
             raise bad_request(
                 "An answer whose beginning is given cannot be a call.", param="tool_choice"
             )
-        ids += reasoning.nothing_ids if reasoning is not None else ()
-        ids += tools.opening_ids
+        ids += tools.opening_ids(ids)
         sampling, reasoning = replace(sampling, grammar=tools.grammar()), None
     check_length(ids, model.info, param="messages")
     if reasoning is not None:

@@ -40,11 +40,6 @@ class ChatReasoning:
         opening = () if self.begun else self.opening_ids
         return ReasoningControl(self.closing_ids, opening, max_tokens, self.answer_ids)
 
-    @property
-    def nothing_ids(self) -> tuple[int, ...]:
-        """Tokens that end a reasoning that the prompt has begun, for an answer that begins with a call."""
-        return (*self.closing_ids, *self.answer_ids) if self.begun else ()
-
     def shown_control_ids(self, model: LoadedModel) -> frozenset[int]:
         """The control tokens that the parser needs to see."""
         controls = model.tokenizer.control_tokens.ids
