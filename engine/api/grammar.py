@@ -5,14 +5,16 @@ Frozen and hashable, because it is the key of the compiler's cache.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
 import orjson
 
+from engine.api.call_notation import CallNotation
 from engine.api.errors import InvalidRequest
+from engine.api.tools import Tool
 
-GrammarKind = Literal["json_object", "json_schema", "regex", "choice", "lark"]
+GrammarKind = Literal["json_object", "json_schema", "regex", "choice", "lark", "tool_calls"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,8 @@ class Grammar:
         kind: the format of `source`.
         source: `json_object`: empty. `json_schema`: a schema as JSON text; properties are generated
             in its order. `regex`: an expression without look-around that matches the whole answer. `choice`:
-            a JSON array of strings. `lark`: a grammar in llguidance's variant of Lark.
+            a JSON array of strings. `lark`: a grammar in llguidance's variant of Lark. `tool_calls`: what
+            `Grammar.tool_calls` writes.
     """
 
     kind: GrammarKind
@@ -61,6 +64,29 @@ class Grammar:
     def lark(cls, grammar: str) -> Self:
         """Text that a Lark grammar derives from its `start` rule."""
         return cls("lark", grammar)
+
+    @classmethod
+    def tool_calls(
+        cls, tools: Iterable[Tool], notation: CallNotation, *, min_calls: int = 1, max_calls: int = 1
+    ) -> Self:
+        """Calls of tools, from the name of the first one to the end of the last one.
+
+        Args:
+            tools: those that may be called. What of their schemas a grammar cannot express is not enforced, and
+                no schema makes the grammar invalid.
+            notation: how the calls are written.
+            min_calls: the least number of calls.
+            max_calls: the largest number of calls.
+
+        Raises:
+            InvalidRequest: a schema cannot be written as JSON.
+        """
+        source = {
+            "notation": asdict(notation),
+            "tools": [[tool.name, tool.parameters] for tool in tools],
+            "calls": [min_calls, max_calls],
+        }
+        return cls("tool_calls", _dump(source))
 
 
 def _dump(value: Any) -> str:
