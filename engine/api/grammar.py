@@ -67,7 +67,12 @@ class Grammar:
 
     @classmethod
     def tool_calls(
-        cls, tools: Iterable[Tool], notation: CallNotation, *, min_calls: int = 1, max_calls: int = 1
+        cls,
+        tools: Iterable[Tool],
+        notation: CallNotation,
+        *,
+        min_calls: int = 1,
+        max_calls: int = 1,
     ) -> Self:
         """Calls of tools, from the name of the first one to the end of the last one.
 

@@ -228,7 +228,9 @@ class GrammarCompiler:
         if checked is None:
             return None
         text, left_out = checked
-        library = LLMatcher(self._library_tokenizer(), text, limits=parser_limits(grammar.kind), log_level=0)
+        library = LLMatcher(
+            self._library_tokenizer(), text, limits=parser_limits(grammar.kind), log_level=0
+        )
         if not library.is_error():
             library.compute_bitmask()  # the first mask is the most expensive one; copies reuse it
         if library.is_error():

@@ -63,9 +63,7 @@ def parse_source(grammar: Grammar) -> Any:
     source = grammar.source
     most = MAX_TOOLS_CHARS if grammar.kind == "tool_calls" else MAX_SOURCE_CHARS
     if len(source) > most:
-        raise grammar_error(
-            grammar, f"it has {len(source):,} characters; the maximum is {most:,}"
-        )
+        raise grammar_error(grammar, f"it has {len(source):,} characters; the maximum is {most:,}")
     if grammar.kind == "tool_calls":
         return _tool_calls(grammar)
     if grammar.kind == "json_schema":

@@ -141,7 +141,9 @@ def _lark(calls: ToolCalls, schemas: Mapping[str, Any]) -> str:
     for number, (name, schema) in enumerate(schemas.items()):
         head = notation.head.replace("NAME", name)
         document = orjson.dumps({"x-guidance": _ONE_LINE, **schema}).decode()
-        rules.append(f"call_{number}: {_literal(head)} arguments_{number} {_literal(notation.tail)}")
+        rules.append(
+            f"call_{number}: {_literal(head)} arguments_{number} {_literal(notation.tail)}"
+        )
         rules.append(f"arguments_{number}: %json {document}")
     options = " | ".join(f"call_{number}" for number in range(len(schemas)))
     more = ""
@@ -163,9 +165,7 @@ def _is_too_deep(schema: Any) -> bool:
         if depth > MAX_JSON_DEPTH:
             return True
         inner = [
-            value
-            for node in layer
-            for value in (node.values() if isinstance(node, dict) else node)
+            value for node in layer for value in (node.values() if isinstance(node, dict) else node)
         ]
         layer = [value for value in inner if isinstance(value, (dict, list))]
         depth += 1

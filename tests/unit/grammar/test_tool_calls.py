@@ -77,7 +77,9 @@ def test_calls_repeat_between_the_least_and_the_largest_number():
 
 
 def test_calls_are_written_on_one_line():
-    assert not accepts({"w": WEATHER}, '{"name": "w", "arguments": {\n"city": "Oslo"}}\n</tool_call>')
+    assert not accepts(
+        {"w": WEATHER}, '{"name": "w", "arguments": {\n"city": "Oslo"}}\n</tool_call>'
+    )
 
 
 def test_definitions_belong_to_their_tool():
