@@ -67,6 +67,8 @@ class SamplingParams:
         stop_token_ids: up to 24 ids that finish the answer, in addition to the model's.
         ignore_eos: do not finish at the model's end-of-sequence tokens.
         include_stop: keep the stop string in the text.
+        shown_control_ids: control tokens that are part of the text, spelled out, although the text has no
+            others: those that begin and end a call of a tool.
         grammar: the language of the answer, or None. The answer finishes with `stop` when the
             grammar allows no further token, or when the model samples an end token that the grammar
             allows. Cannot be combined with `ignore_eos`.
@@ -94,6 +96,7 @@ class SamplingParams:
     stop_token_ids: tuple[int, ...] = ()
     ignore_eos: bool = False
     include_stop: bool = False
+    shown_control_ids: frozenset[int] = frozenset()
     grammar: Grammar | None = None
 
 

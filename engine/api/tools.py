@@ -21,6 +21,12 @@ class Tool:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     strict: bool = False
 
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        """Schemas of the arguments by name, as far as they are declared."""
+        declared = self.parameters.get("properties")
+        return declared if isinstance(declared, Mapping) else {}
+
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:

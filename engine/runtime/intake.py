@@ -64,7 +64,9 @@ def make_sequence(
     if parent is not None:
         answer = min(parent.penalty_start, len(prompt))
     detokenizer = Detokenizer(
-        tokenizer.incremental_detokenizer(after=int(prompt[answer - 1])),
+        tokenizer.incremental_detokenizer(
+            after=int(prompt[answer - 1]), shown=params.shown_control_ids
+        ),
         stop_ids=frozenset(stop_ids),
         stops=params.stop,
         include_stop=params.include_stop,

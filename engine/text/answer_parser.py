@@ -7,24 +7,36 @@ from engine.api.answer_parts import AnswerPart, AnswerText
 
 
 class AnswerParser(Protocol):
-    """The parser of one answer; feed it the pieces of the text in their order, then finish it."""
+    """The parser of one answer; feed it the pieces of the text in their order, then finish it.
+
+    Attributes:
+        ended: whether the answer is complete, although the model may go on; what follows is left out.
+    """
+
+    ended: bool
 
     def feed(self, text: str) -> Sequence[AnswerPart]:
         """The parts that are certain after this piece."""
         ...
 
-    def finish(self) -> Sequence[AnswerPart]:
-        """The parts that were held back; call it once, at the end of the answer."""
+    def finish(self, *, cut: bool = False) -> Sequence[AnswerPart]:
+        """The parts that were held back; call it once, at the end of the answer.
+
+        Args:
+            cut: whether a limit ended the answer, not the model: what is incomplete stays so.
+        """
         ...
 
 
 class PlainText:
     """The parser of answers that are text only."""
 
+    ended = False
+
     def feed(self, text: str) -> Sequence[AnswerPart]:
         """The text itself."""
         return [AnswerText(text)] if text else []
 
-    def finish(self) -> Sequence[AnswerPart]:
+    def finish(self, *, cut: bool = False) -> Sequence[AnswerPart]:
         """Nothing: no text is held back."""
         return []

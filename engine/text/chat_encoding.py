@@ -18,7 +18,12 @@ from engine.api.chat import ChatMessage
 from engine.api.errors import InvalidRequest
 from engine.text.continued_message import Render, render_open
 from engine.text.control_tokens import ControlTokens, absent_character
-from engine.text.tool_messages import nested_too_deep, replace_texts
+from engine.text.tool_messages import (
+    TemplateTool,
+    nested_too_deep,
+    replace_in_value,
+    replace_texts,
+)
 
 
 def encode_rest(encode: Callable[[str], list[int]], text: str) -> list[int]:
@@ -43,11 +48,15 @@ class ChatEncoder:
         encode: the tokenizer.
         render: the chat template.
         controls: the control tokens.
+        tools: what the model may call.
+        render_with: the chat template for conversations with tools.
     """
 
     encode: Encode
     render: Render
     controls: ControlTokens
+    tools: Sequence[TemplateTool] = ()
+    render_with: Callable[[Sequence[TemplateTool]], Render] | None = None
 
     def encode_chat(
         self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
@@ -59,7 +68,7 @@ class ChatEncoder:
         """
         return self._encode(
             messages,
-            lambda turns: self.render(turns, add_generation_prompt=add_generation_prompt),
+            lambda turns, render: render(turns, add_generation_prompt=add_generation_prompt),
         )
 
     def encode_open(self, messages: Sequence[ChatMessage]) -> tuple[list[int], int]:
@@ -71,22 +80,26 @@ class ChatEncoder:
         Raises:
             InvalidRequest: as `encode_chat`, or the last message cannot be continued.
         """
-        before = self._encode(messages, lambda turns: render_open(turns, self.render)[0])
-        ids = self._encode(messages, lambda turns: "".join(render_open(turns, self.render)))
+        before = self._encode(messages, lambda turns, render: render_open(turns, render)[0])
+        ids = self._encode(messages, lambda turns, render: "".join(render_open(turns, render)))
         if ids[: len(before)] == before:
             return ids, len(ids) - len(before)
         # A token would reach across the beginning; the model itself writes none that does.
-        begun = encode_rest(self.encode, render_open(messages, self.render)[1])
+        begun = encode_rest(self.encode, render_open(messages, self._render_with(self.tools))[1])
         return before + begun, len(begun)
 
     def _encode(
-        self, messages: Sequence[ChatMessage], write: Callable[[Sequence[ChatMessage]], str]
+        self,
+        messages: Sequence[ChatMessage],
+        write: Callable[[Sequence[ChatMessage], Render], str],
     ) -> list[int]:
-        """Token ids of what `write` makes of the messages."""
+        """Token ids of what `write` makes of the messages with the chat template."""
 
         def render(texts: Sequence[str]) -> str:
             given = iter(texts)
-            return write([replace_texts(message, lambda _: next(given)) for message in messages])
+            turns = [replace_texts(message, lambda _: next(given)) for message in messages]
+            tools = [replace_in_value(tool, lambda _: next(given)) for tool in self.tools]
+            return write(turns, self._render_with(tools))
 
         def collect(text: str) -> str:
             texts.append(text)
@@ -96,9 +109,14 @@ class ChatEncoder:
         try:
             for message in messages:
                 replace_texts(message, collect)
+            for tool in self.tools:
+                replace_in_value(tool, collect)
             return self.encode_contents(texts, render)
         except RecursionError as error:
             raise nested_too_deep() from error
+
+    def _render_with(self, tools: Sequence[TemplateTool]) -> Render:
+        return self.render if self.render_with is None or not tools else self.render_with(tools)
 
     def encode_contents(
         self, contents: Sequence[str], render: Callable[[Sequence[str]], str]

@@ -19,10 +19,14 @@ from engine.text.template_budget import MAX_TEXT, TemplateBudget, TemplateLimitE
 from engine.text.template_sandbox import RefusedMessagesError, TemplateSandbox
 from engine.text.tool_messages import (
     PROBE,
+    PROBE_TOOLS,
+    TemplateTool,
     as_plain_messages,
+    is_offer_complete,
     is_probe_complete,
     nested_too_deep,
     uses_tools,
+    with_offer,
 )
 
 CHATML = (
@@ -82,13 +86,15 @@ class ChatTemplate:
         messages: Sequence[ChatMessage],
         *,
         add_generation_prompt: bool = True,
+        tools: Sequence[TemplateTool] = (),
         variables: Mapping[str, Any] | None = None,
         budget: TemplateBudget | None = None,
     ) -> str:
         """Render the conversation, in the form that the template knows.
 
-        Tool calls are JSON text if it does not render them, and a system message stands in the user's if
-        it renders none. If it rejects several messages of a role in a row, they are rendered as one.
+        Tools are described in a system message if it does not render them, tool calls are JSON text, and a
+        system message stands in the user's if it renders none. If it rejects several messages of a role in
+        a row, they are rendered as one.
 
         Of `variables` the template gets those that it reads, none in place of its own.
 
@@ -100,6 +106,8 @@ class ChatTemplate:
                 messages = as_plain_messages(messages)
             except RecursionError as error:
                 raise nested_too_deep() from error
+        if tools and not self.renders_offers:
+            messages, tools = with_offer(messages, tools), ()
         form = self._in_form(messages)
         systems = sum(one["role"] == "system" for one in form)
         if systems and not self.renders_system:
@@ -107,13 +115,13 @@ class ChatTemplate:
         elif systems > 1 and not self.renders_systems:
             form = alternating(form)
         try:
-            return self._render(form, add_generation_prompt, budget, variables=variables)
+            return self._render(form, add_generation_prompt, budget, tools, variables)
         except _Rejected as rejected:
             other = alternating(form)
             if other == form:
                 raise
             try:
-                return self._render(other, add_generation_prompt, budget, variables=variables)
+                return self._render(other, add_generation_prompt, budget, tools, variables)
             except InvalidRequest:
                 raise rejected from None
 
@@ -183,6 +191,15 @@ class ChatTemplate:
         return all(text in rendering for text in written)
 
     @cached_property
+    def renders_offers(self) -> bool:
+        """Whether the template renders the tools that the model may call."""
+        question = self._in_form([{"role": "user", "content": "x"}])
+        try:
+            return is_offer_complete(self._render(question, True, None, PROBE_TOOLS))
+        except InvalidRequest:
+            return False
+
+    @cached_property
     def renders_tools(self) -> bool:
         """Whether the template renders tool calls and their results."""
         try:
@@ -195,12 +212,12 @@ class ChatTemplate:
         messages: Sequence[ChatMessage],
         add_generation_prompt: bool,
         budget: TemplateBudget | None,
-        *,
+        tools: Sequence[TemplateTool] = (),
         variables: Mapping[str, Any] | None = None,
     ) -> str:
         try:
             with spending(budget or TemplateBudget()):
-                return self._write(messages, add_generation_prompt, variables or {})
+                return self._write(messages, add_generation_prompt, tools, variables or {})
         except RefusedMessagesError as error:
             raise _Rejected(
                 f"The model's chat template rejects these messages: {first_line(error)}.",
@@ -220,6 +237,7 @@ class ChatTemplate:
         self,
         messages: Sequence[ChatMessage],
         add_generation_prompt: bool,
+        tools: Sequence[TemplateTool],
         variables: Mapping[str, Any],
     ) -> str:
         parts: list[str] = []
@@ -229,7 +247,7 @@ class ChatTemplate:
             {
                 **{name: value for name, value in variables.items() if name in free},
                 "messages": [dict(message) for message in messages],
-                "tools": None,
+                "tools": [dict(tool) for tool in tools] or None,
                 "documents": None,
                 "add_generation_prompt": add_generation_prompt,
                 **(_ABSENT_TOKENS | self.tokens),

@@ -5,7 +5,7 @@ and complete text are equal. Thread-safe.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict
 from functools import cached_property, partial
 from typing import Any
@@ -22,6 +22,7 @@ from engine.text.control_tokens import ControlTokens
 from engine.text.incremental_detokenizer import IncrementalDetokenizer
 from engine.text.infill import InfillTokens
 from engine.text.token_bytes import Scheme, TokenBytes
+from engine.text.tool_messages import TemplateTool
 
 # Each call encodes one text: a second thread pool would only take cores from the executor's.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -256,12 +257,17 @@ class Tokenizer:
         return texts
 
     def incremental_detokenizer(
-        self, *, skip_special: bool = True, after: int | None = None
+        self,
+        *,
+        skip_special: bool = True,
+        after: int | None = None,
+        shown: Set[int] = frozenset(),
     ) -> IncrementalDetokenizer:
         """A detokenizer for one sequence.
 
         Args:
             skip_special: omit control tokens.
+            shown: control tokens that are not omitted.
             after: the token before the first one, if the sequence continues a prompt. SentencePiece
                 text keeps its leading space after an ordinary token, and in the middle of an infill; at
                 the start of a text or after another special token it is removed.
@@ -271,7 +277,7 @@ class Tokenizer:
             starts_text = False
         return IncrementalDetokenizer(
             self._bytes,
-            hidden=self.special_ids if skip_special else frozenset(),
+            hidden=self.special_ids - shown if skip_special else frozenset(),
             strip_leading_space=self._strip_leading_space and starts_text,
         )
 
@@ -289,6 +295,7 @@ class Tokenizer:
         messages: Sequence[ChatMessage],
         *,
         add_generation_prompt: bool = True,
+        tools: Sequence[TemplateTool] = (),
         variables: Mapping[str, Any] | None = None,
     ) -> str:
         """The chat template applied to messages. For token ids use `encode_chat`.
@@ -296,6 +303,7 @@ class Tokenizer:
         Args:
             messages: the conversation.
             add_generation_prompt: whether the assistant's turn is begun.
+            tools: what the model may call (`template_tools`).
             variables: further variables for the template, such as `enable_thinking`; those that it does
                 not read have no effect.
 
@@ -307,49 +315,70 @@ class Tokenizer:
             raise InvalidRequest(self._chat_template.problem, param="messages")
         self._check_variables(variables or {})
         return self._chat_template.render(
-            messages, add_generation_prompt=add_generation_prompt, variables=variables
+            messages,
+            add_generation_prompt=add_generation_prompt,
+            tools=tools,
+            variables=variables,
         )
 
     def render_open_chat(
-        self, messages: Sequence[ChatMessage], *, variables: Mapping[str, Any] | None = None
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        tools: Sequence[TemplateTool] = (),
+        variables: Mapping[str, Any] | None = None,
     ) -> str:
         """The chat template applied to messages, up to the end of the last one, which is continued.
 
         Raises:
             InvalidRequest: as `render_chat`, or the last message cannot be continued.
         """
-        return "".join(render_open(messages, partial(self.render_chat, variables=variables)))
+        render = partial(self.render_chat, tools=tools, variables=variables)
+        return "".join(render_open(messages, render))
 
     def encode_chat(
         self,
         messages: Sequence[ChatMessage],
         *,
         add_generation_prompt: bool = True,
+        tools: Sequence[TemplateTool] = (),
         variables: Mapping[str, Any] | None = None,
     ) -> list[int]:
         """Token ids of the rendered messages; spellings of control tokens in them are ordinary text.
 
-        Arguments as of `render_chat`.
+        So are those in the tools. Arguments as of `render_chat`.
 
         Raises:
             InvalidRequest: as `render_chat`, or a message is not valid Unicode.
         """
-        encoder = self._chat_encoder(variables)
+        encoder = self._chat_encoder(tools, variables)
         return encoder.encode_chat(messages, add_generation_prompt=add_generation_prompt)
 
     def encode_open_chat(
-        self, messages: Sequence[ChatMessage], *, variables: Mapping[str, Any] | None = None
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        tools: Sequence[TemplateTool] = (),
+        variables: Mapping[str, Any] | None = None,
     ) -> tuple[list[int], int]:
         """Token ids of messages whose last one is continued, and how many of them begin the answer.
 
         Raises:
             InvalidRequest: as `render_open_chat`, or a message is not valid Unicode.
         """
-        return self._chat_encoder(variables).encode_open(messages)
+        return self._chat_encoder(tools, variables).encode_open(messages)
 
-    def _chat_encoder(self, variables: Mapping[str, Any] | None) -> ChatEncoder:
+    def _chat_encoder(
+        self, tools: Sequence[TemplateTool], variables: Mapping[str, Any] | None
+    ) -> ChatEncoder:
         render = partial(self.render_chat, variables=variables)
-        return ChatEncoder(self.encode, render, self.control_tokens)
+        return ChatEncoder(
+            self.encode,
+            render,
+            self.control_tokens,
+            tools,
+            lambda offered: partial(render, tools=offered),
+        )
 
     def _check_variables(self, variables: Mapping[str, Any]) -> None:
         """Refuse text that could become a control token where the template writes it."""

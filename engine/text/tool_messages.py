@@ -1,11 +1,16 @@
 """Tool calls and their results in a conversation, for the encoder and for templates without tools."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from engine.api.chat import ChatMessage, replace_content, text_of
 from engine.api.errors import InvalidRequest
+from engine.api.tools import Tool
+
+TemplateTool = Mapping[str, Any]
+"""A tool as chat templates read it: `{"type": "function", "function": {"name", "description",
+"parameters"}}`."""
 
 _CALL, _RESULT = "a_tool_name", "a tool's result"
 
@@ -26,6 +31,58 @@ PROBE: list[ChatMessage] = [
 def is_probe_complete(rendering: str) -> bool:
     """Whether a rendering of `PROBE` has the call and the result: some templates leave out calls."""
     return _CALL in rendering and _RESULT in rendering
+
+
+def template_tools(tools: Sequence[Tool]) -> list[TemplateTool]:
+    """Tools as chat templates read them; equal tools are rendered equally in every turn."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters or {"type": "object", "properties": {}},
+            },
+        }
+        for tool in tools
+    ]
+
+
+PROBE_TOOLS = template_tools([Tool(_CALL, "what the tool does")])
+
+
+def is_offer_complete(rendering: str) -> bool:
+    """Whether a rendering with `PROBE_TOOLS` has the tool."""
+    return _CALL in rendering
+
+
+def with_offer(messages: Sequence[ChatMessage], tools: Sequence[TemplateTool]) -> list[ChatMessage]:
+    """The conversation with the tools described in its first system message.
+
+    For templates that render no tools. The calls that it asks for are those of the form `hermes`.
+    """
+    lines = "\n".join(_json(tool) for tool in tools)
+    offer = _OFFER.format(tools=lines)
+    first = messages[0] if messages else None
+    if first is None or first["role"] != "system":
+        return [{"role": "system", "content": offer}, *messages]
+    content = first["content"]
+    if isinstance(content, str):
+        content = f"{content}\n\n{offer}" if content else offer
+    else:
+        content = [*content, {"type": "text", "text": "\n\n" + offer}]
+    return [{**first, "content": content}, *messages[1:]]
+
+
+_OFFER = """You can call these tools:
+<tools>
+{tools}
+</tools>
+To call a tool, write its name and its arguments as JSON between these tags, one pair of tags for each call:
+<tool_call>
+{{"name": "the tool's name", "arguments": {{"an argument's name": "its value"}}}}
+</tool_call>
+The results follow between <tool_response> and </tool_response>. Answer in words if no tool is needed."""
 
 
 def nested_too_deep() -> InvalidRequest:
@@ -94,18 +151,19 @@ def _replace_in_call(call: dict[str, Any], replace: Callable[[str], str]) -> dic
         "id": replace(call["id"]),
         "function": {
             "name": replace(function["name"]),
-            "arguments": _replace_in_value(function["arguments"], replace),
+            "arguments": replace_in_value(function["arguments"], replace),
         },
     }
 
 
-def _replace_in_value(value: Any, replace: Callable[[str], str]) -> Any:
+def replace_in_value(value: Any, replace: Callable[[str], str]) -> Any:
+    """A JSON value with every text of it, names of members included, replaced, in its order."""
     if isinstance(value, str):
         return replace(value)
     if isinstance(value, dict):
-        return {replace(name): _replace_in_value(member, replace) for name, member in value.items()}
+        return {replace(name): replace_in_value(member, replace) for name, member in value.items()}
     if isinstance(value, list):
-        return [_replace_in_value(member, replace) for member in value]
+        return [replace_in_value(member, replace) for member in value]
     return value
 
 

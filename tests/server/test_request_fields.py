@@ -118,7 +118,7 @@ def test_fields_of_other_servers_are_refused_by_name(client):
 
 
 def test_an_unsupported_field_is_refused_with_its_code_and_its_name(client):
-    error = chat(client, tools=[{"type": "function"}]).json()["error"]
+    error = complete(client, tools=[{"type": "function"}]).json()["error"]
     assert (error["code"], error["param"]) == ("unsupported_parameter", "tools")
     assert "`tools`" in error["message"]
 
@@ -133,7 +133,7 @@ def test_an_unsupported_field_may_be_null(client):
     [
         ("response_format", {"type": "text"}, 200),
         ("tools", [], 200),
-        ("tools", [{"type": "function", "function": {"name": "f"}}], 400),
+        ("tools", [{"type": "function", "function": {"name": "f"}}], 400),  # no room in the context
         ("tool_choice", "auto", 200),
         ("tool_choice", "required", 400),
         ("min_tokens", 0, 200),

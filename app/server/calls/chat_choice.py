@@ -100,7 +100,7 @@ class ChatChoice:
     @property
     def ended(self) -> bool:
         """Whether nothing more is shown, although the engine goes on."""
-        return self._cited is not None and self._cited.ended
+        return self._parser.ended or (self._cited is not None and self._cited.ended)
 
     async def feed(self, text: str, finish: str | None) -> tuple[list[AnswerPart], str | None]:
         """The parts that are new after a piece of text, and the reason if the choice has ended."""
@@ -111,8 +111,10 @@ class ChatChoice:
             if finish is not None:
                 text += await self._cited.finish()
         parts = [*self._parser.feed(text)]
-        if finish is not None:
-            parts += self._parser.finish()
+        if self._parser.ended:
+            finish = "stop"
+        elif finish is not None:
+            parts += self._parser.finish(cut=finish == "length")
         self._calls += sum(isinstance(part, CallBegun) for part in parts)
         if finish == "stop" and self._calls:
             finish = "tool_calls"

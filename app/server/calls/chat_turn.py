@@ -22,13 +22,15 @@ from app.server.calls.model import LoadedModel, check_length, loaded_model
 from app.server.calls.prompts import chat_prompt
 from app.server.calls.sampling import chat_sampling
 from app.server.calls.structured import grammar_of
+from app.server.calls.tool_calling import TurnTools, turn_tools
 from app.server.process.context import ServerContext
+from app.server.wire.fields import header_value
 from app.server.wire.schemas import ChatCompletionRequest
 from app.server.wire.usage import Usage
 from engine.api.answer_parts import AnswerText
 from engine.api.image import PlacedImage
 from engine.retrieval.answering.answerer import DEFAULT_MAX_TOKENS, NOT_FOUND
-from engine.text.answer_parser import PlainText
+from engine.text.answer_parser import AnswerParser, PlainText
 
 
 class ChatTurn:
@@ -52,6 +54,7 @@ class ChatTurn:
         generation: Generation | None,
         sources: ChatSources | None,
         images: ChatImages | None,
+        tools: TurnTools | None = None,
     ) -> None:
         self.body = body
         self.model = model
@@ -60,6 +63,7 @@ class ChatTurn:
         self.usage = Usage((), 1) if generation is None else Usage(generation.prompts, generation.n)
         self._sources = sources
         self._images = images
+        self._tools = tools
         self._choices: dict[int, ChatChoice] = {}
 
     @property
@@ -114,8 +118,11 @@ class ChatTurn:
     def _choice(self, index: int) -> ChatChoice:
         choice = self._choices.get(index)
         if choice is None:
-            choice = self._choices[index] = ChatChoice(PlainText(), self._cited())
+            choice = self._choices[index] = ChatChoice(self._parser(), self._cited())
         return choice
+
+    def _parser(self) -> AnswerParser:
+        return PlainText() if self._tools is None else self._tools.parser()
 
     def _cited(self) -> CitedChoice | None:
         if self._sources is None:
@@ -141,6 +148,9 @@ async def begin_turn(
     """
     model = loaded_model(context, body.model)
     sampling = chat_sampling(body, model.info)
+    tools = turn_tools(body, model)
+    if body.skipped_tools:
+        request.state.skipped_tools = header_value(body.skipped_tools)
     guard = CallGuard(context, body)
     images = await read_images(request, context, body, model)
     messages = body.messages
@@ -157,7 +167,15 @@ async def begin_turn(
             grammar=sampling.grammar or sources.grammar,
             max_tokens=DEFAULT_MAX_TOKENS if body.token_limit is None else sampling.max_tokens,
         )
-    chat = await chat_prompt(model, messages, chat_form(body), check=guard.check_value)
+    if tools is not None:
+        sampling = replace(sampling, shown_control_ids=tools.shown_control_ids(model))
+    chat = await chat_prompt(
+        model,
+        messages,
+        chat_form(body),
+        tools=() if tools is None else tools.for_template,
+        check=guard.check_value,
+    )
     request.state.guardrails = guard.header
     prompt, placed = chat.ids, tuple[PlacedImage, ...]()
     if images is not None:
@@ -173,4 +191,4 @@ async def begin_turn(
         continued_tokens=chat.continued_tokens,
         images=placed,
     )
-    return ChatTurn(body, model, generation, sources, images)
+    return ChatTurn(body, model, generation, sources, images, tools)

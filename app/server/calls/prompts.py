@@ -14,6 +14,7 @@ from app.server.wire.json_size import check_json_size
 from app.server.wire.schemas import Message, Prompt, TextPart
 from engine.api.chat import IMAGE_PART, ChatMessage, replace_content
 from engine.text.infill import InfillTokens
+from engine.text.tool_messages import TemplateTool
 
 TURN_COST_CHARS = 64
 """Cost of rendering one message, in characters of tokenising."""
@@ -32,6 +33,7 @@ async def chat_prompt(
     messages: Sequence[Message],
     form: ChatForm,
     *,
+    tools: Sequence[TemplateTool] = (),
     check: Callable[[Any], Any] = lambda content: content,
 ) -> ChatPrompt:
     """The prompt of a conversation.
@@ -40,6 +42,7 @@ async def chat_prompt(
         model: the model.
         messages: the conversation.
         form: how it ends, and variables for the template.
+        tools: what the model may call.
         check: what the model reads in place of a content or a call's arguments.
 
     Raises:
@@ -52,16 +55,20 @@ async def chat_prompt(
     def encode() -> ChatPrompt:
         checked = [_checked(message, check) for message in conversation]
         if turn is LastTurn.OPEN:
-            ids, begun = model.tokenizer.encode_open_chat(checked, variables=form.variables)
+            ids, begun = model.tokenizer.encode_open_chat(
+                checked, tools=tools, variables=form.variables
+            )
             return ChatPrompt(tuple(ids), begun)
         ids = model.tokenizer.encode_chat(
             checked,
             add_generation_prompt=turn is LastTurn.ANSWER,
+            tools=tools,
             variables=form.variables,
         )
         return ChatPrompt(tuple(ids))
 
-    return await off_loop(chat_size(messages), encode)
+    size = OFF_LOOP_CHARS if tools else chat_size(messages)
+    return await off_loop(size, encode)
 
 
 async def chat_text(model: LoadedModel, messages: Sequence[Message], form: ChatForm) -> str:

@@ -21,13 +21,15 @@ IMAGES_HEADER = "x-pravaha-images"
 """How the images of a call were read: `model` or `ocr`."""
 NOT_ENFORCED_HEADER = "x-pravaha-not-enforced"
 """Keywords of a call's JSON schema that its answer may violate."""
+SKIPPED_TOOLS_HEADER = "x-pravaha-skipped-tools"
+"""Types of the tools of a call that the model was not offered."""
 
 
 class Envelope:
     """Echoes or creates `x-request-id`, lists ignored fields and findings, counts responses by route pattern.
 
-    It also says how images were read and what of a schema is not enforced. An error that no handler caught
-    is logged and answered with 500 here.
+    It also says how images were read, what of a schema is not enforced and which tools were skipped. An error
+    that no handler caught is logged and answered with 500 here.
     """
 
     def __init__(self, app: ASGIApp, *, counters: ServerCounters) -> None:
@@ -57,6 +59,9 @@ class Envelope:
                 left_out = scope.get("state", {}).get("not_enforced")
                 if left_out:
                     headers[NOT_ENFORCED_HEADER] = left_out
+                skipped = scope.get("state", {}).get("skipped_tools")
+                if skipped:
+                    headers[SKIPPED_TOOLS_HEADER] = skipped
                 way = scope.get("state", {}).get("images")
                 if way:
                     headers[IMAGES_HEADER] = way

@@ -45,17 +45,17 @@ UNSUPPORTED: dict[str, IsOff] = {
     "audio": nothing,
     "best_of": nothing_or(1),  # plain completions have it
     "echo": _off,  # plain completions have it
-    "function_call": nothing_or("none", "auto"),
-    "functions": _empty,
+    "function_call": nothing_or("none", "auto"),  # chat has it
+    "functions": _empty,  # chat has it
     "modalities": nothing_or(["text"]),
     "moderation": nothing,
-    "parallel_tool_calls": nothing_or(True, False),  # only means something beside tools
+    "parallel_tool_calls": nothing_or(True, False),  # chat has it
     "reasoning": nothing,  # chat has it
     "reasoning_effort": nothing_or("none"),  # chat has it
     "suffix": _empty,  # plain completions have it
     "top_logprobs": nothing_or(0),  # chat has it; plain completions have `logprobs`
-    "tool_choice": nothing_or("none", "auto"),
-    "tools": _empty,
+    "tool_choice": nothing_or("none", "auto"),  # chat has it
+    "tools": _empty,  # chat has it
     "web_search_options": nothing,
     # vLLM, SGLang and llama.cpp
     "allowed_token_ids": nothing,

@@ -7,6 +7,7 @@ Counting costs 1 ms per megabyte, and it is done for large bodies only.
 """
 
 import re
+from typing import Any
 
 from app.server.wire.errors import ApiError, bad_request
 
@@ -69,3 +70,18 @@ def _too_many(what: str, limit: int, param: str | None) -> ApiError:
         param=param,
         code="too_many_values",
     )
+
+
+def json_depth(value: Any) -> int:
+    """How deep a parsed JSON value is nested; 0 for a text or a number. Without recursion."""
+    depth, level = 0, [value]
+    while level:
+        inner: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                inner += one.values()
+            elif isinstance(one, list):
+                inner += one
+        depth += any(isinstance(one, dict | list) for one in level)
+        level = inner
+    return depth

@@ -6,6 +6,7 @@ not a number. Undeclared fields are kept in `model_extra`, which `fields.unknown
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -31,10 +32,12 @@ from app.server.wire.body import (
     nothing_or,
 )
 from app.server.wire.retrieval_schemas import ChatRetrieval
+from app.server.wire.tool_schemas import FunctionChoiceField, Functions, ToolChoiceField, Tools
 from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS, MAX_STOP_STRINGS, MIN_SEED
 from engine.api.residency import new_pin_id
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
 from engine.api.service_class import ServiceClass
+from engine.api.tools import Tool, ToolChoice
 from engine.runtime.model_change import CHANGE_DRAIN_S, MAX_CHANGE_DRAIN_S
 
 MAX_MESSAGES = 4096
@@ -431,6 +434,41 @@ class ChatCompletionRequest(SamplingFields):
     reasoning_effort: ReasoningEffort | None = None
     reasoning: Reasoning | None = None
     retrieval: ChatRetrieval | None = None
+    tools: Tools | None = None
+    tool_choice: ToolChoiceField = None
+    parallel_tool_calls: bool | None = None
+    functions: Functions | None = None
+    function_call: FunctionChoiceField = None
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether there are tools, of whatever type."""
+        return bool(self.tools or self.functions)
+
+    @property
+    def offered_tools(self) -> list[Tool]:
+        """The functions that the model may be offered."""
+        if self.tools:
+            return [one.function.tool for one in self.tools if one.function is not None]
+        return [one.tool for one in self.functions or ()]
+
+    @property
+    def skipped_tools(self) -> list[str]:
+        """The types of the tools that are not served, each once."""
+        return list(dict.fromkeys(one.type for one in self.tools or () if one.function is None))
+
+    @property
+    def choice_of_tools(self) -> ToolChoice:
+        """Which tools may be called; the old fields count only without `tools`."""
+        given = self.tool_choice if self.tools or not self.functions else self.function_call
+        choice: ToolChoice = given or ToolChoice()
+        is_single = self.parallel_tool_calls is False or self.answers_function_call
+        return replace(choice, parallel=not is_single)
+
+    @property
+    def answers_function_call(self) -> bool:
+        """Whether a call is answered as `function_call`, as clients of the old fields expect it."""
+        return bool(self.functions and not self.tools)
 
     @property
     def token_limit(self) -> int | None:

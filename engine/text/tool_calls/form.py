@@ -1,0 +1,40 @@
+"""`CallForm`: how a family of models writes a call of a tool."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from engine.text.tool_calls.call_ids import new_call_id
+from engine.text.tool_calls.call_sink import CallSink
+from engine.text.tool_calls.characters import Characters, Reading
+
+CallReader = Callable[[Characters, CallSink], Reading[None]]
+"""Reads calls after an opening; raises `Unreadable` if there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallForm:
+    """The form of one family.
+
+    Attributes:
+        name: of the form, as the user chooses it.
+        signs: texts in chat templates; a template with one of them has this form.
+        openings: the texts that begin a call, each with the reader of what follows it.
+        marks: the control tokens, by their texts, that are part of a call. Answers are decoded with them.
+        opening: what is written before the first call.
+        separator: what is written between two calls.
+        closing: what is written after the last call.
+        head: what is written before the arguments of a call, with `NAME` for the tool's name.
+        tail: what is written after the arguments.
+        new_id: makes the id of a call.
+    """
+
+    name: str
+    signs: tuple[str, ...]
+    openings: Mapping[str, CallReader]
+    marks: tuple[str, ...] = ()
+    opening: str = ""
+    separator: str = ""
+    closing: str = ""
+    head: str = '{"name": "NAME", "arguments": '
+    tail: str = "}"
+    new_id: Callable[[], str] = new_call_id

@@ -1,0 +1,1 @@
+"""The forms of calls of model families, one in each file."""
