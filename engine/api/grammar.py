@@ -71,17 +71,18 @@ class Grammar:
         tools: Iterable[Tool],
         notation: CallNotation,
         *,
-        min_calls: int = 1,
-        max_calls: int = 1,
+        calls: tuple[int, int] = (1, 1),
+        begun: str = "",
     ) -> Self:
-        """Calls of tools, from the name of the first one to the end of the last one.
+        """Calls of tools.
+
+        What of the tools' schemas a grammar cannot express is not enforced; no schema makes it invalid.
 
         Args:
-            tools: those that may be called. What of their schemas a grammar cannot express is not enforced, and
-                no schema makes the grammar invalid.
+            tools: those that may be called.
             notation: how the calls are written.
-            min_calls: the least number of calls.
-            max_calls: the largest number of calls.
+            calls: the least and the largest number of calls.
+            begun: what the prompt has of the first call already; all calls begin with it.
 
         Raises:
             InvalidRequest: a schema cannot be written as JSON.
@@ -89,7 +90,8 @@ class Grammar:
         source = {
             "notation": asdict(notation),
             "tools": [[tool.name, tool.parameters] for tool in tools],
-            "calls": [min_calls, max_calls],
+            "calls": calls,
+            "begun": begun,
         }
         return cls("tool_calls", _dump(source))
 

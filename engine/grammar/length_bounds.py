@@ -20,8 +20,8 @@ _ARRAY_BOUNDED_BY = _RESTRICTED | {"maxItems"}
 def bound_lengths(schema: Any) -> Any:
     """A copy of a schema in which strings and arrays without a limit have one.
 
-    Schemas inside `allOf` are left as they are, and so are values that `enum`, `const` or a reference restricts,
-    and strings with a pattern or format: its product with a length is costly.
+    Schemas inside `allOf` are left as they are, and so are values that `enum`, `const` or a reference
+    restricts, and strings with a pattern or format: its product with a length is costly.
 
     Args:
         schema: a JSON schema, nested at most `limits.MAX_JSON_DEPTH` deep.

@@ -1,8 +1,8 @@
 """Grammars of calls of tools, in llguidance's Lark; every tool's schema is a JSON document of its own.
 
-So `#/$defs/X` leads to the tool's own definitions, whatever the other tools define. What of a schema cannot be
-enforced is left out for its tool alone. Beyond their schemas, arguments have no properties that the tool does
-not declare, unless it says `additionalProperties` itself, and unbounded strings and arrays have a limit.
+So `#/$defs/X` leads to the tool's own definitions, whatever the other tools define. What of a schema cannot
+be enforced is left out for its tool alone. Beyond their schemas, arguments have no properties that the tool
+does not declare, unless it says `additionalProperties` itself, and unbounded strings and arrays have a limit.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -33,12 +33,18 @@ class ToolCalls:
         notation: how the calls are written.
         tools: the schema of the arguments by name.
         least, most: number of calls.
+        begun: the beginning of the first call that is written already.
     """
 
     notation: CallNotation
     tools: Mapping[str, Any]
     least: int
     most: int
+    begun: str = ""
+
+    def head(self, name: str) -> str:
+        """What is written before the arguments of a tool's call."""
+        return self.notation.head.replace("NAME", name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +63,17 @@ def read_tool_calls(source: str) -> ToolCalls:
     """
     value = orjson.loads(source)
     try:
-        tools = {name: schema for name, schema in value["tools"]}
+        tools = dict(value["tools"])
         least, most = value["calls"]
-        calls = ToolCalls(CallNotation(**value["notation"]), tools, least, most)
+        calls = ToolCalls(CallNotation(**value["notation"]), tools, least, most, value["begun"])
     except (TypeError, KeyError, ValueError) as error:
         raise ValueError("it is no list of tools") from error
     if not tools or not all(isinstance(name, str) and name for name in tools):
         raise ValueError("it must have a tool, and each a name")
     if not 1 <= least <= most:
         raise ValueError("it must allow a call")
+    if not all(calls.head(name).startswith(calls.begun) for name in tools):
+        raise ValueError("what is written of the first call must begin each of them")
     return calls
 
 
@@ -137,21 +145,25 @@ def loosened(schema: Any) -> dict[str, Any]:
 
 
 def _lark(calls: ToolCalls, schemas: Mapping[str, Any]) -> str:
-    notation, rules = calls.notation, []
-    for number, (name, schema) in enumerate(schemas.items()):
-        head = notation.head.replace("NAME", name)
+    notation, rules = calls.notation, list[str]()
+    heads = [calls.head(name) for name in schemas]
+    for number, schema in enumerate(schemas.values()):
         document = orjson.dumps({"x-guidance": _ONE_LINE, **schema}).decode()
-        rules.append(
-            f"call_{number}: {_literal(head)} arguments_{number} {_literal(notation.tail)}"
-        )
+        rules.append(f"rest_{number}: arguments_{number} {_literal(notation.tail)}")
         rules.append(f"arguments_{number}: %json {document}")
-    options = " | ".join(f"call_{number}" for number in range(len(schemas)))
+
+    def call(begun: str) -> str:
+        return " | ".join(
+            f"{_literal(head.removeprefix(begun))} rest_{number}"
+            for number, head in enumerate(heads)
+        )
+
     more = ""
     if calls.most > 1:
         more = f" ({_literal(notation.separator)} call){{{calls.least - 1},{calls.most - 1}}}"
-    return "\n".join(
-        [f"start: call{more} {_literal(notation.closing)}", f"call: {options}", *rules]
-    )
+        rules.append(f"call: {call('')}")
+    start = f"start: first{more} {_literal(notation.closing)}"
+    return "\n".join([start, f"first: {call(calls.begun)}", *rules])
 
 
 def _literal(text: str) -> str:

@@ -83,7 +83,8 @@ AGENT_TOOLS: dict[str, dict[str, Any]] = {
             "to": {
                 "type": "string",
                 "format": "email",
-                "pattern": r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$",
+                "pattern": r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@"
+                r"([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$",
             },
             "body": {"type": "string", "maxLength": 65536},
             "priority": {"type": ["integer", "null"], "exclusiveMinimum": 0},
@@ -121,8 +122,16 @@ AGENT_TOOLS: dict[str, dict[str, Any]] = {
                 "type": "array",
                 "items": {
                     "oneOf": [
-                        {"type": "object", "properties": {"kind": {"const": "add"}, "text": TEXT}, "required": ["kind"]},
-                        {"type": "object", "properties": {"kind": {"const": "cut"}, "line": {"type": "integer"}}, "required": ["kind"]},
+                        {
+                            "type": "object",
+                            "properties": {"kind": {"const": "add"}, "text": TEXT},
+                            "required": ["kind"],
+                        },
+                        {
+                            "type": "object",
+                            "properties": {"kind": {"const": "cut"}, "line": {"type": "integer"}},
+                            "required": ["kind"],
+                        },
                     ]
                 },
             },

@@ -73,7 +73,15 @@ def test_calls_repeat_between_the_least_and_the_largest_number():
     one, last = call("now", {}, end=""), "\n</tool_call>"
     for number in range(1, 5):
         text = TAGS.separator.join([one] * number) + last
-        assert accepts({"now": {}}, text, min_calls=2, max_calls=3) is (number in (2, 3))
+        assert accepts({"now": {}}, text, calls=(2, 3)) is (number in (2, 3))
+
+
+def test_the_first_call_goes_on_from_what_the_prompt_has_of_it():
+    rest = call("now", {}, end="").removeprefix('{"name": "')
+    tools = {"now": {}, "get_weather": WEATHER}
+    text = rest + TAGS.separator + call("get_weather", {"city": "Oslo"})
+    assert accepts(tools, text, calls=(1, 2), begun='{"name": "')
+    assert not accepts(tools, call("now", {}), calls=(1, 2), begun='{"name": "')
 
 
 def test_calls_are_written_on_one_line():
@@ -104,7 +112,7 @@ def test_a_schema_of_an_agent_can_be_built(compiler, name):
 
 
 def test_what_is_not_enforced_is_named_with_its_tool(compiler):
-    built = compiled(compiler, calls_of(AGENT_TOOLS, max_calls=4))
+    built = compiled(compiler, calls_of(AGENT_TOOLS, calls=(1, 4)))
     assert set(built.not_enforced) == {
         "send_mail:maxLength",
         "send_mail:pattern",
@@ -194,7 +202,7 @@ def test_a_hundred_kilobytes_of_tools_are_built(compiler):
         "properties": {f"p{n}": {"type": "string", "description": "d" * 60} for n in range(12)},
     }
     tools = {f"tool_{number}": schema for number in range(90)}
-    grammar = calls_of(tools, max_calls=16)
+    grammar = calls_of(tools, calls=(1, 16))
     assert len(grammar.source) > 97_000
     assert compiled(compiler, grammar).not_enforced == ()
 
@@ -204,11 +212,15 @@ def test_a_hundred_kilobytes_of_tools_are_built(compiler):
     [
         ("[]", "no list of tools"),
         ("{", "unexpected"),
-        ('{"tools": [], "calls": [1, 1], "notation": {}}', "must have a tool"),
-        ('{"tools": [["", {}]], "calls": [1, 1], "notation": {}}', "each a name"),
-        ('{"tools": [["x", {}]], "calls": [0, 1], "notation": {}}', "allow a call"),
-        ('{"tools": [["x", {}]], "calls": [2, 1], "notation": {}}', "allow a call"),
-        ('{"tools": [["x", {}]], "calls": [1, 1], "notation": {"body": ""}}', "no list"),
+        ('{"tools": [], "calls": [1, 1], "notation": {}, "begun": ""}', "must have a tool"),
+        ('{"tools": [["", {}]], "calls": [1, 1], "notation": {}, "begun": ""}', "each a name"),
+        ('{"tools": [["x", {}]], "calls": [0, 1], "notation": {}, "begun": ""}', "allow a call"),
+        ('{"tools": [["x", {}]], "calls": [2, 1], "notation": {}, "begun": ""}', "allow a call"),
+        (
+            '{"tools": [["x", {}]], "calls": [1, 1], "notation": {"body": ""}, "begun": ""}',
+            "no list",
+        ),
+        ('{"tools": [["x", {}]], "calls": [1, 1], "notation": {}, "begun": "x"}', "begin each"),
         (" " * (MAX_TOOLS_CHARS + 1), "characters"),
     ],
 )
