@@ -11,6 +11,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from app.server.calls.call_plan import CallPlanner, call_planner
 from app.server.calls.chat_choice import AnsweredChoice, ChatChoice, ChoiceEnd, TurnPiece
 from app.server.calls.chat_form import chat_form
 from app.server.calls.chat_images import ChatImages, read_images
@@ -55,6 +56,7 @@ class ChatTurn:
         sources: ChatSources | None,
         images: ChatImages | None,
         tools: TurnTools | None = None,
+        planner: CallPlanner | None = None,
     ) -> None:
         self.body = body
         self.model = model
@@ -64,6 +66,7 @@ class ChatTurn:
         self._sources = sources
         self._images = images
         self._tools = tools
+        self._planner = planner
         self._choices: dict[int, ChatChoice] = {}
 
     @property
@@ -122,6 +125,8 @@ class ChatTurn:
         return choice
 
     def _parser(self) -> AnswerParser:
+        if self._planner is not None:
+            return self._planner.parser()
         return PlainText() if self._tools is None else self._tools.parser()
 
     def _cited(self) -> CitedChoice | None:
@@ -169,10 +174,11 @@ async def begin_turn(
         )
     if tools is not None:
         sampling = replace(sampling, shown_control_ids=tools.shown_control_ids(model))
+    form = chat_form(body)
     chat = await chat_prompt(
         model,
         messages,
-        chat_form(body),
+        form,
         tools=() if tools is None else tools.for_template,
         check=guard.check_value,
     )
@@ -181,6 +187,9 @@ async def begin_turn(
     if images is not None:
         prompt, placed = await images.placed(context, prompt)
     check_length(prompt, model.info, param="messages")
+    planner = None
+    if tools is not None and not chat.continued_tokens and sources is None:
+        planner = call_planner(body, model, tools, form)
     generation = await begin(
         request,
         context,
@@ -190,5 +199,6 @@ async def begin_turn(
         guard,
         continued_tokens=chat.continued_tokens,
         images=placed,
+        planner=planner,
     )
-    return ChatTurn(body, model, generation, sources, images, tools)
+    return ChatTurn(body, model, generation, sources, images, tools, planner)

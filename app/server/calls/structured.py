@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from app.server.calls.call_plan import CallPlanner
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
 from app.server.wire.errors import bad_request
@@ -65,16 +66,41 @@ async def build_grammar(
     if grammar is None:
         return
     try:
-        build = context.engine.build_grammar(grammar)
-        if build.done():
-            compiled = build.result()
-        else:
-            compiled = await while_connected(request, context, _result(build))
-        if compiled.not_enforced:
-            request.state.not_enforced = header_value(list(compiled.not_enforced))
+        await _build(request, context, grammar)
     except InvalidRequest as error:
         found = _field_grammar(body)
         raise bad_request(str(error), param=found and found[0]) from error
+
+
+async def build_call_grammar(
+    request: Request, context: ServerContext, planner: CallPlanner
+) -> None:
+    """Compile the grammar of a call before it is needed; tools of which none can be built are not constrained.
+
+    The response lists what of the tools' schemas is not enforced.
+
+    Raises:
+        ClientDisconnected, QueueFull, EngineUnavailable: as `build_grammar`.
+    """
+    grammar = planner.grammar(1)
+    if grammar is None:
+        return
+    try:
+        await _build(request, context, grammar)
+    except InvalidRequest:
+        planner.constrains = False
+        names = [f"{name}:parameters" for name in planner.tools.callable]
+        request.state.not_enforced = header_value(names)
+
+
+async def _build(request: Request, context: ServerContext, grammar: Grammar) -> None:
+    build = context.engine.build_grammar(grammar)
+    if build.done():
+        compiled = build.result()
+    else:
+        compiled = await while_connected(request, context, _result(build))
+    if compiled.not_enforced:
+        request.state.not_enforced = header_value(list(compiled.not_enforced))
 
 
 async def _result(build: Future[CompiledGrammar]) -> CompiledGrammar:

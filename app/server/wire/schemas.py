@@ -437,6 +437,7 @@ class ChatCompletionRequest(SamplingFields):
     tools: Tools | None = None
     tool_choice: ToolChoiceField = None
     parallel_tool_calls: bool | None = None
+    tool_decision: Literal["auto", "model"] | None = None
     functions: Functions | None = None
     function_call: FunctionChoiceField = None
 

@@ -38,3 +38,8 @@ class CallForm:
     head: str = '{"name": "NAME", "arguments": '
     tail: str = "}"
     new_id: Callable[[], str] = new_call_id
+
+    @property
+    def begun(self) -> str:
+        """The beginning of every call, up to the tool's name."""
+        return self.head.partition("NAME")[0]

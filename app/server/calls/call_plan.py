@@ -1,0 +1,148 @@
+"""`CallPlanner`: how the answer of a turn with tools is generated.
+
+Whether it calls a tool is decided by probabilities (`engine.text.tool_calls.decision`) in rows behind the same
+prompt as the answer, so the prompt is read once. Calls are then begun in the form of the model and constrained
+by a grammar.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from app.server.calls.chat_form import ChatForm
+from app.server.calls.model import LoadedModel
+from app.server.calls.tool_calling import TurnTools
+from app.server.wire.schemas import ChatCompletionRequest
+from engine.api.call_notation import CallNotation
+from engine.api.grammar import Grammar
+from engine.api.request import FinishReason, RequestOutput, SamplingParams
+from engine.text.answer_parser import AnswerParser, PlainText
+from engine.text.tool_calls.decision import (
+    NO_CALL,
+    NO_FURTHER_CALL,
+    CallDecider,
+    CallDecision,
+    Row,
+)
+from engine.text.tool_calls.thresholds import call_thresholds
+
+
+@dataclass(frozen=True, slots=True)
+class CallPlan:
+    """How the answer is generated.
+
+    Attributes:
+        suffix: token ids after the conversation's prompt.
+        begun: the text of the answer that the suffix has already.
+        reads_calls: whether calls in the answer are recognised.
+        calls: their number if the answer is calls and nothing else; 0 if it is not.
+    """
+
+    suffix: tuple[int, ...] = ()
+    begun: str = ""
+    reads_calls: bool = True
+    calls: int = 0
+
+
+@dataclass
+class CallPlanner:
+    """Plans one turn.
+
+    Attributes:
+        tools: of the turn.
+        model: the model.
+        decider: asks the model; None if the number of calls is not decided on.
+        follows_result: whether the last message is a tool's result.
+        constrains: whether a grammar may constrain the calls.
+        plan: the plan, once it is made.
+    """
+
+    tools: TurnTools
+    model: LoadedModel
+    decider: CallDecider | None
+    follows_result: bool
+    constrains: bool = True
+    plan: CallPlan = CallPlan()
+
+    @property
+    def must_call(self) -> bool:
+        """Whether the request demands a call."""
+        return self.tools.choice.mode == "required"
+
+    def rows(self, prompt: Sequence[int]) -> list[Row]:
+        """The rows that `decide` needs, each a prompt to be continued by one token."""
+        if self.decider is None:
+            return []
+        return self.decider.rows(prompt, self.tools.callable, follows_result=self.follows_result)
+
+    def decide(self, outputs: Sequence[RequestOutput]) -> CallPlan:
+        """Make the plan from the outputs of the rows; rows that failed decide nothing."""
+        decision = CallDecision("call" if self.must_call else "free")
+        finished = (FinishReason.STOP, FinishReason.LENGTH)
+        if self.decider is not None and all(one.finish_reason in finished for one in outputs):
+            decision = self.decider.decision(
+                outputs,
+                len(self.tools.callable),
+                follows_result=self.follows_result,
+                must_call=self.must_call,
+                parallel=self.tools.choice.parallel,
+            )
+        self.plan = self._plan(decision)
+        return self.plan
+
+    def sampling(self, sampling: SamplingParams) -> SamplingParams:
+        """The parameters of the planned answer: calls have a grammar of their own."""
+        if not self.plan.calls:
+            return sampling
+        return replace(sampling, grammar=self.grammar(self.plan.calls))
+
+    def grammar(self, calls: int) -> Grammar | None:
+        """The grammar of a number of calls; None if they are only begun."""
+        if not self.constrains:
+            return None
+        form = self.tools.form
+        notation = CallNotation(form.head, form.tail, form.separator, form.closing)
+        return Grammar.tool_calls(
+            self.tools.callable.values(), notation, calls=(calls, calls), begun=form.begun
+        )
+
+    def parser(self) -> AnswerParser:
+        """A parser for one choice of the planned answer."""
+        if not self.plan.reads_calls:
+            return PlainText()
+        parser = self.tools.parser()
+        parser.feed(self.plan.begun)
+        return parser
+
+    def _plan(self, decision: CallDecision) -> CallPlan:
+        if decision.kind == "free":
+            return CallPlan()
+        if decision.kind == "call":
+            text = self.tools.form.opening + self.tools.form.begun
+            ids = self.model.tokenizer.encode(text, special=True)
+            return CallPlan(tuple(ids), text, calls=decision.calls)
+        if self.decider is None:
+            raise AssertionError("only a decider decides against a call")
+        note = NO_FURTHER_CALL if self.follows_result else NO_CALL
+        return CallPlan(tuple(self.decider.turn(note)), reads_calls=False)
+
+
+def call_planner(
+    body: ChatCompletionRequest, model: LoadedModel, tools: TurnTools, form: ChatForm
+) -> CallPlanner | None:
+    """The planner of a turn with tools; None if the model writes what it wants.
+
+    It does if nothing may be called, if the request says `tool_decision: "model"`, and if the model was not
+    measured; a call that is demanded is begun nevertheless.
+    """
+    must_call = tools.choice.mode == "required"
+    measured = None
+    if body.tool_decision != "model":
+        measured = call_thresholds(model.info, model.tokenizer)
+    if not tools.callable or body.prompt_logprobs is not None or (not must_call and not measured):
+        return None
+    decider = None
+    if measured is not None and (not must_call or tools.choice.parallel):
+        variables = form.variables
+        decider = CallDecider(model.tokenizer, tools.form, measured, variables=variables)
+    follows_result = body.messages[-1].role == "tool" and not must_call
+    return CallPlanner(tools, model, decider, follows_result, constrains=not body.ignore_eos)
