@@ -59,7 +59,9 @@ class Bfcl:
         data = self._folder / "bfcl_eval" / "data"
         rows = _lines(data / f"BFCL_v4_{name}.json")
         answers = data / "possible_answer" / f"BFCL_v4_{name}.json"
-        known = {one["id"]: one["ground_truth"] for one in _lines(answers)} if answers.exists() else {}
+        known = (
+            {one["id"]: one["ground_truth"] for one in _lines(answers)} if answers.exists() else {}
+        )
         random.Random(_SEED).shuffle(rows)
         return [{**row, "set": name, "answer": known.get(row["id"])} for row in rows]
 
@@ -76,7 +78,17 @@ class Bfcl:
 
 def _unpack(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), PACKAGE]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "--no-deps",
+        "-d",
+        str(folder),
+        PACKAGE,
+    ]
     subprocess.run(command, check=True)
     for wheel in folder.glob("bfcl_eval-*.whl"):
         with zipfile.ZipFile(wheel) as archive:
@@ -173,12 +185,16 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         httpx.Client(base_url=options.url, timeout=1200) as client,
         ThreadPoolExecutor(options.concurrency) as pool,
     ):
-        for case, result in zip(cases, pool.map(lambda one: ask(client, one, options), cases), strict=True):
+        for case, result in zip(
+            cases, pool.map(lambda one: ask(client, one, options), cases), strict=True
+        ):
             problem = result.get("error") or bfcl.problem(case, result["calls"])
             results[case["id"]] = {"set": case["set"], "problem": problem, **result}
             if file:
                 file.write_text(json.dumps(results, indent=1, ensure_ascii=False))
-    wanted = {case["id"] for name in options.sets for case in bfcl.cases(name)[start:][: options.cases]}
+    wanted = {
+        case["id"] for name in options.sets for case in bfcl.cases(name)[start:][: options.cases]
+    }
     return {id_: one for id_, one in results.items() if id_ in wanted}
 
 
@@ -205,7 +221,9 @@ def main() -> None:
         calls = Counter(len(one["calls"]) for one in of_set)
         tokens = sum(one.get("tokens", 0) for one in of_set) / max(1, len(of_set))
         share = right / max(1, len(of_set))
-        print(f"{name:14} {share:5.2f}  {right}/{len(of_set)}  tokens {tokens:5.1f}  calls {dict(calls)}")
+        print(
+            f"{name:14} {share:5.2f}  {right}/{len(of_set)}  tokens {tokens:5.1f}  calls {dict(calls)}"
+        )
     for id_, one in results.items():
         if one["problem"] is not None:
             print(f"  {id_}: {one['problem']}")

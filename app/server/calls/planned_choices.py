@@ -14,9 +14,7 @@ from app.server.calls.fanout import Choices
 from engine.api.request import RequestOutput, SamplingParams, TokenBatch
 
 Part = TypeVar("Part", TokenBatch, RequestOutput)
-Submit = Callable[
-    [Sequence[tuple[int, ...]], SamplingParams], AbstractAsyncContextManager[Choices]
-]
+Submit = Callable[[Sequence[tuple[int, ...]], SamplingParams], AbstractAsyncContextManager[Choices]]
 """Submits choices of prompts."""
 
 
@@ -98,7 +96,8 @@ async def planned(
     """
     async with AsyncExitStack() as stack:
         rows = [
-            await stack.enter_async_context(ask([ids], params)) for ids, params in planner.rows(prompt)
+            await stack.enter_async_context(ask([ids], params))
+            for ids, params in planner.rows(prompt)
         ]
 
         def begin() -> AbstractAsyncContextManager[Choices]:
