@@ -5,14 +5,12 @@ Frozen and hashable, because it is the key of the compiler's cache.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import orjson
 
-from engine.api.call_notation import CallNotation
 from engine.api.errors import InvalidRequest
-from engine.api.tools import Tool
 
 GrammarKind = Literal["json_object", "json_schema", "regex", "choice", "lark", "tool_calls"]
 
@@ -26,7 +24,7 @@ class Grammar:
         source: `json_object`: empty. `json_schema`: a schema as JSON text; properties are generated
             in its order. `regex`: an expression without look-around that matches the whole answer. `choice`:
             a JSON array of strings. `lark`: a grammar in llguidance's variant of Lark. `tool_calls`: what
-            `Grammar.tool_calls` writes.
+            `engine.grammar.call_grammar` writes.
     """
 
     kind: GrammarKind
@@ -64,36 +62,6 @@ class Grammar:
     def lark(cls, grammar: str) -> Self:
         """Text that a Lark grammar derives from its `start` rule."""
         return cls("lark", grammar)
-
-    @classmethod
-    def tool_calls(
-        cls,
-        tools: Iterable[Tool],
-        notation: CallNotation,
-        *,
-        calls: tuple[int, int] = (1, 1),
-        begun: str = "",
-    ) -> Self:
-        """Calls of tools.
-
-        What of the tools' schemas a grammar cannot express is not enforced; no schema makes it invalid.
-
-        Args:
-            tools: those that may be called.
-            notation: how the calls are written.
-            calls: the least and the largest number of calls.
-            begun: what the prompt has of the first call already; all calls begin with it.
-
-        Raises:
-            InvalidRequest: a schema cannot be written as JSON.
-        """
-        source = {
-            "notation": asdict(notation),
-            "tools": [[tool.name, tool.parameters] for tool in tools],
-            "calls": calls,
-            "begun": begun,
-        }
-        return cls("tool_calls", _dump(source))
 
 
 def _dump(value: Any) -> str:

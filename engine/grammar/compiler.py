@@ -27,6 +27,7 @@ from engine.grammar.limits import (
 from engine.grammar.matcher import Matcher, mask_words
 from engine.grammar.source import (
     NO_TEXT,
+    checked_text,
     grammar_error,
     library_text,
     not_enforced,
@@ -254,7 +255,7 @@ def _checked(build: Build, checker: Checker) -> tuple[str, tuple[str, ...]] | No
         InvalidRequest: it cannot be built.
     """
     text = library_text(build.grammar, build.parsed)
-    reason = checker.check(text, quick=build.quick)
+    reason = checker.check(checked_text(text), quick=build.quick)
     if reason is None and build.quick:
         return None
     if reason != "":
@@ -270,12 +271,13 @@ def _checked_calls(build: Build, checker: Checker) -> tuple[str, tuple[str, ...]
     from llguidance import LLMatcher
 
     def can_build(lark: str) -> bool:
-        return checker.check(LLMatcher.grammar_from_lark(lark), quick=True) == ""
+        text = checked_text(LLMatcher.grammar_from_lark(lark))
+        return checker.check(text, quick=True) == ""
 
     reason: str | None = ""
     for one in texts(build.parsed, can_build):
         text = LLMatcher.grammar_from_lark(one.lark)
-        reason = checker.check(text, quick=build.quick)
+        reason = checker.check(checked_text(text), quick=build.quick)
         if reason is None and build.quick:
             return None
         if reason == "":

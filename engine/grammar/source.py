@@ -3,6 +3,7 @@
 A JSON source is parsed once: `parse_source` returns the value that `library_text` takes.
 """
 
+import re
 from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
@@ -28,6 +29,7 @@ _JSON_STYLE: "JsonCompileOptions" = {
     "whitespace_pattern": r"(\x20|\x0A\x20{0,20})",
 }
 
+_TOKEN_REFERENCE = re.compile(r"<\[[0-9]+\]>")
 _MAX_REASON = 300
 NO_TEXT = "no text satisfies it"
 """The reason for a grammar of the empty language."""
@@ -111,6 +113,14 @@ def library_text(grammar: Grammar, parsed: Any) -> str:
         return LLMatcher.grammar_from_lark(grammar.source)
     except ValueError as error:
         raise grammar_error(grammar, one_sentence(str(error))) from error
+
+
+def checked_text(text: str) -> str:
+    """A grammar in llguidance's format for the checking process, whose tokenizer has few control tokens.
+
+    References to tokens by their ids are to one that it has.
+    """
+    return _TOKEN_REFERENCE.sub("<[0]>", text)
 
 
 def not_enforced(grammar: Grammar, parsed: Any) -> tuple[str, ...]:

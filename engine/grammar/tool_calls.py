@@ -11,14 +11,15 @@ from typing import Any
 
 import orjson
 
-from engine.api.call_notation import CallNotation
+from engine.api.tools import Tool
+from engine.grammar.call_rules import CallRules
 from engine.grammar.enforceable import enforceable_schema
 from engine.grammar.integer_bounds import bound_integers
 from engine.grammar.length_bounds import bound_lengths
 from engine.grammar.limits import MAX_JSON_DEPTH
+from engine.text.control_tokens import ControlTokens
+from engine.text.tool_calls.choosing import FORMS
 
-_ONE_LINE = {"whitespace_pattern": r"\x20"}
-"""At most one space: calls on one line have a third fewer tokens than indented ones."""
 _OPENERS = frozenset(
     {"additionalProperties", "patternProperties", "$ref", "anyOf", "allOf", "unevaluatedProperties"}
 )
@@ -30,21 +31,22 @@ class ToolCalls:
     """The source of a grammar of calls.
 
     Attributes:
-        notation: how the calls are written.
+        rules: write the calls in the model's form.
         tools: the schema of the arguments by name.
-        least, most: number of calls.
+        least, most: number of calls; None is any number.
         begun: the beginning of the first call that is written already.
     """
 
-    notation: CallNotation
+    rules: CallRules
     tools: Mapping[str, Any]
     least: int
-    most: int
+    most: int | None
     begun: str = ""
 
-    def head(self, name: str) -> str:
-        """What is written before the arguments of a tool's call."""
-        return self.notation.head.replace("NAME", name)
+    def lark(self, schemas: Mapping[str, Any]) -> str:
+        """The grammar of the calls with schemas that the library implements."""
+        tools = [Tool(name, "", schema) for name, schema in schemas.items()]
+        return self.rules.text(tools, least=self.least, most=self.most, begun=self.begun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +58,23 @@ class CallsText:
 
 
 def read_tool_calls(source: str) -> ToolCalls:
-    """What `Grammar.tool_calls` wrote.
+    """What `call_grammar` wrote.
 
     Raises:
         ValueError: it is not of that form; the message says what is missing.
     """
     value = orjson.loads(source)
     try:
-        tools = dict(value["tools"])
+        form = FORMS[value["form"]]
+        rules = CallRules(form, ControlTokens(value["controls"]))
         least, most = value["calls"]
-        calls = ToolCalls(CallNotation(**value["notation"]), tools, least, most, value["begun"])
-    except (TypeError, KeyError, ValueError) as error:
+        calls = ToolCalls(rules, dict(value["tools"]), least, most, value["begun"])
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise ValueError("it is no list of tools") from error
-    if not tools or not all(isinstance(name, str) and name for name in tools):
+    if not calls.tools or not all(isinstance(name, str) and name for name in calls.tools):
         raise ValueError("it must have a tool, and each a name")
-    if not 1 <= least <= most:
-        raise ValueError("it must allow a call")
-    if not all(calls.head(name).startswith(calls.begun) for name in tools):
-        raise ValueError("what is written of the first call must begin each of them")
+    if not form.head.startswith(calls.begun):
+        raise ValueError("what is written of the first call must begin every call")
     return calls
 
 
@@ -90,7 +91,7 @@ def texts(calls: ToolCalls, can_build: Callable[[str], bool]) -> Iterator[CallsT
     def text(values: Mapping[str, Any], loose: frozenset[str]) -> CallsText:
         named = {name: ("parameters",) if name in loose else left_out[name] for name in schemas}
         return CallsText(
-            _lark(calls, values),
+            calls.lark(values),
             tuple(f"{name}:{keyword}" for name, keywords in named.items() for keyword in keywords),
         )
 
@@ -102,7 +103,7 @@ def texts(calls: ToolCalls, can_build: Callable[[str], bool]) -> Iterator[CallsT
     failing = frozenset(
         name
         for name in full
-        if name not in unreadable and not can_build(_lark(calls, {name: full[name]}))
+        if name not in unreadable and not can_build(calls.lark({name: full[name]}))
     )
     if failing:
         weak = unreadable | failing
@@ -142,33 +143,6 @@ def loosened(schema: Any) -> dict[str, Any]:
         "properties": {name: {} for name in declared},
         "required": [name for name in names if name in declared],
     }
-
-
-def _lark(calls: ToolCalls, schemas: Mapping[str, Any]) -> str:
-    notation, rules = calls.notation, list[str]()
-    heads = [calls.head(name) for name in schemas]
-    for number, schema in enumerate(schemas.values()):
-        document = orjson.dumps({"x-guidance": _ONE_LINE, **schema}).decode()
-        rules.append(f"rest_{number}: arguments_{number} {_literal(notation.tail)}")
-        rules.append(f"arguments_{number}: %json {document}")
-
-    def call(begun: str) -> str:
-        return " | ".join(
-            f"{_literal(head.removeprefix(begun))} rest_{number}"
-            for number, head in enumerate(heads)
-        )
-
-    more = ""
-    if calls.most > 1:
-        more = f" ({_literal(notation.separator)} call){{{calls.least - 1},{calls.most - 1}}}"
-        rules.append(f"call: {call('')}")
-    start = f"start: first{more} {_literal(notation.closing)}"
-    return "\n".join([start, f"first: {call(calls.begun)}", *rules])
-
-
-def _literal(text: str) -> str:
-    """A text as Lark writes it; nothing for an empty one."""
-    return orjson.dumps(text).decode() if text else ""
 
 
 def _is_too_deep(schema: Any) -> bool:

@@ -56,7 +56,7 @@ class ToyTokenizer:
         stream = self.incremental_detokenizer()
         return stream.feed(ids) + stream.flush()
 
-    def incremental_detokenizer(self, *, skip_special=True, after=None):
+    def incremental_detokenizer(self, *, skip_special=True, after=None, shown=frozenset()):
         return ToyStream()
 
     def render_chat(self, messages, *, add_generation_prompt=True):

@@ -17,8 +17,11 @@ from tests.server.scripted_engine import ScriptedEngine, words
 
 CHAT = {"model": "toy", "messages": [{"role": "user", "content": "hi"}]}
 
-KEEP_UNKNOWN = {"FunctionCall", "ImagePart", "Message", "TextDocument", "TextPart", "ToolCall"}
-"""What clients send back from other servers' answers, and documents, may have members of their own."""
+KEEP_UNKNOWN = {
+    "FunctionBody", "FunctionCall", "ImagePart", "Message", "TextDocument", "TextPart", "ToolBody",
+    "ToolCall",
+}  # fmt: skip
+"""What clients send back from other servers' answers, documents and tools may have members of their own."""
 
 
 USER = {"role": "user", "content": "hi"}
@@ -45,6 +48,7 @@ SAMPLES = {
     "ExpiresAfter": {"anchor": "last_active_at", "days": 1},
     "FileExpiresAfter": {"anchor": "created_at", "seconds": 3600},
     "ForkRequest": {"parent": "a"},
+    "FunctionBody": {"name": "f"},
     "FunctionCall": {"name": "f", "arguments": "{}"},
     "HybridSearch": {"embedding_weight": 1.0, "text_weight": 1.0},
     "ImagePart": IMAGE,
@@ -71,6 +75,7 @@ SAMPLES = {
     "TextDocument": {"text": "a"},
     "TextPart": {"type": "text", "text": "a"},
     "TokenizeRequest": {"prompt": "a"},
+    "ToolBody": {"type": "web_search"},
     "ToolCall": {"id": "a", "function": {"name": "f", "arguments": "{}"}},
     "UnpinRequest": {"pin_id": "a"},
     "UpdateStoreFile": {"attributes": {}},

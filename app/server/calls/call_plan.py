@@ -12,9 +12,9 @@ from app.server.calls.chat_form import ChatForm
 from app.server.calls.model import LoadedModel
 from app.server.calls.tool_calling import TurnTools
 from app.server.wire.schemas import ChatCompletionRequest
-from engine.api.call_notation import CallNotation
 from engine.api.grammar import Grammar
 from engine.api.request import FinishReason, RequestOutput, SamplingParams
+from engine.grammar.call_grammar import call_grammar
 from engine.text.answer_parser import AnswerParser, PlainText
 from engine.text.tool_calls.decision import (
     NO_CALL,
@@ -99,10 +99,13 @@ class CallPlanner:
         """The grammar of a number of calls; None if they are only begun."""
         if not self.constrains:
             return None
-        form = self.tools.form
-        notation = CallNotation(form.head, form.tail, form.separator, form.closing)
-        return Grammar.tool_calls(
-            self.tools.callable.values(), notation, calls=(calls, calls), begun=form.begun
+        return call_grammar(
+            self.tools.form,
+            self.tools.offered,
+            self.tools.choice,
+            self.model.tokenizer.control_tokens,
+            calls=calls,
+            begun=self.tools.form.begun,
         )
 
     def parser(self) -> AnswerParser:

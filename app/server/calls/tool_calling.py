@@ -9,9 +9,9 @@ from app.server.wire.errors import bad_request
 from app.server.wire.schemas import ChatCompletionRequest
 from engine.api.tools import Tool, ToolChoice
 from engine.text.answer_parser import AnswerParser, PlainText
-from engine.text.tool_calls.call_parser import CallParser
-from engine.text.tool_calls.choosing import form_of_template
+from engine.text.tool_calls.choosing import form_of_template, new_parser
 from engine.text.tool_calls.form import CallForm
+from engine.text.tool_calls.forms.harmony import HARMONY
 from engine.text.tool_messages import TemplateTool, template_tools
 
 
@@ -45,16 +45,16 @@ class TurnTools:
 
     def shown_control_ids(self, model: LoadedModel) -> frozenset[int]:
         """The control tokens that the parser needs to see."""
-        if not self.callable:
+        if not self.callable and self.form is not HARMONY:
             return frozenset()
         spellings = model.tokenizer.control_tokens.spellings
         return frozenset(spellings[mark] for mark in self.form.marks if mark in spellings)
 
     def parser(self) -> AnswerParser:
         """A parser for one choice."""
-        if not self.callable:
+        if not self.callable and self.form is not HARMONY:
             return PlainText()
-        return CallParser(self.form, self.callable, parallel=self.choice.parallel)
+        return new_parser(self.form, self.callable, parallel=self.choice.parallel)
 
 
 def turn_tools(body: ChatCompletionRequest, model: LoadedModel) -> TurnTools | None:

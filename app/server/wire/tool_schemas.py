@@ -5,7 +5,7 @@ functions, and a refusal would refuse all of their work.
 """
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import orjson
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -37,7 +37,7 @@ def _flat_parameters(parameters: dict[str, Any] | None) -> dict[str, Any] | None
 class FunctionBody(Body):
     """A function that the model may call; `parameters` is a JSON schema."""
 
-    keeps_unknown = True
+    keeps_unknown: ClassVar[bool] = True
 
     name: Annotated[str, AfterValidator(_function_name)]
     description: str | None = None
@@ -53,7 +53,7 @@ class FunctionBody(Body):
 class ToolBody(Body):
     """A tool; one of another type than `function` is skipped."""
 
-    keeps_unknown = True
+    keeps_unknown: ClassVar[bool] = True
 
     type: Annotated[str, Field(min_length=1, max_length=64)]
     function: FunctionBody | None = None
@@ -62,16 +62,17 @@ class ToolBody(Body):
     @classmethod
     def _nested(cls, value: Any) -> Any:
         """The function of a tool in the flat form of the Responses API as the member of its own."""
-        if not isinstance(value, dict) or value.get("type", "function") != "function":
-            return {"type": value.get("type")} if isinstance(value, dict) else value
-        if "function" not in value:
-            if "name" not in value:
-                raise ValueError("a tool of type 'function' needs the member `function`")
-            return {
-                "type": "function",
-                "function": {name: one for name, one in value.items() if name != "type"},
-            }
-        return {"type": "function", **value}
+        if not isinstance(value, dict):
+            return value
+        kind = value.get("type") or "function"
+        if kind != "function":
+            return {name: one for name, one in value.items() if name != "function"}
+        if value.get("function") is not None:
+            return {**value, "type": kind}
+        if "name" not in value:
+            raise ValueError("a tool of type 'function' needs the member `function`")
+        flat = {name: one for name, one in value.items() if name not in ("type", "function")}
+        return {"type": kind, "function": flat}
 
 
 def check_names(names: list[str]) -> None:

@@ -50,6 +50,7 @@ class CallParser:
         self._spaces = ""  # at its end, not passed on yet
         self._last = ""  # its last character; empty at the beginning and after a call
         self._line = ""  # the beginning of its last line
+        self._follows_call = False  # with at most spaces between
         self._is_fenced = False
         self._json: Reading[None] | None = None  # reads on in JSON that is no call
         # The possible call.
@@ -72,7 +73,7 @@ class CallParser:
                 self._attempt = None
             else:
                 self._run(self._failed())
-        if self._spaces and self._last:
+        if self._spaces and not self._follows_call:
             self._parts.append(AnswerText(self._spaces))
         return self._take()
 
@@ -145,6 +146,7 @@ class CallParser:
         kept = text.rstrip(SPACES)
         self._spaces = text[len(kept) :]
         if kept:
+            self._follows_call = False
             self._parts.append(AnswerText(kept))
 
     def _read_json(self, text: str) -> None:
@@ -212,6 +214,7 @@ class CallParser:
         """A call is complete; text may follow."""
         self._raw = self._chars.unread_text
         self._spaces = self._last = self._line = ""
+        self._follows_call = True
         self._parts += self._sink.take()
         self.ended = not self._parallel
 

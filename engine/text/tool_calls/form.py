@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from engine.text.tool_calls.call_ids import new_call_id
 from engine.text.tool_calls.call_sink import CallSink
@@ -9,6 +10,8 @@ from engine.text.tool_calls.characters import Characters, Reading
 
 CallReader = Callable[[Characters, CallSink], Reading[None]]
 """Reads calls after an opening; raises `Unreadable` if there are none."""
+
+ArgumentStyle = Literal["json", "xml", "keyed", "python", "quoted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,9 @@ class CallForm:
         closing: what is written after the last call.
         head: what is written before the arguments of a call, with `NAME` for the tool's name.
         tail: what is written after the arguments.
+        arguments: how they are written between the two: as `json`; in the tags of `xml` or of `keyed`; as
+            `python`'s keyword arguments; or as an object with `quoted` texts, between two of `quote`.
+        is_single: whether an answer has at most one call.
         new_id: makes the id of a call.
     """
 
@@ -37,6 +43,9 @@ class CallForm:
     closing: str = ""
     head: str = '{"name": "NAME", "arguments": '
     tail: str = "}"
+    arguments: ArgumentStyle = "json"
+    quote: str = ""
+    is_single: bool = False
     new_id: Callable[[], str] = new_call_id
 
     @property

@@ -3,6 +3,8 @@
 from engine.text.tool_calls.call_sink import CallSink
 from engine.text.tool_calls.characters import Characters, Reading, Unreadable
 from engine.text.tool_calls.json_calls import read_calls
+from engine.text.tool_calls.pythonic_calls import read_python_calls
+from engine.text.tool_calls.xml_calls import read_function
 
 TAGS = (
     "tool_call", "tool_calls", "function_call", "function_calls", "tool", "tools", "function",
@@ -10,7 +12,9 @@ TAGS = (
 )  # fmt: skip
 """Names of tags in which models write calls."""
 
-_LANGUAGES = frozenset({"", "json", "jsonc", "json5", "xml", "text", "plaintext", *TAGS})
+_LANGUAGES = frozenset(
+    {"", "json", "jsonc", "json5", "xml", "text", "plaintext", "tool_code", *TAGS}
+)
 """Languages of fences in which models write calls."""
 _MAX_LANGUAGE = 20
 
@@ -37,7 +41,9 @@ def read_fence(chars: Characters, sink: CallSink) -> Reading[None]:
     if not fence or language.lower() not in _LANGUAGES:
         raise Unreadable
     yield from chars.spaces()
-    if not (yield from _read_tag(chars, sink)):
+    if language.lower() == "tool_code":  # Gemma's
+        yield from read_python_calls(chars, sink)
+    elif not (yield from _read_tag(chars, sink)):
         yield from read_calls(chars, sink)
     yield from chars.literal(fence, after_spaces=True)
 
@@ -58,10 +64,17 @@ def _read_tag(chars: Characters, sink: CallSink) -> Reading[bool]:
 
 
 def read_tagged(chars: Characters, sink: CallSink, tag: str) -> Reading[None]:
-    """Calls after an opening tag, and the closing tag, which may be missing."""
+    """Calls in any notation after an opening tag, and the closing tag, which may be missing."""
     yield from chars.spaces()
-    if (yield from chars.peek()) in ("`", "~"):
+    character = yield from chars.peek()
+    if character in ("`", "~"):
         yield from read_fence(chars, sink)
-    else:
+    elif (yield from chars.literal("<function=")):
+        yield from read_function(chars, sink)
+        while (yield from chars.literal("<function=", after_spaces=True)):
+            yield from read_function(chars, sink)
+    elif character in ("{", "["):
         yield from read_calls(chars, sink)
+    else:
+        yield from read_python_calls(chars, sink)
     yield from chars.literal("</" + tag[1:], after_spaces=True)

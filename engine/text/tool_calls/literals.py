@@ -9,6 +9,7 @@ If a value breaks off in the middle, what was passed on is closed, so that it is
 
 import json
 import re
+import sys
 from collections.abc import Callable
 
 from engine.text.tool_calls.characters import SPACES, Characters, Reading, Unreadable
@@ -26,6 +27,8 @@ _CONSTANTS = {
     "NaN": "null", "Infinity": "null", "-Infinity": "null",
 }  # fmt: skip
 _ESCAPES = '"\\/bfnrt'
+_PYTHON_ESCAPES = {"x": 2, "U": 8}
+"""Escapes that only Python has, with the number of their digits."""
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -102,6 +105,14 @@ def _write_escape(chars: Characters, write: Write) -> Reading[None]:
     character = yield from chars.read()
     if character == "u":
         yield from _write_unicode_escape(chars, write)
+    elif character and character in _PYTHON_ESCAPES:
+        digits = yield from _hexadecimal(chars, _PYTHON_ESCAPES[character])
+        code = int(digits or "0", 16)
+        if digits and code <= sys.maxunicode and not 0xD800 <= code < 0xE000:
+            write(escaped(chr(code)))
+        else:
+            write("\\\\" + character)
+            chars.unread(digits)
     elif character == "'":
         write("'")
     elif character and character in _ESCAPES:
@@ -113,14 +124,14 @@ def _write_escape(chars: Characters, write: Write) -> Reading[None]:
 
 def _write_unicode_escape(chars: Characters, write: Write) -> Reading[None]:
     r"""Convert `\uXXXX`, and the second half of a pair; a half alone becomes U+FFFD."""
-    first = yield from _hexadecimal(chars)
+    first = yield from _hexadecimal(chars, 4)
     unit = int(first or "0", 16)
     if not first:
         write("\\\\u")
     elif not 0xD800 <= unit < 0xE000:
         write("\\u" + first)
     elif unit < 0xDC00 and (yield from chars.literal("\\u")):
-        second = yield from _hexadecimal(chars)
+        second = yield from _hexadecimal(chars, 4)
         if 0xDC00 <= int(second or "0", 16) < 0xE000:
             write(f"\\u{first}\\u{second}")
         else:
@@ -130,10 +141,10 @@ def _write_unicode_escape(chars: Characters, write: Write) -> Reading[None]:
         write("\\ufffd")
 
 
-def _hexadecimal(chars: Characters) -> Reading[str]:
-    """Four hexadecimal digits; empty, and nothing is read, if they do not follow."""
+def _hexadecimal(chars: Characters, count: int) -> Reading[str]:
+    """So many hexadecimal digits; empty, and nothing is read, if they do not follow."""
     digits = ""
-    while len(digits) < 4:
+    while len(digits) < count:
         character = yield from chars.read()
         if not character or character not in "0123456789abcdefABCDEF":
             chars.unread(digits + character)
@@ -256,3 +267,19 @@ def _json_scalar(word: str) -> str:
         except ValueError:
             continue
     return json.dumps(word, ensure_ascii=False)
+
+
+def json_text(text: str) -> str | None:
+    """A complete text as one JSON value; None if it is none."""
+    pieces: list[str] = []
+    chars = Characters()
+    reader = write_value(chars, pieces.append)
+    chars.unread(text.strip(SPACES))
+    try:
+        next(reader)
+        reader.send("")
+    except StopIteration:
+        return None if chars.unread_text else "".join(pieces)
+    except Unreadable:
+        return None
+    return None

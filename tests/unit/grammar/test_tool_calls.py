@@ -5,22 +5,21 @@ import json
 import pytest
 from llguidance import LLMatcher, LLTokenizer
 
-from engine.api.call_notation import CallNotation
 from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar
-from engine.api.tools import Tool
+from engine.api.tools import Tool, ToolChoice
+from engine.grammar.call_grammar import call_grammar
 from engine.grammar.length_bounds import MAX_ITEMS, MAX_STRING
 from engine.grammar.limits import MAX_TOOLS_CHARS, parser_limits
 from engine.grammar.source import parse_source
 from engine.grammar.tool_calls import texts
+from engine.text.control_tokens import ControlTokens
+from engine.text.tool_calls.forms.hermes import HERMES
 from tests.fakes.agent_tools import AGENT_TOOLS
 from tests.fakes.grammars import compiled, toy_compiler
 from tests.server.toy_tokenizer import VOCAB_SIZE, byte_tokenizer
 
-TAGS = CallNotation(
-    separator="\n</tool_call>\n<tool_call>\n",
-    closing="\n</tool_call>",
-)
+NO_CONTROLS = ControlTokens({})
 TOKENIZER = LLTokenizer("byte")
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
@@ -32,10 +31,10 @@ def compiler():
     compiler.close()
 
 
-def calls_of(tools, notation=TAGS, **options):
+def calls_of(tools, **options):
     """A grammar of calls of tools, given by name and schema."""
     listed = [Tool(name, "", schema) for name, schema in tools.items()]
-    return Grammar.tool_calls(listed, notation, **options)
+    return call_grammar(HERMES, listed, ToolChoice(), NO_CONTROLS, **options)
 
 
 def accepts(tools, text, **options):
@@ -69,19 +68,20 @@ def test_a_name_may_begin_another():
     assert accepts(tools, call("get_weather", {}))
 
 
-def test_calls_repeat_between_the_least_and_the_largest_number():
+def test_calls_are_as_many_as_were_decided_on():
     one, last = call("now", {}, end=""), "\n</tool_call>"
     for number in range(1, 5):
-        text = TAGS.separator.join([one] * number) + last
-        assert accepts({"now": {}}, text, calls=(2, 3)) is (number in (2, 3))
+        text = HERMES.separator.join([one] * number) + last
+        assert accepts({"now": {}}, text, calls=3) is (number == 3)
+        assert accepts({"now": {}}, text)
 
 
 def test_the_first_call_goes_on_from_what_the_prompt_has_of_it():
     rest = call("now", {}, end="").removeprefix('{"name": "')
     tools = {"now": {}, "get_weather": WEATHER}
-    text = rest + TAGS.separator + call("get_weather", {"city": "Oslo"})
-    assert accepts(tools, text, calls=(1, 2), begun='{"name": "')
-    assert not accepts(tools, call("now", {}), calls=(1, 2), begun='{"name": "')
+    text = rest + HERMES.separator + call("get_weather", {"city": "Oslo"})
+    assert accepts(tools, text, calls=2, begun='{"name": "')
+    assert not accepts(tools, call("now", {}), begun='{"name": "')
 
 
 def test_calls_are_written_on_one_line():
@@ -112,7 +112,7 @@ def test_a_schema_of_an_agent_can_be_built(compiler, name):
 
 
 def test_what_is_not_enforced_is_named_with_its_tool(compiler):
-    built = compiled(compiler, calls_of(AGENT_TOOLS, calls=(1, 4)))
+    built = compiled(compiler, calls_of(AGENT_TOOLS, calls=4))
     assert set(built.not_enforced) == {
         "send_mail:maxLength",
         "send_mail:pattern",
@@ -152,9 +152,7 @@ def test_free_objects_stay_free():
     ],
 )
 def test_a_schema_that_cannot_be_built_weakens_its_own_tool_only(compiler, schema):
-    broken = Tool("broken", "", schema)
-    grammar = Grammar.tool_calls([broken, Tool("get_weather", "", WEATHER)], TAGS)
-    built = compiled(compiler, grammar)
+    built = compiled(compiler, calls_of({"broken": schema, "get_weather": WEATHER}))
     assert built.not_enforced == ("broken:parameters",)
     for text, allowed in (
         (call("broken", {"x": 1}), True),
@@ -202,28 +200,31 @@ def test_a_hundred_kilobytes_of_tools_are_built(compiler):
         "properties": {f"p{n}": {"type": "string", "description": "d" * 60} for n in range(12)},
     }
     tools = {f"tool_{number}": schema for number in range(90)}
-    grammar = calls_of(tools, calls=(1, 16))
+    grammar = calls_of(tools, calls=None)
     assert len(grammar.source) > 97_000
     assert compiled(compiler, grammar).not_enforced == ()
 
 
+def source(**changes):
+    members = {"form": "hermes", "controls": {}, "tools": [["x", {}]], "calls": [1, 1], "begun": ""}
+    return json.dumps(members | changes)
+
+
 @pytest.mark.parametrize(
-    ("source", "reason"),
+    ("text", "reason"),
     [
         ("[]", "no list of tools"),
         ("{", "unexpected"),
-        ('{"tools": [], "calls": [1, 1], "notation": {}, "begun": ""}', "must have a tool"),
-        ('{"tools": [["", {}]], "calls": [1, 1], "notation": {}, "begun": ""}', "each a name"),
-        ('{"tools": [["x", {}]], "calls": [0, 1], "notation": {}, "begun": ""}', "allow a call"),
-        ('{"tools": [["x", {}]], "calls": [2, 1], "notation": {}, "begun": ""}', "allow a call"),
-        (
-            '{"tools": [["x", {}]], "calls": [1, 1], "notation": {"body": ""}, "begun": ""}',
-            "no list",
-        ),
-        ('{"tools": [["x", {}]], "calls": [1, 1], "notation": {}, "begun": "x"}', "begin each"),
+        (source(tools=[]), "must have a tool"),
+        (source(tools=[["", {}]]), "each a name"),
+        (source(tools=[["x"]]), "no list"),
+        (source(calls=[1]), "no list"),
+        (source(form="morse"), "no list"),
+        (source(controls=3), "no list"),
+        (source(begun="x"), "begin every call"),
         (" " * (MAX_TOOLS_CHARS + 1), "characters"),
     ],
 )
-def test_a_damaged_source_is_refused_in_a_sentence(source, reason):
+def test_a_damaged_source_is_refused_in_a_sentence(text, reason):
     with pytest.raises(InvalidRequest, match=reason):
-        parse_source(Grammar("tool_calls", source))
+        parse_source(Grammar("tool_calls", text))

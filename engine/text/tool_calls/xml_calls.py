@@ -1,0 +1,163 @@
+"""Calls in tags, one for each argument: the forms of Qwen3-Coder and of GLM.
+
+A value has no quotes: it is text up to the closing tag, less one line break at either end, and its type is
+that of the schema. The closing tag counts only where another tag of the form, or the end, follows, so a
+value may contain one.
+"""
+
+import json
+from collections.abc import Sequence
+
+from engine.api.tools import Tool
+from engine.text.tool_calls.argument_types import STRING, json_argument, kinds_of
+from engine.text.tool_calls.call_sink import CallSink
+from engine.text.tool_calls.characters import Characters, Reading, Unreadable
+from engine.text.tool_calls.literals import Write, escaped, write_value
+
+_MAX_NAME = 256
+
+
+def read_function(chars: Characters, sink: CallSink) -> Reading[None]:
+    """`f>…</function>`, after `<function=`: tags of parameters, or JSON."""
+    name = (yield from until(chars, ">")).strip("\"' ")
+    if name not in sink.tools:
+        raise Unreadable
+    yield from chars.spaces()
+    if (yield from chars.peek()) == "{":
+        yield from read_arguments(chars, sink, name)
+    else:
+        sink.begin(name)
+        yield from _write_parameters(chars, sink, sink.tools[name])
+        sink.end()
+    yield from chars.literal("</function>", after_spaces=True)
+
+
+def read_arguments(chars: Characters, sink: CallSink, name: str) -> Reading[None]:
+    """The arguments of a call of a tool as JSON; without any if no brace follows."""
+    if name not in sink.tools:
+        raise Unreadable
+    sink.begin(name)
+    if (yield from chars.peek()) == "{":
+        yield from write_value(chars, sink.write)
+    else:
+        sink.write("{}")
+    sink.end()
+
+
+def read_keyed_arguments(chars: Characters, sink: CallSink) -> Reading[None]:
+    """`f<arg_key>…</arg_key><arg_value>…</arg_value>`, after `<tool_call>`."""
+    name = (yield from until(chars, "<\n")).strip()
+    if name not in sink.tools:
+        raise Unreadable
+    sink.begin(name)
+    arguments = _Arguments(sink, sink.tools[name])
+    while (yield from chars.literal("<arg_key>", after_spaces=True)):
+        key = yield from until(chars, "<")
+        yield from chars.literal("/arg_key>")
+        yield from chars.literal("<arg_value>", after_spaces=True)
+        yield from arguments.write(chars, key, ("</arg_value>",), ("<arg_key>", "</tool_call>"))
+    arguments.close()
+    sink.end()
+
+
+def until(chars: Characters, ends: str) -> Reading[str]:
+    """A short text up to one of some characters, which is read; a line break must be one of them.
+
+    Raises:
+        Unreadable: it does not end.
+    """
+    text = ""
+    while True:
+        character = yield from chars.read()
+        if character and character in ends:
+            return text
+        if not character or character == "\n" or len(text) > _MAX_NAME:
+            chars.unread(text + character)
+            raise Unreadable
+        text += character
+
+
+def _write_parameters(chars: Characters, sink: CallSink, tool: Tool) -> Reading[None]:
+    arguments = _Arguments(sink, tool)
+    while (yield from chars.literal("<parameter=", after_spaces=True)):
+        try:
+            key = yield from until(chars, ">")
+        except Unreadable:
+            break
+        yield from arguments.write(
+            chars,
+            key.strip("\"' "),
+            ("</parameter>", "</function>"),
+            ("<parameter=", "</function>", "</tool_call>"),
+        )
+    arguments.close()
+
+
+class _Arguments:
+    """Writes the JSON object of a call's arguments, one after another."""
+
+    def __init__(self, sink: CallSink, tool: Tool) -> None:
+        self._sink = sink
+        self._tool = tool
+        self._before = "{"
+
+    def write(
+        self, chars: Characters, key: str, closing: Sequence[str], following: Sequence[str]
+    ) -> Reading[None]:
+        """Read a value and write it as a member; texts as they arrive, other values at their end."""
+        kinds = kinds_of(self._tool, key)
+        self._sink.write(f"{self._before}{json.dumps(key, ensure_ascii=False)}: ")
+        self._before = ", "
+        if kinds == STRING:
+            self._sink.write('"')
+            yield from _read_text(
+                chars, lambda text: self._sink.write(escaped(text)), closing, following
+            )
+            self._sink.write('"')
+        else:
+            pieces: list[str] = []
+            yield from _read_text(chars, pieces.append, closing, following)
+            self._sink.write(json_argument("".join(pieces), kinds))
+
+    def close(self) -> None:
+        """Write the end of the object."""
+        self._sink.write("{}" if self._before == "{" else "}")
+
+
+def _read_text(
+    chars: Characters, write: Write, closing: Sequence[str], following: Sequence[str]
+) -> Reading[None]:
+    """Text up to a closing tag, which is read, or to the end; less a line break at either end."""
+    yield from chars.literal("\n")
+    held = ""  # a line break, which the closing tag may follow
+    while True:
+        character = yield from chars.peek()
+        if not character:
+            return
+        if character == "<" and (yield from _closes(chars, closing, following)):
+            return
+        yield from chars.read()
+        if held:
+            write(held)
+            held = ""
+        if character == "\n":
+            held = character
+        else:
+            write(character)
+
+
+def _closes(chars: Characters, closing: Sequence[str], following: Sequence[str]) -> Reading[bool]:
+    """Read the closing tag of a value if one follows here."""
+    tag = yield from chars.longest(closing)
+    if not tag:
+        return False
+    spaces = yield from chars.spaces()
+    next_tag = yield from chars.longest(following)
+    is_last = not (yield from chars.peek()) and not next_tag
+    chars.unread(spaces + next_tag)
+    if next_tag or is_last:
+        if tag in following:  # the end of the call, whose last value is not closed
+            chars.unread(tag)
+        return True
+    chars.unread(tag)
+    return False
