@@ -1,11 +1,12 @@
-"""Measures calls of tools with the sets of the Berkeley Function Calling Leaderboard (BFCL) and its own checker.
+"""Measures calls of tools with the sets of the Berkeley Function Calling Leaderboard and its own checker.
 
     python benchmarks/tool_calls.py --url http://127.0.0.1:8000 [--sets simple_python irrelevance]
-        [--cases 50] [--unseen] [--json FILE] [--body '{"tool_decision": "model"}']
+        [--cases 50] [--skip 50] [--json FILE] [--body '{"tool_decision": "model"}']
 
-The sets and the checker come from the PyPI package `bfcl-eval`, which is fetched by pip into a cache and not
-installed: it brings the clients of every vendor. Cases are drawn in a fixed random order; the first 50 of each
-set are for tuning, and `--unseen` takes the following ones. An answer without a call is right in `irrelevance`; of
+The sets and the checker come from the PyPI package `bfcl-eval`, which pip fetches into a cache and which is
+not installed: it brings the clients of every vendor. Cases are drawn in a fixed random order; the thresholds
+of `engine/text/tool_calls/thresholds.json` were set with the first 50 of each set, and `--skip 50` asks
+others; `--in-order` takes them as the file has them. An answer without a call is right in `irrelevance`; of
 the others BFCL's checker compares names, types and values (of texts without case, spaces and punctuation).
 
 Any server with OpenAI's chat completions can be measured. Results are kept in the file after each case, and
@@ -34,7 +35,6 @@ from engine.files.cache_dir import cache_dir
 
 PACKAGE = "bfcl-eval==2026.3.23"
 SETS = ("simple_python", "multiple", "irrelevance", "parallel")
-TUNING_CASES = 50
 _SEED = 36
 _TYPES = {
     "integer": "integer", "number": "number", "float": "number", "string": "string",
@@ -54,15 +54,16 @@ class Bfcl:
             _unpack(folder)
         self._check = _checker(folder)
 
-    def cases(self, name: str) -> list[Case]:
-        """The cases of a set in a fixed random order."""
+    def cases(self, name: str, *, in_order: bool = False) -> list[Case]:
+        """The cases of a set in a fixed random order, or in that of the file."""
         data = self._folder / "bfcl_eval" / "data"
         rows = _lines(data / f"BFCL_v4_{name}.json")
         answers = data / "possible_answer" / f"BFCL_v4_{name}.json"
         known = (
             {one["id"]: one["ground_truth"] for one in _lines(answers)} if answers.exists() else {}
         )
-        random.Random(_SEED).shuffle(rows)
+        if not in_order:
+            random.Random(_SEED).shuffle(rows)
         return [{**row, "set": name, "answer": known.get(row["id"])} for row in rows]
 
     def problem(self, case: Case, calls: list[dict[str, Any]]) -> str | None:
@@ -172,15 +173,14 @@ def _call(function: dict[str, Any]) -> dict[str, Any]:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Ask the cases that are missing; all results by set and case."""
     bfcl = Bfcl(cache_dir() / "bfcl")
-    start = TUNING_CASES if options.unseen else 0
     file: Path | None = options.json
     results: dict[str, Any] = json.loads(file.read_text()) if file and file.exists() else {}
-    cases = [
+    wanted = [
         case
         for name in options.sets
-        for case in bfcl.cases(name)[start : start + options.cases]
-        if case["id"] not in results
+        for case in bfcl.cases(name, in_order=options.in_order)[options.skip :][: options.cases]
     ]
+    cases = [case for case in wanted if case["id"] not in results]
     with (
         httpx.Client(base_url=options.url, timeout=1200) as client,
         ThreadPoolExecutor(options.concurrency) as pool,
@@ -192,10 +192,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             results[case["id"]] = {"set": case["set"], "problem": problem, **result}
             if file:
                 file.write_text(json.dumps(results, indent=1, ensure_ascii=False))
-    wanted = {
-        case["id"] for name in options.sets for case in bfcl.cases(name)[start:][: options.cases]
-    }
-    return {id_: one for id_, one in results.items() if id_ in wanted}
+    return {case["id"]: results[case["id"]] for case in wanted}
 
 
 def main() -> None:
@@ -205,8 +202,9 @@ def main() -> None:
     parser.add_argument("--url", default="http://127.0.0.1:8000")
     parser.add_argument("--model", help="its name at the server")
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
-    parser.add_argument("--cases", type=int, default=TUNING_CASES, help="of each set")
-    parser.add_argument("--unseen", action="store_true", help="the cases after those for tuning")
+    parser.add_argument("--cases", type=int, default=50, help="of each set")
+    parser.add_argument("--skip", type=int, default=0, help="cases of each set before them")
+    parser.add_argument("--in-order", action="store_true", help="not in random order")
     parser.add_argument("--max-tokens", type=int, default=256)
     parser.add_argument("--concurrency", type=int, default=8)
     parser.add_argument("--body", default="{}", help="further members of each request")
