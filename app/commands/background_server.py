@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.api.errors import InvalidRequest
+from engine.api.tools import CallFormName
 
 if TYPE_CHECKING:
     from agents.guardrails.guardrails import Guardrails
@@ -40,6 +41,7 @@ class BackgroundServer:
         port: int,
         api_key: str | None,
         cors_origins: tuple[str, ...] = (),
+        tool_call_form: CallFormName = "auto",
         guardrails: "Callable[[], Guardrails] | None" = None,
         run_service: "RunService | None" = None,
         retrieval_folder: Path | None = None,
@@ -51,6 +53,7 @@ class BackgroundServer:
             port: TCP port for a `start` without one.
             api_key: the key that clients must send; None for none.
             cors_origins: as in `ServerConfig`.
+            tool_call_form: as in `ServerConfig`.
             guardrails: opens those of messages and answers, at each `start`; None checks nothing.
             run_service: the agents that are served; None for none.
             retrieval_folder: where clients' files and vector stores are kept; None serves none.
@@ -60,6 +63,7 @@ class BackgroundServer:
         self._port = port
         self._api_key = api_key
         self._cors_origins = cors_origins
+        self._tool_call_form = tool_call_form
         self._run_service = run_service
         self._retrieval_folder = retrieval_folder
         self._lock = threading.Lock()  # held by `start` and `stop`
@@ -93,6 +97,7 @@ class BackgroundServer:
                 port=self._port if port is None else port,
                 api_key=self._api_key,
                 cors_origins=self._cors_origins,
+                tool_call_form=self._tool_call_form,
                 drain_s=0.0,  # who ends it, or quits, does not wait for the answers of others
             )
             guardrails = None if self._open_guardrails is None else self._open_guardrails()

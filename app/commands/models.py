@@ -84,6 +84,7 @@ def show(
     from engine.api.config import EngineConfig
     from engine.executors.open_model import open_model
     from engine.runtime.loading import context_length, resolve_kv_dtype
+    from engine.text.tool_calls.choosing import form_of_template
 
     mode = _weight_mode(weights)
     with one_sentence_errors():
@@ -109,6 +110,7 @@ def show(
         "context_length": opened.spec.context_length,
         "vocab_size": opened.spec.vocab_size,
         "chat_template": opened.tokenizer.has_chat_template,
+        "tool_call_form": form_of_template(opened.tokenizer.chat_template).name,
         "notes": opened.tokenizer.notes,
         "file_bytes": opened.file_bytes,
         "weights": mode,
@@ -131,6 +133,7 @@ def show(
         "Chat template": "its own"
         if opened.tokenizer.has_chat_template
         else "none: ChatML is used",
+        "Tool calls": f"in the form {facts['tool_call_form']}",
         "Size": _megabytes(opened.file_bytes),
         "In memory": f"{_megabytes(memory.weight_bytes)} of weights in {memory.weight_format}, "
         f"{_megabytes(memory.work_bytes)} of work buffers",

@@ -25,6 +25,7 @@ from engine.api.scheduling import (
     BatchFormerName,
     Policy,
 )
+from engine.api.tools import CallFormName
 
 DEMO_MODEL = "smollm2"
 DEFAULT_SYSTEM = "You are a helpful assistant. Answer clearly and correctly."
@@ -178,6 +179,9 @@ class ServerOptions:
         "several times. * is every page and needs a key.", read=names, user_only=True,
         words="browser web page cross-origin")] = ()
     strict_fields: Annotated[bool, Row("Refuse unknown request fields.")] = False
+    tool_call_form: Annotated[CallFormName, Row(
+        "Form in which the model writes calls of tools; auto is that of its chat template.",
+        words="function calling parser")] = "auto"
     max_body_bytes: Annotated[int, Row(
         "Largest request body but for uploads, such as 4MiB.", ge=1024, le=2**32, read=size)] = 4 * MIB
     max_upload_bytes: Annotated[int, Row(

@@ -11,8 +11,8 @@ images, `{"type": "image"}`. The image itself is given beside the messages.
 
 A message of the assistant may have `tool_calls`, a list of `{"id", "type": "function", "function": {"name",
 "arguments"}}`; `arguments` is an object, as chat templates expect it. A message of a tool has the
-`tool_call_id` of the call whose result it is. A message of the assistant may have `reasoning_content`, its
-reasoning as a text, which most templates leave out.
+`tool_call_id` of the call whose result it is, and may have the `name` of the tool. A message of the assistant
+may have `reasoning_content`, its reasoning as a text, which most templates leave out.
 """
 
 IMAGE_PART = {"type": "image"}

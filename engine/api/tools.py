@@ -4,6 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+CallFormName = Literal[
+    "auto", "deepseek", "function-gemma", "gemma4", "generic", "glm", "granite", "harmony", "hermes", "lfm2",
+    "llama-json", "llama-python", "mistral", "mistral-args", "olmo", "phi4", "qwen-xml",
+]  # fmt: skip
+"""Forms in which models write calls (`engine.text.tool_calls`); `auto` is that of the chat template."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:

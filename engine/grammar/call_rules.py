@@ -1,4 +1,4 @@
-"""`CallRules`: the rules of a grammar of calls, in llguidance's Lark, for every form in which models write them.
+"""`CallRules`: the rules of a grammar of calls, in llguidance's Lark, for every form of calls.
 
 Each schema is a JSON document of its own in its rule, so `#/$defs/X` leads to the tool's own definitions.
 """

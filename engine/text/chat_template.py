@@ -18,15 +18,20 @@ from engine.text.message_forms import alternating, fold_system
 from engine.text.template_budget import MAX_TEXT, TemplateBudget, TemplateLimitError, spending
 from engine.text.template_sandbox import RefusedMessagesError, TemplateSandbox
 from engine.text.tool_messages import (
+    LONG_ID_PROBE,
     PROBE,
+    PROBE_OF_TWO,
     PROBE_TOOLS,
     TemplateTool,
     as_plain_messages,
     is_offer_complete,
     is_probe_complete,
+    is_probe_of_two_complete,
     nested_too_deep,
     uses_tools,
     with_offer,
+    with_short_ids,
+    with_single_calls,
 )
 
 CHATML = (
@@ -92,9 +97,10 @@ class ChatTemplate:
     ) -> str:
         """Render the conversation, in the form that the template knows.
 
-        Tools are described in a system message if it does not render them, tool calls are JSON text, and a
-        system message stands in the user's if it renders none. If it rejects several messages of a role in
-        a row, they are rendered as one.
+        Tools are described in a system message if it does not render them, tool calls are text, and a system
+        message stands in the user's if it renders none. If it does not render several calls in a message,
+        each has a message of its own; if it rejects several messages of a role in a row, they are rendered
+        as one.
 
         Of `variables` the template gets those that it reads, none in place of its own.
 
@@ -106,6 +112,11 @@ class ChatTemplate:
                 messages = as_plain_messages(messages)
             except RecursionError as error:
                 raise nested_too_deep() from error
+        elif uses_tools(messages):
+            if self.demands_short_ids:
+                messages = with_short_ids(messages)
+            if not self.renders_several_calls:
+                messages = with_single_calls(messages)
         if tools and not self.renders_offers:
             messages, tools = with_offer(messages, tools), ()
         form = self._in_form(messages)
@@ -196,6 +207,22 @@ class ChatTemplate:
         question = self._in_form([{"role": "user", "content": "x"}])
         try:
             return is_offer_complete(self._render(question, True, None, PROBE_TOOLS))
+        except InvalidRequest:
+            return False
+
+    @cached_property
+    def demands_short_ids(self) -> bool:
+        """Whether the template renders calls with ids of nine letters and digits only, as Mistral's do."""
+        try:
+            return not is_probe_complete(self._render(self._in_form(LONG_ID_PROBE), True, None))
+        except InvalidRequest:
+            return self.renders_tools
+
+    @cached_property
+    def renders_several_calls(self) -> bool:
+        """Whether the template renders all calls of a message."""
+        try:
+            return is_probe_of_two_complete(self._render(self._in_form(PROBE_OF_TWO), True, None))
         except InvalidRequest:
             return False
 

@@ -7,6 +7,7 @@ from typing import Any
 from engine.api.chat import ChatMessage, replace_content, text_of
 from engine.api.errors import InvalidRequest
 from engine.api.tools import Tool
+from engine.text.tool_calls.call_ids import short_id
 
 TemplateTool = Mapping[str, Any]
 """A tool as chat templates read it: `{"type": "function", "function": {"name", "description",
@@ -23,14 +24,40 @@ PROBE: list[ChatMessage] = [
             {"id": "abcdef123", "type": "function", "function": {"name": _CALL, "arguments": {}}}
         ],
     },
-    {"role": "tool", "content": _RESULT, "tool_call_id": "abcdef123"},
+    {"role": "tool", "content": _RESULT, "tool_call_id": "abcdef123", "name": _CALL},
 ]
 """A conversation with a tool call. The id has the nine characters that Mistral's templates demand."""
+
+_SECOND_CALL, _SECOND_RESULT = "another_tool_name", "another tool's result"
+
+PROBE_OF_TWO: list[ChatMessage] = [
+    PROBE[0],
+    {
+        **PROBE[1],
+        "tool_calls": [
+            *PROBE[1]["tool_calls"],
+            {
+                "id": "ghijkl456",
+                "type": "function",
+                "function": {"name": _SECOND_CALL, "arguments": {}},
+            },
+        ],
+    },
+    PROBE[2],
+    {**PROBE[2], "content": _SECOND_RESULT, "tool_call_id": "ghijkl456", "name": _SECOND_CALL},
+]
+"""A conversation with two calls in one message."""
 
 
 def is_probe_complete(rendering: str) -> bool:
     """Whether a rendering of `PROBE` has the call and the result: some templates leave out calls."""
-    return _CALL in rendering and _RESULT in rendering
+    # The result may have the call's name too.
+    return _CALL in rendering.partition(_RESULT)[0] and _RESULT in rendering
+
+
+def is_probe_of_two_complete(rendering: str) -> bool:
+    """Whether a rendering of `PROBE_OF_TWO` has both calls: some templates write the first only."""
+    return _SECOND_CALL in rendering.partition(_RESULT)[0] and _SECOND_RESULT in rendering
 
 
 def template_tools(tools: Sequence[Tool]) -> list[TemplateTool]:
@@ -96,12 +123,11 @@ def uses_tools(messages: Sequence[ChatMessage]) -> bool:
 
 
 def as_plain_messages(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """The conversation for a template that renders no tool calls: calls and results as JSON text.
+    """The conversation for a template that renders no tool calls: calls and results as text.
 
-    The JSON is that of llama.cpp for such templates.
-
-    Calls follow the assistant's text; consecutive results become one message of the user, because
-    templates may demand that user and assistant alternate.
+    The text is in the form that `with_offer` asks for, so that the model sees calls as it is to write them.
+    Calls follow the assistant's text; consecutive results become one message of the user, because templates
+    may demand that user and assistant alternate.
 
     Raises:
         RecursionError: the arguments of a call are nested too deep.
@@ -110,14 +136,7 @@ def as_plain_messages(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     follows_result = False
     for message in messages:
         if message["role"] == "tool":
-            text = _json(
-                {
-                    "tool_response": {
-                        "tool_call_id": message["tool_call_id"],
-                        "content": message["content"],
-                    }
-                }
-            )
+            text = f"<tool_response>\n{text_of(message['content'])}\n</tool_response>"
             if follows_result:
                 plain[-1]["content"] += "\n" + text
             else:
@@ -126,6 +145,53 @@ def as_plain_messages(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
             plain.append({"role": message["role"], "content": _content_with_calls(message)})
         follows_result = message["role"] == "tool"
     return plain
+
+
+def with_single_calls(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """The conversation with each call in a message of its own, followed by its result.
+
+    For templates that render one call in a message.
+    """
+    results = {one["tool_call_id"]: one for one in messages if one["role"] == "tool"}
+    single: list[ChatMessage] = []
+    moved: set[str] = set()
+    for message in messages:
+        calls = message.get("tool_calls") or []
+        if len(calls) < 2:
+            if message.get("tool_call_id") not in moved:
+                single.append(message)
+            continue
+        for number, call in enumerate(calls):
+            content = message["content"] if number == 0 else ""
+            single.append({**message, "content": content, "tool_calls": [call]})
+            if call["id"] in results and call["id"] not in moved:
+                single.append(results[call["id"]])
+                moved.add(call["id"])
+    return single
+
+
+def with_short_ids(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """The conversation with ids of calls in the form that some templates demand (`short_id`)."""
+    renamed: list[ChatMessage] = []
+    for message in messages:
+        if message.get("tool_calls"):
+            calls = [{**call, "id": short_id(call["id"])} for call in message["tool_calls"]]
+            message = {**message, "tool_calls": calls}
+        if "tool_call_id" in message:
+            message = {**message, "tool_call_id": short_id(message["tool_call_id"])}
+        renamed.append(message)
+    return renamed
+
+
+LONG_ID_PROBE = [
+    {**one, "tool_call_id": "call_abcdef123"}
+    if one["role"] == "tool"
+    else {**one, "tool_calls": [{**PROBE[1]["tool_calls"][0], "id": "call_abcdef123"}]}
+    if "tool_calls" in one
+    else one
+    for one in PROBE
+]
+"""`PROBE` with an id as most clients send it."""
 
 
 def replace_texts(message: ChatMessage, replace: Callable[[str], str]) -> ChatMessage:
@@ -139,8 +205,9 @@ def replace_texts(message: ChatMessage, replace: Callable[[str], str]) -> ChatMe
         replaced["reasoning_content"] = replace(message["reasoning_content"])
     if "tool_calls" in message:
         replaced["tool_calls"] = [_replace_in_call(call, replace) for call in message["tool_calls"]]
-    if "tool_call_id" in message:
-        replaced["tool_call_id"] = replace(message["tool_call_id"])
+    for member in ("tool_call_id", "name"):
+        if member in message:
+            replaced[member] = replace(message[member])
     return replaced
 
 
@@ -168,13 +235,19 @@ def replace_in_value(value: Any, replace: Callable[[str], str]) -> Any:
 
 
 def _content_with_calls(message: ChatMessage) -> Any:
-    """The content with the calls as JSON text after it."""
+    """The content with the calls after it."""
     if not message.get("tool_calls"):
         return message["content"]
     content = text_of(message["content"])
-    calls = [{"id": call["id"], **call["function"]} for call in message["tool_calls"]]
-    text = _json({"tool_calls": calls})
-    return f"{content}\n{text}" if content else text
+    calls = [
+        f"<tool_call>\n{_json(_named_call(call['function']))}\n</tool_call>"
+        for call in message["tool_calls"]
+    ]
+    return "\n".join([content, *calls] if content else calls)
+
+
+def _named_call(function: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": function["name"], "arguments": function["arguments"]}
 
 
 def _json(value: Any) -> str:

@@ -346,7 +346,7 @@ def test_the_history_of_an_agent_reaches_the_template(template):
         assert "<tool_response>\nsunny\n</tool_response>" in prompt
     else:
         assert '"name": "weather", "arguments": {"city": "Paris"}' in prompt
-        assert '<|im_start|>user\n{"tool_response": {"tool_call_id": "call_1"' in prompt
+        assert "<|im_start|>user\n<tool_response>\nsunny" in prompt
     assert prompt.endswith("<|im_end|>\n<|im_start|>assistant\n")
     assert prompt.count("<|im_start|>assistant") == 2  # the empty last message begins the answer
 
@@ -427,7 +427,7 @@ def test_text_parts_are_joined_and_developer_means_system(client, engine):
         ({"messages": [{"role": "wizard", "content": "x"}]}, "messages[0].role"),
         ({"messages": [{"role": "user"}]}, "messages[0].content"),
         ({"messages": [{"role": "user", "content": None}]}, "messages[0].content"),
-        ({"messages": [{"role": "user", "content": "x" * 600}]}, "messages"),
+        ({"messages": [{"role": "user", "content": "x" * 2100}]}, "messages"),
         ({"model": ""}, "model"),
     ],
 )

@@ -1,8 +1,8 @@
 """`CallPlanner`: how the answer of a turn with tools is generated.
 
-Whether it calls a tool is decided by probabilities (`engine.text.tool_calls.decision`) in rows behind the same
-prompt as the answer, so the prompt is read once. Calls are then begun in the form of the model and constrained
-by a grammar.
+Whether it calls a tool is decided by probabilities (`engine.text.tool_calls.decision`) in rows behind the
+same prompt as the answer, so the prompt is read once. Calls are then begun in the form of the model and
+constrained by a grammar.
 """
 
 from collections.abc import Sequence
@@ -24,6 +24,10 @@ from engine.text.tool_calls.decision import (
     Row,
 )
 from engine.text.tool_calls.thresholds import call_thresholds
+
+
+_ROOM = 128
+"""Tokens of the context for what is asked and written after the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +67,6 @@ class CallPlanner:
     constrains: bool = True
     plan: CallPlan = CallPlan()
 
-    @property
-    def must_call(self) -> bool:
-        """Whether the request demands a call."""
-        return self.tools.choice.mode == "required"
-
     def rows(self, prompt: Sequence[int]) -> list[Row]:
         """The rows that `decide` needs, each a prompt to be continued by one token."""
         if self.decider is None:
@@ -76,14 +75,14 @@ class CallPlanner:
 
     def decide(self, outputs: Sequence[RequestOutput]) -> CallPlan:
         """Make the plan from the outputs of the rows; rows that failed decide nothing."""
-        decision = CallDecision("call" if self.must_call else "free")
+        decision = CallDecision("call" if self.tools.is_forced else "free")
         finished = (FinishReason.STOP, FinishReason.LENGTH)
         if self.decider is not None and all(one.finish_reason in finished for one in outputs):
             decision = self.decider.decision(
                 outputs,
                 len(self.tools.callable),
                 follows_result=self.follows_result,
-                must_call=self.must_call,
+                must_call=self.tools.is_forced,
                 parallel=self.tools.choice.parallel,
             )
         self.plan = self._plan(decision)
@@ -113,7 +112,9 @@ class CallPlanner:
         if not self.plan.reads_calls:
             return PlainText()
         parser = self.tools.parser()
-        parser.feed(self.plan.begun)
+        # The parser of a forced answer knows the opening.
+        known = self.tools.form.opening if self.tools.is_forced else ""
+        parser.feed(self.plan.begun.removeprefix(known))
         return parser
 
     def _plan(self, decision: CallDecision) -> CallPlan:
@@ -130,18 +131,24 @@ class CallPlanner:
 
 
 def call_planner(
-    body: ChatCompletionRequest, model: LoadedModel, tools: TurnTools, form: ChatForm
+    body: ChatCompletionRequest,
+    model: LoadedModel,
+    tools: TurnTools,
+    form: ChatForm,
+    prompt_tokens: int,
 ) -> CallPlanner | None:
     """The planner of a turn with tools; None if the model writes what it wants.
 
     It does if nothing may be called, if the request says `tool_decision: "model"`, and if the model was not
     measured; a call that is demanded is begun nevertheless.
     """
-    must_call = tools.choice.mode == "required"
+    must_call = tools.is_forced
     measured = None
     if body.tool_decision != "model":
         measured = call_thresholds(model.info, model.tokenizer)
-    if not tools.callable or body.prompt_logprobs is not None or (not must_call and not measured):
+    is_asked = must_call or measured is not None
+    has_room = prompt_tokens + _ROOM <= model.info.context_length
+    if not (tools.callable and is_asked and has_room) or body.prompt_logprobs is not None:
         return None
     decider = None
     if measured is not None and (not must_call or tools.choice.parallel):

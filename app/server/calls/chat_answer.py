@@ -53,14 +53,16 @@ class ChatAnswer:
         }
         if choice.reasoning:
             message |= _reasoning(choice.reasoning)
-        if calls:
+        if calls and self._body.answers_function_call:
+            message["function_call"] = _call(calls[0])["function"]
+        elif calls:
             message["tool_calls"] = [_call(call) for call in calls]
         extras = {} if choice.output is None else choice_extras(self._body, choice.output)
         return {
             "index": index,
             "message": message,
             "logprobs": None if choice.output is None else self._logprobs(choice.output),
-            "finish_reason": choice.end.reason,
+            "finish_reason": self._finish_reason(choice.end),
             **extras,
             **choice.end.fields,
         }
@@ -84,7 +86,8 @@ class ChatAnswer:
 
     def _part_chunks(self, piece: TurnPiece) -> Iterator[bytes]:
         """A chunk for each part; the tokens are reported with the first of them."""
-        deltas = [_delta(part) for part in piece.parts]
+        old = self._body.answers_function_call
+        deltas = [_old_delta(part) if old else _delta(part) for part in piece.parts]
         if piece.batch is None:
             for delta in deltas:
                 yield self._chunk(piece.choice, delta)
@@ -109,7 +112,11 @@ class ChatAnswer:
         if end.annotations is not None:
             retrieval = {"retrieval": fields.pop("retrieval")} if "retrieval" in fields else {}
             yield self._chunk(index, {"annotations": end.annotations}, **retrieval)
-        yield self._chunk(index, {}, finish=end.reason, **fields)
+        yield self._chunk(index, {}, finish=self._finish_reason(end), **fields)
+
+    def _finish_reason(self, end: ChoiceEnd) -> str:
+        is_old = self._body.answers_function_call and end.reason == "tool_calls"
+        return "function_call" if is_old else end.reason
 
     def _first_chunk(self, index: int, *, with_input: bool) -> bytes:
         """The role; the first one of the call also says what the model reads."""
@@ -175,6 +182,17 @@ def _delta(part: AnswerPart) -> dict[str, Any]:
             return {"tool_calls": [call]}
         case CallArguments(index, text):
             return {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
+
+
+def _old_delta(part: AnswerPart) -> dict[str, Any]:
+    """The `delta` of a part for clients of OpenAI's old `functions`, which know one call."""
+    match part:
+        case CallBegun(_, _, name):
+            return {"function_call": {"name": name, "arguments": ""}}
+        case CallArguments(_, text):
+            return {"function_call": {"arguments": text}}
+        case _:
+            return _delta(part)
 
 
 def _reasoning(text: str) -> dict[str, str]:

@@ -90,7 +90,7 @@ class AnsweredChoice:
 
 
 class ChatChoice:
-    """Reads the text of one choice: its citations are checked, then it is divided into parts."""
+    """Reads the text of one choice: it is divided into parts, then the citations in its texts are checked."""
 
     def __init__(self, parser: AnswerParser, cited: CitedChoice | None) -> None:
         self._parser = parser
@@ -104,21 +104,34 @@ class ChatChoice:
 
     async def feed(self, text: str, finish: str | None) -> tuple[list[AnswerPart], str | None]:
         """The parts that are new after a piece of text, and the reason if the choice has ended."""
-        if self._cited is not None:
-            text = await self._cited.feed(text)
-            if self._cited.ended:
-                finish = "stop"
-            if finish is not None:
-                text += await self._cited.finish()
         parts = [*self._parser.feed(text)]
         if self._parser.ended:
             finish = "stop"
         elif finish is not None:
             parts += self._parser.finish(cut=finish == "length")
+        if self._cited is not None:
+            parts = await self._with_citations(self._cited, parts)
+            if self._cited.ended:
+                finish = "stop"
+            if finish is not None and (rest := await self._cited.finish()):
+                parts.append(AnswerText(rest))
         self._calls += sum(isinstance(part, CallBegun) for part in parts)
         if finish == "stop" and self._calls:
             finish = "tool_calls"
         return parts, finish
+
+    @staticmethod
+    async def _with_citations(cited: CitedChoice, parts: Sequence[AnswerPart]) -> list[AnswerPart]:
+        """The parts with the texts that can be shown; nothing after the text has ended."""
+        shown: list[AnswerPart] = []
+        for part in parts:
+            if cited.ended:
+                break
+            if not isinstance(part, AnswerText):
+                shown.append(part)
+            elif text := await cited.feed(part.text):
+                shown.append(AnswerText(text))
+        return shown
 
     def end(self, reason: str, found: dict[str, Any]) -> ChoiceEnd:
         """The end of the choice; `found` is what the guardrails report."""

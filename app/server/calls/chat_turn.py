@@ -25,6 +25,7 @@ from app.server.calls.sampling import chat_sampling
 from app.server.calls.structured import grammar_of
 from app.server.calls.tool_calling import TurnTools, turn_tools
 from app.server.process.context import ServerContext
+from app.server.wire.errors import bad_request
 from app.server.wire.fields import header_value
 from app.server.wire.schemas import ChatCompletionRequest
 from app.server.wire.usage import Usage
@@ -153,7 +154,7 @@ async def begin_turn(
     """
     model = loaded_model(context, body.model)
     sampling = chat_sampling(body, model.info)
-    tools = turn_tools(body, model)
+    tools = turn_tools(context, body, model)
     if body.skipped_tools:
         request.state.skipped_tools = header_value(body.skipped_tools)
     guard = CallGuard(context, body)
@@ -173,7 +174,7 @@ async def begin_turn(
             max_tokens=DEFAULT_MAX_TOKENS if body.token_limit is None else sampling.max_tokens,
         )
     if tools is not None:
-        sampling = replace(sampling, shown_control_ids=tools.shown_control_ids(model))
+        sampling = replace(sampling, shown_control_ids=tools.shown_control_ids)
     form = chat_form(body)
     chat = await chat_prompt(
         model,
@@ -186,10 +187,17 @@ async def begin_turn(
     prompt, placed = chat.ids, tuple[PlacedImage, ...]()
     if images is not None:
         prompt, placed = await images.placed(context, prompt)
-    check_length(prompt, model.info, param="messages")
     planner = None
     if tools is not None and not chat.continued_tokens and sources is None:
-        planner = call_planner(body, model, tools, form)
+        planner = call_planner(body, model, tools, form, len(prompt))
+    if planner is None and tools is not None and tools.is_forced:
+        if chat.continued_tokens:
+            raise bad_request(
+                "An answer whose beginning is given cannot be a call.", param="tool_choice"
+            )
+        prompt += tools.opening_ids
+        sampling = replace(sampling, grammar=tools.grammar())
+    check_length(prompt, model.info, param="messages")
     generation = await begin(
         request,
         context,

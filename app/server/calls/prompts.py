@@ -71,7 +71,13 @@ async def chat_prompt(
     return await off_loop(size, encode)
 
 
-async def chat_text(model: LoadedModel, messages: Sequence[Message], form: ChatForm) -> str:
+async def chat_text(
+    model: LoadedModel,
+    messages: Sequence[Message],
+    form: ChatForm,
+    *,
+    tools: Sequence[TemplateTool] = (),
+) -> str:
     """The text of a conversation's prompt.
 
     Raises:
@@ -82,14 +88,18 @@ async def chat_text(model: LoadedModel, messages: Sequence[Message], form: ChatF
 
     def render() -> str:
         if turn is LastTurn.OPEN:
-            return model.tokenizer.render_open_chat(conversation, variables=form.variables)
+            return model.tokenizer.render_open_chat(
+                conversation, tools=tools, variables=form.variables
+            )
         return model.tokenizer.render_chat(
             conversation,
             add_generation_prompt=turn is LastTurn.ANSWER,
+            tools=tools,
             variables=form.variables,
         )
 
-    return await off_loop(chat_size(messages), render)
+    size = OFF_LOOP_CHARS if tools else chat_size(messages)
+    return await off_loop(size, render)
 
 
 def _checked(message: ChatMessage, check: Callable[[Any], Any]) -> ChatMessage:
@@ -118,8 +128,19 @@ def chat_size(messages: Sequence[Message]) -> int:
 
 
 def template_messages(messages: Sequence[Message]) -> list[ChatMessage]:
-    """Messages as chat templates expect them; `developer` is OpenAI's newer name of `system`."""
-    return [_template_message(one) for one in messages]
+    """Messages as chat templates expect them; `developer` is OpenAI's newer name of `system`.
+
+    A tool's result has the name of the tool, which some templates write.
+    """
+    names: dict[str, str] = {}
+    turns = []
+    for message in messages:
+        names |= {call.id: call.function.name for call in message.tool_calls or ()}
+        turn = _template_message(message)
+        if message.tool_call_id in names:
+            turn["name"] = names[message.tool_call_id]
+        turns.append(turn)
+    return turns
 
 
 def _template_message(message: Message) -> ChatMessage:

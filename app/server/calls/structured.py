@@ -75,9 +75,10 @@ async def build_grammar(
 async def build_call_grammar(
     request: Request, context: ServerContext, planner: CallPlanner
 ) -> None:
-    """Compile the grammar of a call before it is needed; tools of which none can be built are not constrained.
+    """Compile the grammar of a call before it is needed; calls are not constrained if it cannot be built.
 
     The response lists what of the tools' schemas is not enforced.
+
 
     Raises:
         ClientDisconnected, QueueFull, EngineUnavailable: as `build_grammar`.

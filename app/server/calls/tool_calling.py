@@ -5,13 +5,23 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from app.server.calls.model import LoadedModel
+from app.server.calls.prompts import template_messages
+from app.server.process.context import ServerContext
 from app.server.wire.errors import bad_request
 from app.server.wire.schemas import ChatCompletionRequest
+from engine.api.grammar import Grammar
 from engine.api.tools import Tool, ToolChoice
+from engine.grammar.call_grammar import call_grammar
 from engine.text.answer_parser import AnswerParser, PlainText
-from engine.text.tool_calls.choosing import form_of_template, new_parser
+from engine.text.tokenizer import Tokenizer
+from engine.text.tool_calls.choosing import FORMS, form_of_template, new_parser
 from engine.text.tool_calls.form import CallForm
 from engine.text.tool_calls.forms.harmony import HARMONY
+from engine.text.tool_calls.repeated_calls import (
+    NameAndArguments,
+    WithoutRepeats,
+    exhausted_call,
+)
 from engine.text.tool_messages import TemplateTool, template_tools
 
 
@@ -24,11 +34,15 @@ class TurnTools:
             beginning stay equal.
         choice: which of them it may call.
         form: how the model writes calls.
+        tokenizer: of the model.
+        exhausted: a call that is not to be made again.
     """
 
     offered: Sequence[Tool]
     choice: ToolChoice
     form: CallForm
+    tokenizer: Tokenizer
+    exhausted: NameAndArguments | None = None
 
     @property
     def for_template(self) -> list[TemplateTool]:
@@ -43,37 +57,73 @@ class TurnTools:
         names = self.choice.names
         return {one.name: one for one in self.offered if names is None or one.name in names}
 
-    def shown_control_ids(self, model: LoadedModel) -> frozenset[int]:
+    @property
+    def is_forced(self) -> bool:
+        """Whether the answer is one call or more, and nothing else."""
+        return self.choice.mode == "required"
+
+    @property
+    def shown_control_ids(self) -> frozenset[int]:
         """The control tokens that the parser needs to see."""
         if not self.callable and self.form is not HARMONY:
             return frozenset()
-        spellings = model.tokenizer.control_tokens.spellings
+        spellings = self.tokenizer.control_tokens.spellings
         return frozenset(spellings[mark] for mark in self.form.marks if mark in spellings)
 
+    @cached_property
+    def opening_ids(self) -> tuple[int, ...]:
+        """The tokens that begin a forced answer; they belong to the prompt."""
+        return tuple(self.tokenizer.encode(self.form.opening, special=True))
+
+    def grammar(self) -> Grammar:
+        """The language of a forced answer, after its opening.
+
+        Raises:
+            InvalidRequest: a schema cannot be expressed.
+        """
+        return call_grammar(self.form, self.offered, self.choice, self.tokenizer.control_tokens)
+
     def parser(self) -> AnswerParser:
-        """A parser for one choice."""
+        """A parser for one choice; it knows the opening of a forced answer."""
         if not self.callable and self.form is not HARMONY:
             return PlainText()
-        return new_parser(self.form, self.callable, parallel=self.choice.parallel)
+        parser = new_parser(self.form, self.callable, parallel=self.choice.parallel)
+        if self.is_forced:
+            parser.feed(self.form.opening)
+        elif self.exhausted is not None:
+            parser = WithoutRepeats(parser, self.exhausted)
+        return parser
 
 
-def turn_tools(body: ChatCompletionRequest, model: LoadedModel) -> TurnTools | None:
+def turn_tools(
+    context: ServerContext, body: ChatCompletionRequest, model: LoadedModel
+) -> TurnTools | None:
     """The tools of a request; None if it has none, or none of a type that is served.
 
     Raises:
         ApiError: 400 for a choice that no tool fits.
     """
     given, choice = body.offered_tools, body.choice_of_tools
+    field = "function_call" if body.answers_function_call else "tool_choice"
     if choice.mode == "required" and not body.has_tools:
-        raise bad_request(
-            "`tool_choice` asks for a call, but there are no `tools`.", param="tool_choice"
-        )
+        raise bad_request(f"`{field}` asks for a call, but there are no tools.", param=field)
     if not given:
         return None
     unknown = sorted((choice.names or frozenset()) - {one.name for one in given})
     if unknown:
         raise bad_request(
-            f"`tool_choice` names {unknown[0]!r}, which is none of the `tools`.",
-            param="tool_choice",
+            f"`{field}` names {unknown[0]!r}, which is none of the tools.", param=field
         )
-    return TurnTools(given, choice, form_of_template(model.tokenizer.chat_template))
+    return TurnTools(
+        given,
+        choice,
+        call_form(context, model),
+        model.tokenizer,
+        None if body.allow_repeated_calls else exhausted_call(template_messages(body.messages)),
+    )
+
+
+def call_form(context: ServerContext, model: LoadedModel) -> CallForm:
+    """The form in which a model writes calls: the one of the settings, else that of its template."""
+    chosen = FORMS.get(context.config.tool_call_form)
+    return form_of_template(model.tokenizer.chat_template) if chosen is None else chosen

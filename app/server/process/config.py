@@ -3,6 +3,8 @@
 import ipaddress
 from dataclasses import dataclass
 
+from engine.api.tools import CallFormName
+
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_UPLOAD_BYTES = 512 * 1024 * 1024
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
@@ -21,6 +23,7 @@ class ServerConfig:
         api_key: the bearer key that every route but the probes requires; None requires none.
         allowed_hosts: further names a `Host` header may carry while bound to loopback.
         cors_origins: origins of the web pages that may read answers, as browsers send them; `*` is any page.
+        tool_call_form: the form in which the model writes calls of tools; `auto` is that of its template.
         strict_fields: refuse unknown request fields instead of ignoring and counting them.
         max_body_bytes: largest request body, but for uploads and images.
         max_image_bytes: largest sum of the images of a request, before base64.
@@ -41,6 +44,7 @@ class ServerConfig:
     allowed_hosts: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()
     strict_fields: bool = False
+    tool_call_form: CallFormName = "auto"
     max_body_bytes: int = MAX_BODY_BYTES
     max_image_bytes: int = MAX_IMAGE_BYTES
     max_upload_bytes: int = MAX_UPLOAD_BYTES

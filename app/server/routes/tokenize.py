@@ -25,7 +25,9 @@ from app.server.wire.errors import bad_request
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import ApplyTemplateRequest, DetokenizeRequest, TokenizeRequest
+from app.server.wire.tool_schemas import functions_of
 from engine.text.tokenizer import Tokenizer
+from engine.text.tool_messages import template_tools
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -67,7 +69,8 @@ async def _ids(model: LoadedModel, body: TokenizeRequest) -> Sequence[int]:
                 param=name,
             )
     refuse_images(body.messages)
-    return (await chat_prompt(model, body.messages, chat_form(body))).ids
+    tools = template_tools(functions_of(body.tools))
+    return (await chat_prompt(model, body.messages, chat_form(body), tools=tools)).ids
 
 
 def _piece(token: bytes) -> str | list[int]:
@@ -105,7 +108,9 @@ async def apply_template(body: ApplyTemplateRequest, request: Request) -> Respon
     check_extra_fields(request, body)
     model = loaded_model(context, body.model)
     refuse_images(body.messages)
-    return json_response({"prompt": await chat_text(model, body.messages, chat_form(body))})
+    tools = template_tools(functions_of(body.tools))
+    text = await chat_text(model, body.messages, chat_form(body), tools=tools)
+    return json_response({"prompt": text})
 
 
 @router.get("/tokenizer_info")

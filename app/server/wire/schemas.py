@@ -31,8 +31,15 @@ from app.server.wire.body import (
     nothing,
     nothing_or,
 )
+from app.server.wire.old_functions import with_tool_calls
 from app.server.wire.retrieval_schemas import ChatRetrieval
-from app.server.wire.tool_schemas import FunctionChoiceField, Functions, ToolChoiceField, Tools
+from app.server.wire.tool_schemas import (
+    FunctionChoiceField,
+    Functions,
+    ToolChoiceField,
+    Tools,
+    functions_of,
+)
 from engine.api.request import MAX_CACHE_SALT, MAX_DEADLINE_MS, MAX_STOP_STRINGS, MIN_SEED
 from engine.api.residency import new_pin_id
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
@@ -417,7 +424,11 @@ class Reasoning(Body):
     enabled: bool | None = None
 
 
-Messages = Annotated[list[Message], Field(min_length=1, max_length=MAX_MESSAGES)]
+Messages = Annotated[
+    list[Message],
+    BeforeValidator(with_tool_calls),
+    Field(min_length=1, max_length=MAX_MESSAGES),
+]
 
 
 class ChatCompletionRequest(SamplingFields):
@@ -440,6 +451,7 @@ class ChatCompletionRequest(SamplingFields):
     tool_decision: Literal["auto", "model"] | None = None
     functions: Functions | None = None
     function_call: FunctionChoiceField = None
+    allow_repeated_calls: bool | None = None
 
     @property
     def has_tools(self) -> bool:
@@ -449,9 +461,7 @@ class ChatCompletionRequest(SamplingFields):
     @property
     def offered_tools(self) -> list[Tool]:
         """The functions that the model may be offered."""
-        if self.tools:
-            return [one.function.tool for one in self.tools if one.function is not None]
-        return [one.tool for one in self.functions or ()]
+        return functions_of(self.tools) or [one.tool for one in self.functions or ()]
 
     @property
     def skipped_tools(self) -> list[str]:
@@ -633,6 +643,7 @@ class TokenizeRequest(Body):
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None
     chat_template_kwargs: TemplateVariables | None = None
+    tools: Tools | None = None
     return_token_strs: bool | None = None
     with_pieces: bool | None = None
 
@@ -723,3 +734,4 @@ class ApplyTemplateRequest(Body):
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None
     chat_template_kwargs: TemplateVariables | None = None
+    tools: Tools | None = None

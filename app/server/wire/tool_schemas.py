@@ -5,6 +5,7 @@ functions, and a refusal would refuse all of their work.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import orjson
@@ -73,6 +74,11 @@ class ToolBody(Body):
             raise ValueError("a tool of type 'function' needs the member `function`")
         flat = {name: one for name, one in value.items() if name not in ("type", "function")}
         return {"type": kind, "function": flat}
+
+
+def functions_of(tools: Sequence[ToolBody] | None) -> list[Tool]:
+    """The functions among some tools."""
+    return [one.function.tool for one in tools or () if one.function is not None]
 
 
 def check_names(names: list[str]) -> None:

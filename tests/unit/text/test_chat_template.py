@@ -111,10 +111,9 @@ def test_tool_calls_are_rendered_as_by_transformers():
 def test_a_template_without_tools_gets_calls_and_results_as_text(source):
     template = ChatTemplate(source, tokens=TOKENS)
     call, result = (
-        '{"tool_calls": [{"id": "a", "name": "weather", "arguments": {"city": "Paris", "days": [1, 2]}}, '
-        '{"id": "b", "name": "weather", "arguments": {"city": "Rome"}}]}',
-        '{"tool_response": {"tool_call_id": "a", "content": "sunny"}}\n'
-        '{"tool_response": {"tool_call_id": "b", "content": "rain"}}',
+        '<tool_call>\n{"name": "weather", "arguments": {"city": "Paris", "days": [1, 2]}}\n</tool_call>\n'
+        '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>',
+        "<tool_response>\nsunny\n</tool_response>\n<tool_response>\nrain\n</tool_response>",
     )
     user, _, *_ = TOOL_MESSAGES
     plain = [user, {"role": "assistant", "content": call}, {"role": "user", "content": result}]
@@ -124,7 +123,7 @@ def test_a_template_without_tools_gets_calls_and_results_as_text(source):
 
 def test_text_before_a_tool_call_is_kept():
     said = [{"role": "assistant", "content": "Let me see.", "tool_calls": [tool_call("f", {})]}]
-    assert 'Let me see.\n{"tool_calls": [' in ChatTemplate(CHATML, tokens={}).render(said)
+    assert 'Let me see.\n<tool_call>\n{"name": "f"' in ChatTemplate(CHATML, tokens={}).render(said)
 
 
 def rendered(source, **options):
