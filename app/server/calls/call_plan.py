@@ -137,22 +137,18 @@ def call_planner(
     form: ChatForm,
     prompt_tokens: int,
 ) -> CallPlanner | None:
-    """The planner of a turn with tools; None if the model writes what it wants.
+    """The planner of a turn with tools; None if the model decides itself.
 
     It does if nothing may be called, if the request says `tool_decision: "model"`, and if the model was not
-    measured; a call that is demanded is begun nevertheless.
+    measured.
     """
-    must_call = tools.is_forced
     measured = None
-    if body.tool_decision != "model":
+    if tools.callable and body.tool_decision != "model" and body.prompt_logprobs is None:
         measured = call_thresholds(model.info, model.tokenizer)
-    is_asked = must_call or measured is not None
-    has_room = prompt_tokens + _ROOM <= model.info.context_length
-    if not (tools.callable and is_asked and has_room) or body.prompt_logprobs is not None:
+    if measured is None or prompt_tokens + _ROOM > model.info.context_length:
         return None
     decider = None
-    if measured is not None and (not must_call or tools.choice.parallel):
-        variables = form.variables
-        decider = CallDecider(model.tokenizer, tools.form, measured, variables=variables)
-    follows_result = body.messages[-1].role == "tool" and not must_call
+    if not tools.is_forced or tools.choice.parallel:
+        decider = CallDecider(model.tokenizer, tools.form, measured, variables=form.variables)
+    follows_result = body.messages[-1].role == "tool" and not tools.is_forced
     return CallPlanner(tools, model, decider, follows_result, constrains=not body.ignore_eos)

@@ -79,7 +79,6 @@ async def build_call_grammar(
 
     The response lists what of the tools' schemas is not enforced.
 
-
     Raises:
         ClientDisconnected, QueueFull, EngineUnavailable: as `build_grammar`.
     """
