@@ -176,7 +176,9 @@ def test_a_demanded_call_is_made_whatever_is_likely(client, model):
     assert calls_of(ask(client, tool_choice=named)) == [("get_weather", {"city": "Oslo"})]
 
 
-@pytest.mark.parametrize("fields", [{"tool_decision": "model"}, {"tool_choice": "none"}, {"tools": []}])
+@pytest.mark.parametrize(
+    "fields", [{"tool_decision": "model"}, {"tool_choice": "none"}, {"tools": []}]
+)
 def test_nothing_is_asked_where_nothing_is_decided(client, model, fields):
     ask(client, **fields)
     assert len(model.requests) == 1

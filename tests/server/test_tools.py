@@ -205,7 +205,7 @@ def test_a_required_call_is_begun_and_constrained(choice):
     assert message["content"] is None
     assert prompt_of(scripted).endswith("<|im_start|>assistant\n<tool_call>\n")
     grammar = scripted.requests[0].sampling.grammar
-    assert grammar.kind == "lark"
+    assert grammar.kind == "tool_calls"
     assert ("get_time" in grammar.source) is (choice in ("required", "any"))
 
 

@@ -25,7 +25,6 @@ from engine.text.tool_calls.decision import (
 )
 from engine.text.tool_calls.thresholds import call_thresholds
 
-
 _ROOM = 128
 """Tokens of the context for what is asked and written after the prompt."""
 

@@ -4,10 +4,11 @@ Small models that are offered tools call one whatever they are asked. What they 
 probabilities do (`docs/tools.md`). Two rows of one token each are computed behind the same prompt, whose KV
 they share:
 
-* *The question*: a further turn of the user asks how many calls are needed. Its score is -log P(0), where P is
-  the distribution over the digits.
-* *The name*: the call is begun up to the tool's name. Its score is the logarithm of the probability that a
-  declared name begins there: models invent a name when no tool fits.
+* *The question*: a further turn of the user asks how many calls are needed. Its score is -log P(0) among the
+  digits.
+* *The name*: the call is begun up to the tool's name. Its score is log p, and a twentieth of the logarithm of
+  p / (1 - p), where p is the probability that a declared name begins there: models invent a name when no tool
+  fits, and hesitate when one nearly does.
 
 A tool is called if the sum reaches the model's threshold. With more than one call likely enough, their number
 is the likeliest one. After a tool's result one row is computed: whether the answer begins like a call.
@@ -34,8 +35,11 @@ QUESTION = (
 )
 NO_CALL = "My last message needs none of the functions above. Reply to it yourself, without them."
 NO_FURTHER_CALL = "No further call is needed. Answer me from the results above."
-_LEAST_NAME_SCORE = -2.0
+_LEAST_NAME_LOGPROB = -2.0
 """A name counts no more than this against a call: tools of agents overlap."""
+_ODDS_WEIGHT = 0.05
+_LEAST_CHANCE = 1e-4
+"""Of another name, so that its odds are finite."""
 _MAX_IDS = 64
 """Token ids whose probabilities one request reports."""
 _CALL_STARTS = ("```", "``", "{", '{"', "{{", "{\n", '[{"', "<tool_call")
@@ -60,6 +64,21 @@ class CallDecision:
     calls: int = 1
     score: float | None = None
     threshold: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallEvidence:
+    """What the two rows say about an answer that follows no result.
+
+    Attributes:
+        fits: the score of a call.
+        several: log P(2 or more) - log P(1).
+        number: the likeliest number of calls above one.
+    """
+
+    fits: float
+    several: float
+    number: int
 
 
 class CallDecider:
@@ -122,23 +141,28 @@ class CallDecider:
         if not outputs:
             return CallDecision("call" if must_call else "free")
         if follows_result:
-            score = _log_sum(outputs[0].token_id_logprobs[0])
-            threshold = self._thresholds.again.of(tools)
+            score, threshold = self.again(outputs), self._thresholds.again.of(tools)
             return CallDecision("free" if score >= threshold else "text", 1, score, threshold)
+        found, threshold = self.evidence(outputs), self._thresholds.fits.of(tools)
+        if found.fits < threshold and not must_call:
+            return CallDecision("text", 0, found.fits, threshold)
+        is_several = parallel and found.several >= self._thresholds.several.of(tools)
+        return CallDecision("call", found.number if is_several else 1, found.fits, threshold)
+
+    @staticmethod
+    def evidence(outputs: Sequence[RequestOutput]) -> CallEvidence:
+        """The scores of the question and the name."""
         counts = [math.exp(one) for one in outputs[0].token_id_logprobs[0]]
-        total = sum(counts) or 1.0
-        score = -math.log(max(counts[0] / total, 1e-9))
+        fits = -math.log(max(counts[0] / (sum(counts) or 1.0), 1e-9))
         if len(outputs) > 1:
-            score += max(_LEAST_NAME_SCORE, _log_sum(outputs[1].token_id_logprobs[0]))
-        threshold = self._thresholds.fits.of(tools)
-        if score < threshold and not must_call:
-            return CallDecision("text", 0, score, threshold)
-        calls = 1
-        if parallel and _log_ratio(sum(counts[2:]), counts[1]) >= self._thresholds.several.of(
-            tools
-        ):
-            calls = max(range(2, MAX_CALLS + 1), key=counts.__getitem__)
-        return CallDecision("call", calls, score, threshold)
+            fits += _name_score(_log_sum(outputs[1].token_id_logprobs[0]))
+        number = max(range(2, MAX_CALLS + 1), key=counts.__getitem__)
+        return CallEvidence(fits, _log_ratio(sum(counts[2:]), counts[1]), number)
+
+    @staticmethod
+    def again(outputs: Sequence[RequestOutput]) -> float:
+        """The score of another call after a result: the logarithm of the probability that one begins."""
+        return _log_sum(outputs[0].token_id_logprobs[0])
 
     def turn(self, text: str) -> list[int]:
         """Token ids of a further turn of the user between a prompt and the answer; empty if there is none."""
@@ -184,6 +208,12 @@ class CallDecider:
 def _row(prompt: Sequence[int], token_ids: Sequence[int]) -> Row:
     sampling = SamplingParams(temperature=0.0, max_tokens=1, logprob_token_ids=tuple(token_ids))
     return tuple(prompt), sampling
+
+
+def _name_score(logprob: float) -> float:
+    other = max(0.0, 1 - math.exp(logprob))
+    odds = logprob - math.log(other + _LEAST_CHANCE)
+    return max(_LEAST_NAME_LOGPROB, logprob) + _ODDS_WEIGHT * odds
 
 
 def _log_sum(logprobs: Iterable[float]) -> float:

@@ -1,6 +1,6 @@
 """`CallThresholds`: from which probabilities on a model's answer is a call, as measured for that model.
 
-The table `thresholds.json` is written by `benchmarks/tool_calls.py --calibrate`. A model that is not in it
+The table `thresholds.json` is written by `benchmarks/tool_thresholds.py`. A model that is not in it
 decides itself whether it calls a tool.
 """
 
