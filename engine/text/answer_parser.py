@@ -7,13 +7,12 @@ from engine.api.answer_parts import AnswerPart, AnswerText
 
 
 class AnswerParser(Protocol):
-    """The parser of one answer; feed it the pieces of the text in their order, then finish it.
+    """The parser of one answer; feed it the pieces of the text in their order, then finish it."""
 
-    Attributes:
-        ended: whether the answer is complete, although the model may go on; what follows is left out.
-    """
-
-    ended: bool
+    @property
+    def ended(self) -> bool:
+        """Whether the answer is complete, although the model may go on; what follows is left out."""
+        ...
 
     def feed(self, text: str) -> Sequence[AnswerPart]:
         """The parts that are certain after this piece."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.server.calls.cited_choice import CitedChoice
+from app.server.calls.model import off_loop
 from engine.api.answer_parts import (
     AnswerPart,
     AnswerReasoning,
@@ -104,7 +105,7 @@ class ChatChoice:
 
     async def feed(self, text: str, finish: str | None) -> tuple[list[AnswerPart], str | None]:
         """The parts that are new after a piece of text, and the reason if the choice has ended."""
-        parts = [*self._parser.feed(text)]
+        parts = [*await off_loop(len(text), lambda: self._parser.feed(text))]
         if self._parser.ended:
             finish = "stop"
         elif finish is not None:

@@ -20,6 +20,7 @@ from engine.api.tools import Tool
 from engine.text.tool_calls.call_sink import CallSink
 from engine.text.tool_calls.characters import SPACES, Characters, Reading, Unreadable
 from engine.text.tool_calls.form import CallForm
+from engine.text.tool_calls.joined_parts import join_parts
 from engine.text.tool_calls.lenient_calls import FENCES, read_bare, read_fence, read_tag
 from engine.text.tool_calls.literals import write_value
 
@@ -79,14 +80,7 @@ class CallParser:
 
     def _take(self) -> list[AnswerPart]:
         """The parts so far, pieces of text joined."""
-        self._parts += self._sink.take()
-        parts: list[AnswerPart] = []
-        for part in self._parts:
-            last = parts[-1] if parts else None
-            if isinstance(part, AnswerText) and isinstance(last, AnswerText):
-                parts[-1] = AnswerText(last.text + part.text)
-            else:
-                parts.append(part)
+        parts = join_parts((*self._parts, *self._sink.take()))
         self._parts = []
         return parts
 

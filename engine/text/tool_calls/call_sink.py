@@ -33,10 +33,7 @@ class CallSink:
 
     def write(self, arguments: str) -> None:
         """A piece of the JSON text of the open call's arguments."""
-        last = self._parts[-1] if self._parts else None
-        if isinstance(last, CallArguments):
-            self._parts[-1] = CallArguments(last.index, last.text + arguments)
-        elif arguments:
+        if arguments:
             self._parts.append(CallArguments(self.count - 1, arguments))
 
     def end(self) -> None:

@@ -21,26 +21,31 @@ class Unreadable(Exception):
 
 
 class Characters:
-    """Characters that arrive, and those that were read too far."""
+    """Characters that arrive, and those that were read too far.
 
-    __slots__ = ("_unread",)
+    Attributes:
+        back: those, the next one last. A hot loop reads by `back.pop() if back else (yield)`, which costs a
+            fifth of `yield from read()`.
+    """
+
+    __slots__ = ("back",)
 
     def __init__(self) -> None:
-        self._unread: list[str] = []  # the next one last
+        self.back: list[str] = []
 
     @property
     def unread_text(self) -> str:
         """What was put back and not read again."""
-        return "".join(reversed(self._unread))
+        return "".join(reversed(self.back))
 
     def unread(self, text: str) -> None:
         """Put text back, before what is unread already."""
-        self._unread.extend(reversed(text))
+        self.back.extend(reversed(text))
 
     def read(self) -> Reading[str]:
         """The next character; empty at the end of the text."""
-        if self._unread:
-            return self._unread.pop()
+        if self.back:
+            return self.back.pop()
         return (yield)
 
     def peek(self) -> Reading[str]:
@@ -51,9 +56,10 @@ class Characters:
 
     def spaces(self) -> Reading[str]:
         """The run of spaces and line breaks that follows."""
+        back = self.back
         run: list[str] = []
         while True:
-            character = yield from self.read()
+            character = back.pop() if back else (yield)
             if not character or character not in SPACES:
                 self.unread(character)
                 return "".join(run)

@@ -13,6 +13,7 @@ from engine.api.tools import Tool
 from engine.text.tool_calls.call_ids import new_call_id
 from engine.text.tool_calls.call_sink import CallSink
 from engine.text.tool_calls.characters import Characters, Reading, Unreadable
+from engine.text.tool_calls.joined_parts import join_parts
 from engine.text.tool_calls.literals import write_value
 
 MESSAGE = "<|message|>"
@@ -65,28 +66,15 @@ class HarmonyParser:
             self._reader = None
 
     def _take(self) -> list[AnswerPart]:
-        self._collect_calls()
-        parts: list[AnswerPart] = []
-        for part in self._parts:
-            last = parts[-1] if parts else None
-            if isinstance(part, AnswerText) and isinstance(last, AnswerText):
-                parts[-1] = AnswerText(last.text + part.text)
-            elif isinstance(part, AnswerReasoning) and isinstance(last, AnswerReasoning):
-                parts[-1] = AnswerReasoning(last.text + part.text)
-            else:
-                parts.append(part)
+        parts = join_parts((*self._parts, *self._sink.take()))
         self._parts = []
         return parts
 
-    def _collect_calls(self) -> None:
-        self._parts += self._sink.take()
-
     def _call_ended(self) -> None:
-        self._collect_calls()
+        self._parts += self._sink.take()
         self.ended = not self._parallel
 
     def _write(self, text: str, *, reasoning: bool) -> None:
-        self._collect_calls()
         self._parts.append(AnswerReasoning(text) if reasoning else AnswerText(text))
 
     def _read(self) -> Reading[None]:
@@ -107,9 +95,9 @@ class HarmonyParser:
         """The text up to a message's content; None, and nothing is read, if there is no message."""
         header = ""
         while True:
-            if (yield from self._chars.literal(MESSAGE)):
-                return header
             character = yield from self._chars.read()
+            if character == "<" and (yield from self._chars.literal(MESSAGE[1:])):
+                return header
             header += character
             if not character or len(header) > _MAX_HEADER:
                 self._chars.unread(header)
@@ -118,22 +106,29 @@ class HarmonyParser:
     def _pass_content(self, *, reasoning: bool) -> Reading[None]:
         """Pass on the content of a message, up to its end or to the next one's beginning."""
         chars = self._chars
+        back = chars.back
         while True:
-            if (yield from chars.longest(_ENDS)):
-                return
-            begin = yield from chars.longest(_BEGINS)
-            if begin:
-                header = yield from self._read_header()
-                chars.unread("" if header is None else header + MESSAGE)
-                if header is not None:
-                    chars.unread(begin)
+            character = back.pop() if back else (yield)
+            if character == "<":
+                chars.unread(character)
+                if (yield from self._is_at_end()):
                     return
-                self._write(begin, reasoning=reasoning)
-                continue
-            character = yield from chars.read()
-            if not character:
+                yield from chars.read()
+            elif not character:
                 return
             self._write(character, reasoning=reasoning)
+
+    def _is_at_end(self) -> Reading[bool]:
+        """Whether the content ends here: its end, which is read, or the beginning of another message."""
+        chars = self._chars
+        if (yield from chars.longest(_ENDS)):
+            return True
+        begin = yield from chars.longest(_BEGINS)
+        if not begin:
+            return False
+        header = yield from self._read_header()
+        chars.unread(begin if header is None else begin + header + MESSAGE)
+        return header is not None
 
     def _read_call(self, name: str) -> Reading[bool]:
         """Read the arguments of a call; False, and nothing is read, if they are no object."""

@@ -52,6 +52,7 @@ def write_value(chars: Characters, write: Write, depth: int = 0) -> Reading[None
 
 def write_string(chars: Characters, write: Write, quote: str) -> Reading[None]:
     """Convert the rest of a string whose opening quote was read."""
+    back = chars.back
     write('"')
     try:
         if (yield from chars.literal(quote)):
@@ -59,11 +60,12 @@ def write_string(chars: Characters, write: Write, quote: str) -> Reading[None]:
                 write('"')
                 return
             quote *= 3
+        end, rest = quote[0], quote[1:]
         while True:
-            character = yield from chars.read()
+            character = back.pop() if back else (yield)
             if not character:
                 raise Unreadable
-            if character == quote[0] and (yield from chars.literal(quote[1:])):
+            if character == end and (not rest or (yield from chars.literal(rest))):
                 break
             if character == "\\":
                 yield from _write_escape(chars, write)

@@ -121,9 +121,10 @@ class WithoutRepeats:
 
 def _canonical(arguments: Any) -> str:
     """Arguments, an object or JSON text, as JSON text that is equal for equal arguments."""
+    value = arguments
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments)
+            value = json.loads(arguments)
         except ValueError:
             return arguments
-    return json.dumps(arguments, sort_keys=True, ensure_ascii=False)
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)

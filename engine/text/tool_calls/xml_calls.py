@@ -129,14 +129,17 @@ def _read_text(
 ) -> Reading[None]:
     """Text up to a closing tag, which is read, or to the end; less a line break at either end."""
     yield from chars.literal("\n")
+    back = chars.back
     held = ""  # a line break, which the closing tag may follow
     while True:
-        character = yield from chars.peek()
+        character = back.pop() if back else (yield)
         if not character:
             return
-        if character == "<" and (yield from _closes(chars, closing, following)):
-            return
-        yield from chars.read()
+        if character == "<":
+            chars.unread(character)
+            if (yield from _closes(chars, closing, following)):
+                return
+            yield from chars.read()
         if held:
             write(held)
             held = ""
