@@ -5,9 +5,9 @@
 `CallDecider` is asked about the first cases of BFCL's sets (`benchmarks/tool_calls.py`) and about the turns
 of `data/tool_turns.jsonl`, which have greetings, questions and agents' tasks with one to six tools:
 
-* `fits`, one tool: 3 of 100 calls of `simple_python` are missed. Slope: that of the thresholds that divide the
+* `fits`, one tool: 3 of 100 calls of `simple_python` are missed. Slope: that of thresholds that divide the
   turns with a call from those without, where several tools are offered.
-* `several`, one tool: the fewest errors in `simple_python` and `parallel`. Slope: 3 of 100 cases of `multiple`,
+* `several`, one tool: the fewest errors in `simple_python` and `parallel`. Slope: 3 of 100 of `multiple`,
   which need one call, get more.
 * `again`, one tool: after the first of several calls, whose result says that it is done, 1 of 10 further
   calls is missed. The slope is that of `fits`.

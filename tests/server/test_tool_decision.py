@@ -185,6 +185,15 @@ def test_nothing_is_asked_where_nothing_is_decided(client, model, fields):
     assert QUESTION not in model.prompt()
 
 
+def test_a_server_can_leave_the_decision_to_the_model(model):
+    with live(model, tool_decision="model") as server, httpx.Client(base_url=server.url) as client:
+        ask(client)
+        assert len(model.requests) == 1
+        model.digits = {0: 0.9}
+        assert calls_of(ask(client, tool_decision="auto")) == []
+        assert len(model.requests) == 4
+
+
 def test_a_model_that_was_not_measured_decides_itself(monkeypatch, client, model):
     monkeypatch.setattr(call_plan, "call_thresholds", lambda info, tokenizer: None)
     model.text = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
@@ -242,3 +251,13 @@ def test_a_schema_that_cannot_be_enforced_is_named_in_a_header(client, model):
     model.build_grammar = build
     response = client.post("/v1/chat/completions", json=CHAT)
     assert response.headers["x-pravaha-not-enforced"] == "get_weather:pattern"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_leaves_before_the_decision_leaves_nothing_running(client, model, stream):
+    model.script = lambda request: []  # nothing is computed
+    with pytest.raises(httpx.TimeoutException):
+        client.post("/v1/chat/completions", json=CHAT | {"stream": stream}, timeout=0.5)
+    assert model.was_aborted.wait(30)
+    assert {one.request_id for one in model.requests} >= set(model.aborted)
+    assert len(model.requests) == 2  # the rows; no answer was begun

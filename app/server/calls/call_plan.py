@@ -138,11 +138,10 @@ def call_planner(
 ) -> CallPlanner | None:
     """The planner of a turn with tools; None if the model decides itself.
 
-    It does if nothing may be called, if the request says `tool_decision: "model"`, and if the model was not
-    measured.
+    It does if nothing may be called, if the request or the server says so, and if the model was not measured.
     """
     measured = None
-    if tools.callable and body.tool_decision != "model" and body.prompt_logprobs is None:
+    if tools.callable and tools.decision != "model" and body.prompt_logprobs is None:
         measured = call_thresholds(model.info, model.tokenizer)
     if measured is None or prompt_tokens + _ROOM > model.info.context_length:
         return None
