@@ -107,6 +107,12 @@ def test_several_calls_are_as_many_as_is_likeliest(decider):
     assert decide(decider, counts(n9=0.9)).calls <= 8
 
 
+def test_larger_numbers_count_more_because_small_ones_are_likelier_whatever_is_asked(decider):
+    assert decide(decider, counts(n1=0.1, n2=0.4, n3=0.35)).calls == 3
+    assert decide(decider, counts(n1=0.1, n2=0.3, n3=0.2, n4=0.2)).calls == 4
+    assert decide(decider, counts(n1=0.1, n2=0.4, n3=0.2, n4=0.1)).calls == 2
+
+
 def test_a_demanded_call_is_counted_only(decider):
     none = counts(n0=0.9, n2=0.1)
     assert decide(decider, none).kind == "text"
