@@ -31,6 +31,7 @@ import httpx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.machine import write_result
 from engine.files.cache_dir import cache_dir
 
 PACKAGE = "bfcl-eval==2026.3.23"
@@ -174,7 +175,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """Ask the cases that are missing; all results by set and case."""
     bfcl = Bfcl(cache_dir() / "bfcl")
     file: Path | None = options.json
-    results: dict[str, Any] = json.loads(file.read_text()) if file and file.exists() else {}
+    results: dict[str, Any] = {}
+    if file and file.exists():
+        results = json.loads(file.read_text())["cases"]
     wanted = [
         case
         for name in options.sets
@@ -191,7 +194,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             problem = result.get("error") or bfcl.problem(case, result["calls"])
             results[case["id"]] = {"set": case["set"], "problem": problem, **result}
             if file:
-                file.write_text(json.dumps(results, indent=1, ensure_ascii=False))
+                write_result(
+                    file, {"server": options.url, "model": options.model, "cases": results}
+                )
     return {case["id"]: results[case["id"]] for case in wanted}
 
 

@@ -121,6 +121,7 @@ def _sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
         "stop_token_ids": list(sampling.stop_token_ids),
         "ignore_eos": sampling.ignore_eos,
         "include_stop_str_in_output": sampling.include_stop,
+        **_shown_ids(sampling.shown_control_ids),
         **_grammar_fields(sampling.grammar),
     }
 
@@ -133,6 +134,11 @@ def _service_class(name: ServiceClass) -> dict[str, Any]:
 def _logprob_ids(token_ids: tuple[int, ...]) -> dict[str, Any]:
     """The chosen token ids; without any no field, which older servers do not know."""
     return {"logprob_token_ids": list(token_ids)} if token_ids else {}
+
+
+def _shown_ids(token_ids: frozenset[int]) -> dict[str, Any]:
+    """The control tokens that are shown; without any no field, which older servers do not know."""
+    return {"shown_control_ids": sorted(token_ids)} if token_ids else {}
 
 
 def _dry_fields(sampling: SamplingParams) -> dict[str, Any]:

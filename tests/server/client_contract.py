@@ -28,6 +28,7 @@ from engine.api.snapshot import BlockState, EngineState
 from engine.clients.engine_client import EngineClient
 from engine.runtime.forking import child_seed
 from tests.server.byte_engine import is_quiet, wait_until
+from tests.server.toy_tokenizer import IM_START
 
 DEFAULTS = GenerationDefaults(temperature=0.5, top_k=3, source="a test")
 """The generation defaults of the slow engine's model."""
@@ -110,6 +111,17 @@ class ClientContract:
         assert len(values) == 12
         assert values == [pytest.approx(row) for row in expected.token_id_logprobs]
         assert all(len(batch.token_id_logprobs) == len(batch.token_ids) for batch in batches)
+
+    def test_control_tokens_that_are_shown(self, client, engine):
+        texts = []
+        for shown in (frozenset(), frozenset({IM_START})):
+            params = {"logit_bias": ((IM_START, 100.0),), "shown_control_ids": shown}
+            expected = engine.submit(ask(**params)).wait_result(30)
+            batches = drain_all(client, client.submit(ask(**params)))
+            texts.append("".join(batch.text for batch in batches))
+            assert texts[-1] == expected.text
+        assert "<|im_start|>" not in texts[0]
+        assert "<|im_start|>" in texts[1]
 
     def test_prompt_logprobs_come_with_the_first_batch(self, client, engine):
         params = {"prompt_logprobs": 2, "max_tokens": 3}

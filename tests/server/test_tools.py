@@ -11,6 +11,7 @@ from tests.fakes.family_templates import MISTRAL_ARGS, QWEN
 from tests.fakes.tool_template import tool_call
 from tests.server.live import live
 from tests.server.scripted_engine import INFO, ScriptedEngine, words
+from tests.server.toy_tokenizer import byte_tokenizer
 
 USER = {"role": "user", "content": "Weather in Paris?"}
 WEATHER = {
@@ -370,9 +371,42 @@ def test_an_equal_call_is_not_sent_a_third_time():
 
 
 def test_marks_that_are_control_tokens_reach_the_parser():
-    scripted = engine(CALL)
+    marks = ("[TOOL_CALLS]", "[ARGS]", "[INST]")
+    scripted = engine(CALL, template=MISTRAL_ARGS)
+    scripted.tokenizer = byte_tokenizer(template=MISTRAL_ARGS, controls=marks)
     post(scripted)
-    assert scripted.requests[0].sampling.shown_control_ids == frozenset()
+    controls = scripted.tokenizer.control_tokens.spellings
+    shown = scripted.requests[0].sampling.shown_control_ids
+    assert shown == {controls["[TOOL_CALLS]"], controls["[ARGS]"]}
+    stream = scripted.tokenizer.incremental_detokenizer(shown=shown)
+    ids = [controls["[TOOL_CALLS]"], *b"f", controls["[ARGS]"], *b"{}", controls["[INST]"]]
+    assert stream.feed(ids) + stream.flush() == "[TOOL_CALLS]f[ARGS]{}"
+    post(scripted, tool_choice="none")
+    assert scripted.requests[1].sampling.shown_control_ids == frozenset()
+
+
+def test_a_required_call_begins_with_the_control_token():
+    scripted = engine('get_weather[ARGS]{"city": "Paris"}', template=MISTRAL_ARGS)
+    scripted.tokenizer = byte_tokenizer(template=MISTRAL_ARGS, controls=("[TOOL_CALLS]", "[ARGS]"))
+    message = choice_of(post(scripted, tool_choice="required"))["message"]
+    assert message["tool_calls"][0]["function"]["arguments"] == '{"city": "Paris"}'
+    (request,) = scripted.requests
+    controls = scripted.tokenizer.control_tokens.spellings
+    assert request.prompt_ids[-1] == controls["[TOOL_CALLS]"]
+    assert f"<[{controls['[ARGS]']}]>" in request.sampling.grammar.source
+
+
+def test_a_required_call_follows_the_reasoning_that_a_template_begins():
+    thinking = QWEN.replace(
+        "<|im_start|>assistant\\n' }}{%- endif %}",
+        "<|im_start|>assistant\\n<think>\\n' }}{%- endif %}",
+    )
+    assert thinking != QWEN
+    scripted = engine(f"{CALL}\n</tool_call>", template=thinking)
+    message = choice_of(post(scripted, tool_choice="required"))["message"]
+    assert message["tool_calls"][0]["function"]["name"] == "get_weather"
+    assert message["content"] is None
+    assert prompt_of(scripted).endswith("<think>\n\n</think>\n\n<tool_call>\n")
 
 
 def test_the_form_can_be_chosen():

@@ -1,5 +1,7 @@
 """A real `Tokenizer` over bytes: 256 byte tokens, then ChatML's control tokens."""
 
+from collections.abc import Sequence
+
 import tokenizers
 from tokenizers import AddedToken, models, normalizers, pre_tokenizers
 
@@ -17,6 +19,7 @@ def byte_tokenizer(
     template: str | None = None,
     add_bos: bool = False,
     normalizer: normalizers.Normalizer | None = None,
+    controls: Sequence[str] = (),
     **control_options: bool,
 ) -> Tokenizer:
     """Token id = byte value, so tests can write ids by hand.
@@ -25,6 +28,7 @@ def byte_tokenizer(
         template: chat template; None is ChatML.
         add_bos: see `Tokenizer`.
         normalizer: rewrites text before it is encoded.
+        controls: further control tokens.
         control_options: `AddedToken`'s, for the control tokens.
     """
     letters = {byte: letter for letter, byte in byte_alphabet().items()}
@@ -35,11 +39,13 @@ def byte_tokenizer(
     if normalizer is not None:
         encoder.normalizer = normalizer
     options = {"normalized": False} | control_options
-    encoder.add_tokens([AddedToken(text, special=True, **options) for text in CONTROLS])
+    encoder.add_tokens(
+        [AddedToken(text, special=True, **options) for text in (*CONTROLS, *controls)]
+    )
     return Tokenizer(
         encoder,
         scheme="byte-level",
-        vocab_size=VOCAB_SIZE,
+        vocab_size=VOCAB_SIZE + len(controls),
         bos_id=END_OF_TEXT,
         eos_ids=frozenset({END_OF_TEXT, IM_END}),
         add_bos=add_bos,

@@ -174,7 +174,8 @@ async def begin_turn(
             max_tokens=DEFAULT_MAX_TOKENS if body.token_limit is None else sampling.max_tokens,
         )
     if tools is not None:
-        sampling = replace(sampling, shown_control_ids=tools.shown_control_ids)
+        shown = sampling.shown_control_ids | tools.shown_control_ids
+        sampling = replace(sampling, shown_control_ids=shown)
     form = chat_form(body)
     chat = await chat_prompt(
         model,
@@ -195,7 +196,7 @@ async def begin_turn(
             raise bad_request(
                 "An answer whose beginning is given cannot be a call.", param="tool_choice"
             )
-        prompt += tools.opening_ids
+        prompt += tools.opening_ids(prompt)
         sampling = replace(sampling, grammar=tools.grammar())
     check_length(prompt, model.info, param="messages")
     generation = await begin(

@@ -78,6 +78,7 @@ def sampling_fields(
     for name, ids in (
         ("logit_bias", body.logit_bias or ()),
         ("stop_token_ids", body.stop_token_ids or ()),
+        ("shown_control_ids", body.shown_control_ids or ()),
         ("logprob_token_ids", body.logprob_token_ids or ()),
     ):
         outside = next((one for one in ids if one >= vocab_size), None)
@@ -103,6 +104,7 @@ def sampling_fields(
         stop_token_ids=tuple(body.stop_token_ids or ()),
         ignore_eos=bool(body.ignore_eos),
         include_stop=bool(body.include_stop_str_in_output),
+        shown_control_ids=frozenset(body.shown_control_ids or ()),
         grammar=grammar_of(body),
     )
     return SamplingChoice(params, frozenset(given)).for_model(defaults)

@@ -24,6 +24,9 @@ from engine.text.tool_calls.repeated_calls import (
 )
 from engine.text.tool_messages import TemplateTool, template_tools
 
+_THINK_TOKENS = 16
+"""Tokens at the end of a prompt that have a `<think>` which its template writes there."""
+
 
 @dataclass(frozen=True)
 class TurnTools:
@@ -72,10 +75,15 @@ class TurnTools:
         spellings = self.tokenizer.control_tokens.spellings
         return frozenset(spellings[mark] for mark in self.form.marks if mark in spellings)
 
-    @cached_property
-    def opening_ids(self) -> tuple[int, ...]:
-        """The tokens that begin a forced answer; they belong to the prompt."""
-        return tuple(self.tokenizer.encode(self.form.opening, special=True))
+    def opening_ids(self, prompt: Sequence[int]) -> tuple[int, ...]:
+        """The tokens that begin a forced answer after a prompt, to which they belong.
+
+        A template may begin the reasoning in the prompt: a forced call has none.
+        """
+        end = self.tokenizer.decode(prompt[-_THINK_TOKENS:], skip_special=False)
+        thinks = end.rstrip().endswith("<think>")
+        opening = ("\n</think>\n\n" if thinks else "") + self.form.opening
+        return tuple(self.tokenizer.encode(opening, special=True))
 
     def grammar(self) -> Grammar:
         """The language of a forced answer, after its opening.

@@ -51,6 +51,7 @@ MAX_MESSAGES = 4096
 MAX_TOOL_CALLS = 128
 MAX_BIASES = 1024
 MAX_STOP_TOKENS = 12
+MAX_SHOWN_TOKENS = 64
 MAX_BREAKERS = 16
 MAX_BREAKER_CHARS = 40
 MAX_LOGPROBS = 20
@@ -187,6 +188,7 @@ class SamplingFields(Body):
         | None
     ) = None
     stop_token_ids: Annotated[list[TokenId], Field(max_length=MAX_STOP_TOKENS)] | None = None
+    shown_control_ids: Annotated[list[TokenId], Field(max_length=MAX_SHOWN_TOKENS)] | None = None
     ignore_eos: bool | None = None
     include_stop_str_in_output: bool | None = None
     response_format: ResponseFormat | None = None

@@ -24,6 +24,7 @@ class CallSink:
         self.at_end: Callable[[], None] = lambda: None
         self._new_id = new_id
         self._parts: list[AnswerPart] = []
+        self._pieces: list[str] = []  # of the open call's arguments, not in the parts yet
 
     def begin(self, name: str) -> None:
         """A call begins; from now on the text is certainly a call."""
@@ -33,15 +34,22 @@ class CallSink:
 
     def write(self, arguments: str) -> None:
         """A piece of the JSON text of the open call's arguments."""
-        if arguments:
-            self._parts.append(CallArguments(self.count - 1, arguments))
+        self._pieces.append(arguments)
 
     def end(self) -> None:
         """The open call is complete."""
         self.is_open = False
+        self._collect_pieces()
         self.at_end()
 
     def take(self) -> list[AnswerPart]:
         """The parts since the last call of this method."""
+        self._collect_pieces()
         parts, self._parts = self._parts, []
         return parts
+
+    def _collect_pieces(self) -> None:
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        if text:
+            self._parts.append(CallArguments(self.count - 1, text))
