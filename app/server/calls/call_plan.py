@@ -134,16 +134,19 @@ def call_planner(
     model: LoadedModel,
     tools: TurnTools,
     form: ChatForm,
-    prompt_tokens: int,
+    prompt: Sequence[int],
 ) -> CallPlanner | None:
     """The planner of a turn with tools; None if the model decides itself.
 
-    It does if nothing may be called, if the request or the server says so, and if the model was not measured.
+    It does if nothing may be called, if the request or the server says so, if the model was not measured, and if
+    the template has begun its reasoning in the prompt.
     """
     measured = None
     if tools.callable and tools.decision != "model" and body.prompt_logprobs is None:
         measured = call_thresholds(model.info, model.tokenizer)
-    if measured is None or prompt_tokens + _ROOM > model.info.context_length:
+    opening = model.tokenizer.encode(tools.form.opening, special=True)
+    reasons = tools.opening_ids(prompt) != tuple(opening)
+    if measured is None or reasons or len(prompt) + _ROOM > model.info.context_length:
         return None
     decider = None
     if not tools.is_forced or tools.choice.parallel:

@@ -190,7 +190,7 @@ async def begin_turn(
         prompt, placed = await images.placed(context, prompt)
     planner = None
     if tools is not None and not chat.continued_tokens and sources is None:
-        planner = call_planner(body, model, tools, form, len(prompt))
+        planner = call_planner(body, model, tools, form, prompt)
     if planner is None and tools is not None and tools.is_forced:
         if chat.continued_tokens:
             raise bad_request(
