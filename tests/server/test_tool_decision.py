@@ -142,6 +142,13 @@ def test_several_calls_are_demanded_where_several_are_asked_for(client, model):
     assert json.loads(model.requests[-1].sampling.grammar.source)["calls"] == [2, 2]
 
 
+def test_a_call_that_is_repeated_to_reach_the_number_is_left_out(client, model):
+    model.digits = {1: 0.2, 2: 0.7}
+    again = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
+    model.text = f"{REST}\n</tool_call>\n<tool_call>\n{again}\n</tool_call>"
+    assert calls_of(ask(client)) == [("get_weather", {"city": "Oslo"})]
+
+
 def test_without_parallel_calls_one_is_made(client, model):
     model.digits = {2: 0.9}
     ask(client, parallel_tool_calls=False)

@@ -23,6 +23,7 @@ from engine.text.tool_calls.decision import (
     CallDecision,
     Row,
 )
+from engine.text.tool_calls.equal_calls import WithoutEqualCalls
 from engine.text.tool_calls.thresholds import call_thresholds
 
 _ROOM = 128
@@ -114,7 +115,7 @@ class CallPlanner:
         # The parser of a forced answer knows the opening.
         known = self.tools.form.opening if self.tools.is_forced else ""
         parser.feed(self.plan.begun.removeprefix(known))
-        return parser
+        return WithoutEqualCalls(parser) if self.plan.calls > 1 else parser
 
     def _plan(self, decision: CallDecision) -> CallPlan:
         if decision.kind == "free":
@@ -138,8 +139,8 @@ def call_planner(
 ) -> CallPlanner | None:
     """The planner of a turn with tools; None if the model decides itself.
 
-    It does if nothing may be called, if the request or the server says so, if the model was not measured, and if
-    the template has begun its reasoning in the prompt.
+    It does if nothing may be called, if the request or the server says so, if the model was not measured, and
+    if the template has begun its reasoning in the prompt.
     """
     measured = None
     if tools.callable and tools.decision != "model" and body.prompt_logprobs is None:
