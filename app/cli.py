@@ -184,6 +184,7 @@ def _serve(flags: dict[str, Any]) -> int:
         cors_origins=settings.cors_origin,
         strict_fields=settings.strict_fields,
         tool_call_form=settings.tool_call_form,
+        tool_decision=settings.tool_decision,
         max_body_bytes=settings.max_body_bytes,
         max_upload_bytes=settings.max_upload_bytes,
         drain_seconds=settings.drain_seconds,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.api.errors import InvalidRequest
-from engine.api.tools import CallFormName
+from engine.api.tools import CallFormName, ToolDecision
 
 if TYPE_CHECKING:
     from agents.guardrails.guardrails import Guardrails
@@ -42,6 +42,7 @@ class BackgroundServer:
         api_key: str | None,
         cors_origins: tuple[str, ...] = (),
         tool_call_form: CallFormName = "auto",
+        tool_decision: ToolDecision = "auto",
         guardrails: "Callable[[], Guardrails] | None" = None,
         run_service: "RunService | None" = None,
         retrieval_folder: Path | None = None,
@@ -53,7 +54,7 @@ class BackgroundServer:
             port: TCP port for a `start` without one.
             api_key: the key that clients must send; None for none.
             cors_origins: as in `ServerConfig`.
-            tool_call_form: as in `ServerConfig`.
+            tool_call_form, tool_decision: as in `ServerConfig`.
             guardrails: opens those of messages and answers, at each `start`; None checks nothing.
             run_service: the agents that are served; None for none.
             retrieval_folder: where clients' files and vector stores are kept; None serves none.
@@ -64,6 +65,7 @@ class BackgroundServer:
         self._api_key = api_key
         self._cors_origins = cors_origins
         self._tool_call_form = tool_call_form
+        self._tool_decision = tool_decision
         self._run_service = run_service
         self._retrieval_folder = retrieval_folder
         self._lock = threading.Lock()  # held by `start` and `stop`
@@ -99,6 +101,7 @@ class BackgroundServer:
                 api_key=self._api_key,
                 cors_origins=self._cors_origins,
                 tool_call_form=self._tool_call_form,
+                tool_decision=self._tool_decision,
                 drain_s=0.0,  # who ends it, or quits, does not wait for the answers of others
             )
             guardrails = None if self._open_guardrails is None else self._open_guardrails()

@@ -163,6 +163,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 api_key=key,
                 cors_origins=settings.cors_origin,
                 tool_call_form=settings.tool_call_form,
+                tool_decision=settings.tool_decision,
                 guardrails=partial(open_guardrails, settings),
                 run_service=ConfinedRunService(run_service, () if root is None else [root]),
                 retrieval_folder=settings.vector_stores,

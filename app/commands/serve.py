@@ -13,7 +13,7 @@ from app.server.process.config import (
     ServerConfig,
 )
 from engine.api.config import EngineConfig
-from engine.api.tools import CallFormName
+from engine.api.tools import CallFormName, ToolDecision
 
 if TYPE_CHECKING:
     from agents.guardrails.guardrails import Guardrails
@@ -38,6 +38,7 @@ def run_server(
     cors_origins: Sequence[str] = (),
     strict_fields: bool = False,
     tool_call_form: CallFormName = "auto",
+    tool_decision: ToolDecision = "auto",
     max_body_bytes: int = MAX_BODY_BYTES,
     max_upload_bytes: int = MAX_UPLOAD_BYTES,
     drain_seconds: float = DRAIN_S,
@@ -56,7 +57,7 @@ def run_server(
         allowed_hosts: further `Host` names to answer to on loopback, for a local proxy.
         cors_origins: origins of the web pages that may read answers; `*` is any page and needs `api_key`.
         strict_fields: refuse unknown request fields.
-        tool_call_form: as in `ServerConfig`.
+        tool_call_form, tool_decision: as in `ServerConfig`.
         max_body_bytes: largest request body, but for uploads.
         max_upload_bytes: largest body of an upload.
         drain_seconds: time that running requests get after the first signal.
@@ -80,6 +81,7 @@ def run_server(
         cors_origins=tuple(cors_origins),
         strict_fields=strict_fields,
         tool_call_form=tool_call_form,
+        tool_decision=tool_decision,
         max_body_bytes=max_body_bytes,
         max_upload_bytes=max_upload_bytes,
         drain_s=drain_seconds,

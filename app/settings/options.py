@@ -25,7 +25,7 @@ from engine.api.scheduling import (
     BatchFormerName,
     Policy,
 )
-from engine.api.tools import CallFormName
+from engine.api.tools import CallFormName, ToolDecision
 
 DEMO_MODEL = "smollm2"
 DEFAULT_SYSTEM = "You are a helpful assistant. Answer clearly and correctly."
@@ -199,6 +199,9 @@ class ServerOptions:
     tool_call_form: Annotated[CallFormName, Row(
         "Form in which the model writes calls of tools; auto is that of its chat template.",
         words="function calling parser")] = "auto"
+    tool_decision: Annotated[ToolDecision, Row(
+        "Who decides whether an answer calls a tool: probabilities (auto), or what the model writes.",
+        words="function calling")] = "auto"
     max_body_bytes: Annotated[int, Row(
         "Largest request body but for uploads, such as 4MiB.", ge=1024, le=2**32, read=size)] = 4 * MIB
     max_upload_bytes: Annotated[int, Row(

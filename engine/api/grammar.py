@@ -12,7 +12,7 @@ import orjson
 
 from engine.api.errors import InvalidRequest
 
-GrammarKind = Literal["json_object", "json_schema", "regex", "choice", "lark"]
+GrammarKind = Literal["json_object", "json_schema", "regex", "choice", "lark", "tool_calls"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,8 @@ class Grammar:
         kind: the format of `source`.
         source: `json_object`: empty. `json_schema`: a schema as JSON text; properties are generated
             in its order. `regex`: an expression without look-around that matches the whole answer. `choice`:
-            a JSON array of strings. `lark`: a grammar in llguidance's variant of Lark.
+            a JSON array of strings. `lark`: a grammar in llguidance's variant of Lark. `tool_calls`: what
+            `engine.grammar.call_grammar` writes.
     """
 
     kind: GrammarKind

@@ -10,6 +10,10 @@ CallFormName = Literal[
 ]  # fmt: skip
 """Forms in which models write calls (`engine.text.tool_calls`); `auto` is that of the chat template."""
 
+ToolDecision = Literal["auto", "model"]
+"""Who decides whether an answer calls a tool: with `auto` probabilities, if the model was measured
+(`engine.text.tool_calls.decision`); with `model` what the model writes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:

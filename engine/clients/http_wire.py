@@ -162,6 +162,11 @@ def _grammar_fields(grammar: Grammar | None) -> dict[str, Any]:
         return {"response_format": {"type": "json_object"}}
     if grammar.kind == "choice":
         return {"guided_choice": orjson.loads(grammar.source)}
+    if grammar.kind == "tool_calls":
+        raise InvalidRequest(
+            "Calls of tools are constrained by the server that is offered the tools.",
+            param="grammar",
+        )
     field = {"json_schema": "guided_json", "regex": "guided_regex", "lark": "guided_grammar"}
     return {field[grammar.kind]: grammar.source}
 

@@ -33,6 +33,7 @@ from engine.grammar.source import (
     one_sentence,
     parse_source,
 )
+from engine.grammar.tool_calls import texts
 from engine.grammar.vocabulary import Vocabulary, library_tokenizer
 
 if TYPE_CHECKING:
@@ -215,19 +216,21 @@ class GrammarCompiler:
         from llguidance import LLMatcher
 
         grammar = build.grammar
-        text, left_out = library_text(grammar, build.parsed)
         checker = self._idle.pop()
         try:
-            reason = checker.check(checked_text(text), quick=build.quick)
+            checked = (
+                _checked_calls(build, checker)
+                if grammar.kind == "tool_calls"
+                else _checked(build, checker)
+            )
         finally:
             self._idle.append(checker)
-        if reason is None:
-            if build.quick:
-                return None
-            raise grammar_error(grammar, TOO_COSTLY)
-        if reason:
-            raise grammar_error(grammar, _readable(reason))
-        library = LLMatcher(self._library_tokenizer(), text, limits=parser_limits(), log_level=0)
+        if checked is None:
+            return None
+        text, left_out = checked
+        library = LLMatcher(
+            self._library_tokenizer(), text, limits=parser_limits(grammar.kind), log_level=0
+        )
         if not library.is_error():
             library.compute_bitmask()  # the first mask is the most expensive one; copies reuse it
         if library.is_error():
@@ -240,6 +243,45 @@ class GrammarCompiler:
             if self._tokenizer is None:
                 self._tokenizer = library_tokenizer(self._vocabulary, self._vocab_size)
             return self._tokenizer
+
+
+def _checked(build: Build, checker: Checker) -> tuple[str, tuple[str, ...]] | None:
+    """The library's text of a grammar that can be built, and the names of what it does not enforce.
+
+    None if it exceeds the allowance of the quick lane.
+
+    Raises:
+        InvalidRequest: it cannot be built.
+    """
+    text, left_out = library_text(build.grammar, build.parsed)
+    reason = checker.check(checked_text(text), quick=build.quick)
+    if reason is None and build.quick:
+        return None
+    if reason != "":
+        raise grammar_error(build.grammar, TOO_COSTLY if reason is None else _readable(reason))
+    return text, left_out
+
+
+def _checked_calls(build: Build, checker: Checker) -> tuple[str, tuple[str, ...]] | None:
+    """As `_checked`, of calls of tools: the strictest grammar that can be built.
+
+    One that exceeds the allowance of the slow lane is weakened, too, so that no schema refuses a request.
+    """
+    from llguidance import LLMatcher
+
+    def can_build(lark: str) -> bool:
+        text = checked_text(LLMatcher.grammar_from_lark(lark))
+        return checker.check(text, quick=True) == ""
+
+    reason: str | None = ""
+    for one in texts(build.parsed, can_build):
+        text = LLMatcher.grammar_from_lark(one.lark)
+        reason = checker.check(checked_text(text), quick=build.quick)
+        if reason is None and build.quick:
+            return None
+        if reason == "":
+            return text, one.not_enforced
+    raise grammar_error(build.grammar, TOO_COSTLY if reason is None else _readable(reason or ""))
 
 
 def _settle(future: "Future[CompiledGrammar]", outcome: "CompiledGrammar | Exception") -> None:

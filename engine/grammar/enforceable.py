@@ -20,6 +20,9 @@ _MAPS = ("properties", "patternProperties", "$defs", "definitions")
 _IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "if", "dependentSchemas"})
 """Keywords whose schemas apply to the same value."""
 _MAX_REFERENCES = 16
+MAX_LENGTH = 8_192
+"""The longest length of a string that is enforced: counting takes two lexer states a character, of the 20,000
+that a matcher may have."""
 
 _NOT_ENFORCED = (
     "not", "if", "then", "else", "contains", "minContains", "maxContains", "uniqueItems",
@@ -90,6 +93,7 @@ class _Rewriter:
             self._number_of_properties,
             self._format,
             self._pattern,
+            self._lengths,
             self._one_of,
             self._rest,
         )
@@ -234,6 +238,12 @@ class _Rewriter:
         del node["pattern"]
         for one in plain.patterns:
             _also(node, {"pattern": one})
+
+    def _lengths(self, node: Node) -> None:
+        """A length that takes too many states ends the answer with an error once a string is as long."""
+        for name in ("minLength", "maxLength"):
+            if _is_count(node.get(name)) and node[name] > MAX_LENGTH:
+                self._leave_out(node, (name,))
 
     def _one_of(self, node: Node) -> None:
         """`oneOf` as `anyOf`, which is the same where the branches exclude each other."""

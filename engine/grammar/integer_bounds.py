@@ -6,11 +6,10 @@ that all JSON parsers agree on (RFC 8259, section 6).
 
 from typing import Any
 
+from engine.grammar.subschemas import with_subschemas
+
 MAX_INTEGER = 2**53 - 1
 
-_SCHEMAS = ("items", "additionalProperties", "contains", "not", "if", "then", "else")
-_LISTS = ("prefixItems", "anyOf", "oneOf", "items")
-_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _BOUNDED_BY = frozenset({"enum", "const", "multipleOf", "$ref", "allOf", "anyOf", "oneOf"})
 
 
@@ -25,16 +24,7 @@ def bound_integers(schema: Any) -> Any:
     """
     if not isinstance(schema, dict):
         return schema
-    bounded = dict(schema)
-    for name in _SCHEMAS:
-        if isinstance(schema.get(name), dict):
-            bounded[name] = bound_integers(schema[name])
-    for name in _LISTS:
-        if isinstance(schema.get(name), list):
-            bounded[name] = [bound_integers(one) for one in schema[name]]
-    for name in _MAPS:
-        if isinstance(schema.get(name), dict):
-            bounded[name] = {key: bound_integers(one) for key, one in schema[name].items()}
+    bounded = with_subschemas(schema, bound_integers)
     if _allows_integers_only(schema.get("type")) and not _BOUNDED_BY & schema.keys():
         low = schema.get("minimum", schema.get("exclusiveMinimum"))
         high = schema.get("maximum", schema.get("exclusiveMaximum"))

@@ -7,10 +7,14 @@ enforced by the library: fuel for the lexer, items for the parser.
 
 from typing import TYPE_CHECKING, Any
 
+from engine.api.grammar import GrammarKind
+
 if TYPE_CHECKING:
     from llguidance import LLParserLimits
 
 MAX_SOURCE_CHARS = 128 * 1024
+MAX_TOOLS_CHARS = 1024 * 1024
+"""Characters of a request's tools: schemas of agents have 32 to 100 kB with their descriptions."""
 MAX_JSON_DEPTH = 64
 MAX_CHOICES = 1024
 
@@ -37,10 +41,13 @@ PARSER_LIMITS: dict[str, Any] = {
     "max_grammar_size": 200_000,
     "verbose_errors": False,  # verbose errors contain the parser's state
 }
+CALL_LEXER_STATES = 100_000
+"""For calls of tools: an argument may be a whole file (`length_bounds`). 50 MB if all are used."""
 
 
-def parser_limits() -> "LLParserLimits":
-    """The library's limits."""
+def parser_limits(kind: GrammarKind) -> "LLParserLimits":
+    """The library's limits for a grammar of a kind."""
     from llguidance import LLParserLimits
 
-    return LLParserLimits(**PARSER_LIMITS)
+    states = {"max_lexer_states": CALL_LEXER_STATES} if kind == "tool_calls" else {}
+    return LLParserLimits(**{**PARSER_LIMITS, **states})

@@ -12,7 +12,13 @@ from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar, GrammarKind
 from engine.grammar.enforceable import enforceable_schema
 from engine.grammar.integer_bounds import bound_integers
-from engine.grammar.limits import MAX_CHOICES, MAX_JSON_DEPTH, MAX_SOURCE_CHARS
+from engine.grammar.limits import (
+    MAX_CHOICES,
+    MAX_JSON_DEPTH,
+    MAX_SOURCE_CHARS,
+    MAX_TOOLS_CHARS,
+)
+from engine.grammar.tool_calls import ToolCalls, read_tool_calls
 
 if TYPE_CHECKING:
     from llguidance._lib import JsonCompileOptions
@@ -34,6 +40,7 @@ _NAMES = {
     "regex": "The regular expression",
     "choice": "The list of choices",
     "lark": "The Lark grammar",
+    "tool_calls": "The list of tools",
 }
 
 
@@ -47,8 +54,8 @@ def parse_source(grammar: Grammar) -> Any:
     """Validate a grammar without building it. Cost: one pass over the source.
 
     Returns:
-        The parsed JSON of `json_schema` (a dict or True) and `choice` (a list of strings); None for
-        the other kinds.
+        The parsed JSON of `json_schema` (a dict or True), `choice` (a list of strings) and `tool_calls`
+        (`ToolCalls`); None for the other kinds.
 
     Raises:
         InvalidRequest: not a grammar, larger than the limits, or a source of the wrong form.
@@ -56,11 +63,11 @@ def parse_source(grammar: Grammar) -> Any:
     if not isinstance(grammar, Grammar) or grammar.kind not in get_args(GrammarKind):
         raise InvalidRequest(f"Expected a grammar, not {grammar!r:.60}.", param="grammar")
     source = grammar.source
-    if len(source) > MAX_SOURCE_CHARS:
-        raise grammar_error(
-            grammar,
-            f"it has {len(source):,} characters; the maximum is {MAX_SOURCE_CHARS:,}",
-        )
+    most = MAX_TOOLS_CHARS if grammar.kind == "tool_calls" else MAX_SOURCE_CHARS
+    if len(source) > most:
+        raise grammar_error(grammar, f"it has {len(source):,} characters; the maximum is {most:,}")
+    if grammar.kind == "tool_calls":
+        return _tool_calls(grammar)
     if grammar.kind == "json_schema":
         return _schema(grammar)
     if grammar.kind == "choice":
@@ -74,7 +81,7 @@ def parse_source(grammar: Grammar) -> Any:
 
 
 def library_text(grammar: Grammar, parsed: Any) -> tuple[str, tuple[str, ...]]:
-    """The grammar in llguidance's format, and the keywords of its schema that this does not enforce.
+    """A grammar, but none of the kind `tool_calls`, in the library's format; what is not enforced.
 
     Args:
         grammar: a valid grammar.
@@ -138,6 +145,13 @@ def _schema(grammar: Grammar) -> dict[str, Any] | bool:
     if isinstance(schema, dict):
         _check_depth(grammar, schema)
     return schema
+
+
+def _tool_calls(grammar: Grammar) -> ToolCalls:
+    try:
+        return read_tool_calls(grammar.source)
+    except ValueError as error:
+        raise grammar_error(grammar, str(error)) from error
 
 
 def _choices(grammar: Grammar) -> list[str]:

@@ -71,6 +71,8 @@ class ScriptedHandle:
             logprobs=tuple(value for one in batches for value in one.logprobs),
             top_logprobs=tuple(row for one in batches for row in one.top_logprobs),
             drafted=tuple(flag for one in batches for flag in one.drafted),
+            token_id_logprobs=tuple(row for one in batches for row in one.token_id_logprobs),
+            cached_tokens=max(one.cached_tokens for one in batches),
             error=batches[-1].error,
         )
 

@@ -13,7 +13,9 @@ from typing import Any
 
 from starlette.requests import Request
 
+from app.server.calls.call_plan import CallPlanner, call_planner
 from app.server.calls.chat_choice import AnsweredChoice, ChatChoice, ChoiceEnd, TurnPiece
+from app.server.calls.chat_form import chat_form
 from app.server.calls.chat_images import ChatImages, read_images
 from app.server.calls.chat_sources import ChatSources, find_sources, with_sources
 from app.server.calls.cited_choice import CitedChoice
@@ -64,6 +66,7 @@ class ChatTurn:
         sources: ChatSources | None,
         images: ChatImages | None,
         tools: TurnTools | None = None,
+        planner: CallPlanner | None = None,
         reasoning: ChatReasoning | None = None,
     ) -> None:
         self.id = f"chatcmpl-{uuid.uuid4().hex}"
@@ -76,6 +79,7 @@ class ChatTurn:
         self._images = images
         self._reasoning = reasoning
         self._tools = tools
+        self._planner = planner
         self._choices: dict[int, ChatChoice] = {}
 
     @property
@@ -152,7 +156,7 @@ class ChatTurn:
         return choice
 
     def _new_choice(self) -> ChatChoice:
-        parser: AnswerParser = PlainText() if self._tools is None else self._tools.parser()
+        parser = self._parser()
         if self._reasoning is None:
             return ChatChoice(parser, self._cited())
         return ChatChoice(
@@ -161,6 +165,11 @@ class ChatTurn:
             self._reasoning.tokens(),
             shows_reasoning=self.body.reasoning_is_shown,
         )
+
+    def _parser(self) -> AnswerParser:
+        if self._planner is not None:
+            return self._planner.parser()
+        return PlainText() if self._tools is None else self._tools.parser()
 
     def _cited(self) -> CitedChoice | None:
         if self._sources is None:
@@ -207,12 +216,18 @@ async def begin_turn(
         )
     if tools is not None:
         sampling = _showing(sampling, tools.shown_control_ids)
+    form = chat_form(body)
     keeps = images is None and sources is None
-    prompt = await turn_prompt(context, body, model, messages, images, guard, tools, is_kept=keeps)
+    prompt = await turn_prompt(
+        context, body, form, model, messages, images, guard, tools, is_kept=keeps
+    )
     request.state.guardrails = guard.header
     chat, ids = prompt.chat, prompt.ids
     reasoning = chat_reasoning(body, model, chat)
-    if tools is not None and tools.is_forced:
+    planner = None
+    if tools is not None and not chat.continued_tokens and sources is None:
+        planner = call_planner(body, model, tools, form, ids)
+    if planner is None and tools is not None and tools.is_forced:
         if chat.continued_tokens:
             raise bad_request(
                 "An answer whose beginning is given cannot be a call.", param="tool_choice"
@@ -233,11 +248,12 @@ async def begin_turn(
         guard,
         continued_tokens=chat.continued_tokens,
         images=prompt.images,
+        planner=planner,
     )
-    turn = ChatTurn(body, model, generation, sources, images, tools, reasoning)
+    turn = ChatTurn(body, model, generation, sources, images, tools, planner, reasoning)
     if chat.key is not None and generation.n == 1:
         name = session_name(request.headers, body.session, chat.key.beginning)
-        turn.record = TurnRecord(context, model, ids, chat.key, name)
+        turn.record = TurnRecord(context, model, ids, chat.key, name, planner)
     context.running_turns[turn.id] = turn
     turn.resources.callback(context.running_turns.pop, turn.id, None)
     return turn

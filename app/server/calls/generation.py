@@ -1,15 +1,18 @@
 """Checks, submission and completion of every call that generates text."""
 
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.requests import Request
 
+from app.server.calls.call_plan import CallPlanner
 from app.server.calls.fanout import Choices, fan_out
 from app.server.calls.guarding import CallGuard
 from app.server.calls.model import loaded_model
+from app.server.calls.planned_choices import planned
 from app.server.calls.resumable import check_resumable
-from app.server.calls.structured import build_grammar
+from app.server.calls.structured import build_call_grammar, build_grammar
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
 from app.server.process.drain import shutting_down_error
@@ -47,6 +50,7 @@ async def begin(
     candidates: int | None = None,
     continued_tokens: int = 0,
     images: tuple[PlacedImage, ...] = (),
+    planner: CallPlanner | None = None,
 ) -> Generation:
     """Check the call and submit its choices.
 
@@ -60,6 +64,7 @@ async def begin(
         candidates: answers to generate for each prompt; None generates `body.choices`.
         continued_tokens: as in `Request`, for each prompt.
         images: as in `Request`, of the only prompt.
+        planner: plans the answer to the only prompt, of a chat with tools.
 
     Raises:
         ApiError: 400 for too many choices or a grammar that is refused, 503 while draining.
@@ -72,21 +77,25 @@ async def begin(
     async with AsyncExitStack() as stack:
         stack.enter_context(context.drain.work())
         await build_grammar(request, context, body, sampling.grammar)
-        choices = await stack.enter_async_context(
-            fan_out(
-                loaded_model(context, body.model, keep_alive_s=body.keep_alive).engine,
-                prompts,
-                sampling,
-                n=n,
-                request_id=body.request_id,
-                priority=body.priority or 0,
-                service_class=body.service_class or "interactive",
-                deadline_ms=body.deadline_ms,
-                cache_salt=body.cache_salt,
-                continued_tokens=continued_tokens,
-                images=images,
-            )
+        engine = loaded_model(context, body.model, keep_alive_s=body.keep_alive).engine
+        submit = partial(
+            fan_out,
+            engine,
+            priority=body.priority or 0,
+            service_class=body.service_class or "interactive",
+            deadline_ms=body.deadline_ms,
+            cache_salt=body.cache_salt,
+            continued_tokens=continued_tokens,
+            images=images,
         )
+        answer = partial(submit, n=n, request_id=body.request_id)
+        if planner is None:
+            submitted: AbstractAsyncContextManager[Choices] = answer(prompts, sampling)
+        else:
+            await build_call_grammar(request, context, planner)
+            ask = partial(submit, n=1, request_id=None)
+            submitted = planned(planner, prompts[0], sampling, ask=ask, answer=answer)
+        choices = await stack.enter_async_context(submitted)
         return Generation(prompts, n, choices, stack.pop_all(), guard)
     raise AssertionError("an exit stack never swallows an exception")
 

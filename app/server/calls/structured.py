@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from app.server.calls.call_plan import CallPlanner
 from app.server.calls.model import loaded_model
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
@@ -17,6 +18,7 @@ from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar
 from engine.grammar.compiler import CompiledGrammar
 from engine.grammar.gbnf import gbnf_grammar
+from engine.runtime.engine import AsyncPravahaEngine
 
 FieldGrammar = tuple[str, Grammar]
 """A field, as a path into the body, and its grammar."""
@@ -68,16 +70,44 @@ async def build_grammar(
     if grammar is None:
         return
     try:
-        build = loaded_model(context, body.model).engine.build_grammar(grammar)
-        if build.done():
-            compiled = build.result()
-        else:
-            compiled = await while_connected(request, context, _result(build))
-        if compiled.not_enforced:
-            request.state.not_enforced = header_value(list(compiled.not_enforced))
+        engine = loaded_model(context, body.model).engine
+        await _build(request, context, engine, grammar)
     except InvalidRequest as error:
         found = _field_grammar(body)
         raise bad_request(str(error), param=found and found[0]) from error
+
+
+async def build_call_grammar(
+    request: Request, context: ServerContext, planner: CallPlanner
+) -> None:
+    """Compile the grammar of a call before it is needed; calls are not constrained if it cannot be built.
+
+    The response lists what of the tools' schemas is not enforced.
+
+    Raises:
+        ClientDisconnected, QueueFull, EngineUnavailable: as `build_grammar`.
+    """
+    grammar = planner.grammar(1)
+    if grammar is None:
+        return
+    try:
+        await _build(request, context, planner.model.engine, grammar)
+    except InvalidRequest:
+        planner.constrains = False
+        names = [f"{name}:parameters" for name in planner.tools.callable]
+        request.state.not_enforced = header_value(names)
+
+
+async def _build(
+    request: Request, context: ServerContext, engine: AsyncPravahaEngine, grammar: Grammar
+) -> None:
+    build = engine.build_grammar(grammar)
+    if build.done():
+        compiled = build.result()
+    else:
+        compiled = await while_connected(request, context, _result(build))
+    if compiled.not_enforced:
+        request.state.not_enforced = header_value(list(compiled.not_enforced))
 
 
 async def _result(build: Future[CompiledGrammar]) -> CompiledGrammar:

@@ -10,7 +10,7 @@ from app.server.process.context import ServerContext
 from app.server.wire.errors import bad_request
 from app.server.wire.schemas import ChatCompletionRequest
 from engine.api.grammar import Grammar
-from engine.api.tools import Tool, ToolChoice
+from engine.api.tools import Tool, ToolChoice, ToolDecision
 from engine.grammar.call_grammar import call_grammar
 from engine.text.answer_parser import AnswerParser, PlainText
 from engine.text.tokenizer import Tokenizer
@@ -38,6 +38,7 @@ class TurnTools:
         choice: which of them it may call.
         form: how the model writes calls.
         tokenizer: of the model.
+        decision: who decides whether one is called.
         exhausted: a call that is not to be made again.
     """
 
@@ -45,6 +46,7 @@ class TurnTools:
     choice: ToolChoice
     form: CallForm
     tokenizer: Tokenizer
+    decision: ToolDecision = "auto"
     exhausted: NameAndArguments | None = None
 
     @property
@@ -127,6 +129,7 @@ def turn_tools(
         choice,
         call_form(context, model),
         model.tokenizer,
+        body.tool_decision or context.config.tool_decision,
         None if body.allow_repeated_calls else exhausted_call(template_messages(body.messages)),
     )
 

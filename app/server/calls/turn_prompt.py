@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from app.server.calls.chat_form import chat_form
+from app.server.calls.chat_form import ChatForm, chat_form
 from app.server.calls.chat_images import ChatImages, read_images
 from app.server.calls.guarding import CallGuard
 from app.server.calls.model import LoadedModel, loaded_model
@@ -34,6 +34,7 @@ class TurnPrompt:
 async def turn_prompt(
     context: ServerContext,
     body: ChatCompletionRequest,
+    form: ChatForm,
     model: LoadedModel,
     messages: Sequence[Message],
     images: ChatImages | None,
@@ -47,6 +48,7 @@ async def turn_prompt(
     Args:
         context: the server.
         body: the chat request.
+        form: how the conversation becomes a prompt.
         model: the model.
         messages: of the request, with what was added to them.
         images: those of the messages.
@@ -61,7 +63,7 @@ async def turn_prompt(
     chat = await chat_prompt(
         model,
         messages,
-        chat_form(body),
+        form,
         tools=() if tools is None else tools.for_template,
         check=guard.check_value,
         answered=context.answered_turns if is_kept else None,
@@ -89,6 +91,14 @@ async def count_prompt_tokens(
     guard = CallGuard(context, body)
     tools = turn_tools(context, body, model)
     prompt = await turn_prompt(
-        context, body, model, messages, images, guard, tools, is_kept=images is None
+        context,
+        body,
+        chat_form(body),
+        model,
+        messages,
+        images,
+        guard,
+        tools,
+        is_kept=images is None,
     )
     return len(prompt.ids)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from app.server.calls.call_plan import CallPlan, CallPlanner
 from app.server.calls.chat_choice import AnsweredChoice, ChatChoice, ChoiceEnd
 from app.server.calls.model import LoadedModel
 from app.server.calls.prompts import arguments_of
@@ -21,6 +22,7 @@ class TurnRecord:
         prompt: Sequence[int],
         conversation: ConversationKey,
         session: str,
+        planner: CallPlanner | None = None,
     ) -> None:
         """Begin before the first token.
 
@@ -30,12 +32,14 @@ class TurnRecord:
             prompt: token ids.
             conversation: the key of its messages.
             session: the name of the session that it belongs to.
+            planner: of the turn's calls, which may add to the prompt.
         """
         self._context = context
         self._model = model
         self._prompt = prompt
         self._conversation = conversation
         self._session = session
+        self._planner = planner
         self._parts: list[AnswerPart] = []
         self._ids: list[int] = []
 
@@ -52,14 +56,18 @@ class TurnRecord:
         self._ids += token_ids
         if end is None:
             return
-        cost = self._context.sessions.add(self._session, self._prompt, self._ids, cached_tokens)
+        plan = CallPlan() if self._planner is None else self._planner.plan
+        prompt = (*self._prompt, *plan.suffix)
+        cost = self._context.sessions.add(self._session, prompt, self._ids, cached_tokens)
         self._context.counters.prompt_read(new=cost.new, reused=cost.reused, reread=cost.reread)
         if choice.ended or "guardrails" in end.fields or not self._ids:
             return
+        if plan.suffix and not plan.calls:
+            return  # a note about this turn alone stands between prompt and answer
         # A stop string and what follows it were not sent.
         if end.reason == "length" or self._ids[-1] in self._model.tokenizer.eos_ids:
             answer = _message(AnsweredChoice(self._parts, end))
-            ids = [*self._prompt, *self._ids]
+            ids = [*prompt, *self._ids]
             self._context.answered_turns.add(self._conversation, answer, ids)
 
 

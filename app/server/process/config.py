@@ -3,7 +3,7 @@
 import ipaddress
 from dataclasses import dataclass
 
-from engine.api.tools import CallFormName
+from engine.api.tools import CallFormName, ToolDecision
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_UPLOAD_BYTES = 512 * 1024 * 1024
@@ -24,6 +24,7 @@ class ServerConfig:
         allowed_hosts: further names a `Host` header may carry while bound to loopback.
         cors_origins: origins of the web pages that may read answers, as browsers send them; `*` is any page.
         tool_call_form: the form in which the model writes calls of tools; `auto` is that of its template.
+        tool_decision: who decides whether an answer calls a tool; a request may say otherwise.
         strict_fields: refuse unknown request fields instead of ignoring and counting them.
         max_body_bytes: largest request body, but for uploads and images.
         max_image_bytes: largest sum of the images of a request, before base64.
@@ -45,6 +46,7 @@ class ServerConfig:
     cors_origins: tuple[str, ...] = ()
     strict_fields: bool = False
     tool_call_form: CallFormName = "auto"
+    tool_decision: ToolDecision = "auto"
     max_body_bytes: int = MAX_BODY_BYTES
     max_image_bytes: int = MAX_IMAGE_BYTES
     max_upload_bytes: int = MAX_UPLOAD_BYTES

@@ -51,7 +51,7 @@ from engine.api.request import (
 from engine.api.residency import new_pin_id
 from engine.api.scheduling import MAX_STEP_TARGET_MS, MIN_STEP_TARGET_MS, BatchFormerName, Policy
 from engine.api.service_class import ServiceClass
-from engine.api.tools import Tool, ToolChoice
+from engine.api.tools import Tool, ToolChoice, ToolDecision
 from engine.runtime.model_change import CHANGE_DRAIN_S, MAX_CHANGE_DRAIN_S
 
 MAX_MESSAGES = 4096
@@ -473,6 +473,7 @@ class ChatCompletionRequest(ChatFormFields, SamplingFields):
     tools: Tools | None = None
     tool_choice: ToolChoiceField = None
     parallel_tool_calls: bool | None = None
+    tool_decision: ToolDecision | None = None
     functions: Functions | None = None
     function_call: FunctionChoiceField = None
     allow_repeated_calls: bool | None = None

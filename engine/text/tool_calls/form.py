@@ -47,3 +47,8 @@ class CallForm:
     quote: str = ""
     is_single: bool = False
     new_id: Callable[[], str] = new_call_id
+
+    @property
+    def begun(self) -> str:
+        """The beginning of every call, up to the tool's name."""
+        return self.head.partition("NAME")[0]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from llguidance import LLMatcher, LLTokenizer
 
 from engine.api.grammar import Grammar
-from engine.grammar.enforceable import enforceable_schema
+from engine.grammar.enforceable import MAX_LENGTH, enforceable_schema
 from engine.grammar.source import library_text, parse_source
 
 TOKENIZER = LLTokenizer("byte")
@@ -282,3 +282,10 @@ def test_no_json_makes_the_rewriting_fail(schema):
     rewritten, names = enforceable_schema(schema)
     json.dumps(rewritten)
     assert all(isinstance(name, str) for name in names)
+
+
+def test_a_length_that_takes_too_many_states_is_left_out():
+    schema = {"type": "string", "minLength": MAX_LENGTH + 1, "maxLength": 65536}
+    assert enforceable_schema(schema) == ({"type": "string"}, ("maxLength", "minLength"))
+    exact = {"type": "string", "maxLength": MAX_LENGTH}
+    assert enforceable_schema(exact) == (exact, ())
