@@ -10,6 +10,7 @@ import threading
 import httpx
 import pytest
 
+from app.server.middleware.model_waits import _error_event
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineState
 from engine.clients.http_client import HttpClient
@@ -514,3 +515,38 @@ def test_the_command_refuses_shares_that_do_not_fit_before_it_listens(tmp_path):
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()
     assert line.startswith("pravaha: a does not fit in its share of memory: ")
+
+
+def test_a_resumable_stream_keeps_its_model_while_its_client_is_away(tmp_path):
+    gate = threading.Semaphore(0)
+    toys = ToyModels(tmp_path, gates={"second": gate})
+    with Served(toys, "first", "second") as served:
+        served.wait_loaded("first", "second")
+        body = {"model": "second", "prompt": "a", "stream": True, "max_tokens": 20, "keep_alive": 0}
+        body |= {"ignore_eos": True, "request_id": "kept", "resumable": True}
+        with served.http.stream("POST", "/v1/completions", json=body) as answer:
+            gate.release(1)
+            next(answer.iter_lines())
+        second = served.models.find("second")
+        wait_until(lambda: not second.leases)
+        assert second.in_use
+        with served.http.stream("GET", "/streams/kept") as rest:
+            gate.release(1000)
+            assert "data: [DONE]" in list(rest.iter_lines())
+        gate.release(1000)
+        wait_until(lambda: served.statuses()["second"] == "unloaded")
+
+
+@pytest.mark.parametrize(
+    ("body", "event"),
+    [
+        (b'{"error": {"message": "no"}}', b'data: {"error": {"message": "no"}}\n\n'),
+        (
+            b'{"type": "error", "error": {}}',
+            b'event: error\ndata: {"type": "error", "error": {}}\n\n',
+        ),
+        (b"no JSON", b"data: no JSON\n\n"),
+    ],
+)
+def test_an_error_of_any_face_becomes_an_event(body, event):
+    assert _error_event(body) == event
