@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -128,7 +128,8 @@ class HttpClient:
         """See `EngineClient`; never waits."""
 
         async def ask() -> ForkPrice:
-            return fork_price(await self._connection.post("/price", {"tokens": list(token_ids)}))
+            body = self._connection.with_model({"tokens": list(token_ids)})
+            return fork_price(await self._connection.post("/price", body))
 
         future = self._connection.begin(ask())
         future.add_done_callback(lambda _: self._wake())
@@ -137,15 +138,22 @@ class HttpClient:
     def set_scheduling(self, scheduling: Scheduling) -> None:
         """See `EngineClient`; one round trip."""
         scheduling.validate()
-        self._post("/scheduling", asdict(scheduling))
+        self._post("/scheduling", self._connection.with_model(asdict(scheduling)))
 
     def models(self) -> Sequence[AvailableModel]:
         """See `EngineClient`; one round trip, during which the server reads the models' headers."""
         work = self._connection.get("/installed_models", within_s=READ_TIMEOUT_S)
-        return available_models(self._connection.call(work, wait_s=READ_TIMEOUT_S))
+        models = available_models(self._connection.call(work, wait_s=READ_TIMEOUT_S))
+        chosen = self._connection.model
+        if chosen is None:
+            return models
+        return [replace(one, loaded=one.name == chosen) for one in models]
 
     def load_model(self, name: str, *, drain_s: float = CHANGE_DRAIN_S) -> None:
-        """See `EngineClient`; one round trip."""
+        """See `EngineClient`; two round trips.
+
+        A server of several models loads it beside the others, and this client uses it from then on.
+        """
         self._change_model(name, "load", drain_s)
 
     def unload_model(self, *, drain_s: float = CHANGE_DRAIN_S) -> None:
@@ -178,7 +186,7 @@ class HttpClient:
         """See `EngineClient`; the last answer, never waits."""
 
         async def ask() -> BlockDetail:
-            data = await self._connection.get(f"/blocks/{block}")
+            data = await self._connection.get(self._connection.of_model(f"/blocks/{block}"))
             return block_detail(data, shift=self._poller.shift)
 
         return self._lookups.get(("block", block), ask)
@@ -187,7 +195,9 @@ class HttpClient:
         """See `EngineClient`; the last answer, never waits."""
 
         async def ask() -> PrefixTree:
-            return prefix_tree(await self._connection.get("/prefix_tree"))
+            return prefix_tree(
+                await self._connection.get(self._connection.of_model("/prefix_tree"))
+            )
 
         return self._lookups.get("prefix_tree", ask)
 
@@ -196,14 +206,16 @@ class HttpClient:
         tokens = tuple(token_ids)
 
         async def ask() -> Residency:
-            return residency(await self._connection.post("/residency", {"tokens": list(tokens)}))
+            body = self._connection.with_model({"tokens": list(tokens)})
+            return residency(await self._connection.post("/residency", body))
 
         return self._lookups.get(("residency", tokens), ask)
 
     def pin(self, token_ids: Sequence[int]) -> str:
         """See `EngineClient`; returns before the server has answered."""
         pin_id = new_pin_id()
-        self._lookups.send("/pin", {"tokens": list(token_ids), "pin_id": pin_id})
+        body = {"tokens": list(token_ids), "pin_id": pin_id}
+        self._lookups.send("/pin", self._connection.with_model(body))
         return pin_id
 
     def unpin(self, pin_id: str) -> None:
@@ -282,8 +294,11 @@ class HttpClient:
         path = f"/v1/models/{quote(name, safe='')}/{change}"
         body = {"drain_seconds": drain_s}
         work = self._connection.post(path, body, within_s=READ_TIMEOUT_S)
-        self._connection.call(work, wait_s=READ_TIMEOUT_S)
-        self._connection.call(self._poller.refresh_snapshot())
+        answer = self._connection.call(work, wait_s=READ_TIMEOUT_S)
+        if isinstance(answer, dict) and answer.get("beside_others"):
+            self._connection.call(self._poller.choose(name), wait_s=READ_TIMEOUT_S)
+        else:
+            self._connection.call(self._poller.refresh_snapshot())
 
     async def _submit(self, request: Request) -> None:
         if self._poller.model is None:

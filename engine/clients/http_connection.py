@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 import orjson
@@ -34,11 +35,16 @@ class ServerSilent(EngineUnavailable):
 
 
 class HttpConnection:
-    """Requests to one server. Coroutines run on the background loop; `call` runs one from any thread."""
+    """Requests to one server. Coroutines run on the background loop; `call` runs one from any thread.
+
+    Attributes:
+        model: the model that was chosen on a server of several; None for the server's first or only one.
+    """
 
     def __init__(self, url: str, *, api_key: str | None, silence_s: float = SILENCE_S) -> None:
         """`silence_s`: how long the server may be silent before it counts as away."""
         self.url = url
+        self.model: str | None = None
         self._silence_s = silence_s
         self._headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
         self._closed = False
@@ -61,6 +67,16 @@ class HttpConnection:
         self._loop.call_soon_threadsafe(self._loop.stop)
         if self._thread is not None:
             self._thread.join()
+
+    def of_model(self, path: str) -> str:
+        """A path, with the model that was chosen as its query parameter."""
+        if self.model is None:
+            return path
+        return f"{path}{'&' if '?' in path else '?'}model={quote(self.model, safe='')}"
+
+    def with_model(self, body: dict[str, Any]) -> dict[str, Any]:
+        """A body, with the model that was chosen."""
+        return body if self.model is None else body | {"model": self.model}
 
     def call_soon(self, callback: Callable[[], object]) -> None:
         """Run a callback on the loop, from any thread; ignored once the connection is closed."""

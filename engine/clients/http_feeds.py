@@ -71,7 +71,8 @@ class BlockFeed(Feed):
     async def refresh(self, shift: float) -> None:
         """Fetch the blocks that changed."""
         known = self._server_blocks
-        data = await self._connection.get(f"/blocks?since={-1 if known is None else known.epoch}")
+        since = -1 if known is None else known.epoch
+        data = await self._connection.get(self._connection.of_model(f"/blocks?since={since}"))
         if data is None:
             return
         blocks = self._server_blocks = block_map(data, known, shift=shift)
@@ -101,7 +102,8 @@ class EventFeed(Feed):
 
     async def refresh(self, shift: float) -> None:
         """Append the new events."""
-        data = await self._connection.get(f"/events?since={self._server_next}")
+        path = self._connection.of_model(f"/events?since={self._server_next}")
+        data = await self._connection.get(path)
         batch = event_batch(data, shift=shift)
         if batch.missed and self._server_next:
             self._ring.skip(batch.missed)
@@ -126,7 +128,8 @@ class RequestFeed(Feed):
 
     async def refresh(self, shift: float) -> None:
         """Replace the table."""
-        self._requests = request_statuses(await self._connection.get("/requests"), shift=shift)
+        data = await self._connection.get(self._connection.of_model("/requests"))
+        self._requests = request_statuses(data, shift=shift)
 
     def reset(self) -> None:
         """The requests of a server that went away are lost."""
@@ -152,7 +155,7 @@ class StepFeed(Feed):
     async def refresh(self, shift: float) -> None:
         """Append the new steps."""
         last = self._steps[-1].number if self._steps else 0
-        data = await self._connection.get(f"/steps?since={last}")
+        data = await self._connection.get(self._connection.of_model(f"/steps?since={last}"))
         steps = (*self._steps, *step_entries(data, shift=shift))
         self._steps = steps[-STEP_ENTRIES:]
         self._plan = planned_step(data, shift=shift)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from engine.api.errors import PravahaError
+from engine.api.errors import ModelNotFound, PravahaError
 from engine.api.snapshot import EngineSnapshot, EngineState, ModelInfo
 from engine.clients.http_connection import HttpConnection, ServerSilent
 from engine.clients.http_feeds import WANTED_S, BlockFeed, EventFeed, Feed, RequestFeed, StepFeed
@@ -59,6 +59,7 @@ class EnginePoller:
         )
         self._snapshot_wanted = clock() + WANTED_S
         self._wanted = asyncio.Event()
+        self._polling = asyncio.Lock()  # held while answers about a model are on their way
         self._shift = float("inf")  # from the server's clock to this process's
         self.blocks = BlockFeed(connection, clock, self._resume)
         self.events = EventFeed(connection, clock, self._resume)
@@ -86,12 +87,8 @@ class EnginePoller:
                 if not failures and not self._is_wanted():
                     paused = True
                     await self._watch()
-                await self.refresh_snapshot()
-                if self.model is not None and not self.tokenizer.belongs_to(self.model.name):
-                    await self.tokenizer.fetch(self.model.name, self._report_progress)
-                    await self.refresh_snapshot()
-                wanted = [feed.refresh(self._shift) for feed in self._feeds if feed.wanted]
-                await asyncio.gather(*wanted)
+                async with self._polling:
+                    await self._poll()
                 failures = 0
                 if paused:  # what was read at its end was from before it
                     paused = False
@@ -102,13 +99,42 @@ class EnginePoller:
                 await asyncio.sleep(BACK_OFF_S[min(failures, len(BACK_OFF_S) - 1)])
                 failures += 1
 
+    async def _poll(self) -> None:
+        await self.refresh_snapshot()
+        if self.model is not None and not self.tokenizer.belongs_to(self.model.name):
+            await self.tokenizer.fetch(self.model.name, self._report_progress)
+            await self.refresh_snapshot()
+        wanted = [feed.refresh(self._shift) for feed in self._feeds if feed.wanted]
+        await asyncio.gather(*wanted)
+
+    async def choose(self, model: str) -> None:
+        """Follow another model of the server from now on.
+
+        Raises:
+            PravahaError: as `refresh_snapshot`.
+        """
+        async with self._polling:  # no answer about the old model is on its way
+            self._connection.model = model
+            for feed in self._feeds:
+                feed.reset()
+            await self.refresh_snapshot()
+        self._resume()
+
     async def refresh_snapshot(self) -> None:
         """Fetch the snapshot now.
 
         Raises:
             PravahaError: the error that the server reports, or that it does not answer.
         """
-        data = await self._connection.get("/snapshot")
+        try:
+            data = await self._connection.get(self._connection.of_model("/snapshot"))
+        except ModelNotFound:  # the server was started again without the model that was chosen
+            if self._connection.model is None:
+                raise
+            self._connection.model = None
+            for feed in self._feeds:
+                feed.reset()
+            data = await self._connection.get("/snapshot")
         if "snapshot" not in data:
             raise self._connection.format_error()
         self._heard_at = now = self._clock()

@@ -35,6 +35,6 @@ class RemoteTokenizer:
         Raises:
             PravahaError: the server does not send it.
         """
-        body = await self._connection.download("/tokenizer", progress)
+        body = await self._connection.download(self._connection.of_model("/tokenizer"), progress)
         self.current = await asyncio.to_thread(lambda: Tokenizer.from_fields(orjson.loads(body)))
         self._model = model

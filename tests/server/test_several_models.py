@@ -10,6 +10,7 @@ import threading
 import httpx
 import pytest
 
+from app.server.middleware.model_waits import _error_event
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineState
 from engine.clients.http_client import HttpClient
@@ -254,7 +255,8 @@ def test_load_and_unload_by_name(served):
     assert served.change("second", "load", keep_alive="5m").status_code == 200
     served.wait_loaded("second")
     assert served.models.find("second").keep_alive_s == 300
-    assert served.change("second", "load").json() == {"status": "ready", "next_model": None}
+    again = served.change("second", "load").json()
+    assert again == {"status": "ready", "next_model": None, "beside_others": True}
     assert served.toys.loads == ["first", "second", "second"]
 
 
@@ -385,6 +387,61 @@ def test_an_attached_client_uses_the_first_model(served):
         client.close()
 
 
+@pytest.mark.parametrize("installed", [True, False])
+def test_an_attached_client_changes_between_the_models_of_the_server(toys, installed):
+    options = {"max_loaded": 2, "any_installed": True} if installed else {}
+    with Served(toys, *(["first"] if installed else ["first", "second"]), **options) as served:
+        client = HttpClient(served.server.url)
+
+        def uses(name):
+            snapshot = client.snapshot()
+            return snapshot.state is EngineState.READY and snapshot.model.name == name
+
+        try:
+            wait_until(lambda: uses("first"))
+            listed = {one.name: one.loaded for one in client.models()}
+            assert listed == {"first": True, "second": False} | (
+                {"broken": False, "third": False} if installed else {}
+            )
+            drain_all(client, client.submit(ask()))
+            wait_until(lambda: client.recent_steps(0))
+            steps = client.recent_steps(0)
+            first = client.tokenize("a")
+            client.load_model("second")
+            wait_until(lambda: uses("second"))
+            assert client.tokenize("a") == first  # without the token at the beginning
+            assert client.bos_id() is not None
+            assert [one.name for one in client.models() if one.loaded] == ["second"]
+            assert drain_all(client, client.submit(ask()))[-1].finish_reason is FinishReason.LENGTH
+            second = served.models.find("second").engine
+            wait_until(lambda: len(client.recent_steps(0)) == second.snapshot().step)
+            assert client.recent_steps(0) != steps
+            wait_until(lambda: (blocks := client.blocks(-1)) and len(blocks.state) == 64)
+            assert client.price([1, 2, 3]).result(30).prefill_tokens == 3
+            client.load_model("first")
+            wait_until(lambda: uses("first"))
+            assert client.bos_id() is None
+            assert served.statuses()["second"] == "ready"  # others may use it
+        finally:
+            client.close()
+
+
+def test_an_attached_client_whose_model_is_gone_goes_on_with_the_first(toys, tmp_path):
+    with Served(toys, "first", "second") as served:
+        client = HttpClient(served.server.url)
+        try:
+            served.wait_loaded("first", "second")
+            client.load_model("second")
+            wait_until(lambda: (model := client.snapshot().model) and model.name == "second")
+            with served.models._changed:  # as a server that was started again without it
+                gone = served.models._models.pop("second")
+            gone.engine.shutdown()
+            wait_until(lambda: (model := client.snapshot().model) and model.name == "first")
+            assert drain_all(client, client.submit(ask()))[-1].finish_reason is FinishReason.LENGTH
+        finally:
+            client.close()
+
+
 def test_the_drain_ends_requests_that_wait_for_a_model(tmp_path):
     toys = ToyModels(tmp_path, load_gates={"second": threading.Semaphore(0)})
     config = {"drain_s": 0.1, "keep_alive_s": 0.02}
@@ -458,3 +515,38 @@ def test_the_command_refuses_shares_that_do_not_fit_before_it_listens(tmp_path):
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()
     assert line.startswith("pravaha: a does not fit in its share of memory: ")
+
+
+def test_a_resumable_stream_keeps_its_model_while_its_client_is_away(tmp_path):
+    gate = threading.Semaphore(0)
+    toys = ToyModels(tmp_path, gates={"second": gate})
+    with Served(toys, "first", "second") as served:
+        served.wait_loaded("first", "second")
+        body = {"model": "second", "prompt": "a", "stream": True, "max_tokens": 20, "keep_alive": 0}
+        body |= {"ignore_eos": True, "request_id": "kept", "resumable": True}
+        with served.http.stream("POST", "/v1/completions", json=body) as answer:
+            gate.release(1)
+            next(answer.iter_lines())
+        second = served.models.find("second")
+        wait_until(lambda: not second.leases)
+        assert second.in_use
+        with served.http.stream("GET", "/streams/kept") as rest:
+            gate.release(1000)
+            assert "data: [DONE]" in list(rest.iter_lines())
+        gate.release(1000)
+        wait_until(lambda: served.statuses()["second"] == "unloaded")
+
+
+@pytest.mark.parametrize(
+    ("body", "event"),
+    [
+        (b'{"error": {"message": "no"}}', b'data: {"error": {"message": "no"}}\n\n'),
+        (
+            b'{"type": "error", "error": {}}',
+            b'event: error\ndata: {"type": "error", "error": {}}\n\n',
+        ),
+        (b"no JSON", b"data: no JSON\n\n"),
+    ],
+)
+def test_an_error_of_any_face_becomes_an_event(body, event):
+    assert _error_event(body) == event

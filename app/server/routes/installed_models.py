@@ -5,9 +5,9 @@ are named, never given by path: a client must not choose the files that this mac
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TypeVar
 
 from fastapi import APIRouter, Request
@@ -22,9 +22,11 @@ from app.server.wire.errors import ApiError, bad_request
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import ModelChangeRequest, ModelReloadRequest
+from engine.api.available_model import AvailableModel
 from engine.api.errors import ModelError, ModelNotFound
 from engine.api.snapshot import EngineState
 from engine.runtime.served_model import ModelChanging, ServedModel
+from engine.runtime.served_models import ServedModels
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -35,9 +37,36 @@ Result = TypeVar("Result")
 @requires("control")
 async def installed_models(request: Request) -> Response:
     """The models installed where the engine runs, and whether each can be loaded."""
-    engine = server_context(request).engine
-    found = await asyncio.to_thread(_translated, engine.models)
+    models = server_context(request).models
+    found = await asyncio.to_thread(_translated, models.primary.engine.models)
+    if not models.is_single:
+        found = _with_served(models, found)
     return json_response({"data": [asdict(one) | {"fits": one.fits} for one in found]})
+
+
+def _with_served(models: ServedModels, found: Sequence[AvailableModel]) -> list[AvailableModel]:
+    """The models that can be loaded here, of which those that are loaded fit, and may not be installed."""
+    served = {one.name: one.engine.snapshot().model for one in models.all()}
+    if not models.any_installed:
+        found = [one for one in found if one.name in served]
+    known = {one.name for one in found}
+    others = [
+        AvailableModel(
+            name,
+            0 if info is None else info.weight_bytes,
+            "" if info is None else info.architecture,
+            0 if info is None else info.parameters,
+            "" if info is None else info.weight_format,
+            0 if info is None else info.context_length,
+        )
+        for name, info in served.items()
+        if name not in known
+    ]
+    loaded = models.primary.name
+    return [
+        replace(one, loaded=one.name == loaded, problem="" if served.get(one.name) else one.problem)
+        for one in (*found, *others)
+    ]
 
 
 @router.post("/v1/models/{name:path}/load")
@@ -63,7 +92,7 @@ async def load_model(name: str, body: ModelChangeRequest, request: Request) -> R
     change = await asyncio.to_thread(_translated, lambda: models.load(name))
     if body.keep_alive is not None:
         models.set_keep_alive(name, body.keep_alive)
-    return await _begun(request, context, change)
+    return await _begun(request, context, change, beside_others=True)
 
 
 @router.post("/v1/models/{name:path}/unload")
@@ -98,8 +127,12 @@ async def reload_model(name: str, body: ModelReloadRequest, request: Request) ->
     return await _begun(request, context, change)
 
 
-async def _begun(request: Request, context: ServerContext, change: ModelChanging) -> Response:
+async def _begun(
+    request: Request, context: ServerContext, change: ModelChanging, *, beside_others: bool = False
+) -> Response:
     """The answer once a change is known to be possible.
+
+    `beside_others` tells clients that the model replaces none.
 
     Raises:
         ApiError: it is not.
@@ -113,7 +146,7 @@ async def _begun(request: Request, context: ServerContext, change: ModelChanging
         await while_connected(request, context, accepted())
     except ModelError as error:
         raise _translation(error) from error
-    return _accepted(change.model)
+    return _accepted(change.model, **({"beside_others": True} if beside_others else {}))
 
 
 async def _change_embedder(
@@ -134,9 +167,10 @@ async def _change_embedder(
     return json_response({"status": state.value, "next_model": None})
 
 
-def _accepted(model: ServedModel) -> Response:
+def _accepted(model: ServedModel, **more: bool) -> Response:
     snapshot = model.engine.snapshot()
-    return json_response({"status": model.status(), "next_model": snapshot.next_model})
+    state = {"status": model.status(), "next_model": snapshot.next_model}
+    return json_response(state | more)
 
 
 def _translated(work: Callable[[], Result]) -> Result:
