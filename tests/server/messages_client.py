@@ -15,6 +15,15 @@ def create(client, **fields):
     return response.json()
 
 
+def of_input(usage):
+    """All tokens of the prompt."""
+    return (
+        usage["input_tokens"]
+        + usage["cache_read_input_tokens"]
+        + usage["cache_creation_input_tokens"]
+    )
+
+
 def events_of(text):
     """The events of a stream; each one has its type as its name."""
     assert text.endswith("\n\n")

@@ -8,7 +8,7 @@ import pytest
 from engine.api.request import FinishReason
 from tests.server.byte_engine import byte_engine, is_quiet, wait_until
 from tests.server.live import live
-from tests.server.messages_client import ASK, accumulated, create, events_of, stream
+from tests.server.messages_client import ASK, accumulated, create, events_of, of_input, stream
 from tests.server.scripted_engine import ScriptedEngine, batch, words
 from tests.server.toy_tokenizer import IM_END
 
@@ -28,14 +28,6 @@ def engine():
 def client(engine):
     with live(engine) as server, httpx.Client(base_url=server.url, timeout=60) as http:
         yield http
-
-
-def of_input(usage):
-    return (
-        usage["input_tokens"]
-        + usage["cache_read_input_tokens"]
-        + usage["cache_creation_input_tokens"]
-    )
 
 
 def unique(text):

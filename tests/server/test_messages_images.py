@@ -9,7 +9,7 @@ from tests.fakes.image_parser import ImageParser
 from tests.fakes.images import whole_png
 from tests.server.byte_engine import byte_engine
 from tests.server.live import live
-from tests.server.messages_client import ASK, create
+from tests.server.messages_client import ASK, create, of_input
 
 INVOICE = whole_png(4, 2)
 TEXT = "ACME Ltd.\nInvoice 4711"
@@ -34,14 +34,6 @@ def image(data=INVOICE, **fields):
 
 def ask(content):
     return {"messages": [{"role": "user", "content": content}]}
-
-
-def of_input(usage):
-    return (
-        usage["input_tokens"]
-        + usage["cache_read_input_tokens"]
-        + usage["cache_creation_input_tokens"]
-    )
 
 
 @pytest.mark.parametrize("nested", [False, True])
