@@ -40,6 +40,7 @@ from app.server.routes import (
     prefixes,
     price,
     rerank,
+    responses,
     scheduling,
     streams,
     tokenize,
@@ -53,6 +54,7 @@ from engine.runtime.engine import AsyncPravahaEngine
 _ROUTERS = (
     agents.router,
     chat.router,
+    responses.router,
     completions.router,
     embeddings.router,
     rerank.router,
@@ -75,7 +77,7 @@ _ROUTERS = (
 
 _UPLOADS = re.compile(r"/v1/files|/v1/uploads/[^/]+/parts")
 """Paths whose POST bodies are written to disk while they arrive."""
-_WITH_IMAGES = frozenset({"/v1/chat/completions"})
+_WITH_IMAGES = frozenset({"/v1/chat/completions", "/v1/responses"})
 """Paths whose bodies may have images."""
 _PREFLIGHT_S = 7200
 """Time for which a browser need not ask again; the longest that Chrome keeps."""

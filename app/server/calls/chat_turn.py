@@ -4,9 +4,9 @@ Every face of the server that speaks of messages and answers makes a `ChatComple
 request, begins a turn and formats what the turn yields.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.requests import Request
@@ -23,7 +23,7 @@ from app.server.calls.prompts import chat_prompt
 from app.server.calls.sampling import chat_sampling
 from app.server.calls.structured import grammar_of
 from app.server.process.context import ServerContext
-from app.server.wire.schemas import ChatCompletionRequest
+from app.server.wire.schemas import ChatCompletionRequest, Message
 from app.server.wire.usage import Usage
 from engine.api.answer_parts import AnswerText
 from engine.api.image import PlacedImage
@@ -157,20 +157,60 @@ async def begin_turn(
             grammar=sampling.grammar or sources.grammar,
             max_tokens=DEFAULT_MAX_TOKENS if body.token_limit is None else sampling.max_tokens,
         )
-    chat = await chat_prompt(model, messages, chat_form(body), check=guard.check_value)
+    prompt = await _turn_prompt(context, body, model, messages, images, guard)
     request.state.guardrails = guard.header
-    prompt, placed = chat.ids, tuple[PlacedImage, ...]()
-    if images is not None:
-        prompt, placed = await images.placed(context, prompt)
-    check_length(prompt, model.info, param="messages")
+    check_length(prompt.ids, model.info, param="messages")
     generation = await begin(
         request,
         context,
         body,
-        [prompt],
+        [prompt.ids],
         sampling,
         guard,
-        continued_tokens=chat.continued_tokens,
-        images=placed,
+        continued_tokens=prompt.continued_tokens,
+        images=prompt.images,
     )
     return ChatTurn(body, model, generation, sources, images)
+
+
+async def count_prompt_tokens(
+    request: Request, context: ServerContext, body: ChatCompletionRequest
+) -> int:
+    """How many tokens the prompt of a chat without retrieval has; nothing is submitted.
+
+    Raises:
+        ApiError, ClientDisconnected, InvalidRequest: as `begin_turn`.
+    """
+    model = loaded_model(context, body.model)
+    messages = body.messages
+    images = await read_images(request, context, body, model)
+    if images is not None:
+        messages = images.in_messages(messages, small=model.info.is_small)
+    guard = CallGuard(context, body)
+    prompt = await _turn_prompt(context, body, model, messages, images, guard)
+    return len(prompt.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _TurnPrompt:
+    """Token ids of a turn's prompt, the last `continued_tokens` of which begin the answer; its images."""
+
+    ids: tuple[int, ...]
+    continued_tokens: int
+    images: tuple[PlacedImage, ...]
+
+
+async def _turn_prompt(
+    context: ServerContext,
+    body: ChatCompletionRequest,
+    model: LoadedModel,
+    messages: Sequence[Message],
+    images: ChatImages | None,
+    guard: CallGuard,
+) -> _TurnPrompt:
+    """The prompt of a turn whose messages may have been changed."""
+    chat = await chat_prompt(model, messages, chat_form(body), check=guard.check_value)
+    prompt, placed = chat.ids, tuple[PlacedImage, ...]()
+    if images is not None:
+        prompt, placed = await images.placed(context, prompt)
+    return _TurnPrompt(prompt, chat.continued_tokens, placed)

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from app.server.middleware.disconnect import disconnected
 from app.server.process.context import ServerContext
 from app.server.process.drain import shutting_down_error
-from app.server.wire.errors import from_engine
+from app.server.wire.errors import ApiError, from_engine
 from app.server.wire.sse import COMMENT, error_event
 
 LAST_EVENT_S = 1.0
@@ -38,8 +38,20 @@ class EventStream(Response):
         context: ServerContext,
         resources: AsyncExitStack,
         *,
+        keep_alive: bytes = COMMENT,
+        error_event: Callable[[ApiError], bytes] = error_event,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Prepare the response.
+
+        Args:
+            events: the stream.
+            context: the server.
+            resources: closed at the end.
+            keep_alive: what is sent in a silence.
+            error_event: the event of an error.
+            clock: monotonic seconds.
+        """
         super().__init__(
             headers={
                 "cache-control": "no-cache",
@@ -50,6 +62,8 @@ class EventStream(Response):
         self._events = events
         self._context = context
         self._resources = resources
+        self._keep_alive_event = keep_alive
+        self._error_event = error_event
         self._clock = clock
         self._last_sent = clock()
 
@@ -77,7 +91,7 @@ class EventStream(Response):
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_EVENT_S):
                 if not _finished(pump):
-                    await self._send(send, error_event(shutting_down_error()))
+                    await self._send(send, self._error_event(shutting_down_error()))
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _pump(self, send: Send) -> None:
@@ -85,7 +99,7 @@ class EventStream(Response):
             async for chunk in self._events:
                 await self._send(send, chunk)
         except Exception as error:
-            await self._send(send, error_event(from_engine(error)))
+            await self._send(send, self._error_event(from_engine(error)))
 
     async def _send(self, send: Send, chunk: bytes) -> None:
         self._last_sent = self._clock()
@@ -96,7 +110,7 @@ class EventStream(Response):
         while True:
             silent = self._clock() - self._last_sent
             if silent >= interval:
-                await self._send(send, COMMENT)
+                await self._send(send, self._keep_alive_event)
                 silent = 0.0
             await asyncio.sleep(interval - silent)
 

@@ -1,5 +1,7 @@
 """Applies the rules of `wire.fields` to one request: count unknown fields and list them in a header."""
 
+from collections.abc import Sequence
+
 from starlette.requests import Request
 
 from app.server.process.context import server_context
@@ -8,16 +10,22 @@ from app.server.wire.fields import discard_undeclared, header_value, unknown_fie
 from app.server.wire.json_body import JsonRequest
 
 
-def check_extra_fields(request: Request, body: Body) -> None:
+def check_extra_fields(request: Request, body: Body, *, ignored: Sequence[str] = ()) -> None:
     """Refuse, accept or count every field of the body that its schema does not declare.
 
     The values of those fields are freed.
+
+    Args:
+        request: the HTTP request.
+        body: its body.
+        ignored: paths of further parts of the body that have no effect.
 
     Raises:
         ApiError: 400 for an unsupported field, or for an unknown one with `strict_fields`.
     """
     context = server_context(request)
     unknown = unknown_fields(body, strict=context.config.strict_fields)
+    unknown += ignored
     discard_undeclared(body)
     if isinstance(request, JsonRequest):
         request.discard()

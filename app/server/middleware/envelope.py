@@ -21,6 +21,8 @@ IMAGES_HEADER = "x-pravaha-images"
 """How the images of a call were read: `model` or `ocr`."""
 NOT_ENFORCED_HEADER = "x-pravaha-not-enforced"
 """Keywords of a call's JSON schema that its answer may violate."""
+SKIPPED_TOOLS_HEADER = "x-pravaha-skipped-tools"
+"""Types of the tools of a call that the model was not offered."""
 
 
 class Envelope:
@@ -57,6 +59,9 @@ class Envelope:
                 left_out = scope.get("state", {}).get("not_enforced")
                 if left_out:
                     headers[NOT_ENFORCED_HEADER] = left_out
+                skipped = scope.get("state", {}).get("skipped_tools")
+                if skipped:
+                    headers[SKIPPED_TOOLS_HEADER] = skipped
                 way = scope.get("state", {}).get("images")
                 if way:
                     headers[IMAGES_HEADER] = way

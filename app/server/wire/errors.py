@@ -114,7 +114,7 @@ def install(app: FastAPI) -> None:
         return error_response(ApiError(error.status_code, _sentence(error), headers=error.headers))
 
     async def on_validation(_: Request, error: Any) -> Response:
-        return error_response(_from_validation(error.errors()))
+        return error_response(from_validation(error.errors()))
 
     async def on_engine(_: Request, error: Exception) -> Response:
         return error_response(from_engine(error))
@@ -133,7 +133,7 @@ def _sentence(error: HTTPException) -> str:
     return str(error.detail)
 
 
-def _from_validation(errors: Sequence[Mapping[str, Any]]) -> ApiError:
+def from_validation(errors: Sequence[Mapping[str, Any]]) -> ApiError:
     """Pydantic's first error as a 400 that names the field."""
     first = errors[0]
     source, *where = first[

@@ -6,7 +6,8 @@
 * *Unknown*: ignored, counted and listed in a response header; with `strict_fields` a 400. Inside an object
   that says how to answer, such as `response_format`, it is always a 400.
 
-The tables here are those of whole bodies; an object inside one has its own (`Body`).
+The tables here are those of the bodies in OpenAI's forms; an object inside one has its own (`Body`), and so
+has a whole body of another API, which ignores what it does not know (`keeps_unknown`).
 """
 
 from collections.abc import Iterator
@@ -122,9 +123,10 @@ def _is_unknown(prefix: str, name: str, value: Any, model: Body) -> bool:
         ApiError: 400 for an unsupported field, or an unknown one where none is ignored.
     """
     path = prefix + name
-    if name in (model.without_effect if prefix else ACCEPTED):
+    has_own = bool(prefix) or model.keeps_unknown
+    if name in (model.without_effect if has_own else ACCEPTED):
         return False
-    is_off = (model.unsupported if prefix else UNSUPPORTED).get(name)
+    is_off = (model.unsupported if has_own else UNSUPPORTED).get(name)
     if is_off is None:
         if not prefix or model.keeps_unknown:
             return True

@@ -16,6 +16,11 @@ def event(data: Mapping[str, Any]) -> bytes:
     return b"data: " + orjson.dumps(data) + b"\n\n"
 
 
+def named_event(data: Mapping[str, Any]) -> bytes:
+    """One event under the name of its `type`."""
+    return b"event: " + data["type"].encode() + b"\n" + event(data)
+
+
 def numbered(number: int, data: bytes) -> bytes:
     """An event with its number, which a client sends back as `Last-Event-ID` to get those after it."""
     return b"id: %d\n" % number + data
