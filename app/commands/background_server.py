@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from agents.guardrails.guardrails import Guardrails
     from agents.service.run_service import RunService
     from app.server.process.server import DrainingServer
+    from app.server.responses.store import ResponseStore
     from app.server.retrieval.service import RetrievalService
     from engine.retrieval.parsing.image_reader import ImageReader
     from engine.runtime.engine import AsyncPravahaEngine
@@ -22,6 +23,7 @@ class _Running(NamedTuple):
     url: str
     retrieval: "RetrievalService | None"
     image_reader: "ImageReader"
+    responses: "ResponseStore"
 
 
 class BackgroundServer:
@@ -43,6 +45,7 @@ class BackgroundServer:
         guardrails: "Callable[[], Guardrails] | None" = None,
         run_service: "RunService | None" = None,
         retrieval_folder: Path | None = None,
+        responses_file: Path | None = None,
     ) -> None:
         """Nothing is opened before `start`.
 
@@ -54,6 +57,7 @@ class BackgroundServer:
             guardrails: opens those of messages and answers, at each `start`; None checks nothing.
             run_service: the agents that are served; None for none.
             retrieval_folder: where clients' files and vector stores are kept; None serves none.
+            responses_file: where clients' responses and conversations are kept; None keeps them in memory.
         """
         self._open_guardrails = guardrails
         self._engine = engine
@@ -62,6 +66,7 @@ class BackgroundServer:
         self._cors_origins = cors_origins
         self._run_service = run_service
         self._retrieval_folder = retrieval_folder
+        self._responses_file = responses_file
         self._lock = threading.Lock()  # held by `start` and `stop`
         self._running: _Running | None = None
 
@@ -84,6 +89,7 @@ class BackgroundServer:
         from app.server.app import create_app
         from app.server.process.config import ServerConfig
         from app.server.process.server import DrainingServer, base_url, listen
+        from app.server.responses.store import ResponseStore
         from engine.retrieval.parsing.image_reader import ImageReader
 
         with self._lock:
@@ -99,6 +105,7 @@ class BackgroundServer:
             listener = listen(config)
             retrieval = self._start_retrieval()
             image_reader = ImageReader()
+            responses = ResponseStore(self._responses_file)
             app = create_app(
                 self._engine,
                 config,
@@ -106,6 +113,7 @@ class BackgroundServer:
                 guardrails=guardrails,
                 retrieval=retrieval,
                 image_reader=image_reader,
+                responses=responses,
             )
             server = DrainingServer(app)
             url = base_url(listener)
@@ -116,7 +124,7 @@ class BackgroundServer:
                 daemon=True,
             )
             thread.start()
-            self._running = _Running(server, thread, url, retrieval, image_reader)
+            self._running = _Running(server, thread, url, retrieval, image_reader, responses)
             return url
 
     def stop(self) -> None:
@@ -131,6 +139,7 @@ class BackgroundServer:
                 running.thread.join()
             if running is not None:
                 running.image_reader.close()
+                running.responses.close()
             if running is not None and running.retrieval is not None:
                 running.retrieval.close()
 

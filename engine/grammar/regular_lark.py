@@ -1,7 +1,7 @@
 """The regular expression of a Lark grammar without recursion.
 
 JSON schemas can demand that a string matches a regular expression, but not that it is of a grammar. So the
-input of a tool whose grammar is regular, such as that of a patch, can be held to it inside the JSON of a call.
+input of a tool whose grammar is regular, such as that of a patch, can be held to it inside a call's JSON.
 
 Of Lark there are rules, terminals, strings, regular expressions, ranges, groups, `?`, `*`, `+`, `~`,
 `%import common.X`, aliases and priorities. Priorities only choose between derivations, so they

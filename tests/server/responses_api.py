@@ -1,4 +1,4 @@
-"""What the tests of the Responses API share: a server with scripted answers, and the events of its streams."""
+"""What the tests of the Responses API share: a server with scripted answers, and events of streams."""
 
 import json
 import re

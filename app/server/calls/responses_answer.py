@@ -1,7 +1,8 @@
 """`ResponseAnswer`: formats a turn as a response, whole or as a stream of named, numbered events."""
 
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from starlette.requests import Request
@@ -18,6 +19,9 @@ from app.server.wire.sse import named_event
 from engine.api.answer_parts import AnswerText
 from engine.api.request import RequestOutput, TokenBatch
 
+Keep = Callable[[dict[str, Any]], Awaitable[None]]
+"""Keeps a response."""
+
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Why an answer is incomplete, by OpenAI's `finish_reason`."""
 
@@ -32,13 +36,19 @@ class ResponseAnswer:
     """
 
     def __init__(
-        self, body: ResponseRequest, tools: ResponseTools, *, clock: Callable[[], float] = time.time
+        self,
+        body: ResponseRequest,
+        tools: ResponseTools,
+        keep: Keep,
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         """Nothing is generated yet.
 
         Args:
             body: the request.
             tools: its tools.
+            keep: keeps the response that has ended, before the client hears of its end.
             clock: Unix time in seconds.
         """
         self.id = new_id("resp")
@@ -46,6 +56,7 @@ class ResponseAnswer:
         self.status = "queued" if body.background else "in_progress"
         self._body = body
         self._tools = tools
+        self._keep = keep
         self._clock = clock
         self._created = int(clock())
         self._completed: int | None = None
@@ -66,10 +77,15 @@ class ResponseAnswer:
                 for event in self._fed(turn, piece):
                     yield self._numbered(event)
                 if piece.end is not None:
-                    for event in self._end(turn, piece.end):
+                    events = list(self._end(turn, piece.end))
+                    await self.keep()
+                    for event in events:
                         yield self._numbered(event)
         except Exception as error:
-            yield self.failure(from_engine(error))
+            last = self.failure(from_engine(error))
+            with suppress(ApiError):  # the error that ended the response is the one to tell
+                await self.keep()
+            yield last
 
     async def whole(
         self, turn: ChatTurn, request: Request, context: ServerContext
@@ -86,6 +102,7 @@ class ResponseAnswer:
         logprobs = self._logprobs(turn, choice.output)
         for _ in (*self.output.feed(piece.parts, logprobs), *self._end(turn, choice.end)):
             pass
+        await self.keep()
         return self.response()
 
     async def refused(self, error: ApiError) -> AsyncGenerator[bytes, None]:
@@ -93,6 +110,10 @@ class ResponseAnswer:
         for event in self._begin():
             yield self._numbered(event)
         yield self.failure(error)
+
+    async def keep(self) -> None:
+        """Keep the response as it is now, if it is to be kept."""
+        await self._keep(self.response())
 
     def failure(self, error: ApiError) -> bytes:
         """The last event of a response that failed."""
@@ -198,7 +219,7 @@ class ResponseAnswer:
         status: ItemStatus = "completed" if reason is None else "incomplete"
         yield from self.output.finish(status, [_annotation(one) for one in end.annotations or ()])
         self.status = status
-        self._usage = _usage(turn.usage.counts())
+        self._usage = response_usage(turn.usage.counts())
         if reason is None:
             self._completed = int(self._clock())
         else:
@@ -227,7 +248,7 @@ class ResponseAnswer:
         return content
 
 
-def _usage(counts: Mapping[str, Any]) -> dict[str, Any]:
+def response_usage(counts: Mapping[str, Any]) -> dict[str, Any]:
     """OpenAI's `usage` of a response from that of a chat."""
     details = counts.get("completion_tokens_details") or {}
     return {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 
 from app.server.calls.chat_turn import ChatTurn, begin_turn
-from app.server.calls.responses_answer import ResponseAnswer
+from app.server.calls.responses_answer import Keep, ResponseAnswer
 from app.server.calls.responses_input import ChatInput
 from app.server.calls.responses_request import OwnNames, chat_request
 from app.server.calls.responses_tools import ResponseTools
@@ -32,6 +32,7 @@ async def begin_response(
     body: ResponseRequest,
     tools: ResponseTools,
     chat: ChatInput,
+    keep: Keep,
 ) -> BegunResponse:
     """Check a request and submit its turn.
 
@@ -43,11 +44,12 @@ async def begin_response(
         body: its body.
         tools: its tools.
         chat: what the model reads.
+        keep: keeps the response once it has ended.
 
     Raises:
         ApiError, ClientDisconnected, QueueFull, EngineUnavailable: as `begin_turn`.
     """
-    answer = ResponseAnswer(body, tools)
+    answer = ResponseAnswer(body, tools, keep)
     while True:
         wanted = chat_request(body, chat, tools)
         try:
@@ -57,7 +59,7 @@ async def begin_response(
             if error.code != "context_length_exceeded":
                 raise
             if body.truncation != "auto" or not drop_oldest(chat):
-                if body.stream:
+                if body.stream and not body.background:
                     return BegunResponse(answer, None, error)
                 raise
 

@@ -13,6 +13,8 @@ from app.server.process.config import ServerConfig
 from app.server.process.counters import ServerCounters
 from app.server.process.drain import Drain
 from app.server.process.kept_streams import KeptStreams
+from app.server.responses.running import RunningResponses
+from app.server.responses.store import ResponseStore
 from app.server.retrieval.service import RetrievalService
 from engine.retrieval.parsing.image_reader import ImageReader
 from engine.runtime.engine import AsyncPravahaEngine
@@ -34,6 +36,8 @@ class ServerContext:
         moderation: answers `/v1/moderations`.
         retrieval: keeps files and vector stores; None where none are served.
         image_reader: reads the text of images; None reads none.
+        responses: keeps responses and conversations.
+        running_responses: those in the background.
         uploads: taken by each upload of a file.
         decoding: taken while the images of a request are decoded.
     """
@@ -43,12 +47,14 @@ class ServerContext:
     drain: Drain = field(default_factory=Drain)
     counters: ServerCounters = field(default_factory=ServerCounters)
     kept_streams: KeptStreams = field(init=False)
+    running_responses: RunningResponses = field(init=False)
     block_history: BlockHistory = field(default_factory=BlockHistory)
     agents: RunService | None = None
     guardrails: Guardrails | None = None
     moderation: Guardrails = field(default_factory=Guardrails)
     retrieval: RetrievalService | None = None
     image_reader: ImageReader | None = None
+    responses: ResponseStore = field(default_factory=ResponseStore)
     uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_UPLOADS))
     decoding: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_DECODING))
     created: int = field(default_factory=lambda: int(time.time()))
@@ -56,6 +62,7 @@ class ServerContext:
     def __post_init__(self) -> None:
         kept = KeptStreams(self.drain, resume_s=self.config.resume_s)
         object.__setattr__(self, "kept_streams", kept)
+        object.__setattr__(self, "running_responses", RunningResponses(self.drain))
 
 
 def server_context(request: Request) -> ServerContext:

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from app.server.calls.model import check_name
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
+from app.server.wire.codex_models import codex_model
 from app.server.wire.json_response import json_response
 
 router = APIRouter()
@@ -15,13 +16,14 @@ router = APIRouter()
 
 @router.get("/v1/models")
 @requires("infer")
-async def list_models(request: Request) -> Response:
-    """The served model and, if it is installed, the embedding model."""
+async def list_models(request: Request, client_version: str | None = None) -> Response:
+    """The served model and, if it is installed, the embedding model; for Codex in its own form, too."""
     context = server_context(request)
     data = [describe(context)]
     if context.engine.embedder.installed:
         data.append(describe_embedder(context))
-    return json_response({"object": "list", "data": data})
+    models = {} if client_version is None else {"models": codex_models(context)}
+    return json_response({"object": "list", "data": data, **models})
 
 
 @router.get("/v1/models/{name:path}")
@@ -49,6 +51,15 @@ def describe(context: ServerContext) -> dict[str, Any]:
         "max_model_len": info and info.context_length,
         "details": info,
     }
+
+
+def codex_models(context: ServerContext) -> list[dict[str, Any]]:
+    """The served model in Codex's form; none while it is loading."""
+    info = context.engine.snapshot().model
+    if info is None:
+        return []
+    name = context.engine.config.name
+    return [codex_model(name, info.context_length, sees_images=info.sees_images)]
 
 
 def describe_embedder(context: ServerContext) -> dict[str, Any]:

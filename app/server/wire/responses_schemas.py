@@ -93,8 +93,8 @@ class ConversationReference(Body):
     id: ResponseId
 
 
-class ContextFields(Body):
-    """Fields that say what the model reads."""
+class InputFields(Body):
+    """Fields of a conversation so far."""
 
     keeps_unknown: ClassVar[bool] = True
 
@@ -102,6 +102,16 @@ class ContextFields(Body):
     input: ItemsOrText | None = None
     instructions: str | None = None
     previous_response_id: ResponseId | None = None
+
+    @property
+    def conversation_id(self) -> str | None:
+        """The id of the conversation that it belongs to."""
+        return None
+
+
+class ContextFields(InputFields):
+    """Fields that say what the model reads."""
+
     conversation: ResponseId | ConversationReference | None = None
     tools: Annotated[list[dict[str, Any]], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: str | dict[str, Any] | None = None
@@ -112,7 +122,7 @@ class ContextFields(Body):
 
     @property
     def conversation_id(self) -> str | None:
-        """The id of the conversation that the response belongs to."""
+        """The id of the conversation that it belongs to."""
         given = self.conversation
         return given.id if isinstance(given, ConversationReference) else given
 
@@ -207,10 +217,9 @@ class InputTokensRequest(ContextFields):
     without_effect: ClassVar[Mapping[str, str]] = {"personality": "there is one"}
 
 
-class CompactRequest(Body):
+class CompactRequest(InputFields):
     """Body of `POST /v1/responses/compact`."""
 
-    keeps_unknown: ClassVar[bool] = True
     without_effect: ClassVar[Mapping[str, str]] = {
         **_CACHE_HINTS,
         "client_metadata": "the client's own notes; not stored",
@@ -222,11 +231,6 @@ class CompactRequest(Body):
         "text": "the summary is plain text",
         "tools": "the summary calls no tools",
     }
-
-    model: ModelName
-    input: ItemsOrText | None = None
-    instructions: str | None = None
-    previous_response_id: ResponseId | None = None
 
 
 ConversationItems = Annotated[list[dict[str, Any]], Field(max_length=MAX_CONVERSATION_ITEMS)]
