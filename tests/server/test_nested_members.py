@@ -17,8 +17,28 @@ from tests.server.scripted_engine import ScriptedEngine, words
 
 CHAT = {"model": "toy", "messages": [{"role": "user", "content": "hi"}]}
 
-KEEP_UNKNOWN = {"FunctionCall", "ImagePart", "Message", "TextDocument", "TextPart", "ToolCall"}
-"""What clients send back from other servers' answers, and documents, may have members of their own."""
+KEEP_UNKNOWN = {
+    "CompactRequest",
+    "ContextFields",
+    "ConversationReference",
+    "CreateConversation",
+    "CreateConversationItems",
+    "FunctionCall",
+    "ImagePart",
+    "InputFields",
+    "InputTokensRequest",
+    "Message",
+    "ReasoningOptions",
+    "ResponseRequest",
+    "TextDocument",
+    "TextFormat",
+    "TextOptions",
+    "TextPart",
+    "ToolCall",
+    "UpdateConversation",
+}
+"""What clients send back from other servers' answers, and documents, may have members of their own. So may
+the bodies of the Responses API: agents send more members with each version, and stop for good at a 400."""
 
 
 USER = {"role": "user", "content": "hi"}
@@ -32,8 +52,13 @@ SAMPLES = {
     "ChatCompletionRequest": {"model": "toy", "messages": [USER]},
     "ChatRetrieval": {"vector_store_ids": ["a"]},
     "ChunkingStrategy": {"type": "static", "static": CHUNKS},
+    "CompactRequest": {"model": "toy"},
     "CompleteUpload": {"part_ids": ["a"]},
     "CompletionRequest": {"model": "toy", "prompt": "hi"},
+    "ContextFields": {"model": "toy"},
+    "ConversationReference": {"id": "conv_1"},
+    "CreateConversation": {},
+    "CreateConversationItems": {"items": []},
     "CreateFileBatch": {"file_ids": ["a"]},
     "CreateStoreFile": {"file_id": "a"},
     "CreateUpload": {"bytes": 1, "filename": "a", "mime_type": "text/plain", "purpose": "vision"},
@@ -49,6 +74,8 @@ SAMPLES = {
     "HybridSearch": {"embedding_weight": 1.0, "text_weight": 1.0},
     "ImagePart": IMAGE,
     "ImageUrl": IMAGE["image_url"],
+    "InputFields": {"model": "toy"},
+    "InputTokensRequest": {"model": "toy"},
     "JsonSchemaFormat": SCHEMA,
     "Message": {"role": "assistant", "content": "hi"},
     "ModelChangeRequest": {},
@@ -58,9 +85,11 @@ SAMPLES = {
     "PriceRequest": {"tokens": [1]},
     "RankingOptions": {},
     "Reasoning": {},
+    "ReasoningOptions": {},
     "RerankRequest": {"model": "minilm", "query": "a", "documents": ["b"]},
     "ResidencyRequest": {"tokens": [1]},
     "ResponseFormat": {"type": "json_schema", "json_schema": SCHEMA},
+    "ResponseRequest": {"model": "toy"},
     "SamplingFields": {"model": "toy"},
     "SchedulingRequest": {},
     "SearchFields": {},
@@ -69,10 +98,13 @@ SAMPLES = {
     "StreamOptions": {},
     "StructuredOutputs": {},
     "TextDocument": {"text": "a"},
+    "TextFormat": {"type": "text"},
+    "TextOptions": {},
     "TextPart": {"type": "text", "text": "a"},
     "TokenizeRequest": {"prompt": "a"},
     "ToolCall": {"id": "a", "function": {"name": "f", "arguments": "{}"}},
     "UnpinRequest": {"pin_id": "a"},
+    "UpdateConversation": {},
     "UpdateStoreFile": {"attributes": {}},
 }
 """A valid value of every body, and of every object in one."""
