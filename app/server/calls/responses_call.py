@@ -19,11 +19,10 @@ _DROPPED_SHARE = 8
 
 @dataclass(frozen=True, slots=True)
 class BegunResponse:
-    """A response whose turn runs; `turn` is None if its prompt was too long, which `error` says."""
+    """A response and its turn, which runs; in place of the turn, why its prompt is too long."""
 
     answer: ResponseAnswer
-    turn: ChatTurn | None
-    error: ApiError | None = None
+    turn: ChatTurn | ApiError
 
 
 async def begin_response(
@@ -60,7 +59,7 @@ async def begin_response(
                 raise
             if body.truncation != "auto" or not drop_oldest(chat):
                 if body.stream and not body.background:
-                    return BegunResponse(answer, None, error)
+                    return BegunResponse(answer, error)
                 raise
 
 

@@ -99,7 +99,7 @@ def chat_request(
         "tools": tools.offered or None,
         "tool_choice": chat_tool_choice(body.tool_choice, tools),
         "parallel_tool_calls": body.parallel_tool_calls if tools.offered else None,
-        "response_format": _response_format(body.text and body.text.format),
+        "response_format": _response_format(None if body.text is None else body.text.format),
         "reasoning_effort": body.reasoning and body.reasoning.effort,
         "retrieval": _retrieval(tools, chat),
     }

@@ -13,7 +13,7 @@ from app.server.process.config import ServerConfig
 from app.server.process.counters import ServerCounters
 from app.server.process.drain import Drain
 from app.server.process.kept_streams import KeptStreams
-from app.server.responses.running import RunningResponses
+from app.server.process.running_responses import RunningResponses
 from app.server.responses.store import ResponseStore
 from app.server.retrieval.service import RetrievalService
 from engine.retrieval.parsing.image_reader import ImageReader

@@ -1,12 +1,12 @@
 """OpenAI's Conversations API: `/v1/conversations`, the items that responses of one conversation follow."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from app.server.calls.extra_fields import check_extra_fields
+from app.server.calls.item_lists import DEFAULT_PAGE, Include, item_list
 from app.server.calls.responses_input import chat_input
 from app.server.calls.responses_kept import in_store, kept_item
 from app.server.calls.responses_output import new_id
@@ -14,7 +14,6 @@ from app.server.calls.retrieval import Cursor, Limit, Order
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
 from app.server.responses.store import ItemPage, ResponseStore
-from app.server.routes.responses import DEFAULT_PAGE, Include, item_list
 from app.server.wire.errors import ApiError
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
@@ -140,7 +139,7 @@ async def delete_item(
     return json_response(await in_store(server_context(request), delete))
 
 
-def _checked(items: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
+def _checked(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Items as they are kept, each of a form that a model can read.
 
     Raises:

@@ -8,12 +8,13 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
-from app.server.calls.chat_turn import count_prompt_tokens
+from app.server.calls.chat_turn import ChatTurn, count_prompt_tokens
 from app.server.calls.compacting import summarize
 from app.server.calls.event_stream import EventStream
 from app.server.calls.extra_fields import check_extra_fields
-from app.server.calls.responses_answer import response_usage
-from app.server.calls.responses_call import BegunResponse, begin_response
+from app.server.calls.item_lists import DEFAULT_PAGE, Include, item_list
+from app.server.calls.responses_answer import ResponseAnswer, response_usage
+from app.server.calls.responses_call import begin_response
 from app.server.calls.responses_input import chat_input
 from app.server.calls.responses_kept import in_store, keeping, kept_input
 from app.server.calls.responses_output import new_id
@@ -23,9 +24,8 @@ from app.server.calls.retrieval import Cursor, Limit, Order
 from app.server.calls.uploads import refuse_other_sites
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
-from app.server.responses.store import ItemPage
 from app.server.wire.compaction import compaction_item
-from app.server.wire.errors import bad_request
+from app.server.wire.errors import ApiError, bad_request
 from app.server.wire.fields import header_value
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
@@ -38,8 +38,6 @@ from app.server.wire.responses_schemas import (
 router = APIRouter(route_class=JsonRoute)
 
 ResponsePath = Annotated[str, Path(max_length=128)]
-Include = Annotated[list[str] | None, Query()]
-DEFAULT_PAGE = 20
 
 
 @router.post("/v1/responses")
@@ -59,20 +57,19 @@ async def create_response(body: ResponseRequest, request: Request) -> Response:
     if tools.not_enforced:
         request.state.not_enforced = header_value(tools.not_enforced)
     answer, turn = begun.answer, begun.turn
-    if turn is None:
-        return EventStream(answer.refused(begun.error), context, AsyncExitStack())
+    if isinstance(turn, ApiError):
+        return EventStream(answer.refused(turn), context, AsyncExitStack())
     if body.background:
-        return await _in_background(context, begun, is_stream=bool(body.stream))
+        return await _in_background(context, answer, turn, is_stream=bool(body.stream))
     if body.stream:
         return EventStream(answer.events(turn), context, turn.resources, error_event=answer.failure)
     return json_response(await answer.whole(turn, request, context))
 
 
 async def _in_background(
-    context: ServerContext, begun: BegunResponse, *, is_stream: bool
+    context: ServerContext, answer: ResponseAnswer, turn: ChatTurn, *, is_stream: bool
 ) -> Response:
     """Start a response that goes on without its client."""
-    answer, turn = begun.answer, begun.turn
     async with turn.resources as resources:
         await answer.keep()
         queued = answer.response()
@@ -218,15 +215,3 @@ async def list_input_items(
         lambda it: it.items(response_id, "input", limit=limit, order=order, after=after),
     )
     return json_response(item_list(page))
-
-
-def item_list(page: ItemPage) -> dict[str, Any]:
-    """A page of items as OpenAI's `list` object."""
-    items = page.items
-    return {
-        "object": "list",
-        "data": items,
-        "first_id": items[0]["id"] if items else None,
-        "last_id": items[-1]["id"] if items else None,
-        "has_more": page.has_more,
-    }

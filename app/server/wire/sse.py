@@ -18,7 +18,7 @@ def event(data: Mapping[str, Any]) -> bytes:
 
 def named_event(data: Mapping[str, Any]) -> bytes:
     """One event under the name of its `type`."""
-    return b"event: " + data["type"].encode() + b"\n" + event(data)
+    return f"event: {data['type']}\n".encode() + event(data)
 
 
 def numbered(number: int, data: bytes) -> bytes:

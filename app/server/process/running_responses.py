@@ -27,6 +27,7 @@ class BackgroundAnswer(Protocol):
     """The response of a stream."""
 
     id: str
+    status: str
 
     def response(self) -> dict[str, Any]:
         """The response as it is now."""
@@ -84,9 +85,13 @@ class RunningResponse:
         """Whether there are no more events to come."""
         return self._ended
 
+    @property
+    def _runs(self) -> bool:
+        return self.answer.status in ("queued", "in_progress")
+
     async def cancel(self) -> None:
         """End the response, if it has not ended; returns when it has."""
-        if not self._ended:
+        if self._runs:
             self._cancelled = True
             self._pump.cancel()
         await asyncio.shield(self._task)
@@ -125,6 +130,8 @@ class RunningResponse:
         expired = asyncio.create_task(self._drain.wait_expired())
         try:
             await asyncio.wait((self._pump, expired), return_when=asyncio.FIRST_COMPLETED)
+            if not self._runs:
+                await asyncio.wait((self._pump,))  # its end is only kept and told yet
             if not self._pump.done():
                 self._pump.cancel()
                 await asyncio.gather(self._pump, return_exceptions=True)
