@@ -131,9 +131,9 @@ def _directive(line: list[_Token], found: dict[str, list[_Token]]) -> None:
     words = [token.text for token in line]
     if words[0] == "%ignore":
         raise NotRegular("what is ignored may stand anywhere")
-    if words[:3] != ["%import", "common", "."] or len(words) < 4:
+    rest = words[3 if words[2:3] == ["."] else 2 :]
+    if words[:2] != ["%import", "common"] or not rest:
         raise NotRegular(f"{' '.join(words)[:60]!r} is not known here")
-    rest = words[3:]
     names = rest[1:-1] if rest[0] == "(" else rest[:1]
     alias = rest[2] if len(rest) == 3 and rest[1] == "->" else None
     for name in names:
@@ -248,6 +248,8 @@ class _Parser:
             return _inline_flags(token.text)
         if token.kind == "raw":
             return token.text
+        if token.kind == "name" and self._is_sign("{"):
+            raise NotRegular("templates are not known here")
         if token.kind == "name":
             return f"(?:{self._expander.expand(token.text.lstrip('?!'), depth=self._depth)})"
         if token.text in "([" and token.kind == "sign":
@@ -260,8 +262,6 @@ class _Parser:
             if closing != (")" if token.text == "(" else "]"):
                 raise ValueError(f"a group ends with {closing!r}")
             return f"(?:{inner})" + ("?" if token.text == "[" else "")
-        if token.text in "{}":
-            raise NotRegular("templates are not known here")
         raise ValueError(f"{token.text[:40]!r} begins no part of a rule")
 
     def _string(self, text: str) -> str:
