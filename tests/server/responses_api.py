@@ -3,6 +3,7 @@
 import json
 import re
 from contextlib import contextmanager
+from dataclasses import replace
 
 import httpx
 
@@ -19,6 +20,8 @@ URL = "/v1/responses"
 class TableParser:
     """An answer parser that puts parts in place of the words of a table; the rest is text."""
 
+    ended = False
+
     def __init__(self, table):
         self._table = table
         self._words = re.compile("(" + "|".join(map(re.escape, table)) + ")")
@@ -32,12 +35,15 @@ class TableParser:
 
 
 @contextmanager
-def answering(*pieces, table=None, monkeypatch=None, script=None, template=None, **config):
+def answering(
+    *pieces, table=None, monkeypatch=None, script=None, template=None, context=512, **config
+):
     """A client of a server whose answers are these pieces; `table` has the parts that a piece stands for."""
     if table is not None:
         parser = TableParser(table)
         monkeypatch.setattr(ChatTurn, "_choice", lambda self, index: _choice(self, index, parser))
     engine = ScriptedEngine(script or words(*pieces), template=template)
+    engine.info = replace(engine.info, context_length=context)
     with live(engine, **config) as server, httpx.Client(base_url=server.url, timeout=30) as http:
         http.engine, http.server = engine, server
         yield http

@@ -112,7 +112,10 @@ TABLE = {
 
 def test_the_helper_reads_reasoning_calls_and_custom_calls(monkeypatch):
     pieces = ("THINK", "Well.", "CALL", "PATCH")
-    with answering(*pieces, table=TABLE, monkeypatch=monkeypatch) as http, client(http) as api:
+    with (
+        answering(*pieces, table=TABLE, monkeypatch=monkeypatch, context=4096) as http,
+        client(http) as api,
+    ):
         with api.responses.stream(model="toy", input="hi", tools=TOOLS) as stream:
             events = list(stream)
             final = stream.get_final_response()

@@ -71,7 +71,7 @@ def test_the_events_of_a_text_come_in_their_order(plain):
 
 
 def test_every_event_of_an_item_has_its_id_and_places(monkeypatch):
-    with answering(*CALL, table=CALL, monkeypatch=monkeypatch) as http:
+    with answering(*CALL, table=CALL, monkeypatch=monkeypatch, context=4096) as http:
         events = stream(http, tools=[FUNCTION])
     ids = {one["response"]["id"] for one in events if "response" in one}
     assert len(ids) == 1
@@ -100,7 +100,7 @@ def test_every_event_of_an_item_has_its_id_and_places(monkeypatch):
 
 
 def test_reasoning_and_calls_are_items_of_their_own(monkeypatch):
-    with answering(*CALL, table=CALL, monkeypatch=monkeypatch) as http:
+    with answering(*CALL, table=CALL, monkeypatch=monkeypatch, context=4096) as http:
         streamed = stream(http, tools=[FUNCTION])
         whole = ask(http, tools=[FUNCTION])
     assert kinds(streamed) == [
@@ -129,7 +129,7 @@ def test_reasoning_and_calls_are_items_of_their_own(monkeypatch):
 def test_an_answer_that_is_cut_is_incomplete(monkeypatch):
     table = {"a": [CallBegun(0, "c", "weather")], "b": [CallArguments(0, '{"ci')]}
     script = words("a", "b", finish=FinishReason.LENGTH)
-    with answering(script=script, table=table, monkeypatch=monkeypatch) as http:
+    with answering(script=script, table=table, monkeypatch=monkeypatch, context=4096) as http:
         events = stream(http, tools=[FUNCTION])
         whole = ask(http, tools=[FUNCTION], max_output_tokens=2)
     assert events[-1]["type"] == "response.incomplete"

@@ -69,7 +69,7 @@ def test_the_grammar_of_a_custom_tool_constrains_its_input(syntax, definition, p
 @pytest.mark.parametrize("definition", ['start: "(" start ")" | "a"', 'start: "a"\n%ignore " "'])
 def test_a_grammar_that_is_not_regular_is_not_enforced_and_named(definition):
     form = {"type": "grammar", "syntax": "lark", "definition": definition}
-    with answering("ok") as http:
+    with answering("ok", context=4096) as http:
         response = http.post(URL, json=BODY | {"tools": [CUSTOM | {"format": form}]})
     assert response.status_code == 200
     assert response.headers["x-pravaha-not-enforced"] == "patch:grammar"
