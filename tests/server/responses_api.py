@@ -30,7 +30,7 @@ class TableParser:
         found = [self._table.get(one, [AnswerText(one)]) for one in self._words.split(text) if one]
         return [part for parts in found for part in parts]
 
-    def finish(self):
+    def finish(self, **how):
         return []
 
 
