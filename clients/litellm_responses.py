@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["litellm==1.110.2"]
+# dependencies = ["litellm[proxy]==1.110.2"]
 # ///
 """litellm's Responses API, and its Messages API, which calls Responses: `litellm_responses.py URL [MODEL]`.
 
@@ -24,9 +24,9 @@ KEY = os.environ.get("PRAVAHA_API_KEY", "none")
 
 def served_model() -> str:
     """The name of the server's model."""
-    request = urllib.request.Request(f"{URL}/v1/models")  # noqa: S310
+    request = urllib.request.Request(f"{URL}/v1/models")
     request.add_header("authorization", f"Bearer {KEY}")
-    with urllib.request.urlopen(request) as answer:  # noqa: S310
+    with urllib.request.urlopen(request) as answer:
         name: str = json.load(answer)["data"][0]["id"]
     return name
 
@@ -44,7 +44,9 @@ def whole() -> None:
 
 def streamed() -> None:
     """A stream ends with the response."""
-    events = list(litellm.responses(input="Say hello.", max_output_tokens=32, stream=True, **TARGET))
+    events = list(
+        litellm.responses(input="Say hello.", max_output_tokens=32, stream=True, **TARGET)
+    )
     assert events[-1].type in ("response.completed", "response.incomplete")
 
 
@@ -70,7 +72,9 @@ def messages_streamed() -> None:
     async def run() -> bytes:
         fields = {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 32}
         stream = await litellm.anthropic_messages(**fields, stream=True, **TARGET)
-        return b"".join([one if isinstance(one, bytes) else str(one).encode() async for one in stream])
+        return b"".join(
+            [one if isinstance(one, bytes) else str(one).encode() async for one in stream]
+        )
 
     assert b"message_stop" in asyncio.run(run())
 
@@ -84,7 +88,14 @@ def too_long() -> None:
     raise AssertionError("it was answered")
 
 
-CHECKS: list[Callable[[], None]] = [whole, streamed, reasoning, messages, messages_streamed, too_long]
+CHECKS: list[Callable[[], None]] = [
+    whole,
+    streamed,
+    reasoning,
+    messages,
+    messages_streamed,
+    too_long,
+]
 
 if __name__ == "__main__":
     failed = 0

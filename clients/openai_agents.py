@@ -13,6 +13,9 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable
 
+from openai import AsyncOpenAI
+from pydantic import BaseModel
+
 from agents import (
     Agent,
     ModelSettings,
@@ -21,8 +24,6 @@ from agents import (
     set_default_openai_client,
     set_tracing_disabled,
 )
-from openai import AsyncOpenAI
-from pydantic import BaseModel
 
 URL = sys.argv[1].rstrip("/")
 KEY = os.environ.get("PRAVAHA_API_KEY", "none")
