@@ -4,8 +4,8 @@
 # ///
 """Codex itself against a server: `codex.py URL [MODEL]`.
 
-It answers, and then writes a file and runs it, with the instructions and the tools that `GET /v1/models` tells
-it. The last check is for models that call tools well: whether the model is able to is another question than
+It answers, then writes a file and runs it, with the instructions and tools that `GET /v1/models` tells it.
+The last check is for models that call tools well: whether the model is able to is another question than
 whether the server is. Prints a line for each check; the exit status is 1 if one failed.
 """
 

@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["litellm[proxy]==1.110.2"]
+# dependencies = ["litellm==1.110.2", "fastapi==0.165.0"]
 # ///
 """litellm's Responses API, and its Messages API, which calls Responses: `litellm_responses.py URL [MODEL]`.
 

@@ -1,13 +1,21 @@
 """`POST /v1/responses`: what the model reads, and the forms of the answer."""
 
 import json
+import threading
 
+import httpx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from app.server.calls.responses_request import OwnNames
+from app.server.calls.responses_tools import read_tools
 from engine.api.answer_parts import AnswerReasoning, AnswerText, CallArguments, CallBegun
 from engine.api.request import FinishReason
 from tests.fakes.tool_template import TOOL_TEMPLATE
-from tests.server.responses_api import BODY, URL, answering, kinds, prompt_of, stream
+from tests.server.byte_engine import byte_engine
+from tests.server.live import live
+from tests.server.responses_api import BODY, URL, answering, kinds, parse, prompt_of, stream
 from tests.server.scripted_engine import batch, words
 
 FUNCTION = {"type": "function", "name": "weather", "parameters": {"type": "object"}}
@@ -314,3 +322,66 @@ def test_a_schema_constrains_the_text(client):
     assert answer["text"]["format"]["schema"] == schema
     answer = ask(client, text={"format": {"type": "json_object"}}, max_output_tokens=1)
     assert answer["output"][0]["content"][0]["text"] == "{"
+
+
+MEMBERS = st.sampled_from([
+    "type", "role", "content", "text", "name", "call_id", "arguments", "input", "output", "tools", "id",
+    "summary", "format", "syntax", "definition", "namespace", "mode", "function", "image_url",
+    "vector_store_ids", "encrypted_content",
+])  # fmt: skip
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "x", "auto", "user"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(MEMBERS, inner, max_size=5),
+    max_leaves=12,
+)
+TYPES = st.sampled_from([
+    "message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",
+    "reasoning", "item_reference", "compaction", "file_search", "function", "custom", "namespace",
+    "grammar", "allowed_tools", "input_text", "input_image", "json_schema", "web_search",
+])  # fmt: skip
+ITEMS = st.lists(
+    st.builds(lambda kind, rest: {**rest, "type": kind}, TYPES, st.dictionaries(MEMBERS, JSON)),
+    max_size=4,
+)
+
+
+@given(items=ITEMS, tools=ITEMS, choice=JSON, form=JSON)
+@settings(max_examples=60)
+def test_no_body_breaks_the_server(plain, items, tools, choice, form):
+    body = {"input": items, "tools": tools, "tool_choice": choice, "text": {"format": form}}
+    for path in (URL, f"{URL}/input_tokens"):
+        for fields in ({"input": items}, {"tools": tools, "tool_choice": choice}, body):
+            response = plain.post(path, json=BODY | fields)
+            assert response.status_code in (200, 400, 404), response.text
+            if response.status_code != 200:
+                assert response.json()["error"]["message"]
+
+
+def test_the_response_is_created_before_its_prompt_is_read():
+    gate = threading.Semaphore(0)
+    with (
+        byte_engine(gate=gate) as engine,
+        live(engine, keep_alive_s=0.05) as server,
+        httpx.Client(base_url=server.url, timeout=30) as http,
+        http.stream("POST", URL, json=BODY | {"stream": True, "max_output_tokens": 2}) as response,
+    ):
+        text = ""
+        chunks = response.iter_text()
+        while text.count(": keep-alive") < 2:
+            text += next(chunks)
+        assert kinds(parse(text)) == ["created", "in_progress"]
+        gate.release(1000)
+        text += "".join(chunks)
+    assert kinds(parse(text))[-1] in ("incomplete", "completed")
+
+
+def test_errors_of_a_tool_name_its_own_place(plain):
+    space = {
+        "type": "namespace",
+        "name": "n",
+        "tools": [FUNCTION, {**FUNCTION, "name": "g", "strict": 3}],
+    }
+    tools = read_tools([{"type": "web_search"}, FUNCTION, space])
+    names = OwnNames((), tools.paths)
+    assert names.of("tools[2].function.name") == "tools[2].tools[1].name"
+    assert names.of("tools[0].function.parameters") == "tools[1].parameters"

@@ -52,7 +52,7 @@ async def begin_response(
     while True:
         wanted = chat_request(body, chat, tools)
         try:
-            with OwnNames(chat.paths).in_errors():
+            with OwnNames(chat.paths, tools.paths).in_errors():
                 return BegunResponse(answer, await begin_turn(request, context, wanted))
         except ApiError as error:
             if error.code != "context_length_exceeded":

@@ -22,6 +22,7 @@ from engine.api.errors import InvalidRequest
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MESSAGE = re.compile(r"messages\[(\d+)\]")
+_TOOL = re.compile(r"tools\[(\d+)\](?:\.function)?")
 _OWN_NAMES = {
     "max_completion_tokens": "max_output_tokens",
     "messages": "input",
@@ -38,18 +39,23 @@ class OwnNames:
     """Turns the paths of a chat completion's fields into those of the response's request.
 
     Attributes:
-        paths: the paths of the messages.
+        messages: the paths of the messages.
+        tools: the paths of the tools.
     """
 
-    paths: Sequence[str | None] = ()
+    messages: Sequence[str | None] = ()
+    tools: Sequence[str] = ()
 
     def of(self, param: str) -> str:
         """The request's own path."""
         found = _MESSAGE.match(param)
         if found is not None:
             number = int(found.group(1))
-            own = self.paths[number] if number < len(self.paths) else None
+            own = self.messages[number] if number < len(self.messages) else None
             return "input" if own is None else own + param[found.end() :]
+        found = _TOOL.match(param)
+        if found is not None and int(found.group(1)) < len(self.tools):
+            return self.tools[int(found.group(1))] + param[found.end() :]
         for name, own in _OWN_NAMES.items():
             if param == name or param.startswith((f"{name}.", f"{name}[")):
                 return own + param[len(name) :]
@@ -112,7 +118,7 @@ def chat_request(
             **{name: getattr(body, name) for name in PASSED_FIELDS},
         }
     given = {name: value for name, value in fields.items() if value is not None}
-    with OwnNames(chat.paths).in_errors():
+    with OwnNames(chat.paths, tools.paths).in_errors():
         return ChatCompletionRequest.model_validate(given)
 
 

@@ -41,6 +41,7 @@ class ResponseTools:
 
     Attributes:
         offered: functions in the form of chat completions.
+        paths: the path of each offered function in the request, for errors.
         forms: by the name under which a function is offered.
         skipped: tools that the model is not offered, such as `web_search`.
         not_enforced: custom tools whose grammar no regular expression can express.
@@ -48,6 +49,7 @@ class ResponseTools:
     """
 
     offered: list[dict[str, Any]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
     forms: dict[str, ToolForm] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     not_enforced: list[str] = field(default_factory=list)
@@ -62,6 +64,7 @@ class ResponseTools:
         if name in self.forms:
             raise bad_request(f"There are two tools of the name {name[:80]!r}.", param=path)
         self.forms[name] = form
+        self.paths.append(path)
         self.offered.append({"type": "function", "function": {"name": name, **function}})
 
 

@@ -55,7 +55,9 @@ async def create_response(body: ResponseRequest, request: Request) -> Response:
     keep = keeping(context, body, kept.new)
     begun = await begin_response(request, context, body, tools, chat, keep)
     if tools.not_enforced:
-        request.state.not_enforced = header_value(tools.not_enforced)
+        by_grammar = getattr(request.state, "not_enforced", "")
+        names = header_value(tools.not_enforced)
+        request.state.not_enforced = f"{by_grammar},{names}" if by_grammar else names
     answer, turn = begun.answer, begun.turn
     if isinstance(turn, ApiError):
         return EventStream(answer.refused(turn), context, AsyncExitStack())
@@ -92,7 +94,7 @@ async def count_input_tokens(body: InputTokensRequest, request: Request) -> Resp
     check_extra_fields(request, body, ignored=chat.ignored)
     request.state.skipped_tools = header_value(tools.skipped)
     wanted = chat_request(body, chat, tools)
-    with OwnNames(chat.paths).in_errors():
+    with OwnNames(chat.paths, tools.paths).in_errors():
         count = await count_prompt_tokens(request, context, wanted)
     return json_response({"object": "response.input_tokens", "input_tokens": count})
 
