@@ -31,6 +31,9 @@ name = "Pravaha"
 base_url = "{url}/v1"
 wire_api = "responses"
 env_key = "PRAVAHA_API_KEY"
+[features]
+goals = false
+multi_agent = false
 """
 
 
