@@ -1,6 +1,11 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["litellm==1.110.2", "fastapi==0.165.0"]
+# dependencies = [
+#     "litellm==1.110.2",
+#     "fastapi==0.165.0", # these three for its streamed Messages API alone
+#     "orjson==3.13.0",
+#     "soundfile==0.14.0",
+# ]
 # ///
 """litellm's Responses API, and its Messages API, which calls Responses: `litellm_responses.py URL [MODEL]`.
 
