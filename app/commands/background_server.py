@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agents.guardrails.guardrails import Guardrails
     from agents.service.run_service import RunService
     from app.server.process.server import DrainingServer
+    from app.server.responses.store import ResponseStore
     from app.server.retrieval.service import RetrievalService
     from engine.retrieval.parsing.image_reader import ImageReader
     from engine.runtime.engine import AsyncPravahaEngine
@@ -23,6 +24,7 @@ class _Running(NamedTuple):
     url: str
     retrieval: "RetrievalService | None"
     image_reader: "ImageReader"
+    responses: "ResponseStore"
 
 
 class BackgroundServer:
@@ -46,6 +48,7 @@ class BackgroundServer:
         guardrails: "Callable[[], Guardrails] | None" = None,
         run_service: "RunService | None" = None,
         retrieval_folder: Path | None = None,
+        responses_file: Path | None = None,
     ) -> None:
         """Nothing is opened before `start`.
 
@@ -58,6 +61,7 @@ class BackgroundServer:
             guardrails: opens those of messages and answers, at each `start`; None checks nothing.
             run_service: the agents that are served; None for none.
             retrieval_folder: where clients' files and vector stores are kept; None serves none.
+            responses_file: where clients' responses and conversations are kept; None keeps them in memory.
         """
         self._open_guardrails = guardrails
         self._engine = engine
@@ -68,6 +72,7 @@ class BackgroundServer:
         self._tool_decision = tool_decision
         self._run_service = run_service
         self._retrieval_folder = retrieval_folder
+        self._responses_file = responses_file
         self._lock = threading.Lock()  # held by `start` and `stop`
         self._running: _Running | None = None
 
@@ -90,6 +95,7 @@ class BackgroundServer:
         from app.server.app import create_app
         from app.server.process.config import ServerConfig
         from app.server.process.server import DrainingServer, base_url, listen
+        from app.server.responses.store import ResponseStore
         from engine.retrieval.parsing.image_reader import ImageReader
         from engine.runtime.served_models import ServedModels
 
@@ -108,6 +114,7 @@ class BackgroundServer:
             listener = listen(config)
             retrieval = self._start_retrieval()
             image_reader = ImageReader()
+            responses = ResponseStore(self._responses_file)
             app = create_app(
                 # A client must not unload what the person at the screen works with.
                 ServedModels.single(self._engine, may_unload=False),
@@ -116,6 +123,7 @@ class BackgroundServer:
                 guardrails=guardrails,
                 retrieval=retrieval,
                 image_reader=image_reader,
+                responses=responses,
             )
             server = DrainingServer(app)
             url = base_url(listener)
@@ -126,7 +134,7 @@ class BackgroundServer:
                 daemon=True,
             )
             thread.start()
-            self._running = _Running(server, thread, url, retrieval, image_reader)
+            self._running = _Running(server, thread, url, retrieval, image_reader, responses)
             return url
 
     def stop(self) -> None:
@@ -141,6 +149,7 @@ class BackgroundServer:
                 running.thread.join()
             if running is not None:
                 running.image_reader.close()
+                running.responses.close()
             if running is not None and running.retrieval is not None:
                 running.retrieval.close()
 

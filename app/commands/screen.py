@@ -167,6 +167,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 guardrails=partial(open_guardrails, settings),
                 run_service=ConfinedRunService(run_service, () if root is None else [root]),
                 retrieval_folder=settings.vector_stores,
+                responses_file=settings.responses,
             )
             stack.callback(engine_server.stop)
         first_start = preferences.get(_STARTED) is None

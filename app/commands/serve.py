@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agents.guardrails.guardrails import Guardrails
     from agents.service.run_service import RunService
     from app.server.process.server import DrainingServer
+    from app.server.responses.store import ResponseStore
     from app.server.retrieval.service import RetrievalService
     from app.settings.settings import Settings
     from engine.retrieval.parsing.image_reader import ImageReader
@@ -93,6 +94,7 @@ def run_server(
         return serve_engine(models, config)
     from app.runtime.agents import open_run_service
     from app.runtime.guardrails import open_guardrails, open_judge, open_moderation
+    from app.server.responses.store import ResponseStore
     from app.server.retrieval.service import RetrievalService
     from engine.clients.in_process import InProcessClient
     from engine.retrieval.parsing.image_reader import ImageReader
@@ -104,6 +106,7 @@ def run_server(
     )
     retrieval = RetrievalService(settings.vector_stores, engine.embedder)
     image_reader = ImageReader()
+    responses = ResponseStore(settings.responses)
     try:
         retrieval.start()
         return serve_engine(
@@ -112,11 +115,13 @@ def run_server(
             run_service=service,
             retrieval=retrieval,
             image_reader=image_reader,
+            responses=responses,
             guardrails=open_guardrails(settings),
             moderation=open_moderation(settings, engine.embedder, judge),
         )
     finally:
         image_reader.close()
+        responses.close()
         retrieval.close()
         service.close()
 
@@ -152,6 +157,7 @@ def serve_engine(
     moderation: "Guardrails | None" = None,
     retrieval: "RetrievalService | None" = None,
     image_reader: "ImageReader | None" = None,
+    responses: "ResponseStore | None" = None,
 ) -> int:
     """Start an engine or several, serve them, shut them down; the exit status. Arguments as `create_app`.
 
@@ -172,6 +178,7 @@ def serve_engine(
         moderation=moderation,
         retrieval=retrieval,
         image_reader=image_reader,
+        responses=responses,
     )
     server = DrainingServer(app)
     announcer = _Announcer(models, server)

@@ -24,12 +24,14 @@ from app.server.middleware.model_waits import ModelWaits
 from app.server.middleware.plain_path import PlainPath
 from app.server.process.config import ServerConfig
 from app.server.process.context import ServerContext
+from app.server.responses.store import ResponseStore
 from app.server.retrieval.errors import RetrievalError
 from app.server.retrieval.service import RetrievalService
 from app.server.routes import (
     agents,
     chat,
     completions,
+    conversations,
     embeddings,
     files,
     fork,
@@ -47,6 +49,7 @@ from app.server.routes import (
     prefixes,
     price,
     rerank,
+    responses,
     root,
     scheduling,
     sessions,
@@ -65,6 +68,8 @@ _ROUTERS = (
     root.router,
     chat.router,
     messages.router,
+    responses.router,
+    conversations.router,
     completions.router,
     embeddings.router,
     rerank.router,
@@ -92,7 +97,16 @@ _ROUTERS = (
 
 _UPLOADS = re.compile(r"/v1/files|/v1/uploads/[^/]+/parts")
 """Paths whose POST bodies are written to disk while they arrive."""
-_WITH_IMAGES = frozenset({"/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens"})
+_WITH_IMAGES = frozenset(
+    {
+        "/v1/chat/completions",
+        "/v1/messages",
+        "/v1/messages/count_tokens",
+        "/v1/responses",
+        "/v1/responses/compact",
+        "/v1/responses/input_tokens",
+    }
+)
 """Paths whose bodies may have images."""
 _PREFLIGHT_S = 7200
 """Time for which a browser need not ask again; the longest that Chrome keeps."""
@@ -107,6 +121,7 @@ def create_app(
     moderation: Guardrails | None = None,
     retrieval: RetrievalService | None = None,
     image_reader: ImageReader | None = None,
+    responses: ResponseStore | None = None,
 ) -> FastAPI:
     """The API over one or several models, and over agents and files if there are any.
 
@@ -120,6 +135,7 @@ def create_app(
         moderation: answers `/v1/moderations`; None takes the recognizers with their defaults.
         retrieval: keeps files and vector stores; None serves none.
         image_reader: reads the text of images; None reads none, and only a model that sees takes images.
+        responses: keeps responses and conversations; None keeps them in memory.
     """
     context = ServerContext(
         engine if isinstance(engine, ServedModels) else ServedModels.single(engine),
@@ -129,6 +145,7 @@ def create_app(
         moderation=moderation or Guardrails(moderation_policy(Policy())),
         retrieval=retrieval,
         image_reader=image_reader,
+        responses=responses or ResponseStore(),
     )
     app = FastAPI(
         title="Pravāha",

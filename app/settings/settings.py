@@ -176,6 +176,11 @@ class Settings(Options, BaseSettings):
         return self.data_dir / "retrieval" / "http"
 
     @property
+    def responses(self) -> Path:
+        """Responses and conversations of clients of the HTTP API."""
+        return self.data_dir / "responses.db"
+
+    @property
     def artifacts(self) -> Path:
         """Outputs of agents' tools that are too long to be returned."""
         return self.data_dir / "artifacts"

@@ -1,4 +1,4 @@
-"""llm-comply's checks of the chat API and of Anthropic's, against a server process."""
+"""llm-comply's checks of the chat API, Anthropic's and the Responses API, against a server process."""
 
 import re
 from dataclasses import replace
@@ -10,6 +10,7 @@ from llm_comply.result import TestStatus as Status
 from llm_comply.runner import TestRunner as Runner
 from llm_comply.schema import SpecLoader
 from llm_comply.tests.anthropic import ANTHROPIC_TESTS
+from llm_comply.tests.open_responses import OPEN_RESPONSES_TESTS
 from llm_comply.tests.openai_chat import OPENAI_CHAT_TESTS
 
 from tests.server.live import live
@@ -17,15 +18,19 @@ from tests.server.process import toy_process
 from tests.server.scripted_engine import ScriptedEngine, words
 from tests.server.toy_tokenizer import IM_END
 
-SKIPPED = {"chat-reasoning-summary", "anth-thinking-display"}
+SKIPPED = {"chat-reasoning-summary", "anth-thinking-display", "reasoning-summary"}
 """llm-comply asks it of reasoning models only."""
 
 pytestmark = pytest.mark.filterwarnings("ignore:jsonschema.RefResolver")  # llm-comply's
 
 
-APIS = {"openai_chat.json": OPENAI_CHAT_TESTS, "anthropic.json": ANTHROPIC_TESTS}
+APIS = {
+    "openai_chat.json": OPENAI_CHAT_TESTS,
+    "anthropic.json": ANTHROPIC_TESTS,
+    "openresponses.json": OPEN_RESPONSES_TESTS,
+}
 
-WITH_TOOLS = {"chat-tool-calling", "anth-tool-calling"}
+WITH_TOOLS = {"chat-tool-calling", "anth-tool-calling", "tool-calling"}
 """Checks that need a model that calls a tool: a scripted one."""
 
 
@@ -61,7 +66,7 @@ def results():
 def test_the_apis_comply_without_a_warning(results):
     passed = {name for name, one in results.items() if one.status is Status.PASSED}
     skipped = {name for name, one in results.items() if one.status is Status.SKIPPED}
-    assert len(results) == 18
+    assert len(results) == 31
     assert passed == set(results) - SKIPPED
     assert skipped == SKIPPED
     assert [results[name].warnings for name in passed if results[name].warnings] == []

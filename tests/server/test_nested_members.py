@@ -21,12 +21,31 @@ from tests.server.scripted_engine import ScriptedEngine, words
 CHAT = {"model": "toy", "messages": [{"role": "user", "content": "hi"}]}
 
 KEEP_UNKNOWN = {
-    "FunctionBody", "FunctionCall", "ImagePart", "Message", "TextDocument", "TextPart", "ToolBody",
+    "CompactRequest",
+    "ContextFields",
+    "ConversationReference",
+    "CreateConversation",
+    "CreateConversationItems",
+    "FunctionBody",
+    "FunctionCall",
+    "ImagePart",
+    "InputFields",
+    "InputTokensRequest",
+    "Message",
+    "ReasoningOptions",
+    "ResponseRequest",
+    "TextDocument",
+    "TextFormat",
+    "TextOptions",
+    "TextPart",
+    "ToolBody",
     "ToolCall",
-}  # fmt: skip
+    "UpdateConversation",
+}
 """What clients send back from other servers' answers, documents and tools may have members of their own.
 
-So may everything in other APIs (`FOREIGN`).
+So may everything in other APIs (`FOREIGN`), and the bodies of the Responses API: agents send more
+members with each version, and stop for good at a 400.
 """
 
 LISTED_AS_A_WHOLE = {"ApiTool", "OtherBlock"}
@@ -73,6 +92,11 @@ SAMPLES = {
     "CompleteUpload": {"part_ids": ["a"]},
     "CompletionRequest": {"model": "toy", "prompt": "hi"},
     "CountTokensRequest": {"model": "toy", "messages": [USER]},
+    "CompactRequest": {"model": "toy"},
+    "ContextFields": {"model": "toy"},
+    "ConversationReference": {"id": "conv_1"},
+    "CreateConversation": {},
+    "CreateConversationItems": {"items": []},
     "CreateFileBatch": {"file_ids": ["a"]},
     "CreateStoreFile": {"file_id": "a"},
     "CreateUpload": {"bytes": 1, "filename": "a", "mime_type": "text/plain", "purpose": "vision"},
@@ -92,6 +116,8 @@ SAMPLES = {
     "ImagePart": IMAGE,
     "ImageUrl": IMAGE["image_url"],
     "InputMessage": USER,
+    "InputFields": {"model": "toy"},
+    "InputTokensRequest": {"model": "toy"},
     "JsonSchemaFormat": SCHEMA,
     "Message": {"role": "assistant", "content": "hi"},
     "Lenient": {},
@@ -109,9 +135,11 @@ SAMPLES = {
     "RankingOptions": {},
     "Reasoning": {},
     "RedactedThinkingBlock": {"type": "redacted_thinking"},
+    "ReasoningOptions": {},
     "RerankRequest": {"model": "minilm", "query": "a", "documents": ["b"]},
     "ResidencyRequest": {"tokens": [1]},
     "ResponseFormat": {"type": "json_schema", "json_schema": SCHEMA},
+    "ResponseRequest": {"model": "toy"},
     "SamplingFields": {"model": "toy"},
     "SchedulingRequest": {},
     "SearchFields": {},
@@ -122,6 +150,8 @@ SAMPLES = {
     "StructuredOutputs": {},
     "TextBlock": {"type": "text", "text": "a"},
     "TextDocument": {"text": "a"},
+    "TextFormat": {"type": "text"},
+    "TextOptions": {},
     "TextPart": {"type": "text", "text": "a"},
     "ThinkingBlock": {"type": "thinking", "thinking": "a"},
     "ThinkingConfig": {"type": "adaptive"},
@@ -134,6 +164,7 @@ SAMPLES = {
     "ToolUseBlock": {"type": "tool_use", "id": "t", "name": "f", "input": {}},
     "ToolUseChoice": {"type": "auto"},
     "UnpinRequest": {"pin_id": "a"},
+    "UpdateConversation": {},
     "UpdateStoreFile": {"attributes": {}},
 }
 """A valid value of every body, and of every object in one."""

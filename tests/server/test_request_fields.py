@@ -481,7 +481,7 @@ def test_every_sampling_field_reaches_the_engine(client, engine):
     assert sampling.dry_sequence_breakers == ("\n\n", ".")
     assert sampling.logit_bias == ((65, -1.5),)
     assert sampling.logprob_token_ids == (66, 65)
-    assert sampling.shown_control_ids == {257}
+    assert sampling.shown_control_ids == (257,)
     assert sampling.seed == 42
     assert sampling.stop == ("END",)
     assert sampling.stop_token_ids == (66,)

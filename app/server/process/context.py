@@ -15,8 +15,10 @@ from app.server.process.config import ServerConfig
 from app.server.process.counters import ServerCounters
 from app.server.process.drain import Drain
 from app.server.process.kept_streams import KeptStreams
+from app.server.process.running_responses import RunningResponses
 from app.server.process.running_turns import RunningTurn
 from app.server.process.sessions import Sessions
+from app.server.responses.store import ResponseStore
 from app.server.retrieval.service import RetrievalService
 from engine.retrieval.parsing.image_reader import ImageReader
 from engine.runtime.engine import AsyncPravahaEngine
@@ -44,6 +46,8 @@ class ServerContext:
         retrieval: keeps files and vector stores; None where none are served.
         image_reader: reads the text of images; None reads none.
         holding: tasks that use a model for longer than a request, such as those of agents' runs.
+        responses: keeps responses and conversations.
+        running_responses: those in the background.
         uploads: taken by each upload of a file.
         decoding: taken while the images of a request are decoded.
     """
@@ -59,12 +63,14 @@ class ServerContext:
     block_histories: "WeakKeyDictionary[AsyncPravahaEngine, BlockHistory]" = field(
         default_factory=WeakKeyDictionary
     )
+    running_responses: RunningResponses = field(init=False)
     agents: RunService | None = None
     guardrails: Guardrails | None = None
     moderation: Guardrails = field(default_factory=Guardrails)
     retrieval: RetrievalService | None = None
     image_reader: ImageReader | None = None
     holding: set[asyncio.Task[None]] = field(default_factory=set)
+    responses: ResponseStore = field(default_factory=ResponseStore)
     uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_UPLOADS))
     decoding: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_DECODING))
     created: int = field(default_factory=lambda: int(time.time()))
@@ -72,6 +78,7 @@ class ServerContext:
     def __post_init__(self) -> None:
         kept = KeptStreams(self.drain, resume_s=self.config.resume_s)
         object.__setattr__(self, "kept_streams", kept)
+        object.__setattr__(self, "running_responses", RunningResponses(self.drain))
 
     @property
     def engine(self) -> AsyncPravahaEngine:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from app.server.calls.model import unknown_model
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
+from app.server.wire.codex_models import codex_model
 from app.server.wire.json_response import json_response
 from engine.api.snapshot import EngineState
 from engine.runtime.served_model import ServedModel
@@ -22,8 +23,8 @@ router = APIRouter()
 
 @router.get("/v1/models")
 @requires("infer")
-async def list_models(request: Request) -> Response:
-    """The served models and, if it is installed, the embedding model."""
+async def list_models(request: Request, client_version: str | None = None) -> Response:
+    """The served models and, if it is installed, the embedding model; for Codex in its own form, too."""
     context = server_context(request)
     names = await asyncio.to_thread(context.models.names)
     data = [describe(context, name) for name in names]
@@ -31,7 +32,8 @@ async def list_models(request: Request) -> Response:
         data.append(describe_embedder(context))
     ids = [one["id"] for one in data]
     pages = {"first_id": ids[0], "last_id": ids[-1], "has_more": False}
-    return json_response({"object": "list", "data": data, **pages})
+    models = {} if client_version is None else {"models": codex_models(context)}
+    return json_response({"object": "list", "data": data, **pages, **models})
 
 
 @router.get("/v1/models/{name:path}")
@@ -75,6 +77,16 @@ def _progress(served: ServedModel | None) -> dict[str, float]:
     snapshot = served.engine.snapshot()
     is_loading = snapshot.state is EngineState.LOADING
     return {"loading_progress": snapshot.loading_progress if is_loading else 0.0}
+
+
+def codex_models(context: ServerContext) -> list[dict[str, Any]]:
+    """The loaded models in Codex's form."""
+    loaded = [(one.name, one.engine.snapshot().model) for one in context.models.all()]
+    return [
+        codex_model(name, info.context_length, sees_images=info.sees_images)
+        for name, info in loaded
+        if info is not None
+    ]
 
 
 def describe_embedder(context: ServerContext) -> dict[str, Any]:

@@ -28,7 +28,7 @@ ACCEPTED: dict[str, str] = {
     "user": "identifies the caller's end user; nothing here depends on it",
     "safety_identifier": "as `user`",
     "metadata": "the caller's own notes; not stored",
-    "store": "nothing is ever stored, whatever it says",
+    "store": "chats are never stored, whatever it says",
     "service_tier": "there is one tier",
     "verbosity": "a hint to models trained for it; ours are not",
     "prompt_cache_key": "names a session; of chats the figures are sorted by it (`/v1/sessions`)",

@@ -1,0 +1,239 @@
+"""The items of a response's input as the messages of a chat.
+
+Items follow each other as they happened: reasoning, text and calls of one turn of the assistant are items of
+their own there and one message here. Items that no model here reads, such as the web searches of another
+server, are left out and listed in the response.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from app.server.calls.responses_tools import INPUT, offered_name
+from app.server.wire.compaction import SUMMARY_HEAD, read_compaction
+from app.server.wire.errors import ApiError, bad_request
+
+ROLES = ("user", "assistant", "system", "developer")
+_COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compaction"})
+_CALLS = frozenset({"function_call", "custom_tool_call"})
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+_READ_ANEW = frozenset({"file_search_call"})
+"""Items of this server's own answers that say nothing to the model."""
+
+
+@dataclass(slots=True)
+class ChatInput:
+    """Messages of a chat completion.
+
+    Attributes:
+        messages: the messages.
+        paths: the path of each message's item in the request, for errors; None for a kept one.
+        ignored: paths of what was left out.
+    """
+
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    paths: list[str | None] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+
+    def add(self, message: dict[str, Any], path: str | None) -> None:
+        """A message of its own."""
+        self.messages.append(message)
+        self.paths.append(path)
+
+
+def input_items(given: str | Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
+    """The input as a list of items; a text is a message of the user."""
+    if given is None:
+        return []
+    if isinstance(given, str):
+        content = [{"type": "input_text", "text": given}]
+        return [{"type": "message", "role": "user", "content": content}]
+    return [dict(one) for one in given]
+
+
+def chat_input(
+    instructions: str | None,
+    history: Sequence[Mapping[str, Any]],
+    new: Sequence[Mapping[str, Any]],
+) -> ChatInput:
+    """The messages of a conversation.
+
+    Args:
+        instructions: the first message, of the system.
+        history: items that the server has kept.
+        new: items of the request.
+
+    Raises:
+        ApiError: 400 that names the item.
+    """
+    reader = _Reader()
+    if instructions:
+        reader.chat.add({"role": "system", "content": instructions}, "instructions")
+    for item in history:
+        reader.read(item, None)
+    for index, item in enumerate(new):
+        reader.read(item, f"input[{index}]")
+    reader.finish()
+    return reader.chat
+
+
+class _Reader:
+    """Reads items in order; text, reasoning and calls of one turn of the assistant become one message."""
+
+    def __init__(self) -> None:
+        self.chat = ChatInput()
+        self._turn: dict[str, Any] | None = None  # of the assistant, still growing
+
+    def read(self, item: Mapping[str, Any], path: str | None) -> None:
+        """Add one item; `path` is None for one that is not from the request."""
+        where = path or "input"
+        kind = item.get("type") or ("message" if "role" in item else None)
+        if kind == "message":
+            self._message(item, path)
+        elif kind == "reasoning":
+            self._reasoning(item, path)
+        elif kind in _CALLS:
+            self._call(item, path, kind)
+        elif kind in _OUTPUTS:
+            self._output(item, path)
+        elif kind in _COMPACTIONS:
+            self._compaction(item, path)
+        elif kind is None:
+            raise bad_request(f"`{where}` has neither a `type` nor a `role`.", param=where)
+        elif kind not in _READ_ANEW:
+            self.chat.ignored.append(f"{where}({str(kind)[:40]})")
+
+    def finish(self) -> None:
+        """End the last turn of the assistant."""
+        turn, self._turn = self._turn, None
+        if turn is not None and not (turn["content"] or turn.get("tool_calls")):
+            # Reasoning alone is no turn: the answer to it was never written.
+            index = next(i for i, one in enumerate(self.chat.messages) if one is turn)
+            del self.chat.messages[index], self.chat.paths[index]
+
+    def _assistant(self, path: str | None) -> dict[str, Any]:
+        if self._turn is None:
+            self._turn = {"role": "assistant", "content": []}
+            self.chat.add(self._turn, path)
+        return self._turn
+
+    def _message(self, item: Mapping[str, Any], path: str | None) -> None:
+        role, where = item.get("role"), path or "input"
+        if role not in ROLES:
+            raise bad_request(
+                f"`{where}.role` is not valid: it must be one of {', '.join(ROLES)}.",
+                param=f"{where}.role",
+            )
+        parts = self._parts(item.get("content"), f"{where}.content")
+        if role != "assistant":
+            self.finish()
+            self.chat.add({"role": role, "content": parts}, path)
+            return
+        if self._turn is not None and (self._turn["content"] or self._turn.get("tool_calls")):
+            self.finish()  # two messages are two turns
+        self._assistant(path)["content"] = parts
+
+    def _parts(self, content: Any, where: str) -> list[dict[str, Any]]:
+        """Content parts in the form of chat completions; empty texts are left out."""
+        if isinstance(content, str):
+            return [{"type": "text", "text": content}]
+        if not isinstance(content, list):
+            raise bad_request(
+                f"`{where}` is not valid: it must be a string or a list of content parts.",
+                param=where,
+            )
+        return [self._part(part, f"{where}[{index}]") for index, part in enumerate(content)]
+
+    def _part(self, part: Any, where: str) -> dict[str, Any]:
+        if isinstance(part, str):
+            return {"type": "text", "text": part}
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind in ("input_text", "output_text", "text", "summary_text", "reasoning_text"):
+            return {"type": "text", "text": _text(part, "text", where)}
+        if kind == "refusal":
+            return {"type": "text", "text": _text(part, "refusal", where)}
+        if kind in ("input_image", "image_url"):
+            return _image(part, where)
+        raise bad_request(
+            f"`{where}` is not valid: content parts of type {str(kind)[:40]!r} are not supported.",
+            param=where,
+        )
+
+    def _reasoning(self, item: Mapping[str, Any], path: str | None) -> None:
+        parts = item.get("content") or item.get("summary") or []
+        texts = [part.get("text") for part in parts if isinstance(part, dict)]
+        text = "\n".join(one for one in texts if isinstance(one, str))
+        if not text:
+            return  # encrypted by another server
+        if self._turn is not None and (self._turn["content"] or self._turn.get("tool_calls")):
+            self.finish()
+        turn = self._assistant(path)
+        turn["reasoning_content"] = turn.get("reasoning_content", "") + text
+
+    def _call(self, item: Mapping[str, Any], path: str | None, kind: str) -> None:
+        where = path or "input"
+        name, call_id = _text(item, "name", where), _text(item, "call_id", where)
+        namespace = item.get("namespace")
+        if kind == "custom_tool_call":
+            arguments = orjson.dumps({INPUT: _text(item, "input", where)}).decode()
+        else:
+            arguments = _text(item, "arguments", where)
+        function = {
+            "name": offered_name(name, namespace if isinstance(namespace, str) else None),
+            "arguments": arguments,
+        }
+        calls = self._assistant(path).setdefault("tool_calls", [])
+        calls.append({"id": call_id, "type": "function", "function": function})
+
+    def _output(self, item: Mapping[str, Any], path: str | None) -> None:
+        where = path or "input"
+        call_id, output = _text(item, "call_id", where), item.get("output")
+        self.finish()
+        if output is None:
+            parts = []
+        elif isinstance(output, dict):  # older agents send what they would print
+            parts = [{"type": "text", "text": orjson.dumps(output).decode()}]
+        else:
+            parts = self._parts(output, f"{where}.output")
+        images = [part for part in parts if part["type"] == "image_url"]
+        texts = [part for part in parts if part["type"] != "image_url"]
+        self.chat.add({"role": "tool", "tool_call_id": call_id, "content": texts}, path)
+        if images:  # only the user shows images
+            self.chat.add({"role": "user", "content": images}, path)
+
+    def _compaction(self, item: Mapping[str, Any], path: str | None) -> None:
+        where = path or "input"
+        summary = read_compaction(item.get("encrypted_content"))
+        if summary is None:
+            self.chat.ignored.append(f"{where}({str(item.get('type'))[:40]})")
+            return
+        self.finish()
+        self.chat.add({"role": "user", "content": f"{SUMMARY_HEAD}\n\n{summary}"}, path)
+
+
+def _text(item: Mapping[str, Any], name: str, where: str) -> str:
+    value = item.get(name)
+    if not isinstance(value, str):
+        path = f"{where}.{name}"
+        raise bad_request(f"`{path}` is not valid: it must be a string.", param=path)
+    return value
+
+
+def _image(part: Mapping[str, Any], where: str) -> dict[str, Any]:
+    url, file_id = part.get("image_url"), part.get("file_id")
+    if isinstance(url, dict):
+        url = url.get("url")
+    if url is None and isinstance(file_id, str):
+        url = file_id
+    if not isinstance(url, str) or not url:
+        raise bad_request(f"`{where}` has no `image_url`.", param=f"{where}.image_url")
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def item_not_found(item_id: str, path: str) -> ApiError:
+    """The refusal of a reference to an item that is not kept."""
+    return ApiError(
+        404, f"There is no item {item_id[:80]!r}.", param=f"{path}.id", code="item_not_found"
+    )

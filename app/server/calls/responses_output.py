@@ -1,0 +1,326 @@
+"""`ResponseOutput`: the output items of a response, and the events that tell of them.
+
+One item is open at a time: it is announced, grows, and is completed before the next one is announced. An item
+has the same id in every event and in the final response.
+"""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import orjson
+
+from app.server.calls.responses_tools import INPUT, ResponseTools
+from app.server.wire.json_member import StringMember
+from engine.api.answer_parts import (
+    AnswerPart,
+    AnswerReasoning,
+    AnswerText,
+    CallArguments,
+    CallBegun,
+)
+
+Event = dict[str, Any]
+"""An event without its number."""
+
+ItemStatus = Literal["completed", "incomplete"]
+
+
+def new_id(prefix: str) -> str:
+    """An id as OpenAI writes them."""
+    return f"{prefix}_{uuid.uuid4().hex}"
+
+
+class ResponseOutput:
+    """The items of one response.
+
+    Attributes:
+        items: as they are so far; those that are announced are in it.
+    """
+
+    def __init__(self, tools: ResponseTools) -> None:
+        self.items: list[dict[str, Any]] = []
+        self._tools = tools
+        self._open: _OpenItem | None = None
+        self._calls: dict[int, _OpenItem] = {}
+
+    def add_complete(self, item: dict[str, Any], stages: Sequence[str] = ()) -> Iterator[Event]:
+        """An item whose work is done; `stages` are events between its announcement and its end."""
+        yield from self._close("completed")
+        index = len(self.items)
+        self.items.append(item)
+        place = {"output_index": index}
+        begun = {**item, "status": "in_progress"}
+        yield {"type": "response.output_item.added", **place, "item": begun}
+        for stage in stages:
+            yield {"type": stage, **place, "item_id": item["id"]}
+        yield {"type": "response.output_item.done", **place, "item": item}
+
+    def feed(
+        self, parts: Sequence[AnswerPart], logprobs: Sequence[dict[str, Any]] = ()
+    ) -> Iterator[Event]:
+        """The events of new parts; `logprobs` are those of the text in them."""
+        for part in parts:
+            match part:
+                case AnswerText(text):
+                    message = self._opened(_Message)
+                    yield from message[1]
+                    yield from message[0].grow(text, logprobs)
+                    logprobs = ()
+                case AnswerReasoning(text):
+                    reasoning = self._opened(_Reasoning)
+                    yield from reasoning[1]
+                    yield from reasoning[0].grow(text)
+                case CallBegun(index, id_, name):
+                    yield from self._close("completed")
+                    yield from self._announce(self._call(index, id_, name))
+                case CallArguments(index, text):
+                    call = self._calls.get(index)
+                    if call is not None and call is self._open:
+                        yield from call.grow(text)
+
+    def finish(
+        self, status: ItemStatus, annotations: Sequence[dict[str, Any]] = ()
+    ) -> Iterator[Event]:
+        """The events at the end of the answer; an answer that says nothing has an empty message."""
+        if (status == "completed" and not self.items) or (
+            status == "completed"
+            and all(one["type"] in ("reasoning", "file_search_call") for one in self.items)
+        ):
+            yield from self._opened(_Message)[1]
+        if isinstance(self._open, _Message):
+            yield from self._open.annotate(annotations)
+        yield from self._close(status)
+
+    def _call(self, index: int, call_id: str, name: str) -> "_OpenItem":
+        form = self._tools.form_of(name)
+        kind = _CustomCall if form.kind == "custom" else _FunctionCall
+        call = kind(len(self.items), call_id, form.name, form.namespace)
+        self._calls[index] = call
+        return call
+
+    def _opened(self, kind: "type[_Item]") -> "tuple[_Item, list[Event]]":
+        """The open item of a kind, and the events that open it."""
+        if isinstance(self._open, kind):
+            return self._open, []
+        events = list(self._close("completed"))
+        item = kind(len(self.items))
+        return item, [*events, *self._announce(item)]
+
+    def _announce(self, item: "_OpenItem") -> Iterator[Event]:
+        self._open = item
+        self.items.append(item.item)
+        yield from item.begin()
+
+    def _close(self, status: ItemStatus) -> Iterator[Event]:
+        item, self._open = self._open, None
+        if item is not None:
+            yield from item.end(status)
+            self.items[item.index] = item.item
+
+
+class _OpenItem:
+    """An item that grows."""
+
+    def __init__(self, index: int, item: dict[str, Any]) -> None:
+        self.index = index
+        self.item = item
+
+    def event(self, kind: str, **fields: Any) -> Event:
+        """An event of this item."""
+        return {
+            "type": f"response.{kind}",
+            "item_id": self.item["id"],
+            "output_index": self.index,
+            **fields,
+        }
+
+    def begin(self) -> Iterator[Event]:
+        """The events before the first piece."""
+        yield self._lifecycle("added", self.item)
+
+    def grow(self, text: str, logprobs: Sequence[dict[str, Any]] = ()) -> Iterator[Event]:
+        """The events of a piece."""
+        raise NotImplementedError
+
+    def end(self, status: ItemStatus) -> Iterator[Event]:
+        """The events after the last piece."""
+        self.item = {**self.item, "status": status}
+        yield self._lifecycle("done", self.item)
+
+    def _lifecycle(self, stage: str, item: dict[str, Any]) -> Event:
+        return {
+            "type": f"response.output_item.{stage}",
+            "output_index": self.index,
+            "item": dict(item),
+        }
+
+
+class _Message(_OpenItem):
+    """Text that the user reads."""
+
+    def __init__(self, index: int) -> None:
+        item = {
+            "id": new_id("msg"),
+            "type": "message",
+            "status": "in_progress",
+            "role": "assistant",
+            "content": [],
+        }
+        super().__init__(index, item)
+        self._texts: list[str] = []
+        self._logprobs: list[dict[str, Any]] = []
+        self._annotations: list[dict[str, Any]] = []
+
+    def begin(self) -> Iterator[Event]:
+        yield from super().begin()
+        yield self.event("content_part.added", content_index=0, part=self._part())
+
+    def grow(self, text: str, logprobs: Sequence[dict[str, Any]] = ()) -> Iterator[Event]:
+        self._texts.append(text)
+        self._logprobs += logprobs
+        yield self.event("output_text.delta", content_index=0, delta=text, logprobs=list(logprobs))
+
+    def annotate(self, annotations: Sequence[dict[str, Any]]) -> Iterator[Event]:
+        """The events of citations."""
+        for number, annotation in enumerate(annotations):
+            self._annotations.append(annotation)
+            yield self.event(
+                "output_text.annotation.added",
+                content_index=0,
+                annotation_index=number,
+                annotation=annotation,
+            )
+
+    def end(self, status: ItemStatus) -> Iterator[Event]:
+        part = self._part()
+        yield self.event(
+            "output_text.done", content_index=0, text=part["text"], logprobs=self._logprobs
+        )
+        yield self.event("content_part.done", content_index=0, part=part)
+        self.item = {**self.item, "content": [part]}
+        yield from super().end(status)
+
+    def _part(self) -> dict[str, Any]:
+        return {
+            "type": "output_text",
+            "text": "".join(self._texts),
+            "annotations": list(self._annotations),
+            "logprobs": list(self._logprobs),
+        }
+
+
+class _Reasoning(_OpenItem):
+    """What the model thought before its answer."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(
+            index,
+            {
+                "id": new_id("rs"),
+                "type": "reasoning",
+                "status": "in_progress",
+                "summary": [],
+                "content": [],
+            },
+        )
+        self._texts: list[str] = []
+
+    def begin(self) -> Iterator[Event]:
+        yield from super().begin()
+        yield self.event("content_part.added", content_index=0, part=self._part())
+
+    def grow(self, text: str, logprobs: Sequence[dict[str, Any]] = ()) -> Iterator[Event]:
+        self._texts.append(text)
+        yield self.event("reasoning_text.delta", content_index=0, delta=text)
+
+    def end(self, status: ItemStatus) -> Iterator[Event]:
+        part = self._part()
+        yield self.event("reasoning_text.done", content_index=0, text=part["text"])
+        yield self.event("content_part.done", content_index=0, part=part)
+        self.item = {**self.item, "content": [part]}
+        yield from super().end(status)
+
+    def _part(self) -> dict[str, Any]:
+        return {"type": "reasoning_text", "text": "".join(self._texts)}
+
+
+class _FunctionCall(_OpenItem):
+    """A call of a function; its arguments are JSON text."""
+
+    def __init__(self, index: int, call_id: str, name: str, namespace: str | None) -> None:
+        item = {
+            "id": new_id("fc"),
+            "type": "function_call",
+            "status": "in_progress",
+            "call_id": call_id,
+            "name": name,
+            "arguments": "",
+        }
+        if namespace is not None:
+            item["namespace"] = namespace
+        super().__init__(index, item)
+        self._texts: list[str] = []
+
+    def grow(self, text: str, logprobs: Sequence[dict[str, Any]] = ()) -> Iterator[Event]:
+        self._texts.append(text)
+        yield self.event("function_call_arguments.delta", delta=text)
+
+    def end(self, status: ItemStatus) -> Iterator[Event]:
+        arguments = "".join(self._texts)
+        yield self.event(
+            "function_call_arguments.done", name=self.item["name"], arguments=arguments
+        )
+        self.item = {**self.item, "arguments": arguments}
+        yield from super().end(status)
+
+
+class _CustomCall(_OpenItem):
+    """A call of a custom tool; its input is taken out of the function's argument while it arrives."""
+
+    def __init__(self, index: int, call_id: str, name: str, namespace: str | None) -> None:
+        item = {
+            "id": new_id("ctc"),
+            "type": "custom_tool_call",
+            "status": "in_progress",
+            "call_id": call_id,
+            "name": name,
+            "input": "",
+        }
+        if namespace is not None:
+            item["namespace"] = namespace
+        super().__init__(index, item)
+        self._arguments: list[str] = []
+        self._member = StringMember(INPUT)
+        self._texts: list[str] = []
+
+    def grow(self, text: str, logprobs: Sequence[dict[str, Any]] = ()) -> Iterator[Event]:
+        self._arguments.append(text)
+        yield from self._more(self._member.feed(text))
+
+    def end(self, status: ItemStatus) -> Iterator[Event]:
+        if not self._member.found:  # the model gave the input in another form
+            yield from self._more(_only_text("".join(self._arguments)))
+        whole = "".join(self._texts)
+        yield self.event("custom_tool_call_input.done", input=whole)
+        self.item = {**self.item, "input": whole}
+        yield from super().end(status)
+
+    def _more(self, text: str) -> Iterator[Event]:
+        if text:
+            self._texts.append(text)
+            yield self.event("custom_tool_call_input.delta", delta=text)
+
+
+_Item = _Message | _Reasoning
+
+
+def _only_text(arguments: str) -> str:
+    """The input in arguments without a member of its name: the only text in them, else all of them."""
+    try:
+        value = orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        return arguments
+    if isinstance(value, dict) and len(value) == 1:
+        (value,) = value.values()
+    return value if isinstance(value, str) else arguments

@@ -1,0 +1,1 @@
+"""What the server keeps of the Responses API: responses, conversations and their items."""
