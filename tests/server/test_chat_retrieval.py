@@ -420,3 +420,12 @@ def test_without_the_embedding_model_the_error_names_the_command(tmp_path):
         )
         assert answer.status_code == 503
         assert "`pravaha models add minilm`" in answer.json()["error"]["message"]
+
+
+def test_a_call_of_a_tool_is_not_checked_for_citations(tmp_path):
+    tool = {"type": "function", "function": {"name": "get_time"}}
+    with answering(tmp_path, f'{TRUE} {{"name": "get_time", "arguments": {{"a": 1}}}}') as served:
+        (choice,) = chat(served, tools=[tool]).choices
+    assert choice.message.tool_calls[0].function.arguments == '{"a": 1}'
+    assert choice.message.content.startswith("The grey heron")
+    assert "get_time" not in choice.message.content

@@ -5,6 +5,7 @@ from typer.testing import CliRunner
 
 from app.commands.models import models_app
 from engine.files.cache_dir import CACHE_DIR_VARIABLE
+from tests.fakes.family_templates import QWEN
 from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.parity.cached_loading import load
 
@@ -54,6 +55,13 @@ def test_show_tells_what_of_a_file_is_not_used(run, tmp_path):
     ]
     assert "it is ignored." in run("show", file).stdout
     assert "odd is ready" in run("add", file).stdout
+
+
+def test_show_names_the_form_of_tool_calls(run, tmp_path):
+    fields = {"tokenizer.chat_template": QWEN}
+    file = str(write_tiny_gguf(tmp_path / "qwen.gguf", fields=fields))
+    assert json.loads(run("show", file, "--json").stdout)["tool_call_form"] == "hermes"
+    assert "in the form hermes" in run("show", file).stdout
 
 
 def test_show_tells_the_size_of_weights_that_would_be_quantized(run, model_file):
