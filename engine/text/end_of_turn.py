@@ -2,7 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 
-_END_OF_TEXT = frozenset({"<|endoftext|>", "<|end_of_text|>", "</s>", "<|eot_id|>", "<|eom_id|>"})
+_END_OF_TEXT = frozenset(
+    {
+        "<|endoftext|>",
+        "<|end_of_text|>",
+        "</s>",
+        "<|eot_id|>",
+        "<|eom_id|>",
+        "<|return|>",
+        "<|call|>",
+    }
+)
 """Control tokens that end the text in every model that has them."""
 
 _END_OF_TURN = frozenset({"<|im_end|>", "<|end|>", "<end_of_turn>", "<|end_of_turn|>"})

@@ -64,7 +64,7 @@ def calls_of(found):
 
 
 @pytest.mark.parametrize("name", sorted(FORMS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(cut_answers())
 def test_any_division_of_any_answer_gives_the_same_parts(name, given_answer):
     text, pieces = given_answer

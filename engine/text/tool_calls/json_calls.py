@@ -64,15 +64,15 @@ def _read_array(chars: Characters, sink: CallSink) -> Reading[None]:
             return  # the bracket is missing, or what follows is none of it
 
 
-def _read_object(chars: Characters, sink: CallSink) -> Reading[None]:
-    """An object whose brace was read."""
-    doubled = yield from chars.literal("{", after_spaces=True)
+def _read_object(chars: Characters, sink: CallSink, *, inside: bool = False) -> Reading[None]:
+    """An object whose brace was read; `inside` another one, whose braces follow."""
+    yield from chars.literal("{", after_spaces=True)  # doubled
     before = sink.count
     call = _JsonCall(sink)
     yield from _read_members(chars, sink, call)
-    if doubled:
-        yield from chars.literal("}", after_spaces=True)
     call.finish()
+    if not inside:
+        yield from chars.literal("}")  # doubled, or one too many
     if sink.count == before:
         raise Unreadable
 
@@ -110,7 +110,7 @@ def _read_member(chars: Characters, sink: CallSink, call: "_JsonCall", key: str)
         yield from _read_arguments(chars, call)
     elif (key in _NESTED or key in _NAMES) and character == "{":
         yield from chars.read()
-        yield from _read_object(chars, sink)
+        yield from _read_object(chars, sink, inside=True)
         call.has_arguments = True
     elif key in _NESTED and character == "[":
         yield from chars.read()
@@ -163,7 +163,11 @@ def _check_arguments(chars: Characters, call: "_JsonCall") -> Reading[None]:
 def _read_argument_text(chars: Characters, call: "_JsonCall", quote: str) -> Reading[None]:
     """Arguments as JSON text in a string whose quote was read."""
     text = _ArgumentText(call)
-    yield from write_string(chars, text.write, quote)
+    try:
+        yield from write_string(chars, text.write, quote)
+    except Unreadable:
+        text.close()
+        raise
     text.finish()
 
 
@@ -241,7 +245,7 @@ class _ArgumentText:
     def __init__(self, call: _JsonCall) -> None:
         self._call = call
         self._reader = write_value(Characters(), call.write)
-        self._is_done = False
+        self._has_begun = self._is_done = False
 
     def write(self, piece: str) -> None:
         """Take a piece, in which a quote is one of the string's two.
@@ -258,6 +262,7 @@ class _ArgumentText:
                 if character != "{":
                     raise Unreadable
                 self._call.begin_arguments()
+                self._has_begun = True
                 next(self._reader)
             self._send(character)
 
@@ -266,7 +271,11 @@ class _ArgumentText:
         if not self._call.has_arguments:
             self._call.begin_arguments()
             self._call.write("{}")
-        elif not self._is_done:
+        self.close()
+
+    def close(self) -> None:
+        """Close the arguments, if they have begun and are not complete."""
+        while self._has_begun and not self._is_done:
             self._send("")
 
     def _send(self, character: str) -> None:

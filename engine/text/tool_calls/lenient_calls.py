@@ -31,6 +31,8 @@ def read_bare(chars: Characters, sink: CallSink) -> Reading[None]:
 def read_fence(chars: Characters, sink: CallSink) -> Reading[None]:
     """Calls in a fence; its first three characters follow."""
     fence = yield from chars.longest(FENCES)
+    while fence and (yield from chars.literal(fence[0])):
+        fence += fence[0]
     language = ""
     while True:
         character = yield from chars.read()

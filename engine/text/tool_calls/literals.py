@@ -279,9 +279,9 @@ def json_text(text: str) -> str | None:
     chars.unread(text.strip(SPACES))
     try:
         next(reader)
-        reader.send("")
+        while True:
+            reader.send("")
     except StopIteration:
         return None if chars.unread_text else "".join(pieces)
     except Unreadable:
         return None
-    return None
