@@ -14,7 +14,7 @@ NETWORK := "Check the network and the free space on the disk, then run make agai
 BESIDE := --no-print-directory --jobs=2 # runs the targets of a make beside each other
 
 .PHONY: run setup test quick lint lint-python lint-rust rust-test sanitize loom pytest pytest-one pytest-two \
-	bench soak gpu wheel lock clean help
+	bench soak gpu clients wheel lock clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -89,6 +89,9 @@ bench: $(VENV)/.installed-dev ## this machine's figures: throughput, latency, ro
 gpu: $(VENV)/.installed-dev ## the torch executor on a GPU: its tests, parity, graphs, throughput
 	PRAVAHA_TEST_DEVICE=cuda $(BIN)/python -m pytest tests/torch_executor
 	$(BIN)/python benchmarks/gpu.py --json benchmarks/gpu.json
+
+clients: $(VENV)/.installed ## real client programs against the server (MODEL=FILE; minutes, downloads their packages)
+	$(BIN)/python clients/run.py $(if $(MODEL),--model $(MODEL))
 
 soak: $(VENV)/.installed-dev ## long random traffic against the server; leaks and stalls; the wheel
 	$(BIN)/python -m pytest -m soak -o addopts="" tests
