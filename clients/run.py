@@ -1,10 +1,10 @@
 """Runs every client of this folder against a server and prints a table of what passed.
 
-    python clients/run.py --model MODEL [--only NAME …] [--environments DIR]     # starts a server with a model
-    python clients/run.py --url http://127.0.0.1:8000                            # asks one that runs
+    python clients/run.py --model MODEL [--only NAME …]      # starts a server with a model
+    python clients/run.py --url http://127.0.0.1:8000        # asks one that runs
 
-Each script names its packages in its head (PEP 723) and gets an environment of its own with them, which is kept
-for the next time. A script of `EXPECTED_FAILURES` counts as failed once it passes: take it off the list.
+Each script names its packages in its head (PEP 723) and gets an environment of its own with them, which is
+kept for the next time. One of `EXPECTED_FAILURES` counts as failed once it passes: take it off the list.
 """
 
 import argparse
