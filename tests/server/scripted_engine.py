@@ -71,6 +71,7 @@ class ScriptedHandle:
             top_logprobs=tuple(row for one in batches for row in one.top_logprobs),
             drafted=tuple(flag for one in batches for flag in one.drafted),
             error=batches[-1].error,
+            stop_string=batches[-1].stop_string,
         )
 
 

@@ -103,7 +103,7 @@ class ChatTurn:
                 choices.abort_choice(index)
             end = None if reason is None else choice.end(reason, guard.found(index))
             if self.record is not None:
-                self.record.add(choice, parts, batch.token_ids, batch.cached_tokens, end)
+                self.record.add(choice, parts, batch, end)
             yield TurnPiece(index, parts, batch, end)
 
     async def answer(self, request: Request, context: ServerContext) -> list[AnsweredChoice]:
@@ -125,7 +125,7 @@ class ChatTurn:
             parts, reason = await choice.feed(output.text, output.finish_reason.value)
             end = choice.end(reason or "stop", guard.found(index))
             if self.record is not None:
-                self.record.add(choice, parts, output.token_ids, output.cached_tokens, end)
+                self.record.add(choice, parts, output, end)
             answered.append(AnsweredChoice(parts, end, output))
         return answered
 
@@ -229,7 +229,9 @@ async def begin_turn(
     turn = ChatTurn(body, model, generation, sources, images, tools, reasoning)
     if chat.key is not None and generation.n == 1:
         name = session_name(request.headers, body.session, chat.key.beginning)
-        turn.record = TurnRecord(context, model, prompt.ids, chat.key, name)
+        turn.record = TurnRecord(
+            context, model, prompt.ids, chat.key, name, sampling.stop_token_ids
+        )
     context.running_turns[turn.id] = turn
     turn.resources.callback(context.running_turns.pop, turn.id, None)
     return turn
