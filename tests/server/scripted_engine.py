@@ -46,6 +46,10 @@ class ScriptedHandle:
         self._aborted = aborted
         self.finished = False
 
+    @property
+    def request_id(self) -> str:
+        return self.request.request_id
+
     def abort(self) -> None:
         if not self.finished:
             self._aborted(self.request.request_id)
@@ -114,6 +118,9 @@ class ScriptedEngine:
         return EngineSnapshot(
             1, self.time, self.state, self.info, running=self.running, blocks=BlockCounts(total=4)
         )
+
+    def request_table(self) -> tuple[()]:
+        return ()
 
     def blocks(self, since: int) -> None:
         return None
