@@ -1,8 +1,9 @@
-"""`POST /fork`: fork a running request into `n` children; `HttpClient.fork` uses it.
+"""`POST /fork`, also as `/v1/branch`: fork a running request into `n` children; `HttpClient.fork` uses it.
 
 The parent is named by its request id: the `request_id` of its call, or `{request_id}-{number}` of a
-call with several choices or candidates. Omitted fields have the parent's values. The answer is that
-of a plain completion whose prompt is the parent's tokens up to the fork.
+call with several choices or candidates. A running chat may be named by the id of its completion, which
+is its first choice. Omitted fields have the parent's values. The answer is that of a plain completion
+whose prompt is the parent's tokens up to the fork.
 """
 
 import secrets
@@ -38,6 +39,7 @@ router = APIRouter(route_class=JsonRoute)
 _ENGINE_NAMES = {"include_stop_str_in_output": "include_stop"}
 
 
+@router.post("/v1/branch")
 @router.post("/fork")
 @requires("infer")
 async def fork(body: ForkRequest, request: Request) -> Response:
@@ -104,7 +106,7 @@ async def _begin(
         await build_grammar(request, context, body, changes.get("grammar"))
         try:
             handles = context.engine.fork(
-                body.parent,
+                _request_id(context, body.parent),
                 at=body.at,
                 n=n,
                 sampling=lambda parent: replace(parent, **changes),
@@ -120,3 +122,11 @@ async def _begin(
         )
         return generation, first.sampling.logprobs
     raise AssertionError("an exit stack never swallows an exception")
+
+
+def _request_id(context: ServerContext, parent: str) -> str:
+    """The engine's id of a parent, which may be the id of a running chat completion."""
+    turn = context.running_turns.get(parent)
+    if turn is None or turn.generation is None:
+        return parent
+    return turn.generation.choices.request_ids[0]
