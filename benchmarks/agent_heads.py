@@ -3,8 +3,8 @@
     python benchmarks/agent_heads.py --model FILE [--trace NAME ...] [--others N] [--json FILE]
 
 Starts `pravaha --serve` with its defaults in a folder of its own and sends, streamed, the first request of
-sessions that have the head (system prompt and tools) of a trace at full size, and a question of their own. Prints
-the seconds to the first token, and the tokens of the prompt that were computed, for each head:
+sessions that have the head (system prompt and tools) of a trace at full size, and a question of their own.
+Prints the seconds to the first token, and the tokens of the prompt that were computed, for each head:
 
 * *first*: nothing was read before; also the longest silence of the response meanwhile;
 * *second*: another session, in the same process;
@@ -34,9 +34,9 @@ OTHER_CHARS = 8000
 
 def command(model: Path, folder: Path) -> list[str]:
     """The server."""
-    arguments = ["--serve", "--port=0", f"--model={model}", f"--cache-dir={folder}"]
+    arguments = ["--serve", "--port=0", f"--model={model}"]
     run = f"import sys; from app.cli import main; sys.argv[1:] = {arguments!r}; sys.exit(main())"
-    return [sys.executable, "-c", run]
+    return ["env", f"PRAVAHA_CACHE_DIR={folder}", sys.executable, "-c", run]
 
 
 def first_request(trace: dict[str, Any], question: str) -> tuple[str, dict[str, Any]]:

@@ -95,8 +95,8 @@ def _after_answer(
 ) -> list[int] | None:
     """Token ids from the end token of the answer on; None if the template writes none.
 
-    The answer stands in the rendering as the template writes it, which may refuse the result of a call that is
-    missing. It is rendered without and with what follows, up to the last end token of the former.
+    For templates that need the calls of the answer, which they refuse to leave out or name in the results.
+    The answer is rendered without and with what follows; it ends at the last end token of the former.
     """
     written = {name: one for name, one in messages[answer].items() if name != "reasoning_content"}
     turns = [*messages[:answer], cast(ChatMessage, written), *messages[answer + 1 :]]

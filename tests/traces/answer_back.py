@@ -1,8 +1,8 @@
 """How clients write an answer of the server into the history that they send with the next request.
 
-The members of `takes_back` in a trace are `reasoning`, which is "drop" or "replay"; `text`: "keep", "trim", or
-"null" beside calls; `arguments`: "keep", or "javascript" for parsed and written by `JSON.stringify`; `ids`:
-"keep" or "rename".
+The members of `takes_back` in a trace are `reasoning`, which is "drop" or "replay"; `text`: "keep", "trim",
+or "null" beside calls; `arguments`: "keep", or "javascript" for parsed and written by `JSON.stringify`;
+`ids`: "keep" or "rename".
 """
 
 import json

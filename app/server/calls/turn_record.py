@@ -1,4 +1,4 @@
-"""`TurnRecord`: keeps the tokens of an answered turn, for the next one, and counts what its prompt has cost."""
+"""`TurnRecord`: keeps the tokens of an answered turn for the next one and counts what its prompt has cost."""
 
 from collections.abc import Sequence
 

@@ -24,6 +24,7 @@ from engine.api.chat import ChatMessage
 
 MAX_BYTES = 64 << 20
 """Bytes of token ids: sixteen million tokens."""
+KEY_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +54,21 @@ class AnsweredTurns:
         keys, kept = {conversation.after(answer)}, array("i", ids)
         if answer.get("tool_calls"):
             keys.add(conversation.after({**answer, "content": ""}))
+        for key in keys:
+            self.restore(key, kept)
+
+    def entries(self) -> list[tuple[bytes, "array[int]"]]:
+        """Keys and ids, the last used one at the end."""
         with self._lock:
-            for key in keys:
-                self._drop(key)
-                self._ids[key] = kept
-                self._bytes += len(kept) * kept.itemsize
+            return list(self._ids.items())
+
+    def restore(self, key: bytes, ids: Sequence[int]) -> None:
+        """Keep an entry of `entries`."""
+        kept = ids if isinstance(ids, array) else array("i", ids)
+        with self._lock:
+            self._drop(key)
+            self._ids[key] = kept
+            self._bytes += len(kept) * kept.itemsize
             while self._bytes > self._max_bytes:
                 self._drop(next(iter(self._ids)))
 
@@ -118,7 +129,7 @@ class ConversationKey:
 
 def _digest(before: bytes, value: Any) -> bytes:
     text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
-    return hashlib.blake2b(before + text, digest_size=16).digest()
+    return hashlib.blake2b(before + text, digest_size=KEY_BYTES).digest()
 
 
 def _canonical(message: ChatMessage) -> list[Any]:
@@ -139,7 +150,7 @@ def _canonical(message: ChatMessage) -> list[Any]:
 
 
 def _numbers_alike(value: Any) -> Any:
-    """A JSON value whose numbers are all floating-point ones, as JavaScript reads them: it writes 1.0 as 1."""
+    """A JSON value whose numbers are all floating-point ones, as in JavaScript, which writes 1.0 as 1."""
     if isinstance(value, dict):
         return {name: _numbers_alike(one) for name, one in value.items()}
     if isinstance(value, list):
