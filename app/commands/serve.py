@@ -165,6 +165,7 @@ def serve_engine(
         PravahaError: the socket cannot be opened.
     """
     from app.server.app import create_app
+    from app.server.process.answered_file import answered_file, restore_answered, save_answered
     from app.server.process.server import DrainingServer, base_url, listen
     from engine.runtime.served_models import ServedModels
 
@@ -181,6 +182,9 @@ def serve_engine(
         responses=responses,
     )
     server = DrainingServer(app)
+    turns, turns_path = app.state.server.answered_turns, answered_file(models.primary.engine.config)
+    if turns_path is not None:
+        restore_answered(turns, turns_path)
     announcer = _Announcer(models, server)
     with server.capture_signals():  # before loading, so that a signal drains during loading too
         try:
@@ -194,6 +198,8 @@ def serve_engine(
         finally:
             listener.close()
             models.close()
+            if turns_path is not None:
+                save_answered(turns, turns_path)
     return 1 if announcer.failed else 0
 
 

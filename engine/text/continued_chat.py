@@ -40,6 +40,25 @@ def encode_after(
     Raises:
         InvalidRequest: a message is not valid Unicode.
     """
+    following = _after_stand_in(encoder, messages, answer, add_generation_prompt)
+    if following is None:
+        following = _after_answer(encoder, messages, answer, end_ids, add_generation_prompt)
+    if following is None:
+        return None
+    begun = [*computed]
+    # The end of the turn stands in both, or the model has ended with another token, or with none.
+    if begun and begun[-1] in end_ids and following[0] in end_ids:
+        begun.pop()
+    return [*begun, *following]
+
+
+def _after_stand_in(
+    encoder: ChatEncoder,
+    messages: Sequence[ChatMessage],
+    answer: int,
+    add_generation_prompt: bool,
+) -> list[int] | None:
+    """Token ids of what follows the answer, found by a mark in its place; None if there is no such place."""
     mark = absent_mark(messages)
     stand_in: ChatMessage = {"role": "assistant", "content": mark}
     marked = [*messages[:answer], stand_in, *messages[answer + 1 :]]
@@ -58,11 +77,38 @@ def encode_after(
     # Ordinary text after the answer would have to be divided together with it.
     if not following or following[0] not in encoder.controls.ids:
         return None
-    begun = [*computed]
-    # The end of the turn stands in both, or the model has ended with another token, or with none.
-    if begun and begun[-1] in end_ids and following[0] in end_ids:
-        begun.pop()
-    return [*begun, *following]
+    if messages[answer].get("tool_calls"):
+        # A template may take the name of a result from its call, which does not stand there.
+        ids = encoder.encode_chat(messages, add_generation_prompt=add_generation_prompt)
+        if ids[-len(following) :] != following:
+            return None
+    return following
+
+
+def _after_answer(
+    encoder: ChatEncoder,
+    messages: Sequence[ChatMessage],
+    answer: int,
+    end_ids: AbstractSet[int],
+    add_generation_prompt: bool,
+) -> list[int] | None:
+    """Token ids from the end token of the answer on; None if the template writes none.
+
+    For templates that need the calls of the answer, which they refuse to leave out or name in the results.
+    The answer is rendered without and with what follows; it ends at the last end token of the former.
+    """
+    written = {name: one for name, one in messages[answer].items() if name != "reasoning_content"}
+    turns = [*messages[:answer], written, *messages[answer + 1 :]]
+    try:
+        prompt = encoder.encode_chat(turns[:answer])
+        ended = encoder.encode_chat(turns[: answer + 1], add_generation_prompt=False)
+        ids = encoder.encode_chat(turns, add_generation_prompt=add_generation_prompt)
+    except InvalidRequest:
+        return None
+    end = next((at for at in reversed(range(len(ended))) if ended[at] in end_ids), -1)
+    if end < len(prompt) or ids[: end + 1] != ended[: end + 1]:
+        return None
+    return ids[end:]
 
 
 class _NotDividedError(InvalidRequest):

@@ -51,23 +51,43 @@ def test_a_template_that_writes_no_earlier_answer_keeps_nothing():
     assert tokenizer.encode_chat_after(messages, 1, [1, 2]) is None
 
 
-def test_a_template_that_refuses_a_result_without_its_call_keeps_nothing():
-    template = (
-        "{% for m in messages %}{% if m['role'] == 'tool' and not messages[loop.index0 - 1].get("
-        "'tool_calls') %}{{ raise_exception('a result without its call') }}{% endif %}"
-        "{{ '<|im_start|>' + m['role'] + (m['content'] or '') }}"
-        "{% for c in m.get('tool_calls') or [] %}{{ c['function']['name'] }}{% endfor %}"
-        "{{ '<|im_end|>' }}{% endfor %}"
-    )
+WRITES_CALLS = (
+    "{{ '<|im_start|>' + m['role'] + (m['content'] or '') }}"
+    "{% for c in m.get('tool_calls') or [] %}{{ c['function']['name'] }}{% endfor %}"
+)
+REFUSES = (
+    "{% for m in messages %}{% if m['role'] == 'tool' and not messages[loop.index0 - 1].get("
+    "'tool_calls') %}{{ raise_exception('a result without its call') }}{% endif %}"
+    f"{WRITES_CALLS}{{{{ '<|im_end|>' }}}}{{% endfor %}}"
+)
+NAMES_RESULTS = (
+    "{% set ns = namespace(name='none') %}{% for m in messages %}"
+    "{% for c in m.get('tool_calls') or [] %}{% set ns.name = c['function']['name'] %}{% endfor %}"
+    f"{WRITES_CALLS}{{% if m['role'] == 'tool' %}}{{{{ ' of ' + ns.name }}}}{{% endif %}}"
+    "{{ '<|im_end|>' }}{% endfor %}"
+)
+CALL = {"id": "abcdef123", "type": "function", "function": {"name": "f", "arguments": {}}}
+CALLED = [
+    {"role": "user", "content": "a"},
+    {"role": "assistant", "content": "", "reasoning_content": "b", "tool_calls": [CALL]},
+    {"role": "tool", "content": "c", "tool_call_id": "abcdef123"},
+]
+
+
+@pytest.mark.parametrize("template", [REFUSES, NAMES_RESULTS])
+@pytest.mark.parametrize("ended", [[1, 2], [1, 2, IM_END]])
+def test_a_result_that_needs_its_call_follows_the_kept_tokens(template, ended):
     tokenizer = byte_tokenizer(template=template)
-    call = {"id": "abcdef123", "type": "function", "function": {"name": "f", "arguments": {}}}
-    messages = [
-        {"role": "user", "content": "a"},
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "content": "c", "tool_call_id": "abcdef123"},
-    ]
-    assert tokenizer.encode_chat(messages)
-    assert tokenizer.encode_chat_after(messages, 1, [1, 2]) is None
+    ids = tokenizer.encode_chat_after(CALLED, 1, ended)
+    whole = tokenizer.encode_chat(CALLED)
+    assert ids[:3] == [1, 2, IM_END]
+    assert ids[3:] == whole[whole.index(IM_END, whole.index(ord("f"))) + 1 :]
+    assert whole[-len(ids[3:]) :] == ids[3:]
+
+
+def test_a_call_that_the_template_does_not_end_keeps_nothing():
+    tokenizer = byte_tokenizer(template=REFUSES.replace("<|im_end|>", ""))
+    assert tokenizer.encode_chat_after(CALLED, 1, [1, 2]) is None
 
 
 def test_a_text_that_is_no_unicode_is_refused_as_ever():

@@ -47,6 +47,10 @@ class ScriptedHandle:
         self._aborted = aborted
         self.finished = False
 
+    @property
+    def request_id(self) -> str:
+        return self.request.request_id
+
     def abort(self) -> None:
         if not self.finished:
             self._aborted(self.request.request_id)
@@ -74,6 +78,7 @@ class ScriptedHandle:
             token_id_logprobs=tuple(row for one in batches for row in one.token_id_logprobs),
             cached_tokens=max(one.cached_tokens for one in batches),
             error=batches[-1].error,
+            stop_string=batches[-1].stop_string,
         )
 
 
@@ -121,6 +126,9 @@ class ScriptedEngine:
         return EngineSnapshot(
             1, self.time, self.state, self.info, running=self.running, blocks=BlockCounts(total=4)
         )
+
+    def request_table(self) -> tuple[()]:
+        return ()
 
     def blocks(self, since: int) -> None:
         return None

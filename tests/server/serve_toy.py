@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 from app.commands.serve import serve_engine
 from app.server.process.config import ServerConfig
@@ -14,6 +15,8 @@ if __name__ == "__main__":
         engine_options["force"] = {
             int(position): token for position, token in engine_options["force"].items()
         }
+    if "swap_dir" in engine_options:
+        engine_options["swap_dir"] = Path(engine_options["swap_dir"])
     engine = new_byte_engine(**engine_options)
     with ImageParser(AnyText()).reader() as image_reader:
         sys.exit(serve_engine(engine, ServerConfig(**server_options), image_reader=image_reader))

@@ -130,12 +130,33 @@ def test_a_cut_answer_is_continued_by_the_end_of_its_turn(server):
     assert prompt[: len(computed) + 1] == (*computed, IM_END)
 
 
-def test_an_answer_that_a_stop_string_ended_is_not_kept(server):
-    server.answer, server.ids = "okay", STRANGE  # without an end token: a stop string has ended it
-    body = {"model": "toy", "messages": [MORE]}
-    server.client.post("/v1/chat/completions", json=body)
-    server.ask([MORE, {"role": "assistant", "content": "okay"}, USER], "fine")
+@pytest.mark.parametrize("stopped", ["string", "token"])
+def test_an_answer_that_ends_with_what_was_not_sent_is_not_kept(server, stopped):
+    def script(request):
+        stop = "!" if stopped == "string" else None
+        server.prompts.append(request.prompt_ids)
+        one = batch(request, "okay", FinishReason.STOP)
+        return [replace(one, token_ids=(*STRANGE, *b"!"), stop_string=stop)]
+
+    server.engine.script = script
+    stop = {"stop": "!"} if stopped == "string" else {"stop_token_ids": list(b"!")}
+    for messages in ([MORE], [MORE, {"role": "assistant", "content": "okay"}, USER]):
+        body = {"model": "toy", "messages": messages} | stop
+        server.client.post("/v1/chat/completions", json=body)
     assert 256 not in server.prompts[-1]
+
+
+def test_an_answer_that_its_grammar_ended_is_continued_by_the_end_of_its_turn(server):
+    def script(request):
+        server.prompts.append(request.prompt_ids)
+        return [replace(batch(request, "okay", FinishReason.STOP), token_ids=STRANGE)]
+
+    server.engine.script = script
+    for messages in ([USER], [USER, {"role": "assistant", "content": "okay"}, MORE]):
+        body = {"model": "toy", "messages": messages}
+        server.client.post("/v1/chat/completions", json=body)
+    computed = (*server.prompts[0], *STRANGE)
+    assert server.prompts[1][: len(computed) + 1] == (*computed, IM_END)
 
 
 def test_reasoning_that_clients_drop_stays_in_the_prompt(reasoning):
@@ -146,19 +167,31 @@ def test_reasoning_that_clients_drop_stays_in_the_prompt(reasoning):
     assert reasoning.prompts[-1][: len(computed)] == computed
 
 
-def test_calls_may_come_back_with_other_spaces_and_ids(server):
-    function = {"name": "f", "parameters": {"type": "object", "properties": {"x": {}}}}
+@pytest.mark.parametrize(
+    ("written", "back"),
+    [
+        ('{"x":  1}', '{"x":1}'),
+        ('{"x": 1.0}', '{"x":1}'),
+        ('{"x": [1e3, true]}', '{"x":[1000,true]}'),
+        ('{"x": 1, "y": {}}', '{"y":{},"x":1}'),
+        ('{"x": "\\u00e9"}', '{"x":"\u00e9"}'),
+    ],
+)
+@pytest.mark.parametrize("content", [None, "", "Hm."])
+def test_calls_may_come_back_with_other_spaces_numbers_and_ids(server, written, back, content):
+    properties = {"x": {}, "y": {}}
+    function = {"name": "f", "parameters": {"type": "object", "properties": properties}}
     tools = {"tools": [{"type": "function", "function": function}]}
-    text = '<tool_call>\n{"name": "f", "arguments": {"x":  1}}\n</tool_call>'
+    text = f'Hm.\n<tool_call>\n{{"name": "f", "arguments": {written}}}\n</tool_call>'
     message = server.ask([USER], text, **tools)
     (call,) = message["tool_calls"]
-    assert json.loads(call["function"]["arguments"]) == {"x": 1}
+    assert json.loads(call["function"]["arguments"]) == json.loads(back)
     computed = (*server.prompts[-1], *server.ids)
     back = {
         "role": "assistant",
-        "content": None,
+        "content": content,
         "tool_calls": [
-            {"id": "other", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}}
+            {"id": "other", "type": "function", "function": {"name": "f", "arguments": back}}
         ],
     }
     result = {"role": "tool", "tool_call_id": "other", "content": "42"}

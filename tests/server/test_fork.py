@@ -1,5 +1,6 @@
 """`POST /fork`: its fields, shared blocks and refusals."""
 
+import json
 from dataclasses import replace
 
 import httpx
@@ -122,3 +123,22 @@ def test_fields_that_are_left_out_are_the_parents():
     assert changed(include_stop_str_in_output=True) == replace(PARENTS, include_stop=True)
     assert changed(stop="x", seed=8) == replace(PARENTS, stop=("x",), seed=8)
     assert changed(logit_bias={"3": 1.5}) == replace(PARENTS, logit_bias=((3, 1.5),))
+
+
+def test_a_running_chat_is_forked_by_the_id_of_its_completion(http, engine):
+    body = {
+        "model": "toy",
+        "messages": [{"role": "user", "content": "hi"}],
+        "stream": True,
+        "max_tokens": 300,
+        "ignore_eos": True,
+    }
+    with http.stream("POST", "/v1/chat/completions", json=body) as running:
+        chunk = next(line for line in running.iter_lines() if line.startswith("data: "))
+        parent = json.loads(chunk.removeprefix("data: "))["id"]
+        fork = {"parent": parent, "max_tokens": 2}
+        response = http.post("/v1/branch", json=fork)
+        assert response.status_code == 200, response.text
+        assert int(response.headers["x-pravaha-forked-at"]) > 0
+    wait_until(lambda: is_quiet(engine))
+    assert http.post("/v1/branch", json=fork).status_code == 404

@@ -108,7 +108,7 @@ class ChatTurn:
                 choices.abort_choice(index)
             end = None if reason is None else choice.end(reason, guard.found(index))
             if self.record is not None:
-                self.record.add(choice, parts, batch.token_ids, batch.cached_tokens, end)
+                self.record.add(choice, parts, batch, end)
             yield TurnPiece(index, parts, batch, end)
 
     async def answer(self, request: Request, context: ServerContext) -> list[AnsweredChoice]:
@@ -130,16 +130,19 @@ class ChatTurn:
             parts, reason = await choice.feed(output.text, output.finish_reason.value)
             end = choice.end(reason or "stop", guard.found(index))
             if self.record is not None:
-                self.record.add(choice, parts, output.token_ids, output.cached_tokens, end)
+                self.record.add(choice, parts, output, end)
             answered.append(AnsweredChoice(parts, end, output))
         return answered
 
+    @property
+    def request_ids(self) -> list[str]:
+        """The engine's ids of the choices; none before they begin."""
+        return [] if self.generation is None else self.generation.choices.request_ids
+
     async def end_reasoning(self) -> bool:
         """End the reasoning of all choices; False if none reasons now, or the request cannot be told."""
-        if self.generation is None:
-            return False
         engine = self.model.engine
-        ended = [engine.end_reasoning(one) for one in self.generation.choices.request_ids]
+        ended = [engine.end_reasoning(one) for one in self.request_ids]
         return any(await asyncio.gather(*map(asyncio.wrap_future, ended)))
 
     def _count(self, choice: ChatChoice, index: int, part: RequestOutput | TokenBatch) -> None:
@@ -253,7 +256,9 @@ async def begin_turn(
     turn = ChatTurn(body, model, generation, sources, images, tools, planner, reasoning)
     if chat.key is not None and generation.n == 1:
         name = session_name(request.headers, body.session, chat.key.beginning)
-        turn.record = TurnRecord(context, model, ids, chat.key, name, planner)
+        turn.record = TurnRecord(
+            context, model, ids, chat.key, name, sampling.stop_token_ids, planner
+        )
     context.running_turns[turn.id] = turn
     turn.resources.callback(context.running_turns.pop, turn.id, None)
     return turn

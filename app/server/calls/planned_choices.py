@@ -37,6 +37,11 @@ class PlannedChoices(Choices):
         self._choices: Choices | None = None
         self._cached_tokens: int | None = None
 
+    @property
+    def request_ids(self) -> list[str]:
+        """As of `Choices`; none before they begin."""
+        return [] if self._choices is None else self._choices.request_ids
+
     async def batches(self) -> AsyncIterator[tuple[int, TokenBatch]]:
         """As of `Choices`."""
         choices = await self._begun()

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 
-from app.server.calls.event_stream import EventStream
+from app.server.calls.event_stream import SERVER_SENT_EVENTS, EventStream, StreamForm
 from app.server.process.context import ServerContext
 from app.server.wire.errors import bad_request
 from app.server.wire.schemas import SamplingFields
@@ -32,6 +32,8 @@ async def stream_response(
     body: SamplingFields,
     events: AsyncGenerator[bytes, None],
     resources: AsyncExitStack,
+    *,
+    form: StreamForm = SERVER_SENT_EVENTS,
 ) -> EventStream:
     """The response that streams the events of a request, which `check_resumable` accepted.
 
@@ -40,4 +42,4 @@ async def stream_response(
     if body.resumable and body.request_id is not None:
         await context.kept_streams.add(body.request_id, events, resources)
         events, resources = context.kept_streams.attach(body.request_id, after=0)
-    return EventStream(events, context, resources)
+    return EventStream(events, context, resources, form=form)

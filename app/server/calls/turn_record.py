@@ -10,6 +10,7 @@ from app.server.process.answered_turns import ConversationKey
 from app.server.process.context import ServerContext
 from engine.api.answer_parts import AnswerPart
 from engine.api.chat import ChatMessage
+from engine.api.request import RequestOutput, TokenBatch
 
 
 class TurnRecord:
@@ -22,6 +23,7 @@ class TurnRecord:
         prompt: Sequence[int],
         conversation: ConversationKey,
         session: str,
+        stop_token_ids: Sequence[int] = (),
         planner: CallPlanner | None = None,
     ) -> None:
         """Begin before the first token.
@@ -32,6 +34,7 @@ class TurnRecord:
             prompt: token ids.
             conversation: the key of its messages.
             session: the name of the session that it belongs to.
+            stop_token_ids: tokens that stop the answer and are not sent.
             planner: of the turn's calls, which may add to the prompt.
         """
         self._context = context
@@ -39,6 +42,7 @@ class TurnRecord:
         self._prompt = prompt
         self._conversation = conversation
         self._session = session
+        self._stop_token_ids = frozenset(stop_token_ids) - model.tokenizer.eos_ids
         self._planner = planner
         self._parts: list[AnswerPart] = []
         self._ids: list[int] = []
@@ -47,25 +51,32 @@ class TurnRecord:
         self,
         choice: ChatChoice,
         parts: Sequence[AnswerPart],
-        token_ids: Sequence[int],
-        cached_tokens: int,
+        output: RequestOutput | TokenBatch,
         end: ChoiceEnd | None,
     ) -> None:
-        """Collect a piece; with its end the answer is kept, if its tokens say what was sent."""
+        """Collect a piece; with its end the answer is kept, if its tokens say what was sent.
+
+        Args:
+            choice: the choice.
+            parts: of the answer, made of the output.
+            output: tokens of the choice.
+            end: of the choice; None while it runs.
+        """
         self._parts += parts
-        self._ids += token_ids
+        self._ids += output.token_ids
         if end is None:
             return
         plan = CallPlan() if self._planner is None else self._planner.plan
         prompt = (*self._prompt, *plan.suffix)
-        cost = self._context.sessions.add(self._session, prompt, self._ids, cached_tokens)
+        cost = self._context.sessions.add(self._session, prompt, self._ids, output.cached_tokens)
         self._context.counters.prompt_read(new=cost.new, reused=cost.reused, reread=cost.reread)
         if choice.ended or "guardrails" in end.fields or not self._ids:
             return
         if plan.suffix and not plan.calls:
             return  # a note about this turn alone stands between prompt and answer
-        # A stop string and what follows it were not sent.
-        if end.reason == "length" or self._ids[-1] in self._model.tokenizer.eos_ids:
+        # A stop string, or a token of the request that stops, was computed and not sent. A grammar that
+        # allows no further token ends an answer without an end token.
+        if output.stop_string is None and self._ids[-1] not in self._stop_token_ids:
             answer = _message(AnsweredChoice(self._parts, end))
             ids = [*prompt, *self._ids]
             self._context.answered_turns.add(self._conversation, answer, ids)

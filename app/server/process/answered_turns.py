@@ -24,6 +24,7 @@ from engine.api.chat import ChatMessage
 
 MAX_BYTES = 64 << 20
 """Bytes of token ids: sixteen million tokens."""
+KEY_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,21 @@ class AnsweredTurns:
         self._ids: OrderedDict[bytes, array[int]] = OrderedDict()
 
     def add(self, conversation: "ConversationKey", answer: ChatMessage, ids: Sequence[int]) -> None:
-        """Keep the ids of a prompt and its answer."""
-        key, kept = conversation.after(answer), array("i", ids)
+        """Keep the ids of a prompt and its answer, also for a client that drops the text beside calls."""
+        keys, kept = {conversation.after(answer)}, array("i", ids)
+        if answer.get("tool_calls"):
+            keys.add(conversation.after({**answer, "content": ""}))
+        for key in keys:
+            self.restore(key, kept)
+
+    def entries(self) -> list[tuple[bytes, "array[int]"]]:
+        """Keys and ids, the last used one at the end."""
+        with self._lock:
+            return list(self._ids.items())
+
+    def restore(self, key: bytes, ids: Sequence[int]) -> None:
+        """Keep an entry of `entries`."""
+        kept = ids if isinstance(ids, array) else array("i", ids)
         with self._lock:
             self._drop(key)
             self._ids[key] = kept
@@ -115,20 +129,32 @@ class ConversationKey:
 
 def _digest(before: bytes, value: Any) -> bytes:
     text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
-    return hashlib.blake2b(before + text, digest_size=16).digest()
+    return hashlib.blake2b(before + text, digest_size=KEY_BYTES).digest()
 
 
 def _canonical(message: ChatMessage) -> list[Any]:
     """What of a message must be equal.
 
-    Clients trim answers, write the arguments of calls with other spaces, and drop or rename ids of calls.
-    Most drop the reasoning; one that was changed is not looked at, as templates leave earlier ones out.
+    Clients trim answers, write the arguments of calls with other spaces and numbers, and drop or rename ids
+    of calls. Most drop the reasoning; one that was changed is not looked at, as templates leave earlier ones
+    out.
     """
     content = message["content"]
     if message["role"] != "assistant":
         return [message["role"], content]
     calls = [
-        [call["function"]["name"], call["function"]["arguments"]]
+        [call["function"]["name"], _numbers_alike(call["function"]["arguments"] or {})]
         for call in message.get("tool_calls") or ()
     ]
     return ["assistant", content.strip() if isinstance(content, str) else content, calls]
+
+
+def _numbers_alike(value: Any) -> Any:
+    """A JSON value whose numbers are all floating-point ones, as in JavaScript, which writes 1.0 as 1."""
+    if isinstance(value, dict):
+        return {name: _numbers_alike(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_numbers_alike(one) for one in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value

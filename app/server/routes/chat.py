@@ -1,11 +1,15 @@
 """`POST /v1/chat/completions`."""
 
+from dataclasses import replace
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.server.calls.chat_answer import ChatAnswer
 from app.server.calls.chat_turn import begin_turn
+from app.server.calls.event_stream import SERVER_SENT_EVENTS
 from app.server.calls.extra_fields import check_extra_fields
+from app.server.calls.prompt_progress import PromptProgress
 from app.server.calls.resumable import stream_response
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
@@ -25,7 +29,8 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     turn = await begin_turn(request, context, body)
     answer = ChatAnswer(turn)
     if body.stream:
-        return await stream_response(context, body, answer.events(), turn.resources)
+        form = replace(SERVER_SENT_EVENTS, keep_alive=PromptProgress(turn).keep_alive)
+        return await stream_response(context, body, answer.events(), turn.resources, form=form)
     return json_response(answer.response_body(await turn.answer(request, context)))
 
 

@@ -1,8 +1,9 @@
-"""`POST /fork`: fork a running request into `n` children; `HttpClient.fork` uses it.
+"""`POST /fork`, also as `/v1/branch`: fork a running request into `n` children; `HttpClient.fork` uses it.
 
 The parent is named by its request id: the `request_id` of its call, or `{request_id}-{number}` of a
-call with several choices or candidates. Omitted fields have the parent's values. The answer is that
-of a plain completion whose prompt is the parent's tokens up to the fork.
+call with several choices or candidates. A running chat may be named by the id of its completion, which
+is its first choice. Omitted fields have the parent's values. The answer is that of a plain completion
+whose prompt is the parent's tokens up to the fork.
 """
 
 import secrets
@@ -38,6 +39,7 @@ router = APIRouter(route_class=JsonRoute)
 _ENGINE_NAMES = {"include_stop_str_in_output": "include_stop"}
 
 
+@router.post("/v1/branch")
 @router.post("/fork")
 @requires("infer")
 async def fork(body: ForkRequest, request: Request) -> Response:
@@ -90,7 +92,7 @@ def _model_of_parent(context: ServerContext, body: ForkRequest) -> str | None:
     """The name of the model in whose engine the parent is live, unless the body names one."""
     if body.model is not None or len(context.models.all()) == 1:
         return body.model
-    return context.models.engine_of(body.parent).config.name
+    return context.models.engine_of(_request_id(context, body.parent)).config.name
 
 
 async def _begin(
@@ -114,11 +116,12 @@ async def _begin(
     async with AsyncExitStack() as stack:
         stack.enter_context(context.drain.work())
         await build_grammar(request, context, body, changes.get("grammar"))
+        parent_id = _request_id(context, body.parent)
         # The parent may run in an engine that a reload has replaced.
-        engine = context.models.engine_of(body.parent, model.info.name)
+        engine = context.models.engine_of(parent_id, model.info.name)
         try:
             handles = engine.fork(
-                body.parent,
+                parent_id,
                 at=body.at,
                 n=n,
                 sampling=lambda parent: replace(parent, **changes),
@@ -134,3 +137,9 @@ async def _begin(
         )
         return generation, first.sampling.logprobs
     raise AssertionError("an exit stack never swallows an exception")
+
+
+def _request_id(context: ServerContext, parent: str) -> str:
+    """The engine's id of a parent, which may be the id of a running chat completion."""
+    turn = context.running_turns.get(parent)
+    return parent if turn is None else next(iter(turn.request_ids), parent)

@@ -469,6 +469,7 @@ class ChatCompletionRequest(ChatFormFields, SamplingFields):
     reasoning_control: bool | None = None
     prompt_cache_key: Annotated[str, StringConstraints(max_length=1024)] | None = None
     session_id: Annotated[str, StringConstraints(max_length=1024)] | None = None
+    return_progress: bool | None = None
     retrieval: ChatRetrieval | None = None
     tools: Tools | None = None
     tool_choice: ToolChoiceField = None
