@@ -3,7 +3,7 @@
 import asyncio
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from starlette.requests import Request
 
@@ -20,8 +20,14 @@ from app.server.retrieval.service import RetrievalService
 from engine.retrieval.parsing.image_reader import ImageReader
 from engine.runtime.engine import AsyncPravahaEngine
 
-if TYPE_CHECKING:
-    from app.server.calls.chat_turn import ChatTurn
+
+class RunningTurn(Protocol):
+    """A chat answer that is being written."""
+
+    async def end_reasoning(self) -> bool:
+        """End its reasoning; False if it does not reason now, or cannot be told."""
+        ...
+
 
 MAX_UPLOADS = 16
 """Uploads at a time; each holds a file open and up to a mebibyte of memory."""
@@ -52,7 +58,7 @@ class ServerContext:
     drain: Drain = field(default_factory=Drain)
     counters: ServerCounters = field(default_factory=ServerCounters)
     kept_streams: KeptStreams = field(init=False)
-    running_turns: "dict[str, ChatTurn]" = field(default_factory=dict)
+    running_turns: dict[str, RunningTurn] = field(default_factory=dict)
     answered_turns: AnsweredTurns = field(default_factory=AnsweredTurns)
     sessions: Sessions = field(default_factory=Sessions)
     block_history: BlockHistory = field(default_factory=BlockHistory)

@@ -32,7 +32,13 @@ from app.server.wire.body import (
     nothing_or,
 )
 from app.server.wire.retrieval_schemas import ChatRetrieval
-from app.server.wire.tool_schemas import FunctionChoiceField, Functions, ToolChoiceField, Tools
+from app.server.wire.tool_schemas import (
+    FunctionChoiceField,
+    Functions,
+    ToolChoiceField,
+    ToolLoopBody,
+    Tools,
+)
 from engine.api.request import (
     MAX_CACHE_SALT,
     MAX_DEADLINE_MS,
@@ -460,6 +466,7 @@ class ChatCompletionRequest(ChatFormFields, SamplingFields):
     parallel_tool_calls: bool | None = None
     functions: Functions | None = None
     function_call: FunctionChoiceField = None
+    tool_loop: ToolLoopBody | None = None
 
     @property
     def has_tools(self) -> bool:
