@@ -10,8 +10,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from agents.tool_loop.opening import OpenLoop
-from agents.tool_loop.values import Round, ToolCall
-from engine.api.tools import Tool
+from engine.api.tools import Tool, ToolCall, ToolRound
 
 Opening = Callable[[], Coroutine[Any, Any, OpenLoop]]
 
@@ -38,7 +37,7 @@ class ToolSession:
         """The tools as the model is offered them, once their MCP servers are connected."""
         return self._ready
 
-    def act(self, calls: Sequence[ToolCall]) -> "Future[Round]":
+    def act(self, calls: Sequence[ToolCall]) -> "Future[ToolRound]":
         """Make the calls of an answer, after `offered`. Cancelling the future stops the call that runs.
 
         The future is cancelled if the session is closed.
@@ -66,7 +65,7 @@ class ToolSession:
         self._opened = await opening()
         return self._opened.offered
 
-    async def _act(self, calls: Sequence[ToolCall]) -> Round:
+    async def _act(self, calls: Sequence[ToolCall]) -> ToolRound:
         if self._opened is None:
             raise RuntimeError("the tools are not open yet")
         return await self._opened.loop.act(calls)

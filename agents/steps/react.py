@@ -24,11 +24,11 @@ from agents.steps.actions import possible_actions
 from agents.steps.bounded_schema import Bounds, fitting_schema
 from agents.steps.repeats import Repeats, canonical_call
 from agents.steps.step_grammar import FINAL_ANSWER, Action, step_grammar
-from agents.text.clipped import clipped
 from agents.tools.tool import Taint, Tool, ToolOutput
 from agents.workspace.workspace import Workspace
 from engine.api.grammar import Grammar
 from engine.api.request import FinishReason, Request, SamplingParams
+from engine.text.clipped import clipped
 
 OBSERVATION_TOKENS = 512
 """Most tokens of an observation that the model reads; head and tail are kept."""

@@ -21,15 +21,9 @@ from agents.api.errors import BudgetExhausted, InvalidTask, PermissionDenied
 from agents.api.events import RunEvent, RunEventType
 from agents.steps.repeats import canonical_call
 from agents.tool_loop.equal_calls import EqualCalls, MadeCall
-from agents.tool_loop.values import (
-    CallResult,
-    CallState,
-    LoopEvent,
-    LoopEventType,
-    Round,
-    ToolCall,
-)
+from agents.tool_loop.values import LoopEvent, LoopEventType
 from agents.tools.tool import Tool, ToolOutput
+from engine.api.tools import CallResult, CallState, ToolCall, ToolRound
 
 MAX_CALLS = 16
 """Calls of one answer that are made."""
@@ -98,7 +92,7 @@ class ToolLoop:
         """Whether the next answer may have calls."""
         return self.rounds < self._max_rounds and not self._repeats
 
-    async def act(self, calls: Sequence[ToolCall]) -> Round:
+    async def act(self, calls: Sequence[ToolCall]) -> ToolRound:
         """Make the calls of one answer, one after the other. Cancelling it stops the call that runs."""
         self.rounds += 1
         results = []
@@ -131,7 +125,7 @@ class ToolLoop:
             )
             results.append(result)
         self._call = ""
-        return Round(results, self.may_call)
+        return ToolRound(results, self.may_call)
 
     def follow(self, event: RunEvent) -> None:
         """Report an event of the log of the tools, if it says what a person wants to know."""

@@ -1,6 +1,6 @@
 """What a tool loop is asked for, and what it reports."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -35,47 +35,6 @@ class ToolLoopRequest:
     conversation: str = ""
     text: str = ""
     has_results: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A call as the model has written it; `arguments` is JSON text."""
-
-    id: str
-    name: str
-    arguments: str
-
-
-class CallState(StrEnum):
-    """How a call has ended."""
-
-    OK = "ok"
-    FAILED = "failed"
-    DENIED = "denied"
-
-
-@dataclass(frozen=True, slots=True)
-class CallResult:
-    """The result of a call; `text` is what the model reads, also of one that failed or was denied."""
-
-    call: ToolCall
-    text: str
-    state: CallState
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """The results of the calls of one answer, in their order.
-
-    Attributes:
-        results: of all calls.
-        may_call: whether the next answer may have calls; False after the last round, and once a call was made
-            a third time.
-    """
-
-    results: Sequence[CallResult]
-    may_call: bool
 
 
 class LoopEventType(StrEnum):

@@ -15,8 +15,7 @@ from starlette.requests import Request
 
 from agents.api.errors import AgentError
 from agents.service.tool_session import ToolSession
-from agents.text.clipped import clipped
-from agents.tool_loop.values import CallResult, LoopEvent, Round, ToolCall, ToolLoopRequest
+from agents.tool_loop.values import LoopEvent, ToolLoopRequest
 from app.server.calls.chat_choice import AnsweredChoice, ChoiceEnd, TurnPiece
 from app.server.calls.chat_turn import ChatTurn, begin_turn
 from app.server.calls.generation import Generation
@@ -34,7 +33,8 @@ from engine.api.answer_parts import (
     CallArguments,
     CallBegun,
 )
-from engine.api.tools import Tool, ToolChoice
+from engine.api.tools import CallResult, Tool, ToolCall, ToolChoice, ToolRound
+from engine.text.clipped import clipped
 
 _NOT_WITH_LOOP = (
     "logprobs",
@@ -127,7 +127,7 @@ class LoopTurn:
             acting = asyncio.wrap_future(self._session.act(calls))
             async for event in self._events_until(acting):
                 yield TurnPiece(0, (), loop_event=event.fields())
-            made: Round = acting.result()
+            made: ToolRound = acting.result()
             self._add(answer, made.results)
             turn = await self._begin_round(may_call=made.may_call)
 

@@ -16,8 +16,9 @@ from agents.plugins.registry import Registry, load_registry
 from agents.runs.approvals import Approvals
 from agents.tool_loop.opening import open_loop
 from agents.tool_loop.tool_loop import MAX_CALLS
-from agents.tool_loop.values import CallState, ToolCall, ToolLoopRequest
+from agents.tool_loop.values import ToolLoopRequest
 from agents.tools.tool import Effect, Taint, Tool, ToolOutput
+from engine.api.tools import CallState, ToolCall
 from tests.unit.agents.mcp.conftest import SCRIPT
 
 
