@@ -5,6 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents.api.agent_spec import PermissionMode
 from agents.api.errors import InvalidTask
 from agents.tool_loop.values import ToolLoopRequest
 from engine.api.tools import Tool, ToolCall, ToolRound
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from agents.service.tool_session import ToolSession
     from agents.tool_loop.opening import ToolChoices
 
-MODE = "ask"
+MODE: PermissionMode = "ask"
 """A person sits at the screen: calls with side effects are asked."""
 DEFAULT_TOOLS = ("read", "grep", "glob")
 """What `/tools on` switches on."""
@@ -71,8 +72,11 @@ class ChatTools:
         Raises:
             InvalidTask: a name is unknown, or cannot be used here.
         """
-        choices = self.choices() if names else None
-        for name in names if choices is not None else ():
+        if not names:
+            self.chosen = ()
+            return
+        choices = self.choices()
+        for name in names:
             if name in choices.refused:
                 raise InvalidTask(choices.refused[name])
             if name not in choices.tools and name not in choices.mcp_servers:

@@ -24,6 +24,9 @@ REPETITION = "repetition"
 CONTENT_FILTER = "content_filter"
 """`Node.finish` of an answer that its `AnswerCheck` ended."""
 
+ONLY_CALLS = "The model only called tools again, and may call none any more."
+"""What is shown of an answer of calls alone that are not made."""
+
 CONTEXT_FULL = "context_full"
 """`Node.finish` of an answer that ended because the model's context has no room for more."""
 
@@ -297,7 +300,10 @@ class Answer:
         """Finish with the last text that is shown."""
         shown = self._show(text, finished=True)
         if self._calls is not None and self._calls.calls:
-            self._node = replace(self._node, checked_text=self._calls.text.strip())
+            text = self._calls.text.strip()
+            if not text and self.tools is not None and not self.tools.may_call:
+                text = ONLY_CALLS
+            self._node = replace(self._node, checked_text=text)
         if self._check.blocked and status in (NodeStatus.DONE, NodeStatus.STOPPED):
             status, finish = NodeStatus.STOPPED, CONTENT_FILTER
         self._node = replace(self._node, status=status, finish=finish)

@@ -208,7 +208,7 @@ class Answering:
             if not waits:
                 if self._background is not None:
                     self._refuse_if_away()
-                has_tools = all([self._has_tools(answer) for answer in answers])
+                has_tools = all(self._has_tools(answer) for answer in answers)
                 prepared = self._submitter.prepare(answers)
                 if searches or not has_tools:
                     prepared = (

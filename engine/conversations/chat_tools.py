@@ -1,4 +1,4 @@
-"""Tools that the model may call in a conversation: where they come from, and their use by a message's answers.
+"""Tools that the model may call in a conversation: where they come from, and their use by answers.
 
 The tools run elsewhere (`agents.service.tool_session`); a conversation only knows futures of their results.
 """

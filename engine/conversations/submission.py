@@ -158,7 +158,7 @@ class Submitter:
         """Let the answers be read for calls; the parameters with which the marks of calls are text."""
         form = self._client.call_form()
         for answer in answers:
-            if answer.tools is not None and answer.tools.may_call:
+            if answer.tools is not None:
                 tools = {tool.name: tool for tool in answer.tools.tools}
                 answer.read_calls(new_parser(form, tools, parallel=True))
         spellings = self._client.control_tokens().spellings

@@ -355,3 +355,12 @@ def test_a_confined_service_has_its_own_folder(tmp_path):
         session.close()
     finally:
         local.close()
+
+
+def test_a_call_after_the_last_round_is_no_answer(server):
+    answer = server.ask(call("echo", word="a"), call("echo", word="b"), loop={"max_rounds": 1})
+    (choice,) = answer["choices"]
+    assert server.tools.called == ["a"]
+    assert choice["finish_reason"] == "stop"
+    assert choice["message"]["content"].startswith("The model only called tools again")
+    assert "tool_calls" not in choice["message"]

@@ -48,6 +48,8 @@ _NOT_WITH_LOOP = (
 RESULT_SHARE = 8
 """A result takes at most this part of the model's context."""
 _PARAGRAPH = "\n\n"
+_ONLY_CALLS = "The model only called tools again, and may call none any more."
+"""The answer of a model that writes a call where it may not; as text, the call would say nothing."""
 
 
 class LoopTurn:
@@ -101,7 +103,7 @@ class LoopTurn:
         self.resources.callback(session.close)
         if not waits:
             await self._take_tools()
-            await self._begin_round(may_call=True)
+            await self._begin_round()
 
     async def pieces(self) -> AsyncGenerator[TurnPiece, None]:
         """The pieces of the answer, with the events of the tools among them."""
@@ -109,8 +111,8 @@ class LoopTurn:
         if turn is None:
             async for event in self._events_until(asyncio.ensure_future(self._take_tools())):
                 yield TurnPiece(0, (), loop_event=event.fields())
-            turn = await self._begin_round(may_call=True)
-        shown_before = False
+            turn = await self._begin_round()
+        shown_before, may_call = False, True
         while True:
             answer = _RoundAnswer({one.name for one in self._offered}, follows_text=shown_before)
             end = ChoiceEnd("stop")
@@ -121,7 +123,11 @@ class LoopTurn:
             await turn.resources.aclose()
             shown_before = shown_before or bool(answer.text)
             calls = answer.own_calls
-            if not calls or answer.has_client_calls or end.reason == "length":
+            if calls and not may_call and not answer.has_client_calls:
+                if not answer.text:
+                    yield TurnPiece(0, [AnswerText(_ONLY_CALLS)])
+                end = replace(end, reason="stop" if end.reason == "tool_calls" else end.reason)
+            if not calls or not may_call or answer.has_client_calls or end.reason == "length":
                 yield TurnPiece(0, (), end=replace(end, fields={**end.fields, **self._fields()}))
                 return
             acting = asyncio.wrap_future(self._session.act(calls))
@@ -129,7 +135,8 @@ class LoopTurn:
                 yield TurnPiece(0, (), loop_event=event.fields())
             made: ToolRound = acting.result()
             self._add(answer, made.results)
-            turn = await self._begin_round(may_call=made.may_call)
+            may_call = made.may_call
+            turn = await self._begin_round()
 
     async def answer(self, request: Request, context: ServerContext) -> list[AnsweredChoice]:
         """The complete answer; waits for it while the client is connected.
@@ -179,7 +186,7 @@ class LoopTurn:
         finally:
             work.cancel()
 
-    async def _begin_round(self, *, may_call: bool) -> ChatTurn:
+    async def _begin_round(self) -> ChatTurn:
         tools = [
             *(self.body.tools or ()),
             *(ToolBody.model_validate(_body_of(one)) for one in self._offered),
@@ -192,7 +199,7 @@ class LoopTurn:
                 "continue_final_message": None,
                 "add_generation_prompt": None,
                 # A call that was asked for has been made.
-                "tool_choice": ToolChoice() if may_call else ToolChoice("none"),
+                "tool_choice": ToolChoice(),
             }
         body = self.body.model_copy(update=changed)
         turn = self._turn = await begin_turn(self._request, self._context, body)
