@@ -37,6 +37,7 @@ from agents.runs.run_memory import RunMemory
 from agents.runs.run_store import RunStore, StoredRun
 from agents.runs.tool_executor import stricter
 from agents.runs.tool_settings import ToolSettings, remove_old_artifacts
+from agents.tool_loop.opening import LoopMeans
 from agents.workspace.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
@@ -111,6 +112,18 @@ class Cluster:
             guard=guard,
             memory=memory,
             settings=self._settings,
+        )
+
+    @property
+    def loop_means(self) -> LoopMeans:
+        """What the tool loops of chats need."""
+        return LoopMeans(
+            self.registry.tools,
+            self.registry.mcp,
+            self.approvals,
+            self._mode,
+            self._guard,
+            self._settings,
         )
 
     @property

@@ -9,12 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agents.api.agent_spec import PermissionMode
 from agents.api.events import RunEvent
 from agents.runs.approvals import ApprovalRequest, Decision
 from agents.service.paths import paths_beneath
 from agents.service.run_request import RunRequest
 from agents.service.run_service import RunService
 from agents.service.run_view import RunView
+from agents.service.tool_session import ToolSession
+from agents.tool_loop.opening import ToolChoices
+from agents.tool_loop.values import LoopEvent, ToolLoopRequest
 
 
 class ConfinedRunService:
@@ -62,6 +66,20 @@ class ConfinedRunService:
     def catalogue(self) -> Sequence[dict[str, Any]]:
         """See `RunService.catalogue`."""
         return self._service.catalogue()
+
+    def open_tools(
+        self, wanted: ToolLoopRequest, report: Callable[[LoopEvent], None]
+    ) -> ToolSession:
+        """See `RunService.open_tools`; the root is the first of the folders."""
+        return self._service.open_tools(replace(wanted, root=self._root), report)
+
+    def tool_choices(self, mode: PermissionMode, root: Path | None) -> ToolChoices:
+        """See `RunService.tool_choices`."""
+        return self._service.tool_choices(mode, self._root)
+
+    @property
+    def _root(self) -> Path | None:
+        return self._roots[0] if self._roots else None
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
         """See `RunService.on_change`."""

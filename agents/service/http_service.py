@@ -6,20 +6,29 @@ methods but `start`, `decide` and `catalogue`, which are a round trip, return wh
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
 
+from agents.api.agent_spec import PermissionMode
 from agents.api.errors import AgentError, InvalidTask, UnknownAgent
 from agents.api.events import RunEvent, event_from_fields
 from agents.runs.approvals import ApprovalRequest, Decision
 from agents.service.run_request import RunRequest
 from agents.service.run_view import RunView, fold
+from agents.service.tool_session import ToolSession
+from agents.tool_loop.opening import ToolChoices
+from agents.tool_loop.values import LoopEvent, ToolLoopRequest
 from agents.tools.tool import Effect
 
 ACTIVE_POLL_S = 0.5
 IDLE_POLL_S = 5.0
 ROUND_TRIP_S = 10.0
+_NO_TOOLS = (
+    "A screen that is attached to a server calls no tools in its chat: start it without --attach, or ask the "
+    "server with the field tool_loop."
+)
 
 
 class HttpRunService:
@@ -87,6 +96,16 @@ class HttpRunService:
         """See `RunService.catalogue`."""
         found: list[dict[str, Any]] = self._call("GET", "/v1/agents")["data"]
         return found
+
+    def open_tools(
+        self, wanted: ToolLoopRequest, report: Callable[[LoopEvent], None]
+    ) -> ToolSession:
+        """See `RunService.open_tools`: never here."""
+        raise InvalidTask(_NO_TOOLS)
+
+    def tool_choices(self, mode: PermissionMode, root: Path | None) -> ToolChoices:
+        """See `RunService.tool_choices`: never here."""
+        raise InvalidTask(_NO_TOOLS)
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
         """See `RunService.on_change`."""

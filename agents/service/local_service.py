@@ -6,10 +6,11 @@ Detectors and tools may compute for long; the thread keeps them off the front en
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agents.api.agent_spec import PermissionMode
 from agents.api.budget import Budget
 from agents.api.errors import AgentError, InvalidTask
 from agents.api.events import RunEvent, RunState
@@ -19,12 +20,17 @@ from agents.service.paths import paths_beneath
 from agents.service.run_request import REPAIR, RunRequest
 from agents.service.run_service import MAX_RUNS
 from agents.service.run_view import RunView, fold
+from agents.service.tool_session import ToolSession
+from agents.tool_loop.opening import ToolChoices, chosen_tools, open_loop, tool_choices
+from agents.tool_loop.values import LoopEvent, ToolLoopRequest
 
 if TYPE_CHECKING:
     from agents.cluster import Cluster
     from agents.repair.repair_run import RepairOptions
 
 MAX_ACTIVE = 8
+MAX_SESSIONS = 32
+"""Chats whose tools are open at a time."""
 _CLOSE_S = 5.0
 
 
@@ -56,6 +62,7 @@ class LocalRunService:
         self._cluster: Cluster | None = None
         self._opening = threading.Lock()
         self._runs: dict[str, _Run] = {}
+        self._sessions: set[ToolSession] = set()
         self._lock = threading.Lock()
         self._callbacks: list[Callable[[], None]] = []
         self._loop = asyncio.new_event_loop()
@@ -151,6 +158,32 @@ class LocalRunService:
         }
         return [*agents, *pipelines, repair]
 
+    def open_tools(
+        self, wanted: ToolLoopRequest, report: Callable[[LoopEvent], None]
+    ) -> ToolSession:
+        """See `RunService.open_tools`."""
+        wanted = replace(wanted, root=self._root(wanted.root))
+        means = self._opened().loop_means
+        chosen_tools(wanted, means)  # refuses at once
+        with self._lock:
+            self._sessions = {one for one in self._sessions if not one.closed}
+            if len(self._sessions) >= MAX_SESSIONS:
+                raise InvalidTask(
+                    f"{MAX_SESSIONS} chats are calling tools: wait for one, or stop one."
+                )
+            session = ToolSession(lambda: open_loop(wanted, means, report), self._loop)
+            self._sessions.add(session)
+        return session
+
+    def tool_choices(self, mode: PermissionMode, root: Path | None) -> ToolChoices:
+        """See `RunService.tool_choices`."""
+        return tool_choices(self._opened().loop_means, mode, self._root(root))
+
+    def _root(self, wanted: Path | None) -> Path | None:
+        if self._roots is None:
+            return wanted
+        return self._roots[0] if self._roots else None
+
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
         """See `RunService.on_change`."""
         self._callbacks.append(callback)
@@ -158,6 +191,8 @@ class LocalRunService:
 
     def close(self) -> None:
         """See `RunService.close`."""
+        for session in tuple(self._sessions):
+            session.close()
         for run in tuple(self._runs.values()):
             self._loop.call_soon_threadsafe(run.cancelled.set)
         self._loop.call_soon_threadsafe(lambda: asyncio.ensure_future(self._finish()))
@@ -171,7 +206,10 @@ class LocalRunService:
         self._loop.close()
 
     async def _finish(self) -> None:
-        tasks = [run.task for run in self._runs.values() if run.task is not None]
+        tasks: list[asyncio.Task[Any]] = [
+            run.task for run in self._runs.values() if run.task is not None
+        ]
+        tasks += [task for one in self._sessions for task in one.tasks]
         await asyncio.wait(tasks, timeout=_CLOSE_S / 2) if tasks else None
         for task in tasks:
             task.cancel()

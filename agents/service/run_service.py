@@ -1,12 +1,17 @@
 """`RunService`: the interface of front ends to running agents, in this process or in a server."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
+from agents.api.agent_spec import PermissionMode
 from agents.api.events import RunEvent
 from agents.runs.approvals import ApprovalRequest, Decision
 from agents.service.run_request import RunRequest
 from agents.service.run_view import RunView
+from agents.service.tool_session import ToolSession
+from agents.tool_loop.opening import ToolChoices
+from agents.tool_loop.values import LoopEvent, ToolLoopRequest
 
 MAX_RUNS = 100
 """Finished runs that a service remembers."""
@@ -50,6 +55,28 @@ class RunService(Protocol):
 
     def catalogue(self) -> Sequence[dict[str, Any]]:
         """Agents, pipelines and the repair: `kind`, `name`, `category`, `description`."""
+        ...
+
+    def open_tools(
+        self, wanted: ToolLoopRequest, report: Callable[[LoopEvent], None]
+    ) -> ToolSession:
+        """Open the tools of an answer to a person; the caller closes them.
+
+        Args:
+            wanted: which tools.
+            report: is given what happens, on any thread; it must return at once.
+
+        Raises:
+            InvalidTask, InvalidSpec: a tool or a server is unknown or cannot be used here.
+        """
+        ...
+
+    def tool_choices(self, mode: PermissionMode, root: Path | None) -> ToolChoices:
+        """Which tools `open_tools` can be asked for. Opens the agents, which reads files.
+
+        Raises:
+            InvalidTask: none here.
+        """
         ...
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:

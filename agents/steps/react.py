@@ -28,6 +28,7 @@ from agents.tools.tool import Taint, Tool, ToolOutput
 from agents.workspace.workspace import Workspace
 from engine.api.grammar import Grammar
 from engine.api.request import FinishReason, Request, SamplingParams
+from engine.text.clipped import clipped
 
 OBSERVATION_TOKENS = 512
 """Most tokens of an observation that the model reads; head and tail are kept."""
@@ -256,14 +257,7 @@ class ReactLoop:
     def _clipped(self, text: str) -> str:
         """The text with at most `OBSERVATION_TOKENS` tokens; the middle of a longer one is left out."""
         client = self.session.client
-        ids = client.tokenize(text)
-        if len(ids) <= OBSERVATION_TOKENS:
-            return text or "(empty)"
-        half = OBSERVATION_TOKENS // 2 - 8
-        cut = len(ids) - 2 * half
-        return (
-            f"{client.detokenize(ids[:half])}\n… {cut} tokens …\n{client.detokenize(ids[-half:])}"
-        )
+        return clipped(text, OBSERVATION_TOKENS, client.tokenize, client.detokenize) or "(empty)"
 
 
 def parse_step(text: str) -> Step:

@@ -119,6 +119,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         write_start,
     )
     from app.runtime.agents import open_run_service
+    from app.runtime.chat_tools import ChatTools
     from app.runtime.guardrails import open_guardrails
     from app.runtime.model_hub import open_hub
     from app.runtime.opening import open_client, open_session, open_sources
@@ -153,6 +154,8 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             inputs = InputRecorder(partial(recording.write, "input"))
         run_service = open_run_service(settings, opened.engine)
         stack.callback(run_service.close)
+        chat_tools = ChatTools(run_service, Path.cwd(), settings.chat_tools)
+        stack.callback(chat_tools.close)
         engine_server = None
         if opened.engine is not None:
             key = settings.api_key.get_secret_value() if settings.api_key else None
@@ -181,6 +184,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             new_id=new_id,
             background=background,
             passages=sources,
+            tools=chat_tools,
         ) as session:
             theme = settings.theme or preferences.get("theme")
             if recording is not None:
@@ -217,6 +221,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 server=settings.attach,
                 engine_server=engine_server,
                 run_service=run_service,
+                chat_tools=chat_tools,
                 memory_file=settings.memory,
                 sources=sources,
                 image_reader=image_reader,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from app.runtime.source_library import SourceLibrary
     from engine.api.config import EmbeddingPrecision, EngineConfig
     from engine.clients.engine_client import EngineClient
+    from engine.conversations.chat_tools import ToolSource
     from engine.conversations.passage_source import PassageSource
     from engine.conversations.session import TreeSession
     from engine.embedding.embedder import Embedder
@@ -236,6 +237,7 @@ def open_session(
     new_id: Callable[[], str] | None = None,
     background: bool = False,
     passages: "PassageSource | None" = None,
+    tools: "ToolSource | None" = None,
 ) -> "Iterator[TreeSession]":
     """The user's conversations with `client` as their engine; saved and closed at the end.
 
@@ -246,6 +248,7 @@ def open_session(
         new_id: returns increasing ids; None takes ULIDs.
         background: as `TreeSession`.
         passages: as `TreeSession`.
+        tools: as `TreeSession`.
 
     Raises:
         StoreError: the conversation database can't be used.
@@ -270,6 +273,7 @@ def open_session(
             background=background,
             guard=open_conversation_guard(settings),
             passages=passages,
+            tools=tools,
         )
         stack.callback(session.close)
         yield session

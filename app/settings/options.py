@@ -232,6 +232,10 @@ class ToolOptions:
         "Calls of tools that need no approval, separated by semicolons, such as 'shell: pytest *'.",
         read=rules, user_only=True,
         words="approval permissions")] = ()
+    chat_tools: Annotated[tuple[str, ...], Row(
+        "Tools and MCP servers that the model may call in the screen's chat, separated by commas, such as "
+        "read,grep,glob; by default none. /tools changes them until the screen is closed.",
+        read=names, user_only=True, words="functions calls")] = ()
     http_domains: Annotated[tuple[str, ...], Row(
         "Domains that the tool http_fetch may ask, separated by commas, such as docs.python.org or "
         "*.pypi.org; by default none, which turns it off.", read=names, user_only=True,

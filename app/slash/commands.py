@@ -99,6 +99,8 @@ COMMANDS: tuple[Command, ...] = (
             "[NAME [PATH…] [: TASK]]", not_plain="`pravaha agents run` runs an agent."),
     Command("memory", "list what the agents remember, or search, forget or export it",
             "[search WORDS|forget ID…|export FILE]"),
+    Command("tools", "list the tools that the model may call in this chat, choose some, or switch them off",
+            "[on|off|NAME…]", not_plain="The field tool_loop of the server has tools without a screen."),
     Command("approve", "open the oldest tool call that waits for your approval",
             not_plain="`pravaha agents run --approve ask` asks in the terminal."),
     Command("serve", "serve this engine to programs of this machine over HTTP; off ends it", "[PORT|off]",

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 
 from agents.service.run_service import RunService
+from app.runtime.chat_tools import ChatTools
 from app.runtime.model_hub import ModelHub
 from app.runtime.source_library import SourceLibrary
 from app.settings.shown_setting import ShownSetting
@@ -37,6 +38,7 @@ from app.tui.actions.settings import SettingActions
 from app.tui.actions.sources import SourceActions
 from app.tui.actions.themes import ThemeActions
 from app.tui.actions.tokens import TokenActions
+from app.tui.actions.tools import ToolActions
 from app.tui.actions.tree import TreeActions
 from app.tui.chat_screen import ChatScreen
 from app.tui.draft_keeper import DraftKeeper
@@ -71,6 +73,7 @@ class ActionGroups:
         go_in_time: Callable[[float | None], bool],
         wall_clock: Callable[[], float],
         run_service: RunService | None,
+        chat_tools: ChatTools | None,
         sources: SourceLibrary | None,
         image_reader: ImageReader | None,
         engine_server: EngineServer | None,
@@ -103,8 +106,9 @@ class ActionGroups:
         self.search = SearchActions(screen, layout, self.conversations, wall_clock)
         self.files = FileActions(screen, selection, terminal)
         self.held = HeldMessage(screen)
+        self.tools = ToolActions(screen, selection, glyphs, keymap, chat_tools)
         self.documents = DocumentActions(
-            screen, selection, self.files, glyphs, keymap, DocumentReader(), self.held
+            screen, selection, self.files, glyphs, keymap, DocumentReader(), self.held, self.tools
         )
         self.draft = DraftActions(screen, self.files, self.documents, glyphs)
         self.images = ImageActions(

@@ -20,6 +20,7 @@ from textual.widget import AwaitMount
 from textual.widgets import Markdown, TextArea
 
 from agents.service.run_service import RunService
+from app.runtime.chat_tools import ChatTools
 from app.runtime.model_hub import ModelHub
 from app.runtime.source_library import SourceLibrary
 from app.settings.shown_setting import ShownSetting
@@ -142,6 +143,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         server: str | None = None,
         engine_server: EngineServer | None = None,
         run_service: RunService | None = None,
+        chat_tools: ChatTools | None = None,
         memory_file: Path | None = None,
         sources: SourceLibrary | None = None,
         image_reader: ImageReader | None = None,
@@ -210,6 +212,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             go_in_time=self.drawing.go_in_time,
             wall_clock=wall_clock,
             run_service=run_service,
+            chat_tools=chat_tools,
             sources=sources,
             image_reader=image_reader,
             engine_server=engine_server,

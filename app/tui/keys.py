@@ -140,7 +140,7 @@ PROMPT_KEYS: tuple[Key, ...] = (
 TRANSCRIPT_KEYS: tuple[Key, ...] = (
     Key("path.start", "home", "app.message('first')", "start", "Go to the first message", Group.NAVIGATE, False, False),
     Key("path.end", "end", "app.message('end')", "end", "Go to the end and follow the newest text", Group.NAVIGATE, False, False),
-    Key("files.fold", "z", "app.perform('documents','fold')", "files", "Show or hide the files that are attached to the message", Group.NAVIGATE),
+    Key("files.fold", "z", "app.perform('documents','fold')", "files", "Show or hide the files that are attached to the message, or the results of its calls of tools", Group.NAVIGATE),
 )  # fmt: skip
 
 NAVIGATE_KEYS: tuple[Key, ...] = (

@@ -226,6 +226,10 @@ class SlashActions:
         else:
             self._screen.open_dialog(TextPageScreen("What the agents remember", lines))
 
+    async def tools(self, argument: str) -> None:
+        """List the tools that the model may call in the chat, or choose them."""
+        await self._actions.tools.run(argument)
+
     async def approve(self, argument: str) -> None:
         """Open the oldest tool call that waits."""
         self._actions.agents.approve()

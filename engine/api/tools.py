@@ -1,7 +1,8 @@
 """Tools that a request offers to the model, and whether it must, may or must not call them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Literal
 
 CallFormName = Literal[
@@ -51,3 +52,44 @@ class ToolChoice:
     mode: Literal["auto", "required", "none"] = "auto"
     names: frozenset[str] | None = None
     parallel: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call as the model has written it; `arguments` is JSON text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class CallState(StrEnum):
+    """How a call has ended."""
+
+    OK = "ok"
+    FAILED = "failed"
+    DENIED = "denied"
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """The result of a call; `text` is what the model reads, also of one that failed or was denied."""
+
+    call: ToolCall
+    text: str
+    state: CallState
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRound:
+    """The results of the calls of one answer, in their order.
+
+    Attributes:
+        results: of all calls.
+        may_call: whether the next answer may have calls; False after the last round, and once a call was made
+            a third time.
+    """
+
+    results: Sequence[CallResult]
+    may_call: bool

@@ -25,6 +25,8 @@ from engine.api.snapshot import BlockMap, EngineSnapshot
 from engine.api.step_view import PlannedStep, StepEntry
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.text.control_tokens import ControlTokens
+from engine.text.tool_calls.form import CallForm
+from engine.text.tool_messages import TemplateTool
 
 
 class EngineClient(Protocol):
@@ -250,13 +252,21 @@ class EngineClient(Protocol):
         ...
 
     def render_chat(
-        self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        add_generation_prompt: bool = True,
+        tools: Sequence[TemplateTool] = (),
     ) -> str:
-        """The model's chat template applied to messages.
+        """The model's chat template applied to messages, and to the tools that the model may call.
 
         Raises:
             InvalidRequest: the template rejects the messages.
         """
+        ...
+
+    def call_form(self) -> CallForm:
+        """The form in which the model writes calls of tools."""
         ...
 
     def place_images(

@@ -44,6 +44,9 @@ from engine.models.demo import MINILM
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.text.control_tokens import ControlTokens
 from engine.text.tokenizer import Tokenizer
+from engine.text.tool_calls.choosing import form_of_template
+from engine.text.tool_calls.form import CallForm
+from engine.text.tool_messages import TemplateTool
 
 
 class HttpClient:
@@ -255,10 +258,20 @@ class HttpClient:
         return self._tokenizer.token_texts(token_ids)
 
     def render_chat(
-        self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        add_generation_prompt: bool = True,
+        tools: Sequence[TemplateTool] = (),
     ) -> str:
         """See `EngineClient`; no round trip."""
-        return self._tokenizer.render_chat(messages, add_generation_prompt=add_generation_prompt)
+        return self._tokenizer.render_chat(
+            messages, add_generation_prompt=add_generation_prompt, tools=tools
+        )
+
+    def call_form(self) -> CallForm:
+        """See `EngineClient.call_form`."""
+        return form_of_template(self._tokenizer.chat_template)
 
     def place_images(
         self, prompt_ids: Sequence[int], images: Sequence[Image]

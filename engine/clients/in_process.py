@@ -22,6 +22,9 @@ from engine.runtime.engine import AsyncPravahaEngine
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.runtime.request_handle import RequestHandle
 from engine.text.control_tokens import ControlTokens
+from engine.text.tool_calls.choosing import form_of_template
+from engine.text.tool_calls.form import CallForm
+from engine.text.tool_messages import TemplateTool
 
 
 class InProcessClient:
@@ -154,12 +157,20 @@ class InProcessClient:
         return self._engine.tokenizer.token_texts(token_ids)
 
     def render_chat(
-        self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        add_generation_prompt: bool = True,
+        tools: Sequence[TemplateTool] = (),
     ) -> str:
         """The model's chat template applied to messages."""
         return self._engine.tokenizer.render_chat(
-            messages, add_generation_prompt=add_generation_prompt
+            messages, add_generation_prompt=add_generation_prompt, tools=tools
         )
+
+    def call_form(self) -> CallForm:
+        """See `EngineClient.call_form`."""
+        return form_of_template(self._engine.tokenizer.chat_template)
 
     def place_images(
         self, prompt_ids: Sequence[int], images: Sequence[Image]

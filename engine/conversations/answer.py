@@ -8,10 +8,14 @@ from dataclasses import dataclass, replace
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.grammar import Grammar
 from engine.api.request import FinishReason, SamplingParams, Timings, TokenBatch, TopLogprob
+from engine.api.tools import ToolCall, ToolRound
 from engine.conversations.branch_sampling import stored
+from engine.conversations.call_reader import CallReader
+from engine.conversations.chat_tools import ToolUse
 from engine.conversations.passage_source import CitationCheck, FoundPassages
 from engine.conversations.text_guard import NO_CHECK, AnswerCheck
 from engine.conversations.tree import Node, NodeDelta, NodeStatus, NodeView, view_of
+from engine.text.answer_parser import AnswerParser
 from engine.text.repetition import RepetitionDetector
 
 REPETITION = "repetition"
@@ -19,6 +23,9 @@ REPETITION = "repetition"
 
 CONTENT_FILTER = "content_filter"
 """`Node.finish` of an answer that its `AnswerCheck` ended."""
+
+ONLY_CALLS = "The model only called tools again, and may call none any more."
+"""What is shown of an answer of calls alone that are not made."""
 
 CONTEXT_FULL = "context_full"
 """`Node.finish` of an answer that ended because the model's context has no room for more."""
@@ -69,6 +76,8 @@ class Answer:
         faithful: whether it is the first answer to its passages, which is generated greedily unless the user
             has set sampling parameters; further ones would be the same.
         finding: the search for the passages of its message, until its result was taken; otherwise None.
+        tools: what the model may call; None without tools.
+        acting: of the node of calls: their results, until they were taken; otherwise None.
         stopped_for_repetition: whether the request was cancelled because the answer repeats itself.
         stopped_by_check: whether the request was cancelled because the check ended the answer.
         stopped_by_citations: whether it was cancelled because nothing more of the answer would be shown.
@@ -93,6 +102,9 @@ class Answer:
         self.anyway = False
         self.faithful = False
         self.finding: Future[FoundPassages] | None = None
+        self.tools: ToolUse | None = None
+        self.acting: Future[ToolRound] | None = None
+        self._calls: CallReader | None = None
         self._node = node
         self._text: list[str] = []
         self._ids: list[int] = []
@@ -139,6 +151,23 @@ class Answer:
         if citations is not None and self._shown is not None and self.beginning is not None:
             citations.feed(self.beginning.text)
             self._streams_checked = False  # its beginning has been shown
+
+    def read_calls(self, parser: AnswerParser) -> None:
+        """Show the answer without its calls of tools, which `parser` finds; before its first output."""
+        self._calls = CallReader(parser)
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The calls of tools in it."""
+        return [] if self._calls is None else self._calls.calls
+
+    def take_results(self, text: str, calls: str) -> NodeDelta:
+        """Finish the node of calls with their results and the stored form of the calls."""
+        self.acting = None
+        self._text.append(text)
+        self._unsaved = True
+        self._node = replace(self._node, calls=calls)
+        return self._end(NodeStatus.DONE, FinishReason.STOP.value, text)
 
     @property
     def repeats(self) -> bool:
@@ -270,6 +299,11 @@ class Answer:
     def _end(self, status: NodeStatus, finish: str | None, text: str) -> NodeDelta:
         """Finish with the last text that is shown."""
         shown = self._show(text, finished=True)
+        if self._calls is not None and self._calls.calls:
+            text = self._calls.text.strip()
+            if not text and self.tools is not None and not self.tools.may_call:
+                text = ONLY_CALLS
+            self._node = replace(self._node, checked_text=text)
         if self._check.blocked and status in (NodeStatus.DONE, NodeStatus.STOPPED):
             status, finish = NodeStatus.STOPPED, CONTENT_FILTER
         self._node = replace(self._node, status=status, finish=finish)
@@ -281,6 +315,9 @@ class Answer:
 
     def _show(self, text: str, *, finished: bool = False) -> str:
         """The text that can be shown after this one."""
+        if self._calls is not None:
+            self._begin_showing()
+            text = self._calls.feed(text, finished=finished)
         shown = self._check.feed(text)
         if finished:
             shown += self._check.finish()
@@ -296,6 +333,8 @@ class Answer:
                 if self._citations is not None:
                     self._citations.feed(begun)
                     begun = self._citations.take()
+                if self._calls is not None:
+                    begun = self._calls.feed(begun)
                 self._shown.append(self._check.feed(begun))
         return self._shown
 

@@ -11,7 +11,7 @@ begin ──submit──▶ streaming ──drain, save ≤ 2/s──▶ finishe
 
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 
 from engine.api.errors import EngineUnavailable, PravahaError
@@ -19,19 +19,28 @@ from engine.api.generation_defaults import SamplingChoice
 from engine.api.image import Image
 from engine.api.request import FinishReason, Request
 from engine.api.snapshot import EngineState
+from engine.api.tools import ToolRound
 from engine.clients.engine_client import EngineClient
 from engine.conversations.answer import Answer, Beginning
 from engine.conversations.background import BackgroundSubmitter
+from engine.conversations.chat_tools import ToolSource, ToolUse
 from engine.conversations.conversation import Conversation, system_prompt_of
 from engine.conversations.grounding import Grounding
+from engine.conversations.made_calls import begun_calls, finished_calls, results_text
 from engine.conversations.new_nodes import NewNodes
 from engine.conversations.passage_source import PassageSource
 from engine.conversations.storage.store import Store
 from engine.conversations.submission import PreparedAnswers, Submitter
 from engine.conversations.text_guard import NoGuard, TextGuard
 from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus
+from engine.text.clipped import clipped
 
 _log = logging.getLogger(__name__)
+
+TOOL = "tool"
+"""The operation in the oplog that adds calls and the answers to their results."""
+RESULT_SHARE = 8
+"""The result of a call takes at most this part of the model's context."""
 
 _CLOSE_S = 2.0
 """Most seconds that `close` waits for the check of an answer's citations, which takes milliseconds."""
@@ -62,6 +71,7 @@ class Answering:
             refusal by the engine, such as a full queue, then ends the answer instead of being raised.
         guard: checks the answers while they are generated; None lets everything pass.
         passages: finds the passages of messages on branches with sources; None if there is no source.
+        tools: opens the tools that answers may call; None if there are none. Branches with sources have none.
     """
 
     def __init__(
@@ -75,9 +85,11 @@ class Answering:
         background: bool = False,
         guard: TextGuard | None = None,
         passages: PassageSource | None = None,
+        tools: ToolSource | None = None,
     ) -> None:
         self._store = store
         self._nodes = nodes
+        self._tools = tools
         self._grounding = Grounding(passages, store, client)
         self._guard: TextGuard = NoGuard() if guard is None else guard
         self._stop_repetition = stop_repetition
@@ -146,6 +158,7 @@ class Answering:
         limit: int | None = None,
         keep_failed: bool = False,
         anyway: bool = False,
+        tools: ToolUse | None = None,
     ) -> list[Answer]:
         """Begin answers to `path` + `added`, then save the new nodes as `operation` in the oplog.
 
@@ -167,6 +180,7 @@ class Answering:
             limit: most tokens of these answers; does not apply to the answers of queued messages.
             keep_failed: record an error as a failed answer instead of raising it.
             anyway: answer also if the passages of the message do not seem to answer it.
+            tools: those of the answer before, whose calls were made; None opens tools if they are on.
 
         Raises:
             PravahaError: the chat template or the engine rejects the messages; nothing was added.
@@ -185,17 +199,27 @@ class Answering:
         waits = self._awaits_model() if keep_failed else self._is_loading()
         own = prompt is None and kind is NodeKind.ASSISTANT
         searches = own and self._grounding.must_search(conversation, answers)
+        if own and not searches:
+            for answer in answers:
+                answer.tools = tools or self._open_tools(conversation, asked)
+        elif tools is not None:  # sources were attached meanwhile
+            tools.close()
         try:
             if not waits:
                 if self._background is not None:
                     self._refuse_if_away()
+                has_tools = all(self._has_tools(answer) for answer in answers)
                 prepared = self._submitter.prepare(answers)
-                if searches:
-                    prepared = None  # it fits without passages; the prompt is built with them
+                if searches or not has_tools:
+                    prepared = (
+                        None  # it fits without passages and tools; the prompt is built with them
+                    )
                 elif self._background is None:
                     prepared.record(answers, self._submitter.submit(prepared))
         except PravahaError as error:
             if not keep_failed:
+                for answer in answers:
+                    _close_tools(answer)
                 raise
             for answer in answers:
                 answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error))
@@ -228,6 +252,7 @@ class Answering:
         else:
             if self._background is not None:
                 self._background.withdraw(answer)
+            _close_tools(answer)
             self._pending_deltas.append(answer.finish(NodeStatus.STOPPED, FinishReason.ABORT))
 
     def stop_all(self, conversation: Conversation) -> None:
@@ -272,7 +297,8 @@ class Answering:
             self._save(answer, now)
             if answer.finished:
                 self._remove(conversation, answer)
-                self._begin_queued(conversation, answer, deltas)
+                if not self._goes_on(conversation, answer, deltas):
+                    self._begin_queued(conversation, answer, deltas)
                 if not conversation.answers:
                     self._store.leases.release(conversation.id)
         self._submitter.drain_abandoned()
@@ -295,6 +321,7 @@ class Answering:
                 answer.wait_for_citations(_CLOSE_S)
             if not answer.finished:
                 answer.finish(NodeStatus.STOPPED, FinishReason.ABORT)
+            _close_tools(answer)
             self._save(answer, self._clock())
             self._remove(conversation, answer)
             self._store.leases.release(conversation.id)
@@ -371,6 +398,9 @@ class Answering:
         return self._is_loading() or self._client.snapshot().state is EngineState.UNLOADED
 
     def _advance(self, conversation: Conversation, answer: Answer, deltas: list[NodeDelta]) -> None:
+        if answer.acting is not None:
+            self._take_results(answer, answer.acting, deltas)
+            return
         if answer.request_id is not None:
             self._drain(answer, answer.request_id, deltas)
             return
@@ -378,6 +408,8 @@ class Answering:
             return
         try:
             if not self._grounding.is_ready(conversation, answer, deltas) or self._awaits_model():
+                return
+            if not self._has_tools(answer):
                 return
             prepared = self._submitter.prepare([answer])
             self._nodes.set_turn_ids(conversation, prepared.tokenized)
@@ -388,6 +420,100 @@ class Answering:
                 deltas.append(_accepted(answer))
         except PravahaError as error:
             deltas.append(answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
+
+    # Tools.
+
+    def _open_tools(self, conversation: Conversation, asked: Sequence[Node]) -> ToolUse | None:
+        if self._tools is None:
+            return None
+        written = [one.text for one in asked if one.kind in (NodeKind.USER, NodeKind.SYSTEM)]
+        opened = self._tools.open(
+            conversation.id,
+            "\n".join(written),
+            has_results=any(one.kind is NodeKind.TOOL for one in asked),
+        )
+        return None if opened is None else ToolUse(opened)
+
+    def _has_tools(self, answer: Answer) -> bool:
+        """Whether an answer has the tools that it may call, or needs none.
+
+        Raises:
+            PravahaError: they cannot be used.
+        """
+        return answer.tools is None or answer.tools.is_ready(self._client.control_tokens())
+
+    def _goes_on(self, conversation: Conversation, answer: Answer, deltas: list[NodeDelta]) -> bool:
+        """Whether another node follows a finished one: that of its calls, or the answer to their results."""
+        tools, node = answer.tools, answer.node()
+        if tools is None:
+            return False
+        path = [*answer.asked, node]
+        is_done = node.status is NodeStatus.DONE and node.finish == FinishReason.STOP.value
+        if is_done and node.kind is NodeKind.TOOL:
+            try:
+                (new,) = self.begin(
+                    conversation, path, [], answer.sampling, TOOL, keep_failed=True, tools=tools
+                )
+            except PravahaError as error:
+                _log.warning("the results of tools were not answered: %s", error)
+                _close_tools(answer)
+                return False
+        elif is_done and answer.calls and tools.may_call:
+            new = self._act(conversation, answer, path, tools)
+        else:
+            _close_tools(answer)
+            return False
+        if (queue := conversation.queues.pop(answer.node_id, None)) is not None:
+            conversation.queues[new.node_id] = queue
+        made = new.node()
+        deltas.append(NodeDelta(made.id, "", made.status, made.finish, made.error))
+        return True
+
+    def _act(
+        self,
+        conversation: Conversation,
+        answer: Answer,
+        path: Sequence[Node],
+        tools: ToolUse,
+    ) -> Answer:
+        """Make the calls of an answer; the node that gets their results."""
+        node = self._nodes.make(conversation, path[-1], NodeKind.TOOL, "", NodeStatus.STREAMING)
+        node = replace(node, calls=begun_calls(answer.calls))
+        acting = Answer(node, answer.sampling, self._clock(), asked=path)
+        acting.tools = tools
+        acting.acting = tools.act(answer.calls)
+        follows = any(one.id == answer.node_id for one in conversation.nodes)
+        self._nodes.add(conversation, path, [node], TOOL, end=node, follow=follows)
+        acting.mark_saved(self._clock())
+        conversation.answers[node.id] = acting
+        self._active[node.id] = (conversation, acting)
+        return acting
+
+    def _take_results(
+        self, answer: Answer, acting: "Future[ToolRound]", deltas: list[NodeDelta]
+    ) -> None:
+        """Take the results of calls, each with at most a part of the context."""
+        if not acting.done():
+            return
+        try:
+            made = acting.result()
+        except CancelledError:
+            deltas.append(answer.finish(NodeStatus.STOPPED, FinishReason.ABORT))
+            return
+        except Exception as error:
+            _log.exception("calls of tools failed")
+            deltas.append(answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
+            return
+        model = self._client.snapshot().model
+        limit = (model.context_length if model else 4096) // RESULT_SHARE
+        texts = [
+            clipped(one.text, limit, self._client.tokenize, self._client.detokenize)
+            for one in made.results
+        ]
+        if answer.tools is not None:
+            answer.tools.may_call = made.may_call
+        names = [one.call.name for one in made.results]
+        deltas.append(answer.take_results(results_text(texts, names), finished_calls(made.results)))
 
     def _drain(self, answer: Answer, request_id: str, deltas: list[NodeDelta]) -> None:
         self._take_checked(answer, deltas)
@@ -445,6 +571,11 @@ class Answering:
                 NodeDelta(node.id, "", node.status, node.finish, node.error)
                 for node in (*new.asked[len(path) :], new.node())
             ]
+
+
+def _close_tools(answer: Answer) -> None:
+    if answer.tools is not None:
+        answer.tools.close()
 
 
 def _accepted(answer: Answer) -> NodeDelta:

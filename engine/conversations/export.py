@@ -113,6 +113,7 @@ def _object(node: Node) -> dict[str, Any]:
         "passageCount": node.n_passages,
         "checkedText": node.checked_text,
         "citations": None if node.citations is None else json.loads(node.citations),
+        "calls": None if node.calls is None else json.loads(node.calls),
         "images": [{"data": _base64(one)} for one in node.images] or None,
     }
     return fields | {name: value for name, value in optional.items() if value is not None}

@@ -225,6 +225,7 @@ def _node(fields: "_Fields", tree_id: str, node_id: str, parent_id: str | None, 
         n_passages=fields.integer("passageCount"),
         citations=fields.json("citations", list),
         checked_text=fields.string("checkedText"),
+        calls=fields.json("calls", list),
         n_images=len(images) or None,
         images=images,
     )

@@ -20,16 +20,19 @@ Cost: two renderings of the template, plus tokenization of the new turns.
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from engine.api.chat import ChatMessage, content_with_images
 from engine.api.errors import InvalidRequest
 from engine.api.image import Image, PlacedImage
 from engine.clients.engine_client import EngineClient
 from engine.conversations.chat_layout import Content, Piece, Scaffold, chat_layout
+from engine.conversations.made_calls import STOPPED
 from engine.conversations.tree import Node, NodeKind
 from engine.text.chat_encoding import ChatEncoder
 from engine.text.control_tokens import ControlTokens
 from engine.text.message_forms import has_system_role
+from engine.text.tool_messages import TemplateTool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,8 @@ class PromptBuilder:
         self._asked_fingerprint: str | None = None
         self._encoder = ChatEncoder(client.tokenize, client.render_chat, ControlTokens({}))
 
-    def build(self, path: Sequence[Node]) -> Prompt:
-        """The prompt for the answer after `path`, root first.
+    def build(self, path: Sequence[Node], *, tools: Sequence[TemplateTool] = ()) -> Prompt:
+        """The prompt for the answer after `path`, root first, by a model that may call tools.
 
         Raises:
             InvalidRequest: the template rejects the messages, or the model their images.
@@ -90,14 +93,17 @@ class PromptBuilder:
         if fingerprint != self._fingerprint:  # the first model, or another one
             self._encoder = replace(self._encoder, controls=self._client.control_tokens())
             self._fingerprint = fingerprint
-        try:
-            return self._build(_turns(path, keep_empty=False))
-        except InvalidRequest:
-            # Templates that require alternating roles need the empty answers too.
-            nodes = _turns(path, keep_empty=True)
-            if nodes == _turns(path, keep_empty=False):
-                raise
-            return self._build(nodes)
+        # Templates that require alternating roles need the empty answers too; some take no result of a tool
+        # without a call in their own form, and read it as a message of the user.
+        plain = _turns(path, keep_empty=False)
+        variants = [plain, _turns(path, keep_empty=True), _with_results_of_user(plain)]
+        for later, nodes in enumerate(variants, start=1):
+            try:
+                return self._build(nodes, tools)
+            except InvalidRequest:
+                if all(variant == nodes for variant in variants[later:]):
+                    raise
+        raise AssertionError("the last variant is returned or raises")
 
     def takes_system_prompt(self) -> bool:
         """Whether the chat template has a system message; the first ones of Mistral do not.
@@ -111,20 +117,18 @@ class PromptBuilder:
             self._asked_fingerprint = fingerprint
         return self._takes_system_prompt
 
-    def _build(self, nodes: Sequence[Node]) -> Prompt:
+    def _build(self, nodes: Sequence[Node], tools: Sequence[TemplateTool]) -> Prompt:
+        render = (
+            partial(self._client.render_chat, tools=tools) if tools else self._client.render_chat
+        )
+        encoder = replace(self._encoder, render=render)
         if self._contexts is not None:
             nodes = self._contexts(nodes)
-        messages: list[ChatMessage] = [
-            {
-                "role": node.kind.value,
-                "content": content_with_images(node.prompt_text, len(node.images)),
-            }
-            for node in nodes
-        ]
-        layout = chat_layout(messages, self._client.render_chat)
+        messages = [_message(node) for node in nodes]
+        layout = chat_layout(messages, render)
         if layout is None:
             images = [image for node in nodes for image in node.images]
-            whole, places = self._place(self._encoder.encode_chat(messages), images)
+            whole, places = self._place(encoder.encode_chat(messages), images)
             return Prompt(tuple(whole), (), tuple(places))
         ids: list[int] = []
         tokenized: list[Node] = []
@@ -237,6 +241,23 @@ class PromptBuilder:
         )
 
 
+def _message(node: Node) -> ChatMessage:
+    message: ChatMessage = {
+        "role": node.kind.value,
+        "content": content_with_images(node.prompt_text, len(node.images)),
+    }
+    if node.kind is NodeKind.TOOL:
+        message["tool_call_id"] = node.id
+    return message
+
+
+def _with_results_of_user(nodes: Sequence[Node]) -> list[Node]:
+    """The nodes with the results of tools as messages of the user."""
+    return [
+        replace(node, kind=NodeKind.USER) if node.kind is NodeKind.TOOL else node for node in nodes
+    ]
+
+
 def _turns(path: Sequence[Node], *, keep_empty: bool) -> list[Node]:
     """The nodes to render: the last system prompt, then user messages and answers in the context.
 
@@ -257,6 +278,8 @@ def _turns(path: Sequence[Node], *, keep_empty: bool) -> list[Node]:
             turns.append(node)
         elif node.kind is NodeKind.ASSISTANT and (keep_empty or node.text):
             turns.append(node)
+        elif node.kind is NodeKind.TOOL:
+            turns.append(node if node.text else replace(node, text=STOPPED))
     return [node for node in systems[-1:] if node.text] + turns
 
 

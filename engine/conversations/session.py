@@ -26,6 +26,7 @@ from engine.conversations.answering import Answering
 from engine.conversations.attached_sources import AttachedSources
 from engine.conversations.branch_tree import BranchTree
 from engine.conversations.branches import Branches
+from engine.conversations.chat_tools import ToolSource
 from engine.conversations.chosen_sampling import ChosenSampling
 from engine.conversations.context_window import ContextWindow
 from engine.conversations.conversation_list import ConversationList
@@ -73,6 +74,7 @@ class TreeSession:
         guard: checks messages before they are stored, and texts before they are shown; None lets everything
             pass.
         passages: finds the passages of messages on branches with sources; None if there is no source.
+        tools: opens the tools that answers may call; None if there are none.
         background: submit on a thread of its own, for a client whose `submit` waits for a network: `send`
             and the operations of `branches` return at once, and a refusal by the engine ends the answer.
 
@@ -108,6 +110,7 @@ class TreeSession:
         background: bool = False,
         guard: TextGuard | None = None,
         passages: PassageSource | None = None,
+        tools: ToolSource | None = None,
     ) -> None:
         self._guard: TextGuard = NoGuard() if guard is None else guard
         self._store = store
@@ -121,6 +124,7 @@ class TreeSession:
             background=background,
             guard=self._guard,
             passages=passages,
+            tools=tools,
         )
         self._loaded = loaded = LoadedConversations(
             store,

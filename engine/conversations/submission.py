@@ -18,6 +18,7 @@ from engine.conversations.answer import Answer
 from engine.conversations.errors import ContextFull, MessageTooLong
 from engine.conversations.prompt_builder import Prompt, PromptBuilder
 from engine.conversations.tree import Node, NodeKind
+from engine.text.tool_calls.choosing import new_parser
 
 SMALL_MODEL_MAX_TOKENS = 1024
 _PARAGRAPH = "\n\n"
@@ -126,7 +127,8 @@ class Submitter:
         """
         first = answers[0]
         begun = () if first.beginning is None else first.beginning.token_ids
-        prompt = self.builder.build(first.prompt)
+        tools = () if first.tools is None else first.tools.for_template
+        prompt = self.builder.build(first.prompt, tools=tools)
         ids = prompt.token_ids + begun
         model = self._client.snapshot().model
         if model is not None and len(ids) >= model.context_length:
@@ -134,6 +136,8 @@ class Submitter:
         sampling = _for_model(first.sampling, model)
         if first.faithful:
             sampling = _faithful(sampling, first.sampling, model)
+        if first.tools is not None and first.tools.tools:
+            sampling = self._with_calls(answers, sampling)
         if first.limit is not None:
             sampling = replace(sampling, max_tokens=first.limit)
         if sampling.max_tokens is not None and begun:
@@ -149,6 +153,18 @@ class Submitter:
             first.grammar,
             prompt.images,
         )
+
+    def _with_calls(self, answers: Sequence[Answer], sampling: SamplingParams) -> SamplingParams:
+        """Let the answers be read for calls; the parameters with which the marks of calls are text."""
+        form = self._client.call_form()
+        for answer in answers:
+            if answer.tools is not None:
+                tools = {tool.name: tool for tool in answer.tools.tools}
+                answer.read_calls(new_parser(form, tools, parallel=True))
+        spellings = self._client.control_tokens().spellings
+        marks = {spellings[mark] for mark in form.marks if mark in spellings}
+        shown = marks.union(sampling.shown_control_ids)
+        return replace(sampling, shown_control_ids=tuple(sorted(shown)))
 
     def _too_long(self, nodes: Sequence[Node], length: int, model: ModelInfo) -> InvalidRequest:
         """The refusal of a prompt of `length` tokens; it says whether shortening the context helps."""

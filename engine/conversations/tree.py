@@ -11,6 +11,7 @@ class NodeKind(StrEnum):
     """The kind of a node.
 
     Attributes:
+        TOOL: the results of the calls of the answer before it.
         NOTE: a limit of the context: the messages before `Node.forked_from` are not in later prompts.
         SUMMARY: a summary of another branch, or of the messages before `Node.forked_from`, which are then
             not in later prompts. The next user message in a prompt is preceded by its text.
@@ -54,7 +55,8 @@ class Node:
         passages: for a user, JSON of these passages; see `passage_source`.
         n_passages: for a user, their number; for an assistant, that of its message. None if none were sought.
         citations: for an assistant, JSON of the check of its citations; None until it was checked.
-        checked_text: for an assistant, its text as it is shown after that check.
+        checked_text: for an assistant, its text as it is shown after that check, or without its calls.
+        calls: for a tool, JSON of the calls that the text has the results of; see `made_calls`.
         n_images: for a user, the number of its images; None if it has none.
         images: for a user, the images that precede the message in the prompt. A table of their own.
         finish: the finish reason of the request, or `repetition` or `content_filter` if it was cancelled
@@ -105,6 +107,7 @@ class Node:
     citations: str | None = None
     checked_text: str | None = None
     n_images: int | None = None
+    calls: str | None = None
     images: tuple[Image, ...] = ()
 
     @property
@@ -145,6 +148,7 @@ class NodeView:
     citations: str | None = None
     checked_text: str | None = None
     n_images: int | None = None
+    calls: str | None = None
     remarks: tuple[str, ...] = ()
 
     def with_flag(self, name: str, value: object) -> "NodeView":

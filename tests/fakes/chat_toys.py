@@ -28,6 +28,9 @@ from engine.api.snapshot import BlockMap, EngineSnapshot, EngineState, ModelInfo
 from engine.api.step_view import PlannedStep, StepEntry
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.text.control_tokens import ControlTokens
+from engine.text.tool_calls.form import CallForm
+from engine.text.tool_calls.forms.hermes import HERMES
+from engine.text.tool_messages import TemplateTool
 
 CHATML = (
     "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}"
@@ -323,9 +326,20 @@ class ToyClient:
         return [self.tokenizer.decode([one]) for one in token_ids]
 
     def render_chat(
-        self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool = True
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        add_generation_prompt: bool = True,
+        tools: Sequence[TemplateTool] = (),
     ) -> str:
-        return self._template.render(messages=messages, add_generation_prompt=add_generation_prompt)
+        """The tools are rendered as a line with the name of each."""
+        offer = "".join(f"tool {tool['function']['name']}\n" for tool in tools)
+        return offer + self._template.render(
+            messages=messages, add_generation_prompt=add_generation_prompt
+        )
+
+    def call_form(self) -> CallForm:
+        return HERMES
 
     def place_images(
         self, prompt_ids: Sequence[int], images: Sequence[Image]

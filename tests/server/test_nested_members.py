@@ -157,6 +157,7 @@ SAMPLES = {
     "ThinkingConfig": {"type": "adaptive"},
     "TokenizeRequest": {"prompt": "a"},
     "ToolBody": {"type": "web_search"},
+    "ToolLoopBody": {},
     "ToolChangeBlock": {"type": "tool_addition", "tool": {}},
     "ToolCall": {"id": "a", "function": {"name": "f", "arguments": "{}"}},
     "ToolReferenceBlock": {"type": "tool_reference", "tool_name": "f"},

@@ -16,6 +16,7 @@ from app.tui.frame_clock import Governor
 from app.tui.widgets.message import Message
 from app.tui.widgets.prompt import Prompt
 from app.tui.widgets.transcript import Transcript
+from engine.conversations.chat_tools import ToolSource
 from engine.conversations.passage_source import PassageSource
 from engine.conversations.session import TreeSession
 from engine.conversations.storage.store import Store
@@ -58,6 +59,7 @@ def make_session(
     clock: Clock,
     guard: TextGuard | None = None,
     passages: PassageSource | None = None,
+    tools: ToolSource | None = None,
 ) -> tuple[TreeSession, Store]:
     """A session over a store in `folder`; ids and dates are the same in every run."""
     numbers = itertools.count()
@@ -74,6 +76,7 @@ def make_session(
         stop_repetition=False,  # the texts of tests repeat their words
         guard=guard,
         passages=passages,
+        tools=tools,
     )
     return session, store
 
@@ -205,11 +208,13 @@ async def open_screen(
         answers: as `FakeClient` takes them.
         prepare: fills the session before the app opens.
         guard: of the session.
-        options: of the app; `sources` is the session's, too.
+        options: of the app; `sources` and `chat_tools` are the session's, too.
     """
     client = client or FakeClient(*answers)
     clock = Clock()
-    session, store = make_session(client, folder, clock, guard, options.get("sources"))
+    session, store = make_session(
+        client, folder, clock, guard, options.get("sources"), options.get("chat_tools")
+    )
     try:
         prepare(session, client)
         app = make_app(client, session, clock, **options)

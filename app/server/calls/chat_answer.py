@@ -6,6 +6,7 @@ from typing import Any
 
 from app.server.calls.chat_choice import AnsweredCall, AnsweredChoice, ChoiceEnd, TurnPiece
 from app.server.calls.chat_turn import ChatTurn
+from app.server.calls.loop_turn import LoopTurn
 from app.server.wire.extensions import choice_extras, wants_every_token
 from app.server.wire.logprobs import chat_logprobs, vllm_prompt_logprobs
 from app.server.wire.sse import DONE, event
@@ -22,7 +23,7 @@ from engine.api.request import RequestOutput, TokenBatch
 class ChatAnswer:
     """Formats a turn; all chunks share id, time, model and fingerprint."""
 
-    def __init__(self, turn: ChatTurn) -> None:
+    def __init__(self, turn: ChatTurn | LoopTurn) -> None:
         self._turn = turn
         self._body = turn.body
         self._shared = {
@@ -75,6 +76,8 @@ class ChatAnswer:
                 begun.add(piece.choice)
             for chunk in self._part_chunks(piece):
                 yield chunk
+            if piece.loop_event is not None:
+                yield self._chunk(piece.choice, {}, tool_loop=piece.loop_event)
             if piece.end is not None:
                 for chunk in self._end_chunks(piece.choice, piece.end):
                     yield chunk

@@ -1,6 +1,6 @@
 """`ChatChoice`: one choice of a chat's answer, from the engine's text to the parts of the answer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,12 +42,14 @@ class TurnPiece:
         parts: of the answer.
         batch: the tokens that the parts come from; None if nothing was generated.
         end: None while the choice runs.
+        loop_event: what a tool that the server calls does, as JSON members; None for a piece of an answer.
     """
 
     choice: int
     parts: Sequence[AnswerPart]
     batch: TokenBatch | None = None
     end: ChoiceEnd | None = None
+    loop_event: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,11 @@ class Choices:
         """The engine's ids of the choices, in order."""
         return [handle.request_id for handle in self._handles]
 
+    @property
+    def reading_ids(self) -> list[str]:
+        """The engine's ids of the requests that read the prompt, at least one."""
+        return self.request_ids
+
     async def batches(self) -> AsyncIterator[tuple[int, TokenBatch]]:
         """(index, batch) of every choice as they arrive, until all choices have finished."""
         if len(self._handles) == 1:

@@ -42,6 +42,11 @@ class PlannedChoices(Choices):
         """As of `Choices`; none before they begin."""
         return [] if self._choices is None else self._choices.request_ids
 
+    @property
+    def reading_ids(self) -> list[str]:
+        """As of `Choices`; before they begin, those of the rows."""
+        return self.request_ids or [name for one in self._rows for name in one.request_ids]
+
     async def batches(self) -> AsyncIterator[tuple[int, TokenBatch]]:
         """As of `Choices`."""
         choices = await self._begun()

@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from app.server.calls.chat_turn import ChatTurn
+from app.server.calls.loop_turn import LoopTurn
 from app.server.wire.sse import COMMENT, event
 from engine.api.request_status import RequestState
 
@@ -15,7 +16,7 @@ from engine.api.request_status import RequestState
 class PromptProgress:
     """The progress of one turn. Cost: one look at the request table for each call."""
 
-    def __init__(self, turn: ChatTurn) -> None:
+    def __init__(self, turn: ChatTurn | LoopTurn) -> None:
         """Begin now."""
         self._turn = turn
         self._begun = time.monotonic()
@@ -45,9 +46,9 @@ class PromptProgress:
         """Tokens of the prompt of the first choice; None while it is not being read."""
         if self._turn.generation is None:
             return None
-        request_id = self._turn.generation.choices.request_ids[0]
+        reading = self._turn.generation.choices.reading_ids
         table = self._turn.model.engine.request_table()
-        status = next((one for one in table if one.request_id == request_id), None)
+        status = next((one for one in table if one.request_id in reading), None)
         if status is None or status.state is not RequestState.PREFILL:
             return None
         return {

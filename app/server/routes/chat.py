@@ -6,9 +6,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.server.calls.chat_answer import ChatAnswer
-from app.server.calls.chat_turn import begin_turn
+from app.server.calls.chat_turn import ChatTurn, begin_turn
 from app.server.calls.event_stream import SERVER_SENT_EVENTS
 from app.server.calls.extra_fields import check_extra_fields
+from app.server.calls.loop_turn import LoopTurn, begin_loop
 from app.server.calls.prompt_progress import PromptProgress
 from app.server.calls.resumable import stream_response
 from app.server.middleware.auth import requires
@@ -26,7 +27,10 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     """Continue a conversation, streamed or whole."""
     context = server_context(request)
     check_extra_fields(request, body)
-    turn = await begin_turn(request, context, body)
+    if body.tool_loop is None:
+        turn: ChatTurn | LoopTurn = await begin_turn(request, context, body)
+    else:
+        turn = await begin_loop(request, context, body, body.tool_loop)
     answer = ChatAnswer(turn)
     if body.stream:
         form = replace(SERVER_SENT_EVENTS, keep_alive=PromptProgress(turn).keep_alive)

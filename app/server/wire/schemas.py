@@ -38,6 +38,7 @@ from app.server.wire.tool_schemas import (
     FunctionChoiceField,
     Functions,
     ToolChoiceField,
+    ToolLoopBody,
     Tools,
     functions_of,
 )
@@ -478,6 +479,7 @@ class ChatCompletionRequest(ChatFormFields, SamplingFields):
     functions: Functions | None = None
     function_call: FunctionChoiceField = None
     allow_repeated_calls: bool | None = None
+    tool_loop: ToolLoopBody | None = None
 
     @property
     def has_tools(self) -> bool:

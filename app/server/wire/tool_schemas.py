@@ -11,7 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import orjson
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from app.server.wire.body import Body
+from agents.tool_loop.values import DEFAULT_ROUNDS, MAX_ROUNDS
+from app.server.wire.body import Body, DefaultedBody
 from app.server.wire.json_size import json_depth
 from engine.api.tools import Tool, ToolChoice
 
@@ -187,3 +188,15 @@ def _function_choice(value: Any) -> Any:
 
 FunctionChoiceField = Annotated[Any, BeforeValidator(_function_choice)]
 """OpenAI's old field `function_call`, as a `ToolChoice`."""
+
+
+_LoopName = Annotated[str, Field(min_length=1, max_length=128)]
+
+
+class ToolLoopBody(DefaultedBody):
+    """Tools that the server calls itself before it answers (`docs/tools.md`)."""
+
+    tools: Annotated[list[_LoopName], Field(max_length=64)] | None = None
+    mcp_servers: Annotated[list[_LoopName], Field(max_length=16)] = Field(default_factory=list)
+    max_rounds: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] = DEFAULT_ROUNDS
+    mode: Literal["auto", "ask", "deny"] = "deny"

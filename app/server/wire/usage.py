@@ -55,3 +55,35 @@ class Usage:
             "prompt_tokens_details": {"cached_tokens": sum(self._cached.values())},
             **details,
         }
+
+
+class SummedUsage:
+    """The counts of a call that generates several times, one after the other.
+
+    Attributes:
+        rounds: the counts of each generation.
+    """
+
+    def __init__(self) -> None:
+        self.rounds: list[Usage] = []
+
+    def of_chunk(self, body: SamplingFields) -> dict[str, Any]:
+        """As `Usage.of_chunk`."""
+        if body.usage_in_chunks:
+            return {"usage": self.counts()}
+        return {"usage": None} if body.include_usage else {}
+
+    def counts(self) -> dict[str, Any]:
+        """The `usage` object; every round counts its whole prompt, most of which is cached."""
+        total: dict[str, Any] = Usage((), 1).counts()
+        for one in self.rounds:
+            _add(total, one.counts())
+        return total
+
+
+def _add(total: dict[str, Any], counts: dict[str, Any]) -> None:
+    for name, value in counts.items():
+        if isinstance(value, dict):
+            _add(total.setdefault(name, {}), value)
+        else:
+            total[name] = total.get(name, 0) + value

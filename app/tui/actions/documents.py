@@ -17,6 +17,7 @@ from app.slash.attachments import (
 )
 from app.tui.actions.files import FileActions
 from app.tui.actions.held_message import HeldMessage
+from app.tui.actions.tools import ToolActions
 from app.tui.chat_screen import ChatScreen
 from app.tui.glyphs import Glyphs
 from app.tui.keys import hint
@@ -56,6 +57,7 @@ class DocumentActions:
         keymap: Mapping[str, str],
         reader: DocumentReader,
         held: HeldMessage,
+        tools: ToolActions,
     ) -> None:
         self._screen = screen
         self._selection = selection
@@ -64,6 +66,7 @@ class DocumentActions:
         self._fold_key = hint("files.fold", "", keymap)[0]
         self._reader = reader
         self._held = held
+        self._tools = tools
         self._unfolded: set[str] = set()
         self._counts: dict[tuple[str, int], int] = {}
         """Tokens by the name of the model and the hash of a text."""
@@ -125,7 +128,9 @@ class DocumentActions:
     # In the transcript.
 
     def folded(self, node: NodeView) -> tuple[str, list[Line]]:
-        """The text of a user's message to show, and a row for each of its attached files."""
+        """The text of a message to show, and a row for each of its attached files or calls of tools."""
+        if node.kind is NodeKind.TOOL:
+            return self._tools.folded(node)
         if node.kind is not NodeKind.USER:
             return node.text, []
         typed, attached = split_attached(node.text)
@@ -154,7 +159,7 @@ class DocumentActions:
         return node.text if shown else typed, rows
 
     def fold(self, node_id: str | None = None) -> None:
-        """Show or hide the texts of the files of a message: the selected one, else the last with files.
+        """Show or hide the files of a message or the results of its calls: the selected one, else the last.
 
         Raises:
             InvalidRequest: it has none.
@@ -162,12 +167,20 @@ class DocumentActions:
         chosen = node_id or self._selection.node_id
         path = self._screen.session.path()
         with_files = [
-            node.id for node in path if node.kind is NodeKind.USER and split_attached(node.text)[1]
+            node.id
+            for node in path
+            if node.kind is NodeKind.TOOL
+            or (node.kind is NodeKind.USER and split_attached(node.text)[1])
         ]
         if chosen is None and with_files:
             chosen = with_files[-1]
+        if self._tools.can_fold(chosen):
+            self._tools.fold(chosen or "")
+            return
         if chosen not in with_files:
-            raise InvalidRequest("No file is attached to the message.")
+            raise InvalidRequest(
+                "No file is attached to the message, and it has no calls of tools."
+            )
         self._unfolded ^= {chosen}
         self._screen.main.query_one(Transcript).refold(chosen)
 

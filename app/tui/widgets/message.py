@@ -157,6 +157,10 @@ class Message(UniformRows, LaidOutOnce, Vertical):
     async def finish(self, node: NodeView) -> None:
         """The node is no longer streamed: flush the text, complete the Markdown, show the mark."""
         self.node = node
+        if node.kind is NodeKind.TOOL:
+            self._show_head()
+            self.refold()
+            return
         self._show_head()  # the model of a question that was sent while it was loading
         await self._append(self._stream.flush())
         self._fences.finish()
@@ -181,7 +185,10 @@ class Message(UniformRows, LaidOutOnce, Vertical):
 
     def _show_mark(self) -> None:
         mark = build_mark(self.node, self._glyphs)
-        if self.node.status is NodeStatus.STREAMING and not self._source:
+        awaits_text = (
+            self.node.status is NodeStatus.STREAMING and self.node.kind is not NodeKind.TOOL
+        )
+        if awaits_text and not self._source:
             mark = build_waiting(self.node, self._glyphs)
         widget = self.query_one(".message-mark", Lines)
         lines = [*([mark] if mark else []), *build_remarks(self.node, self._glyphs)]

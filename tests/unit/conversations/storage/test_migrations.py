@@ -53,7 +53,7 @@ def test_a_database_of_an_older_version_is_migrated_with_its_messages(file, scri
     assert [one.id for one in store.searches.trees("hi")] == ["t"]
     store.check_integrity()
     store.close()
-    assert execute(file, "PRAGMA user_version") == [(6,)]
+    assert execute(file, "PRAGMA user_version") == [(7,)]
 
 
 def test_a_database_of_a_newer_version_is_refused_unchanged(file):

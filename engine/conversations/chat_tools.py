@@ -1,0 +1,93 @@
+"""Tools that the model may call in a conversation: where they come from, and their use by answers.
+
+The tools run elsewhere (`agents.service.tool_session`); a conversation only knows futures of their results.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import CancelledError, Future
+from typing import Protocol
+
+import orjson
+
+from engine.api.tools import Tool, ToolCall, ToolRound
+from engine.text.control_tokens import ControlTokens
+from engine.text.tool_messages import TemplateTool, template_tools
+
+
+class OpenTools(Protocol):
+    """Open tools. No method waits."""
+
+    def offered(self) -> "Future[Sequence[Tool]]":
+        """The tools as the model is offered them. The future fails with a `PravahaError`."""
+        ...
+
+    def act(self, calls: Sequence[ToolCall]) -> "Future[ToolRound]":
+        """Make the calls of an answer; cancelling the future stops them."""
+        ...
+
+    def close(self) -> None:
+        """Stop everything. Idempotent."""
+        ...
+
+
+class ToolSource(Protocol):
+    """Opens the tools of conversations."""
+
+    def open(self, tree_id: str, text: str, *, has_results: bool) -> OpenTools | None:
+        """Open the tools for a message; None while tools are switched off.
+
+        Args:
+            tree_id: the conversation.
+            text: what the user has written in it.
+            has_results: whether it has results of tools already.
+        """
+        ...
+
+
+class ToolUse:
+    """The tools of the answers to one message, until an answer has no calls.
+
+    Attributes:
+        may_call: whether the next answer may have calls.
+        tools: the tools, once `is_ready`.
+    """
+
+    def __init__(self, opened: OpenTools) -> None:
+        self.may_call = True
+        self.tools: Sequence[Tool] = ()
+        self._opened = opened
+        self._offered = opened.offered()
+        self._taken = False
+
+    def is_ready(self, controls: ControlTokens) -> bool:
+        """Whether the tools can be offered. Those whose description spells a control token are left out.
+
+        Raises:
+            PravahaError: they cannot be used.
+        """
+        if not self._taken and self._offered.done():
+            try:
+                offered = self._offered.result()
+            except CancelledError:
+                offered = ()
+            self.tools = [tool for tool in offered if not _spells_control(tool, controls)]
+            self._taken = True
+        return self._taken
+
+    @property
+    def for_template(self) -> list[TemplateTool]:
+        """The tools as the chat template reads them."""
+        return template_tools(self.tools)
+
+    def act(self, calls: Sequence[ToolCall]) -> "Future[ToolRound]":
+        """See `OpenTools.act`."""
+        return self._opened.act(calls)
+
+    def close(self) -> None:
+        """See `OpenTools.close`."""
+        self._opened.close()
+
+
+def _spells_control(tool: Tool, controls: ControlTokens) -> bool:
+    text = f"{tool.name}\n{tool.description}\n{orjson.dumps(dict(tool.parameters)).decode()}"
+    return any(spelling in text for spelling in controls.spellings)
