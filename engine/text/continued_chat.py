@@ -8,7 +8,6 @@ answer included, and the rendering of what follows the answer.
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import cast
 
 from engine.api.chat import ChatMessage
 from engine.api.errors import InvalidRequest
@@ -99,7 +98,7 @@ def _after_answer(
     The answer is rendered without and with what follows; it ends at the last end token of the former.
     """
     written = {name: one for name, one in messages[answer].items() if name != "reasoning_content"}
-    turns = [*messages[:answer], cast(ChatMessage, written), *messages[answer + 1 :]]
+    turns = [*messages[:answer], written, *messages[answer + 1 :]]
     try:
         prompt = encoder.encode_chat(turns[:answer])
         ended = encoder.encode_chat(turns[: answer + 1], add_generation_prompt=False)
