@@ -153,7 +153,12 @@ async def test_a_message_that_is_taken_back_is_as_it_was_typed(screen, tmp_path,
 async def test_without_files_the_key_says_so(screen):
     async with screen(prepare=lambda s, c: converse(s, c, ("q", "a"))) as ui:
         await ui.press("escape", "z")
-        await ui.until(lambda: ui.toasts == ["No file is attached to the message."], "the reason")
+        await ui.until(
+            lambda: (
+                ui.toasts == ["No file is attached to the message, and it has no calls of tools."]
+            ),
+            "the reason",
+        )
 
 
 # The draft.
