@@ -12,8 +12,6 @@ import urllib.request
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 from checks import Checks
 
 WRONG = "def add(a, b):\n    return a - b\n"

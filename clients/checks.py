@@ -1,7 +1,7 @@
 """`Checks`: runs the checks of one client, prints a line for each, and counts what failed."""
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -33,6 +33,13 @@ class Checks:
             return
         self._passed += 1
         print(f"passed            {name}", flush=True)
+
+    def run(self, checks: Iterable[Callable[[], None]]) -> int:
+        """Run functions, each a check under its name; the exit status."""
+        for one in checks:
+            with self.check(one.__name__):
+                one()
+        return self.report()
 
     def report(self) -> int:
         """Print the sums; the exit status."""

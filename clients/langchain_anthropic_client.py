@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 
+from checks import Checks
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
@@ -90,19 +91,5 @@ def typed() -> None:
 CHECKS: list[Callable[[], None]] = [invoke, stream, count, call, typed]
 
 
-def main() -> int:
-    """The number of checks that failed."""
-    failed = 0
-    for check in CHECKS:
-        try:
-            check()
-        except Exception as error:
-            failed += 1
-            print(f"FAIL {check.__name__}: {type(error).__name__}: {error}")
-        else:
-            print(f"ok   {check.__name__}")
-    return failed
-
-
 if __name__ == "__main__":
-    sys.exit(1 if main() else 0)
+    sys.exit(Checks("langchain-anthropic 1.7.10").run(CHECKS))

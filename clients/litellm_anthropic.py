@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import litellm
+from checks import Checks
 
 URL = sys.argv[1].rstrip("/")
 FIELDS: dict[str, Any] = {
@@ -88,19 +89,5 @@ def call() -> None:
 CHECKS: list[Callable[[], None]] = [completion, stream, messages, overflow, call]
 
 
-def main() -> int:
-    """The number of checks that failed."""
-    failed = 0
-    for check in CHECKS:
-        try:
-            check()
-        except Exception as error:
-            failed += 1
-            print(f"FAIL {check.__name__}: {type(error).__name__}: {str(error)[:300]}")
-        else:
-            print(f"ok   {check.__name__}")
-    return failed
-
-
 if __name__ == "__main__":
-    sys.exit(1 if main() else 0)
+    sys.exit(Checks("litellm 1.110.2, Messages").run(CHECKS))

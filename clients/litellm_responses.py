@@ -16,12 +16,12 @@ import asyncio
 import json
 import os
 import sys
-import traceback
 import urllib.request
 from collections.abc import Callable
 from typing import Any
 
 import litellm
+from checks import Checks
 
 URL = sys.argv[1].rstrip("/")
 KEY = os.environ.get("PRAVAHA_API_KEY", "none")
@@ -103,12 +103,4 @@ CHECKS: list[Callable[[], None]] = [
 ]
 
 if __name__ == "__main__":
-    failed = 0
-    for check in CHECKS:
-        try:
-            check()
-            print(f"ok      {check.__name__}: {check.__doc__}")
-        except Exception:
-            failed += 1
-            print(f"FAILED  {check.__name__}: {check.__doc__}\n{traceback.format_exc()}")
-    sys.exit(1 if failed else 0)
+    sys.exit(Checks("litellm 1.110.2, Responses").run(CHECKS))

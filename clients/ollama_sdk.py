@@ -5,25 +5,11 @@
 """The `ollama` client against a running server: `python clients/ollama_sdk.py http://127.0.0.1:8000`."""
 
 import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from checks import Checks
 from ollama import Client, ResponseError
+from weather_tool import WEATHER
 
-WEATHER = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "The weather in a city.",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}},
-            "required": ["city"],
-        },
-    },
-}
 SHORT = {"num_predict": 24, "temperature": 0}
 
 

@@ -6,25 +6,11 @@
 
 import json
 import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from checks import Checks
 from openai import OpenAI
+from weather_tool import WEATHER
 
-WEATHER = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "The weather in a city.",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}},
-            "required": ["city"],
-        },
-    },
-}
 ASKED = {"role": "user", "content": "What is the weather in Aarhus?"}
 
 

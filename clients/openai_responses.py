@@ -12,11 +12,11 @@ import json
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from typing import Any
 
 import openai
+from checks import Checks
 from pydantic import BaseModel
 
 URL = sys.argv[1].rstrip("/")
@@ -195,12 +195,4 @@ CHECKS: list[Callable[[], None]] = [
 ]  # fmt: skip
 
 if __name__ == "__main__":
-    failed = 0
-    for check in CHECKS:
-        try:
-            check()
-            print(f"ok      {check.__name__}: {check.__doc__}")
-        except Exception:
-            failed += 1
-            print(f"FAILED  {check.__name__}: {check.__doc__}\n{traceback.format_exc()}")
-    sys.exit(1 if failed else 0)
+    sys.exit(Checks("openai 3.57.0, Responses").run(CHECKS))
