@@ -59,12 +59,12 @@ class GrammarRows:
         found = [self._matchers[row] for row in plan.rows[chosen].tolist()]
         constrained = [not one.is_free for one in found]
         chosen = chosen[constrained]
-        matchers = [one for one in found if not one.is_free]
+        matchers = [one for one, kept in zip(found, constrained, strict=True) if kept]
         bits = self._bits[: len(matchers)]
         entries = [
-            (one.masking.library, at)
+            (mask.library, at)
             for at, one in enumerate(matchers)
-            if one.error is None and one.masking is not None
+            if one.error is None and (mask := one.masking) is not None
         ]
         width = bits.shape[1] * bits.itemsize
         if len(entries) < _PARALLEL_FROM:

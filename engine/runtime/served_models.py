@@ -627,8 +627,10 @@ class ServedModels:
         _log.info("Unloading %s to make room for %s.", victim.name, change.model.name)
         try:
             self._unload(unloading)
-        finally:
-            self._finish(unloading, None)
+        except BaseException as error:
+            self._finish(unloading, error)
+            raise
+        self._finish(unloading, None)
 
     def _unload(self, change: ModelChanging) -> None:
         """Unload a model when its requests have finished, or at the deadline."""

@@ -42,12 +42,6 @@ class Encode(Protocol):
         ...
 
 
-def _with_texts(messages: Sequence[ChatMessage], texts: Sequence[str]) -> list[ChatMessage]:
-    """The messages with other texts in place of theirs."""
-    given = iter(texts)
-    return [replace_texts(message, lambda _: next(given)) for message in messages]
-
-
 @dataclass(frozen=True, slots=True)
 class ChatEncoder:
     """Encodes conversations for one model.

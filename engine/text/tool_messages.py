@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from engine.api.chat import ChatMessage, replace_content, text_of
@@ -152,15 +153,17 @@ def with_single_calls(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
 
     For templates that render one call in a message.
     """
-    results = {one["tool_call_id"]: one for one in messages if one["role"] == "tool"}
     single: list[ChatMessage] = []
     moved: set[str] = set()
-    for message in messages:
+    for at, message in enumerate(messages):
         calls = message.get("tool_calls") or []
         if len(calls) < 2:
             if message.get("tool_call_id") not in moved:
                 single.append(message)
             continue
+        # Ids may recur in later turns, so only the results behind these calls count.
+        behind = takewhile(lambda one: one["role"] == "tool", messages[at + 1 :])
+        results, moved = {one["tool_call_id"]: one for one in behind}, set()
         for number, call in enumerate(calls):
             content = message["content"] if number == 0 else ""
             single.append({**message, "content": content, "tool_calls": [call]})

@@ -145,9 +145,11 @@ def call_planner(
     measured = None
     if tools.callable and tools.decision != "model" and body.prompt_logprobs is None:
         measured = call_thresholds(model.info, model.tokenizer)
+    if measured is None:
+        return None
     opening = model.tokenizer.encode(tools.form.opening, special=True)
     reasons = tools.opening_ids(prompt) != tuple(opening)
-    if measured is None or reasons or len(prompt) + _ROOM > model.info.context_length:
+    if reasons or len(prompt) + _ROOM > model.info.context_length:
         return None
     decider = None
     if not tools.is_forced or tools.choice.parallel:

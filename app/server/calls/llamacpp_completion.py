@@ -38,7 +38,7 @@ async def completion_prompt(
     """The prompt of a `/completion`; pieces of text and of token ids become ids."""
     if isinstance(body.prompt, str):
         return body.prompt
-    model, ids = loaded_model(context, None), list[int]()
+    model, ids = loaded_model(context, body.model), list[int]()
     for number, piece in enumerate(body.prompt):
         if isinstance(piece, int):
             ids.append(piece)
@@ -53,7 +53,7 @@ async def infill_prompt(context: ServerContext, body: LlamaCppInfillRequest) -> 
     Raises:
         ApiError: 400 for a model without tokens for it.
     """
-    model = loaded_model(context, None)
+    model = loaded_model(context, body.model)
     tokens = model.tokenizer.infill
     if tokens is None:
         raise bad_request(
@@ -88,7 +88,7 @@ class LlamaCppCompletion:
         self._model = model
         self._generation = generation
         self._usage = Usage(generation.prompts, generation.n)
-        self._text = ""
+        self._has_new_line = False
 
     @property
     def generation(self) -> Generation:
@@ -114,7 +114,7 @@ class LlamaCppCompletion:
                 yield event(empty | self._end(batch.finish_reason, batch))
 
     def _piece(self, part: TokenBatch | RequestOutput, *, stop: bool) -> dict[str, Any]:
-        self._text += part.text
+        self._has_new_line |= "\n" in part.text
         piece: dict[str, Any] = {
             "index": 0,
             "content": part.text,
@@ -145,12 +145,19 @@ class LlamaCppCompletion:
             "tokens_predicted": predicted,
             "tokens_evaluated": prompt,
             "tokens_cached": cached,
-            "has_new_line": "\n" in self._text,
+            "has_new_line": self._has_new_line,
             "truncated": False,
-            "stop_type": "limit" if reason is FinishReason.LENGTH else "eos",
-            "stopping_word": "",
+            "stop_type": _stop_type(reason, part.stop_string),
+            "stopping_word": part.stop_string or "",
             "timings": timings_of(part.timings, prompt - cached, cached, predicted),
         }
+
+
+def _stop_type(reason: FinishReason, stop_string: str | None) -> str:
+    """llama.cpp's name of why an answer has ended."""
+    if reason is FinishReason.LENGTH:
+        return "limit"
+    return "eos" if stop_string is None else "word"
 
 
 def timings_of(timings: Timings, read: int, cached: int, written: int) -> dict[str, float | int]:

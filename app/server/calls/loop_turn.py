@@ -63,7 +63,6 @@ class LoopTurn:
         usage: token counts of all rounds.
     """
 
-    generation: Generation | None = None
     input_fields: dict[str, Any] = {}  # noqa: RUF012 - never changed
 
     def __init__(
@@ -88,6 +87,11 @@ class LoopTurn:
         self._turn: ChatTurn | None = None
         self._loop = asyncio.get_running_loop()
         self._session: ToolSession
+
+    @property
+    def generation(self) -> Generation | None:
+        """That of the present round; None before the first."""
+        return None if self._turn is None else self._turn.generation
 
     def report(self, event: LoopEvent) -> None:
         """Take an event of the tools, on any thread."""

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from app.server.calls.completion import begin_completion
 from app.server.calls.generation import Generation, check_finish, finish
-from app.server.calls.model import LoadedModel, loaded_model
+from app.server.calls.model import LoadedModel, loaded_model, off_loop
 from app.server.calls.ollama_answer import durations, line
 from app.server.calls.ollama_request import format_fields, sampling_fields
 from app.server.process.context import ServerContext
@@ -88,12 +88,11 @@ async def begin_ollama_completion(
     """
     if body.images:
         raise bad_request("`images` are only read in a conversation.", param="images")
-    limit: dict[str, Any] = {"max_tokens": NO_LIMIT}
-    fields = {
+    fields: dict[str, Any] = {
         "model": name,
         "keep_alive": body.keep_alive,
-        "prompt": _prompt(body, loaded_model(context, name)),
-        **limit,
+        "prompt": await _prompt(body, loaded_model(context, name)),
+        "max_tokens": NO_LIMIT,
         **sampling_fields(body.options or OllamaOptions()),
         **format_fields(body.format),
     }
@@ -107,13 +106,14 @@ async def begin_ollama_completion(
     return OllamaCompletion(body, generation)
 
 
-def _prompt(body: OllamaGenerateRequest, model: LoadedModel) -> str | list[int]:
+async def _prompt(body: OllamaGenerateRequest, model: LoadedModel) -> str | list[int]:
     """The prompt: as it is, or a turn after the tokens of an earlier answer."""
     text = body.prompt or ""
     if body.raw or body.suffix:
         return text
     messages = [{"role": "system", "content": body.system}] if body.system else []
     messages.append({"role": "user", "content": text})
-    turn = model.tokenizer.encode_chat(messages)
+    size = sum(len(one["content"]) for one in messages)
+    turn = await off_loop(size, lambda: model.tokenizer.encode_chat(messages))
     # The answer before it has ended with its turn, but for one that a limit has cut.
     return [*(body.context or ()), *turn]

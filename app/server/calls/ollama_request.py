@@ -18,7 +18,6 @@ from app.server.wire.ollama_schemas import (
     OllamaOptions,
 )
 from app.server.wire.schemas import ChatCompletionRequest
-from engine.api.keep_alive import keep_alive_seconds
 from engine.api.request import NO_LIMIT
 
 _LATEST = ":latest"
@@ -50,26 +49,14 @@ def served_name(context: ServerContext, name: str) -> str:
     return found
 
 
-def keep_alive_of(given: float | str) -> float:
-    """Seconds of a `keep_alive`.
-
-    Raises:
-        ApiError: 400, it is no duration.
-    """
-    try:
-        return keep_alive_seconds(given)
-    except ValueError as error:
-        raise bad_request(f"`keep_alive` {error}.", param="keep_alive") from None
-
-
 def model_not_found(name: str) -> ApiError:
     """The error for a model that there is not, in Ollama's words, by which clients know it."""
     return ApiError(404, f"model '{name[:80]}' not found", param="model", code="model_not_found")
 
 
-def list_ignored(request: Request, body: Body, prefix: str = "") -> None:
+def list_ignored(request: Request, body: Body) -> None:
     """List the unknown members of a body, and of its options and messages, in the response's header."""
-    names = _unknown(body, prefix)
+    names = _unknown(body, "")
     if not names:
         return
     server_context(request).counters.ignored_fields(request.scope["route"].path, len(names))

@@ -29,13 +29,11 @@ class ChatPrompt:
         ids: the token ids.
         continued_tokens: how many of the last ones begin the answer.
         key: under which the answered conversation is kept; None if it is not.
-        known_tokens: how many of the first ones are those of an answered conversation.
     """
 
     ids: tuple[int, ...]
     continued_tokens: int = 0
     key: ConversationKey | None = None
-    known_tokens: int = 0
 
 
 async def chat_prompt(
@@ -98,7 +96,7 @@ async def chat_prompt(
         )
         if known is None:
             return ChatPrompt(tuple(encode_turns(True)), key=key)
-        return ChatPrompt(tuple(known), key=key, known_tokens=len(found.ids))
+        return ChatPrompt(tuple(known), key=key)
 
     size = OFF_LOOP_CHARS if tools else chat_size(messages)
     return await off_loop(size, encode)

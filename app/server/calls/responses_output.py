@@ -83,10 +83,8 @@ class ResponseOutput:
         self, status: ItemStatus, annotations: Sequence[dict[str, Any]] = ()
     ) -> Iterator[Event]:
         """The events at the end of the answer; an answer that says nothing has an empty message."""
-        if (status == "completed" and not self.items) or (
-            status == "completed"
-            and all(one["type"] in ("reasoning", "file_search_call") for one in self.items)
-        ):
+        unseen = ("reasoning", "file_search_call")
+        if status == "completed" and all(one["type"] in unseen for one in self.items):
             yield from self._opened(_Message)[1]
         if isinstance(self._open, _Message):
             yield from self._open.annotate(annotations)

@@ -16,7 +16,7 @@ from app.server.calls.llamacpp_completion import (
     completion_prompt,
     infill_prompt,
 )
-from app.server.calls.model import loaded_model
+from app.server.calls.model import engine_named, loaded_model
 from app.server.calls.ollama_request import list_ignored
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
@@ -91,8 +91,9 @@ async def props(request: Request) -> Response:
 async def slots(request: Request) -> Response:
     """The rows of the engine as llama.cpp's slots: the live requests, then free rows. No texts."""
     context = server_context(request)
-    model = loaded_model(context, None)
-    context_length = model.info.context_length
+    engine = engine_named(context, None)  # looking keeps no model loaded
+    info = engine.snapshot().model
+    context_length = 0 if info is None else info.context_length
     live = [
         {
             "id": number,
@@ -103,8 +104,8 @@ async def slots(request: Request) -> Response:
             "n_prompt_tokens_processed": min(one.computed_tokens, one.prompt_tokens),
             "next_token": [{"n_decoded": one.generated_tokens, "has_next_token": True}],
         }
-        for number, one in enumerate(model.engine.request_table())
+        for number, one in enumerate(engine.request_table())
     ]
-    rows = range(len(live), max(len(live), model.engine.config.max_num_seqs))
+    rows = range(len(live), max(len(live), engine.config.max_num_seqs))
     free = [{"id": row, "n_ctx": context_length, "is_processing": False} for row in rows]
     return json_response([*live, *free])

@@ -21,7 +21,6 @@ from app.server.calls.ollama_completion import OllamaCompletion, begin_ollama_co
 from app.server.calls.ollama_request import (
     chat_request,
     generate_request,
-    keep_alive_of,
     list_ignored,
     model_not_found,
     plain_name,
@@ -105,7 +104,7 @@ async def _loaded(
     context: ServerContext, body: OllamaGeneration, name: str, payload: Payload
 ) -> Response:
     """The answer to a request without a prompt, by which clients load a model, or unload it at once."""
-    seconds = None if body.keep_alive is None else keep_alive_of(body.keep_alive)
+    seconds = body.keep_alive
     unloads = seconds == 0
     if unloads:
         await asyncio.to_thread(context.models.set_keep_alive, name, 0.0)
@@ -181,6 +180,5 @@ async def _embedded(
 
     with context.drain.work():
         found = await while_connected(request, context, work())
-    keep_alive = None if body.keep_alive is None else keep_alive_of(body.keep_alive)
-    context.models.use_embedder(keep_alive)
+    context.models.use_embedder(body.keep_alive)
     return found

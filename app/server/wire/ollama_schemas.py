@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from app.server.wire.body import DefaultedBody
+from app.server.wire.keep_alive import KeepAlive
 from app.server.wire.schemas import MAX_LOGPROBS, MAX_MESSAGES
 
 MAX_CONTEXT = 1 << 20
@@ -23,8 +24,6 @@ class OllamaBody(DefaultedBody):
 
 
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
-KeepAlive = float | str
-"""Seconds, or a duration such as `5m`; negative is for ever, 0 at once."""
 
 
 def _one_or_many(value: Any) -> Any:

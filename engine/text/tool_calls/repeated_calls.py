@@ -22,14 +22,15 @@ ALLOWED_REPEATS = 2
 
 def exhausted_call(messages: Sequence[ChatMessage]) -> NameAndArguments | None:
     """The call that a conversation ends with so often that it is not to be made again."""
-    results = {
-        one["tool_call_id"]: text_of(one["content"]) for one in messages if one["role"] == "tool"
-    }
+    results: dict[str, str] = {}  # of the calls before them; ids may recur in a conversation
     last: tuple[NameAndArguments, str] | None = None
     count = 0
     for message in reversed(messages):
         if message["role"] == "user":
             break
+        if message["role"] == "tool":
+            results[message["tool_call_id"]] = text_of(message["content"])
+            continue
         for call in reversed(message.get("tool_calls") or ()):
             if call["id"] not in results:
                 return None
@@ -40,6 +41,7 @@ def exhausted_call(messages: Sequence[ChatMessage]) -> NameAndArguments | None:
             last, count = made, count + 1
             if count == ALLOWED_REPEATS:
                 return last[0]
+        results.clear()
     return None
 
 

@@ -8,7 +8,7 @@ from engine.api.tools import CallFormName, Tool
 from engine.text.chat_template import CHATML, ChatTemplate
 from engine.text.tool_calls.call_ids import new_call_id, new_short_id, short_id
 from engine.text.tool_calls.choosing import FORMS, form_of_template
-from engine.text.tool_messages import template_tools
+from engine.text.tool_messages import template_tools, with_single_calls
 from tests.fakes.family_templates import BY_FORM, GEMMA3, HARMONY, LLAMA3, MISTRAL, QWEN
 from tests.fakes.parsed_answer import TOOLS
 from tests.fakes.tool_template import tool_call
@@ -132,3 +132,21 @@ def test_system_messages_in_the_middle_stay_beside_tools():
         text = template(source).render(messages, tools=OFFERED)
         assert "Only Celsius." in text
         assert all(tool in text for tool in TOOLS)
+
+
+def test_results_belong_to_the_calls_before_them_where_ids_recur():
+    def turn(result):
+        calls = [
+            {"id": name, "type": "function", "function": {"name": name, "arguments": {}}}
+            for name in ("call_0", "call_1")
+        ]
+        return [
+            {"role": "assistant", "content": "", "tool_calls": calls},
+            {"role": "tool", "tool_call_id": "call_0", "content": f"{result} 0"},
+            {"role": "tool", "tool_call_id": "call_1", "content": f"{result} 1"},
+        ]
+
+    single = with_single_calls([*turn("first"), *turn("second")])
+    contents = [one["content"] for one in single if one["role"] == "tool"]
+    assert contents == ["first 0", "first 1", "second 0", "second 1"]
+    assert [one["role"] for one in single] == ["assistant", "tool"] * 4
