@@ -134,7 +134,8 @@ def test_a_running_chat_is_forked_by_the_id_of_its_completion(http, engine):
         "ignore_eos": True,
     }
     with http.stream("POST", "/v1/chat/completions", json=body) as running:
-        chunk = next(line for line in running.iter_lines() if line.startswith("data: "))
+        lines = running.iter_lines()  # kept: a dropped iterator disconnects
+        chunk = next(line for line in lines if line.startswith("data: "))
         parent = json.loads(chunk.removeprefix("data: "))["id"]
         fork = {"parent": parent, "max_tokens": 2}
         response = http.post("/v1/branch", json=fork)

@@ -320,7 +320,8 @@ def test_a_fork_finds_the_engine_of_its_parent(tmp_path):
         body |= {"stream": True, "request_id": "parent"}
         with served.http.stream("POST", "/v1/completions", json=body) as answer:
             gate.release(3)
-            next(answer.iter_lines())
+            lines = answer.iter_lines()  # kept: a dropped iterator disconnects
+            next(lines)
             unknown = served.http.post("/fork", json={"parent": "parent", "model": "first"})
             assert unknown.status_code == 404
             fork = {"parent": "parent", "max_tokens": 2, "ignore_eos": True}

@@ -282,7 +282,8 @@ def test_a_client_that_leaves_stops_the_tool(server, stream):
     given = body({"tools": ["wait"]}, stream=stream)
     if stream:
         with client.stream("POST", "/v1/chat/completions", json=given) as response:
-            for line in response.iter_lines():
+            lines = response.iter_lines()  # kept: a dropped iterator disconnects
+            for line in lines:
                 if "call_started" in line:
                     break
             assert server.tools.began.wait(30)
