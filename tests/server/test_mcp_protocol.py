@@ -48,7 +48,7 @@ def test_a_list_says_how_long_it_lasts(client, method):
 
 
 def test_an_answer_is_plain_json_and_of_no_session(client):
-    given = {"name": "chat", "arguments": {"message": "hi", "max_tokens": 3}}
+    given = {"name": "chat", "arguments": {"message": "hi", "max_tokens": 3, "seed": 4}}
     response = ask_modern(client, "tools/call", given)
     found = result_of(response)
     assert response.headers["content-type"] == "application/json"

@@ -93,7 +93,7 @@ async def test_a_host_uses_the_model_of_a_server(server, environment, mode, revi
     async with client_of(environment, "--attach", server.url, mode=mode) as client:
         assert client.protocol_version == revision
         assert "chat" in [one.name for one in (await client.list_tools()).tools]
-        result = await client.call_tool("chat", {"message": "a", "max_tokens": 4})
+        result = await client.call_tool("chat", {"message": "a", "max_tokens": 4, "seed": 4})
         assert result.structured_content["completion_tokens"] == 4
         wrong = await client.call_tool("chat", {"message": "a", "model": "other"})
         assert "no model 'other'" in text_of(wrong)

@@ -91,7 +91,7 @@ async def test_a_chat_is_that_of_the_api(server, client, mode):
 
 
 async def test_a_cut_answer_says_so_to_who_reads_the_text_alone(server):
-    result = await call(server.url, "chat", {"message": "a", "max_tokens": 5})
+    result = await call(server.url, "chat", {"message": "a", "max_tokens": 5, "seed": 4})
     assert text_of(result).endswith("[Cut after 5 tokens: raise max_tokens.]")
 
 

@@ -72,6 +72,7 @@ def test_each_name_is_answered_by_its_model(served):
         answer = served.complete(name).json()
         assert answer["model"] == name
         chat = {"model": name, "messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
+        chat["ignore_eos"] = True
         assert served.http.post("/v1/chat/completions", json=chat).json()["model"] == name
         totals = served.models.find(name).engine.snapshot().totals
         assert totals.generation_tokens == 6
