@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agents.api.agent_spec import PermissionMode
 from agents.api.errors import InvalidTask
 from agents.tool_loop.values import ToolLoopRequest
-from engine.api.tools import Tool, ToolCall, ToolRound
+from engine.api.tools import CallFormName, Tool, ToolCall, ToolDecision, ToolRound
 
 if TYPE_CHECKING:
     from agents.service.run_service import RunService
@@ -27,11 +27,22 @@ class ChatTools:
     Attributes:
         chosen: names of tools and of MCP servers; empty while tools are off.
         wake: called, on any thread, when something has changed.
+        form, decision: as of `ToolSource`.
     """
 
-    def __init__(self, service: "RunService", root: Path, chosen: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        service: "RunService",
+        root: Path,
+        chosen: Sequence[str] = (),
+        *,
+        form: CallFormName = "auto",
+        decision: ToolDecision = "auto",
+    ) -> None:
         """Tools that act in `root`."""
         self.chosen = tuple(chosen)
+        self.form = form
+        self.decision = decision
         self.wake: Callable[[], None] = lambda: None
         self._service = service
         self._root = root

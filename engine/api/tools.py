@@ -87,8 +87,8 @@ class ToolRound:
 
     Attributes:
         results: of all calls.
-        may_call: whether the next answer may have calls; False after the last round, and once a call was made
-            a third time.
+        may_call: whether the next answer may have calls; False after the last round, and after one that had
+            nothing but repeated calls.
     """
 
     results: Sequence[CallResult]

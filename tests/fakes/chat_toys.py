@@ -28,8 +28,6 @@ from engine.api.snapshot import BlockMap, EngineSnapshot, EngineState, ModelInfo
 from engine.api.step_view import PlannedStep, StepEntry
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.text.control_tokens import ControlTokens
-from engine.text.tool_calls.form import CallForm
-from engine.text.tool_calls.forms.hermes import HERMES
 from engine.text.tool_messages import TemplateTool
 
 CHATML = (
@@ -338,8 +336,9 @@ class ToyClient:
             messages=messages, add_generation_prompt=add_generation_prompt
         )
 
-    def call_form(self) -> CallForm:
-        return HERMES
+    def chat_template(self) -> str:
+        """Teaches calls in the form `hermes`."""
+        return "<tool_call>"
 
     def place_images(
         self, prompt_ids: Sequence[int], images: Sequence[Image]
