@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from agents.api.agent_spec import PermissionMode
 from agents.api.errors import InvalidTask
 from agents.tool_loop.values import ToolLoopRequest
-from engine.api.tools import CallFormName, Tool, ToolCall, ToolDecision, ToolRound
+from engine.api.tools import CallFormName, OpenTools, Tool, ToolCall, ToolDecision, ToolRound
 
 if TYPE_CHECKING:
     from agents.service.run_service import RunService
-    from agents.service.tool_session import ToolSession
     from agents.tool_loop.opening import ToolChoices
 
 MODE: PermissionMode = "ask"
@@ -54,7 +53,7 @@ class ChatTools:
             return None
         chosen = self.chosen
 
-        def opened() -> "ToolSession":
+        def opened() -> OpenTools:
             servers = self.choices().mcp_servers
             wanted = ToolLoopRequest(
                 tuple(name for name in chosen if name not in servers),
@@ -103,7 +102,7 @@ class ChatTools:
 class OpeningTools:
     """`OpenTools` that are being opened."""
 
-    def __init__(self, opening: "Future[ToolSession]", wake: Callable[[], None]) -> None:
+    def __init__(self, opening: "Future[OpenTools]", wake: Callable[[], None]) -> None:
         self._opening = opening
         self._wake = wake
         self._closed = False
@@ -131,7 +130,7 @@ class OpeningTools:
     def _failed(self) -> bool:
         return self._opening.cancelled() or self._opening.exception() is not None
 
-    def _take(self, opening: "Future[ToolSession]") -> None:
+    def _take(self, opening: "Future[OpenTools]") -> None:
         if opening.cancelled():
             self._offered.cancel()
         elif (error := opening.exception()) is not None:

@@ -9,27 +9,19 @@ from typing import Protocol
 
 import orjson
 
-from engine.api.tools import CallFormName, Tool, ToolCall, ToolChoice, ToolDecision, ToolRound
+from engine.api.tools import (
+    CallFormName,
+    OpenTools,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolDecision,
+    ToolRound,
+)
 from engine.grammar.turn_tools import TurnTools
 from engine.text.chat_tokenizer import ChatTokenizer
 from engine.text.control_tokens import ControlTokens
 from engine.text.tool_calls.choosing import chosen_form
-
-
-class OpenTools(Protocol):
-    """Open tools. No method waits."""
-
-    def offered(self) -> "Future[Sequence[Tool]]":
-        """The tools as the model is offered them. The future fails with a `PravahaError`."""
-        ...
-
-    def act(self, calls: Sequence[ToolCall]) -> "Future[ToolRound]":
-        """Make the calls of an answer; cancelling the future stops them."""
-        ...
-
-    def close(self) -> None:
-        """Stop everything. Idempotent."""
-        ...
 
 
 class ToolSource(Protocol):

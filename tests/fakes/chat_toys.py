@@ -166,11 +166,13 @@ class ToyClient:
         cached: int = 0,
         drafted: Collection[int] = (),
         special: bool = False,
+        scores: Sequence[float] = (),
     ) -> tuple[int, ...]:
         """Deliver text for a submitted request (the last by default); returns its token ids.
 
         `drafted` are the indices of the tokens that are accepted draft tokens; with `special`, control
-        tokens of the text are such tokens.
+        tokens of the text are such tokens. `scores` are the log-probabilities of the tokens that the request
+        names.
         """
         request = self.requests[at]
         ids = (*self.tokenizer.encode(text, special=special), *((EOS,) if eos else ()))
@@ -194,6 +196,7 @@ class ToyClient:
                 error="the step failed" if finish is FinishReason.ERROR else None,
                 cached_tokens=cached,
                 drafted=tuple(index in drafted for index in range(len(ids))),
+                token_id_logprobs=(tuple(scores),) if scores else (),
             )
         )
         return ids

@@ -14,7 +14,6 @@ from typing import Any
 from starlette.requests import Request
 
 from agents.api.errors import AgentError
-from agents.service.tool_session import ToolSession
 from agents.tool_loop.values import LoopEvent, ToolLoopRequest
 from app.server.calls.chat_choice import AnsweredChoice, ChoiceEnd, TurnPiece
 from app.server.calls.chat_turn import ChatTurn, begin_turn
@@ -33,7 +32,7 @@ from engine.api.answer_parts import (
     CallArguments,
     CallBegun,
 )
-from engine.api.tools import CallResult, Tool, ToolCall, ToolChoice, ToolRound
+from engine.api.tools import CallResult, OpenTools, Tool, ToolCall, ToolChoice, ToolRound
 from engine.grammar.call_plan import NO_WORDS
 from engine.text.clipped import clipped
 
@@ -86,7 +85,7 @@ class LoopTurn:
         self._tools: list[ToolBody] = []
         self._turn: ChatTurn | None = None
         self._loop = asyncio.get_running_loop()
-        self._session: ToolSession
+        self._session: OpenTools
 
     @property
     def generation(self) -> Generation | None:
@@ -97,7 +96,7 @@ class LoopTurn:
         """Take an event of the tools, on any thread."""
         self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
-    async def open(self, session: ToolSession, *, waits: bool) -> None:
+    async def open(self, session: OpenTools, *, waits: bool) -> None:
         """Take the tools, and begin the first round unless servers have to be connected before it.
 
         Raises:
