@@ -16,9 +16,9 @@ from agents.service.paths import paths_beneath
 from agents.service.run_request import RunRequest
 from agents.service.run_service import RunService
 from agents.service.run_view import RunView
-from agents.service.tool_session import ToolSession
 from agents.tool_loop.opening import ToolChoices
 from agents.tool_loop.values import LoopEvent, ToolLoopRequest
+from engine.api.tools import OpenTools
 
 
 class ConfinedRunService:
@@ -67,9 +67,7 @@ class ConfinedRunService:
         """See `RunService.catalogue`."""
         return self._service.catalogue()
 
-    def open_tools(
-        self, wanted: ToolLoopRequest, report: Callable[[LoopEvent], None]
-    ) -> ToolSession:
+    def open_tools(self, wanted: ToolLoopRequest, report: Callable[[LoopEvent], None]) -> OpenTools:
         """See `RunService.open_tools`; the root is the first of the folders."""
         return self._service.open_tools(replace(wanted, root=self._root), report)
 

@@ -1,9 +1,11 @@
 """`HttpRunService`: the agents of a server, for `pravaha --attach`.
 
 A thread asks the server for what changed. It asks often while runs are active, and seldom otherwise. All
-methods but `start`, `decide` and `catalogue`, which are a round trip, return what is known.
+methods but `start`, `decide`, `catalogue` and `tool_choices`, which are a round trip, return what is known.
+The tools of chats have a thread of their own.
 """
 
+import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,23 +14,20 @@ from typing import Any
 import httpx
 
 from agents.api.agent_spec import PermissionMode
-from agents.api.errors import AgentError, InvalidTask, UnknownAgent
+from agents.api.errors import AgentError, UnknownAgent
 from agents.api.events import RunEvent, event_from_fields
 from agents.runs.approvals import ApprovalRequest, Decision
+from agents.service.http_tool_session import HttpToolSession, error_of
 from agents.service.run_request import RunRequest
 from agents.service.run_view import RunView, fold
-from agents.service.tool_session import ToolSession
 from agents.tool_loop.opening import ToolChoices
-from agents.tool_loop.values import LoopEvent, ToolLoopRequest
+from agents.tool_loop.values import LoopEvent, LoopEventType, ToolLoopRequest
 from agents.tools.tool import Effect
+from engine.api.tools import OpenTools
 
 ACTIVE_POLL_S = 0.5
 IDLE_POLL_S = 5.0
 ROUND_TRIP_S = 10.0
-_NO_TOOLS = (
-    "A screen that is attached to a server calls no tools in its chat: start it without --attach, or ask the "
-    "server with the field tool_loop."
-)
 
 
 class HttpRunService:
@@ -41,6 +40,7 @@ class HttpRunService:
             url: the server's address, as for `--attach`.
             api_key: its key.
         """
+        url = url.rstrip("/").removesuffix("/v1")
         headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
         self._http = httpx.Client(base_url=url, headers=headers, timeout=ROUND_TRIP_S)
         self._events: dict[str, list[RunEvent]] = {}
@@ -51,6 +51,12 @@ class HttpRunService:
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._closed = False
+        self._tools_http = httpx.AsyncClient(base_url=url, headers=headers)
+        self._tools_loop = asyncio.new_event_loop()
+        self._tools_thread = threading.Thread(
+            target=self._tools_loop.run_forever, name="chat-tools-http", daemon=True
+        )
+        self._tools_thread.start()
         self._thread = threading.Thread(target=self._poll_all, name="agents-http", daemon=True)
         self._thread.start()
 
@@ -97,15 +103,24 @@ class HttpRunService:
         found: list[dict[str, Any]] = self._call("GET", "/v1/agents")["data"]
         return found
 
-    def open_tools(
-        self, wanted: ToolLoopRequest, report: Callable[[LoopEvent], None]
-    ) -> ToolSession:
-        """See `RunService.open_tools`: never here."""
-        raise InvalidTask(_NO_TOOLS)
+    def open_tools(self, wanted: ToolLoopRequest, report: Callable[[LoopEvent], None]) -> OpenTools:
+        """See `RunService.open_tools`; the tools are the server's, and so is the folder in which they act."""
+
+        def reported(event: LoopEvent) -> None:
+            if event.type is LoopEventType.APPROVAL_REQUESTED:
+                self._wake.set()
+            report(event)
+
+        return HttpToolSession(self._tools_http, self._tools_loop, wanted, reported)
 
     def tool_choices(self, mode: PermissionMode, root: Path | None) -> ToolChoices:
-        """See `RunService.tool_choices`: never here."""
-        raise InvalidTask(_NO_TOOLS)
+        """See `RunService.tool_choices`; a round trip."""
+        found = self._call("GET", "/v1/agents/tools", params={"mode": mode})
+        return ToolChoices(
+            {one["name"]: one["description"] for one in found["data"]},
+            {one["name"]: one["refused"] for one in found["data"] if one["refused"]},
+            found["mcp_servers"],
+        )
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
         """See `RunService.on_change`."""
@@ -113,11 +128,15 @@ class HttpRunService:
         return lambda: self._callbacks.remove(callback)
 
     def close(self) -> None:
-        """End the thread; the server's runs go on."""
+        """End the threads, and the tools of chats; the server's runs go on. Idempotent."""
+        if self._closed:
+            return
         self._closed = True
         self._wake.set()
         self._thread.join(ROUND_TRIP_S)
         self._http.close()
+        asyncio.run_coroutine_threadsafe(self._end_tools(), self._tools_loop)
+        self._tools_thread.join(ROUND_TRIP_S)
 
     # Internal.
 
@@ -130,11 +149,17 @@ class HttpRunService:
             ) from error
         if response.is_success:
             return response.json()
-        try:
-            message = str(response.json()["error"]["message"])
-        except (ValueError, KeyError, TypeError):
-            message = f"The server answered with status {response.status_code}."
-        raise (UnknownAgent if response.status_code == 404 else InvalidTask)(message)
+        error = error_of(response)
+        raise UnknownAgent(str(error)) if response.status_code == 404 else error
+
+    async def _end_tools(self) -> None:
+        """Stop the tools of chats, and the loop."""
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._tools_http.aclose()
+        self._tools_loop.stop()
 
     def _cancel(self, run: str) -> None:
         try:

@@ -9,9 +9,9 @@ from agents.api.events import RunEvent
 from agents.runs.approvals import ApprovalRequest, Decision
 from agents.service.run_request import RunRequest
 from agents.service.run_view import RunView
-from agents.service.tool_session import ToolSession
 from agents.tool_loop.opening import ToolChoices
 from agents.tool_loop.values import LoopEvent, ToolLoopRequest
+from engine.api.tools import OpenTools
 
 MAX_RUNS = 100
 """Finished runs that a service remembers."""
@@ -57,9 +57,7 @@ class RunService(Protocol):
         """Agents, pipelines and the repair: `kind`, `name`, `category`, `description`."""
         ...
 
-    def open_tools(
-        self, wanted: ToolLoopRequest, report: Callable[[LoopEvent], None]
-    ) -> ToolSession:
+    def open_tools(self, wanted: ToolLoopRequest, report: Callable[[LoopEvent], None]) -> OpenTools:
         """Open the tools of an answer to a person; the caller closes them.
 
         Args:
@@ -72,7 +70,7 @@ class RunService(Protocol):
         ...
 
     def tool_choices(self, mode: PermissionMode, root: Path | None) -> ToolChoices:
-        """Which tools `open_tools` can be asked for. Opens the agents, which reads files.
+        """Which tools `open_tools` can be asked for. Opens the agents, which reads files, or asks a server.
 
         Raises:
             InvalidTask: none here.

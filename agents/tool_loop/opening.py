@@ -83,12 +83,12 @@ class ToolChoices:
     """What a loop may be asked for in this place.
 
     Attributes:
-        tools: the tools by name.
+        tools: what each tool does, by its name.
         refused: why a tool cannot be used here, by name.
         mcp_servers: the names of the configured servers.
     """
 
-    tools: Mapping[str, Tool]
+    tools: Mapping[str, str]
     refused: Mapping[str, str] = field(default_factory=dict)
     mcp_servers: Sequence[str] = ()
 
@@ -105,7 +105,8 @@ def tool_choices(means: LoopMeans, mode: PermissionMode, root: Path | None) -> T
             reason = f"{name} has side effects, which the mode deny does not permit: choose ask."
         if reason:
             refused[name] = reason
-    return ToolChoices(means.tools, refused, [one.name for one in means.mcp])
+    described = {name: tool.description for name, tool in means.tools.items()}
+    return ToolChoices(described, refused, [one.name for one in means.mcp])
 
 
 def chosen_tools(wanted: ToolLoopRequest, means: LoopMeans) -> list[Tool]:

@@ -2,7 +2,7 @@
 
 ```
 answer with calls ──▶ act: permission, approval, call, result ──▶ the next answer
-                       └─ last round, or an equal call a third time: the next answer has no calls
+                       └─ last round, or nothing but repeated calls: the next answer has no calls
 ```
 
 Its user generates the answers: the server as turns of a chat, the screen as messages of a conversation.
@@ -95,7 +95,7 @@ class ToolLoop:
     async def act(self, calls: Sequence[ToolCall]) -> ToolRound:
         """Make the calls of one answer, one after the other. Cancelling it stops the call that runs."""
         self.rounds += 1
-        results = []
+        results, repeats = [], True
         for number, call in enumerate(calls):
             self._call = call.id
             self._tell(
@@ -109,6 +109,7 @@ class ToolLoop:
                 made = await self._made_call(call)
             else:
                 made = _failure(f"It was not made: an answer may have {MAX_CALLS} calls.")
+            repeats = repeats and made.repeats
             state = CallState.FAILED if made.failed else CallState.OK
             result = CallResult(
                 call,
@@ -125,6 +126,7 @@ class ToolLoop:
             )
             results.append(result)
         self._call = ""
+        self._repeats = repeats
         return ToolRound(results, self.may_call)
 
     def follow(self, event: RunEvent) -> None:
@@ -142,29 +144,28 @@ class ToolLoop:
         tool = self._tools.tools.get(call.name)
         if tool is None:
             known = ", ".join(self._tools.tools)
-            return _failure(f"There is no tool {call.name!r:.60}; there are: {known}.")
+            return self._unfit(call, f"There is no tool {call.name!r:.60}; there are: {known}.")
         try:
             arguments = orjson.loads(call.arguments or "{}")
         except orjson.JSONDecodeError:
             arguments = None
         if not isinstance(arguments, dict):
-            return _failure("The arguments are no JSON object.")
+            return self._unfit(call, "The arguments are no JSON object.")
         try:
             canonical = canonical_call(tool, arguments)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "arguments"
-            return _failure(f"{where}: {first['msg']}.")
-        if self._made.is_exhausted(canonical):
-            self._repeats = True
-            return _failure(
-                "It was not made a third time: its result was the same twice. Answer now."
-            )
+            return self._unfit(call, f"{where}: {first['msg']}.")
         made = self._made.repeated(tool, canonical)
         if made is None:
             made = await self._output(call.name, arguments)
-            self._made.add(tool, canonical, made)
+            made = self._made.add(tool, canonical, made)
         return made
+
+    def _unfit(self, call: ToolCall, reason: str) -> MadeCall:
+        written = f"{call.name}\n{call.arguments}".encode()
+        return self._made.add_unfit(written, _failure(reason))
 
     async def _output(self, name: str, arguments: Mapping[str, Any]) -> MadeCall:
         try:

@@ -154,7 +154,13 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             inputs = InputRecorder(partial(recording.write, "input"))
         run_service = open_run_service(settings, opened.engine)
         stack.callback(run_service.close)
-        chat_tools = ChatTools(run_service, Path.cwd(), settings.chat_tools)
+        chat_tools = ChatTools(
+            run_service,
+            Path.cwd(),
+            settings.chat_tools,
+            form=settings.tool_call_form,
+            decision=settings.tool_decision,
+        )
         stack.callback(chat_tools.close)
         engine_server = None
         if opened.engine is not None:

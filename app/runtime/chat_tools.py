@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from agents.api.agent_spec import PermissionMode
 from agents.api.errors import InvalidTask
 from agents.tool_loop.values import ToolLoopRequest
-from engine.api.tools import Tool, ToolCall, ToolRound
+from engine.api.tools import CallFormName, OpenTools, Tool, ToolCall, ToolDecision, ToolRound
 
 if TYPE_CHECKING:
     from agents.service.run_service import RunService
-    from agents.service.tool_session import ToolSession
     from agents.tool_loop.opening import ToolChoices
 
 MODE: PermissionMode = "ask"
@@ -27,11 +26,22 @@ class ChatTools:
     Attributes:
         chosen: names of tools and of MCP servers; empty while tools are off.
         wake: called, on any thread, when something has changed.
+        form, decision: as of `ToolSource`.
     """
 
-    def __init__(self, service: "RunService", root: Path, chosen: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        service: "RunService",
+        root: Path,
+        chosen: Sequence[str] = (),
+        *,
+        form: CallFormName = "auto",
+        decision: ToolDecision = "auto",
+    ) -> None:
         """Tools that act in `root`."""
         self.chosen = tuple(chosen)
+        self.form = form
+        self.decision = decision
         self.wake: Callable[[], None] = lambda: None
         self._service = service
         self._root = root
@@ -43,7 +53,7 @@ class ChatTools:
             return None
         chosen = self.chosen
 
-        def opened() -> "ToolSession":
+        def opened() -> OpenTools:
             servers = self.choices().mcp_servers
             wanted = ToolLoopRequest(
                 tuple(name for name in chosen if name not in servers),
@@ -92,7 +102,7 @@ class ChatTools:
 class OpeningTools:
     """`OpenTools` that are being opened."""
 
-    def __init__(self, opening: "Future[ToolSession]", wake: Callable[[], None]) -> None:
+    def __init__(self, opening: "Future[OpenTools]", wake: Callable[[], None]) -> None:
         self._opening = opening
         self._wake = wake
         self._closed = False
@@ -120,7 +130,7 @@ class OpeningTools:
     def _failed(self) -> bool:
         return self._opening.cancelled() or self._opening.exception() is not None
 
-    def _take(self, opening: "Future[ToolSession]") -> None:
+    def _take(self, opening: "Future[OpenTools]") -> None:
         if opening.cancelled():
             self._offered.cancel()
         elif (error := opening.exception()) is not None:

@@ -28,6 +28,7 @@ from app.server.responses.store import ResponseStore
 from app.server.retrieval.errors import RetrievalError
 from app.server.retrieval.service import RetrievalService
 from app.server.routes import (
+    agent_tools,
     agents,
     chat,
     completions,
@@ -65,6 +66,7 @@ from engine.runtime.served_models import ServedModels
 
 _ROUTERS = (
     agents.router,
+    agent_tools.router,
     root.router,
     chat.router,
     messages.router,

@@ -1,9 +1,10 @@
 """Tools that a request offers to the model, and whether it must, may or must not call them."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 CallFormName = Literal[
     "auto", "deepseek", "function-gemma", "gemma4", "generic", "glm", "granite", "harmony", "hermes", "lfm2",
@@ -87,9 +88,28 @@ class ToolRound:
 
     Attributes:
         results: of all calls.
-        may_call: whether the next answer may have calls; False after the last round, and once a call was made
-            a third time.
+        may_call: whether the next answer may have calls; False after the last round, and after one that had
+            nothing but repeated calls.
     """
 
     results: Sequence[CallResult]
     may_call: bool
+
+
+class OpenTools(Protocol):
+    """The tools of one answer. Every method may be called from any thread, and none waits."""
+
+    def offered(self) -> "Future[Sequence[Tool]]":
+        """The tools as the model is offered them, once their MCP servers are connected.
+
+        The future fails with a `PravahaError`.
+        """
+        ...
+
+    def act(self, calls: Sequence[ToolCall]) -> "Future[ToolRound]":
+        """Make the calls of an answer, after `offered`; cancelling the future stops them."""
+        ...
+
+    def close(self) -> None:
+        """Stop everything. Idempotent."""
+        ...

@@ -25,7 +25,6 @@ from engine.api.snapshot import BlockMap, EngineSnapshot
 from engine.api.step_view import PlannedStep, StepEntry
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.text.control_tokens import ControlTokens
-from engine.text.tool_calls.form import CallForm
 from engine.text.tool_messages import TemplateTool
 
 
@@ -265,8 +264,8 @@ class EngineClient(Protocol):
         """
         ...
 
-    def call_form(self) -> CallForm:
-        """The form in which the model writes calls of tools."""
+    def chat_template(self) -> str:
+        """The source of the model's chat template; empty if there is none."""
         ...
 
     def place_images(

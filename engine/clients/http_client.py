@@ -44,8 +44,6 @@ from engine.models.demo import MINILM
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.text.control_tokens import ControlTokens
 from engine.text.tokenizer import Tokenizer
-from engine.text.tool_calls.choosing import form_of_template
-from engine.text.tool_calls.form import CallForm
 from engine.text.tool_messages import TemplateTool
 
 
@@ -269,9 +267,9 @@ class HttpClient:
             messages, add_generation_prompt=add_generation_prompt, tools=tools
         )
 
-    def call_form(self) -> CallForm:
-        """See `EngineClient.call_form`."""
-        return form_of_template(self._tokenizer.chat_template)
+    def chat_template(self) -> str:
+        """See `EngineClient`; no round trip."""
+        return self._tokenizer.chat_template
 
     def place_images(
         self, prompt_ids: Sequence[int], images: Sequence[Image]

@@ -50,6 +50,8 @@ from engine.api.snapshot import (
 )
 from engine.api.step_costs import StepCosts
 from engine.api.step_view import PlannedRow, PlannedStep, RowPhase, StepEntry
+from engine.grammar.limits import MAX_SOURCE_CHARS
+from engine.grammar.tool_calls import loose_lark
 
 FORKED_AT = "x-pravaha-forked-at"
 """Response header of `POST /fork`: how many of the parent's tokens the children share."""
@@ -162,11 +164,9 @@ def _grammar_fields(grammar: Grammar | None) -> dict[str, Any]:
         return {"response_format": {"type": "json_object"}}
     if grammar.kind == "choice":
         return {"guided_choice": orjson.loads(grammar.source)}
-    if grammar.kind == "tool_calls":
-        raise InvalidRequest(
-            "Calls of tools are constrained by the server that is offered the tools.",
-            param="grammar",
-        )
+    if grammar.kind == "tool_calls":  # there is no field of schemas of calls
+        lark = loose_lark(grammar.source)
+        return {"guided_grammar": lark} if len(lark) <= MAX_SOURCE_CHARS else {}
     field = {"json_schema": "guided_json", "regex": "guided_regex", "lark": "guided_grammar"}
     return {field[grammar.kind]: grammar.source}
 

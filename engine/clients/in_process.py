@@ -22,8 +22,6 @@ from engine.runtime.engine import AsyncPravahaEngine
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.runtime.request_handle import RequestHandle
 from engine.text.control_tokens import ControlTokens
-from engine.text.tool_calls.choosing import form_of_template
-from engine.text.tool_calls.form import CallForm
 from engine.text.tool_messages import TemplateTool
 
 
@@ -168,9 +166,9 @@ class InProcessClient:
             messages, add_generation_prompt=add_generation_prompt, tools=tools
         )
 
-    def call_form(self) -> CallForm:
-        """See `EngineClient.call_form`."""
-        return form_of_template(self._engine.tokenizer.chat_template)
+    def chat_template(self) -> str:
+        """The source of the chat template."""
+        return self._engine.tokenizer.chat_template
 
     def place_images(
         self, prompt_ids: Sequence[int], images: Sequence[Image]

@@ -15,6 +15,7 @@ from engine.conversations.chat_tools import ToolUse
 from engine.conversations.passage_source import CitationCheck, FoundPassages
 from engine.conversations.text_guard import NO_CHECK, AnswerCheck
 from engine.conversations.tree import Node, NodeDelta, NodeStatus, NodeView, view_of
+from engine.grammar.call_plan import NO_WORDS
 from engine.text.answer_parser import AnswerParser
 from engine.text.repetition import RepetitionDetector
 
@@ -23,9 +24,6 @@ REPETITION = "repetition"
 
 CONTENT_FILTER = "content_filter"
 """`Node.finish` of an answer that its `AnswerCheck` ended."""
-
-ONLY_CALLS = "The model only called tools again, and may call none any more."
-"""What is shown of an answer of calls alone that are not made."""
 
 CONTEXT_FULL = "context_full"
 """`Node.finish` of an answer that ended because the model's context has no room for more."""
@@ -105,6 +103,8 @@ class Answer:
         self.tools: ToolUse | None = None
         self.acting: Future[ToolRound] | None = None
         self._calls: CallReader | None = None
+        self._cached_before: int | None = None
+        self._decided_us = 0
         self._node = node
         self._text: list[str] = []
         self._ids: list[int] = []
@@ -151,6 +151,16 @@ class Answer:
         if citations is not None and self._shown is not None and self.beginning is not None:
             citations.feed(self.beginning.text)
             self._streams_checked = False  # its beginning has been shown
+
+    def decided(self, *, cached_tokens: int, seconds: float) -> None:
+        """Take what the rows cost that decided whether it calls a tool: they have read its prompt.
+
+        Args:
+            cached_tokens: how many tokens of the prompt were cached before them.
+            seconds: that they took.
+        """
+        self._cached_before = cached_tokens
+        self._decided_us = round(seconds * 1e6)
 
     def read_calls(self, parser: AnswerParser) -> None:
         """Show the answer without its calls of tools, which `parser` finds; before its first output."""
@@ -249,12 +259,13 @@ class Answer:
             finish = CONTEXT_FULL
         if status is NodeStatus.STREAMING:
             self._detector.feed(batch.token_ids)
+        cached, ttft = batch.cached_tokens, _microseconds(batch.timings.ttft)
         self._node = replace(
             self._node,
             error=batch.error,
             seed=batch.seed,
-            n_cached=batch.cached_tokens,
-            ttft_us=_microseconds(batch.timings.ttft),
+            n_cached=cached if self._cached_before is None else min(cached, self._cached_before),
+            ttft_us=None if ttft is None else ttft + self._decided_us,
             decode_us=_microseconds(_decode_seconds(batch.timings)),
         )
         visible = batch.text
@@ -299,11 +310,14 @@ class Answer:
     def _end(self, status: NodeStatus, finish: str | None, text: str) -> NodeDelta:
         """Finish with the last text that is shown."""
         shown = self._show(text, finished=True)
-        if self._calls is not None and self._calls.calls:
+        if self._calls is not None:
             text = self._calls.text.strip()
-            if not text and self.tools is not None and not self.tools.may_call:
-                text = ONLY_CALLS
-            self._node = replace(self._node, checked_text=text)
+            in_words = self.tools is not None and self.tools.in_words
+            if in_words and not text and status is NodeStatus.DONE:
+                text = NO_WORDS
+                self._node = replace(self._node, checked_text=text)
+            elif self._calls.calls:
+                self._node = replace(self._node, checked_text=text)
         if self._check.blocked and status in (NodeStatus.DONE, NodeStatus.STOPPED):
             status, finish = NodeStatus.STOPPED, CONTENT_FILTER
         self._node = replace(self._node, status=status, finish=finish)

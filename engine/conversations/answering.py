@@ -5,7 +5,8 @@ several running answers, in any of its branches. States of an answer:
 
 ```
 begin ──submit──▶ streaming ──drain, save ≤ 2/s──▶ finished ──save──▶ removed ──▶ next queued message
-   └─(engine loading)─▶ waiting ─┘   also while no model is loaded, and until its passages are found
+   └─(engine loading)─▶ waiting ─┘   also while no model is loaded, until its passages are found, and until it
+                                     is decided whether it calls a tool
 ```
 """
 
@@ -25,6 +26,7 @@ from engine.conversations.answer import Answer, Beginning
 from engine.conversations.background import BackgroundSubmitter
 from engine.conversations.chat_tools import ToolSource, ToolUse
 from engine.conversations.conversation import Conversation, system_prompt_of
+from engine.conversations.deciding import Deciding
 from engine.conversations.grounding import Grounding
 from engine.conversations.made_calls import begun_calls, finished_calls, results_text
 from engine.conversations.new_nodes import NewNodes
@@ -99,6 +101,7 @@ class Answering:
         self.builder = self._submitter.builder
         self._background = BackgroundSubmitter(client, self._submitter) if background else None
         self._active: dict[str, tuple[Conversation, Answer]] = {}  # by node id
+        self._deciding: dict[str, Deciding] = {}  # by node id
         self._pending_deltas: list[NodeDelta] = []  # of answers that finished outside `pump`
 
     def running(self, tree_id: str) -> Conversation | None:
@@ -208,12 +211,10 @@ class Answering:
             if not waits:
                 if self._background is not None:
                     self._refuse_if_away()
-                has_tools = all(self._has_tools(answer) for answer in answers)
                 prepared = self._submitter.prepare(answers)
-                if searches or not has_tools:
-                    prepared = (
-                        None  # it fits without passages and tools; the prompt is built with them
-                    )
+                if searches or any(answer.tools is not None for answer in answers):
+                    # It fits without passages and tools; the prompt is built with them.
+                    prepared = None
                 elif self._background is None:
                     prepared.record(answers, self._submitter.submit(prepared))
         except PravahaError as error:
@@ -252,6 +253,7 @@ class Answering:
         else:
             if self._background is not None:
                 self._background.withdraw(answer)
+            self._stop_deciding(answer)
             _close_tools(answer)
             self._pending_deltas.append(answer.finish(NodeStatus.STOPPED, FinishReason.ABORT))
 
@@ -260,6 +262,11 @@ class Answering:
         conversation.queues.clear()
         for node_id in list(conversation.answers):
             self.stop(conversation, node_id)
+
+    def reading_id(self, answer: Answer) -> str | None:
+        """The request of an answer, or before it the one that reads its prompt."""
+        deciding = self._deciding.get(answer.node_id)
+        return answer.request_id if deciding is None else deciding.request_id
 
     def submit_aside(self, request: Request) -> "Future[str]":
         """Submit a request that is no answer; its id. The future is done at once unless in `background`.
@@ -411,17 +418,50 @@ class Answering:
                 return
             if not self._has_tools(answer):
                 return
-            prepared = self._submitter.prepare([answer])
-            self._nodes.set_turn_ids(conversation, prepared.tokenized)
+            prepared = self._planned(conversation, answer)
+            if prepared is None:
+                return
             if self._background is not None:
                 self._background.begin((answer,), prepared)
             else:
                 prepared.record([answer], self._submitter.submit(prepared))
                 deltas.append(_accepted(answer))
         except PravahaError as error:
+            self._stop_deciding(answer)
             deltas.append(answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
 
     # Tools.
+
+    def _planned(self, conversation: Conversation, answer: Answer) -> PreparedAnswers | None:
+        """An answer to submit; None until it is decided whether it calls a tool.
+
+        Raises:
+            PravahaError: its prompt is rejected, or what decides is.
+        """
+        deciding = self._deciding.get(answer.node_id)
+        if deciding is None:
+            prepared = self._submitter.prepare([answer])
+            self._nodes.set_turn_ids(conversation, prepared.tokenized)
+            if prepared.planner is None:
+                return prepared.planned(answer)
+            deciding = Deciding(prepared, self.submit_aside, self._clock())
+            self._deciding[answer.node_id] = deciding
+        if not deciding.is_done(self._client):
+            return None
+        del self._deciding[answer.node_id]
+        if deciding.submitted:
+            seconds = self._clock() - deciding.began
+            answer.decided(cached_tokens=deciding.cached_tokens, seconds=seconds)
+        return deciding.prepared.planned(answer)
+
+    def _stop_deciding(self, answer: Answer) -> None:
+        deciding = self._deciding.pop(answer.node_id, None)
+        for submitted in () if deciding is None else deciding.submitted:
+            submitted.add_done_callback(self._abandon)
+
+    def _abandon(self, submitted: "Future[str]") -> None:
+        if not submitted.cancelled() and submitted.exception() is None:
+            self._submitter.abandon(submitted.result())
 
     def _open_tools(self, conversation: Conversation, asked: Sequence[Node]) -> ToolUse | None:
         if self._tools is None:
@@ -432,7 +472,9 @@ class Answering:
             "\n".join(written),
             has_results=any(one.kind is NodeKind.TOOL for one in asked),
         )
-        return None if opened is None else ToolUse(opened)
+        if opened is None:
+            return None
+        return ToolUse(opened, form=self._tools.form, decision=self._tools.decision)
 
     def _has_tools(self, answer: Answer) -> bool:
         """Whether an answer has the tools that it may call, or needs none.
@@ -449,7 +491,9 @@ class Answering:
             return False
         path = [*answer.asked, node]
         is_done = node.status is NodeStatus.DONE and node.finish == FinishReason.STOP.value
-        if is_done and node.kind is NodeKind.TOOL:
+        is_empty = not (answer.calls or node.text.strip() or tools.in_words)
+        if is_done and (node.kind is NodeKind.TOOL or is_empty):
+            tools.in_words = tools.in_words or is_empty
             try:
                 (new,) = self.begin(
                     conversation, path, [], answer.sampling, TOOL, keep_failed=True, tools=tools
@@ -458,7 +502,7 @@ class Answering:
                 _log.warning("the results of tools were not answered: %s", error)
                 _close_tools(answer)
                 return False
-        elif is_done and answer.calls and tools.may_call:
+        elif is_done and answer.calls and not tools.in_words:
             new = self._act(conversation, answer, path, tools)
         else:
             _close_tools(answer)
@@ -511,7 +555,7 @@ class Answering:
             for one in made.results
         ]
         if answer.tools is not None:
-            answer.tools.may_call = made.may_call
+            answer.tools.in_words = not made.may_call
         names = [one.call.name for one in made.results]
         deltas.append(answer.take_results(results_text(texts, names), finished_calls(made.results)))
 

@@ -9,29 +9,31 @@ from typing import Protocol
 
 import orjson
 
-from engine.api.tools import Tool, ToolCall, ToolRound
+from engine.api.tools import (
+    CallFormName,
+    OpenTools,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolDecision,
+    ToolRound,
+)
+from engine.grammar.turn_tools import TurnTools
+from engine.text.chat_tokenizer import ChatTokenizer
 from engine.text.control_tokens import ControlTokens
-from engine.text.tool_messages import TemplateTool, template_tools
-
-
-class OpenTools(Protocol):
-    """Open tools. No method waits."""
-
-    def offered(self) -> "Future[Sequence[Tool]]":
-        """The tools as the model is offered them. The future fails with a `PravahaError`."""
-        ...
-
-    def act(self, calls: Sequence[ToolCall]) -> "Future[ToolRound]":
-        """Make the calls of an answer; cancelling the future stops them."""
-        ...
-
-    def close(self) -> None:
-        """Stop everything. Idempotent."""
-        ...
+from engine.text.tool_calls.choosing import chosen_form
 
 
 class ToolSource(Protocol):
-    """Opens the tools of conversations."""
+    """Opens the tools of conversations.
+
+    Attributes:
+        form: in which the model writes calls; `auto` is that of its template.
+        decision: who decides whether an answer calls a tool.
+    """
+
+    form: CallFormName
+    decision: ToolDecision
 
     def open(self, tree_id: str, text: str, *, has_results: bool) -> OpenTools | None:
         """Open the tools for a message; None while tools are switched off.
@@ -48,13 +50,17 @@ class ToolUse:
     """The tools of the answers to one message, until an answer has no calls.
 
     Attributes:
-        may_call: whether the next answer may have calls.
+        in_words: whether the next answer may have no calls.
         tools: the tools, once `is_ready`.
     """
 
-    def __init__(self, opened: OpenTools) -> None:
-        self.may_call = True
+    def __init__(
+        self, opened: OpenTools, *, form: CallFormName = "auto", decision: ToolDecision = "auto"
+    ) -> None:
+        self.in_words = False
         self.tools: Sequence[Tool] = ()
+        self._form = form
+        self._decision = decision
         self._opened = opened
         self._offered = opened.offered()
         self._taken = False
@@ -74,10 +80,12 @@ class ToolUse:
             self._taken = True
         return self._taken
 
-    @property
-    def for_template(self) -> list[TemplateTool]:
-        """The tools as the chat template reads them."""
-        return template_tools(self.tools)
+    def turn(self, tokenizer: ChatTokenizer) -> TurnTools | None:
+        """The tools of the next answer; None if none can be offered."""
+        if not self.tools:
+            return None
+        form = chosen_form(self._form, tokenizer.chat_template)
+        return TurnTools(self.tools, ToolChoice(), form, tokenizer, self._decision)
 
     def act(self, calls: Sequence[ToolCall]) -> "Future[ToolRound]":
         """See `OpenTools.act`."""

@@ -24,9 +24,9 @@ class RunningAnswers:
 
     @property
     def request_id(self) -> str | None:
-        """The request id of the answer that runs at the end of the open path, or None."""
+        """The request of the answer that runs at the end of the open path, or None."""
         answer = self._loaded.current.answer
-        return None if answer is None else answer.request_id
+        return None if answer is None else self._answering.reading_id(answer)
 
     @property
     def stopped_for_repetition(self) -> bool:

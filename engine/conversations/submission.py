@@ -4,6 +4,7 @@ It reads immutable nodes and calls the client, and knows nothing of conversation
 steps, so that `Answering` can submit on a thread of its own where that waits for a network.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,12 +14,15 @@ from engine.api.grammar import Grammar
 from engine.api.image import PlacedImage
 from engine.api.request import MAX_PRIORITY, Request, SamplingParams, new_request_id
 from engine.api.snapshot import ModelInfo
+from engine.clients.client_tokenizer import ClientTokenizer
 from engine.clients.engine_client import EngineClient
-from engine.conversations.answer import Answer
+from engine.conversations.answer import Answer, Beginning
 from engine.conversations.errors import ContextFull, MessageTooLong
 from engine.conversations.prompt_builder import Prompt, PromptBuilder
 from engine.conversations.tree import Node, NodeKind
-from engine.text.tool_calls.choosing import new_parser
+from engine.grammar.call_plan import CallPlanner, call_planner
+from engine.grammar.turn_tools import TurnTools
+from engine.text.tool_calls.thresholds import call_thresholds
 
 SMALL_MODEL_MAX_TOKENS = 1024
 _PARAGRAPH = "\n\n"
@@ -76,6 +80,9 @@ class PreparedAnswers:
         sampling: the sampling parameters that are used.
         grammar: the language of the answers, or None.
         images: the images of the prompt.
+        tools: what the model is offered, or None.
+        planner: plans the answer of a model with tools; None if it decides itself whether it calls one.
+        suffix: token ids of the plan after the prompt.
     """
 
     token_ids: tuple[int, ...]
@@ -87,6 +94,25 @@ class PreparedAnswers:
     sampling: SamplingParams
     grammar: Grammar | None = None
     images: tuple[PlacedImage, ...] = ()
+    tools: TurnTools | None = None
+    planner: CallPlanner | None = None
+    suffix: tuple[int, ...] = ()
+
+    def planned(self, answer: Answer) -> "PreparedAnswers":
+        """The only answer as its planner has planned it, or as the model writes it."""
+        planner = self.planner
+        if planner is None:
+            if self.tools is not None:
+                answer.read_calls(self.tools.parser())
+            return self
+        plan = planner.plan
+        answer.read_calls(planner.whole_parser())
+        if plan.begun:
+            answer.beginning = Beginning(
+                "", plan.suffix, plan.begun, (math.nan,) * len(plan.suffix)
+            )
+        sampling = planner.sampling(replace(self.sampling, grammar=self.grammar))
+        return replace(self, sampling=sampling, grammar=sampling.grammar, suffix=plan.suffix)
 
     def record(self, answers: Sequence[Answer], request_ids: Sequence[str]) -> None:
         """Record the submission in its answers."""
@@ -115,6 +141,7 @@ class Submitter:
     ) -> None:
         """`contexts` is as in `PromptBuilder`."""
         self._client = client
+        self._tokenizer = ClientTokenizer(client)
         self.builder = PromptBuilder(client, contexts)
         self.abandoned: set[str] = set()
 
@@ -127,8 +154,9 @@ class Submitter:
         """
         first = answers[0]
         begun = () if first.beginning is None else first.beginning.token_ids
-        tools = () if first.tools is None else first.tools.for_template
-        prompt = self.builder.build(first.prompt, tools=tools)
+        tools = None if first.tools is None else first.tools.turn(self._tokenizer)
+        offered = () if tools is None else tools.for_template
+        prompt = self.builder.build(first.prompt, tools=offered)
         ids = prompt.token_ids + begun
         model = self._client.snapshot().model
         if model is not None and len(ids) >= model.context_length:
@@ -136,8 +164,9 @@ class Submitter:
         sampling = _for_model(first.sampling, model)
         if first.faithful:
             sampling = _faithful(sampling, first.sampling, model)
-        if first.tools is not None and first.tools.tools:
-            sampling = self._with_calls(answers, sampling)
+        if tools is not None:
+            shown = tools.shown_control_ids.union(sampling.shown_control_ids)
+            sampling = replace(sampling, shown_control_ids=tuple(sorted(shown)))
         if first.limit is not None:
             sampling = replace(sampling, max_tokens=first.limit)
         if sampling.max_tokens is not None and begun:
@@ -152,19 +181,26 @@ class Submitter:
             sampling,
             first.grammar,
             prompt.images,
+            tools,
+            None if tools is None or model is None else self._planner(first, tools, model, ids),
         )
 
-    def _with_calls(self, answers: Sequence[Answer], sampling: SamplingParams) -> SamplingParams:
-        """Let the answers be read for calls; the parameters with which the marks of calls are text."""
-        form = self._client.call_form()
-        for answer in answers:
-            if answer.tools is not None:
-                tools = {tool.name: tool for tool in answer.tools.tools}
-                answer.read_calls(new_parser(form, tools, parallel=True))
-        spellings = self._client.control_tokens().spellings
-        marks = {spellings[mark] for mark in form.marks if mark in spellings}
-        shown = marks.union(sampling.shown_control_ids)
-        return replace(sampling, shown_control_ids=tuple(sorted(shown)))
+    def _planner(
+        self, answer: Answer, tools: TurnTools, model: ModelInfo, prompt: Sequence[int]
+    ) -> CallPlanner | None:
+        """The planner of an answer with tools; one whose beginning is given goes on as the model does."""
+        if answer.beginning is not None:
+            return None
+        return call_planner(
+            tools,
+            model,
+            call_thresholds(model, self._tokenizer),
+            prompt,
+            render=self._client.render_chat,
+            follows_result=answer.prompt[-1].kind is NodeKind.TOOL,
+            in_loop=True,
+            in_words=answer.tools is not None and answer.tools.in_words,
+        )
 
     def _too_long(self, nodes: Sequence[Node], length: int, model: ModelInfo) -> InvalidRequest:
         """The refusal of a prompt of `length` tokens; it says whether shortening the context helps."""
@@ -191,7 +227,8 @@ class Submitter:
         Raises:
             PravahaError: the engine rejects them; nothing was submitted.
         """
-        ids, sampling = prepared.token_ids, replace(prepared.sampling, grammar=prepared.grammar)
+        ids = prepared.token_ids + prepared.suffix
+        sampling = replace(prepared.sampling, grammar=prepared.grammar)
         request = Request(ids, sampling, continued_tokens=prepared.begun, images=prepared.images)
         first = self._client.submit(request)
         if prepared.count == 1:

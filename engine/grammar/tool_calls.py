@@ -112,6 +112,18 @@ def texts(calls: ToolCalls, can_build: Callable[[str], bool]) -> Iterator[CallsT
     yield text({name: {"type": "object"} for name in full}, frozenset(full))
 
 
+def loose_lark(source: str) -> str:
+    """A grammar of the calls that `call_grammar` wrote, which demands of arguments their names only.
+
+    It can be built whatever the schemas say.
+
+    Raises:
+        ValueError: as `read_tool_calls`.
+    """
+    calls = read_tool_calls(source)
+    return calls.lark({name: loosened(schema) for name, schema in calls.tools.items()})
+
+
 def enforced(schema: Any) -> tuple[Any, tuple[str, ...]]:
     """The schema that a tool's arguments are held to, and the keywords of the given one that are left out.
 

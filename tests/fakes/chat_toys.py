@@ -28,8 +28,6 @@ from engine.api.snapshot import BlockMap, EngineSnapshot, EngineState, ModelInfo
 from engine.api.step_view import PlannedStep, StepEntry
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.text.control_tokens import ControlTokens
-from engine.text.tool_calls.form import CallForm
-from engine.text.tool_calls.forms.hermes import HERMES
 from engine.text.tool_messages import TemplateTool
 
 CHATML = (
@@ -168,11 +166,13 @@ class ToyClient:
         cached: int = 0,
         drafted: Collection[int] = (),
         special: bool = False,
+        scores: Sequence[float] = (),
     ) -> tuple[int, ...]:
         """Deliver text for a submitted request (the last by default); returns its token ids.
 
         `drafted` are the indices of the tokens that are accepted draft tokens; with `special`, control
-        tokens of the text are such tokens.
+        tokens of the text are such tokens. `scores` are the log-probabilities of the tokens that the request
+        names.
         """
         request = self.requests[at]
         ids = (*self.tokenizer.encode(text, special=special), *((EOS,) if eos else ()))
@@ -196,6 +196,7 @@ class ToyClient:
                 error="the step failed" if finish is FinishReason.ERROR else None,
                 cached_tokens=cached,
                 drafted=tuple(index in drafted for index in range(len(ids))),
+                token_id_logprobs=(tuple(scores),) if scores else (),
             )
         )
         return ids
@@ -338,8 +339,9 @@ class ToyClient:
             messages=messages, add_generation_prompt=add_generation_prompt
         )
 
-    def call_form(self) -> CallForm:
-        return HERMES
+    def chat_template(self) -> str:
+        """Teaches calls in the form `hermes`."""
+        return "<tool_call>"
 
     def place_images(
         self, prompt_ids: Sequence[int], images: Sequence[Image]

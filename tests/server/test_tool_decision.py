@@ -7,7 +7,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from app.server.calls import call_plan
+from app.server.calls import prompts, tool_calling
 from engine.text.tool_calls.decision import NO_CALL, NO_FURTHER_CALL, QUESTION
 from engine.text.tool_calls.thresholds import CallThresholds, Threshold
 from tests.server.live import live
@@ -85,7 +85,7 @@ class Model(ScriptedEngine):
 
 @pytest.fixture
 def model(monkeypatch):
-    monkeypatch.setattr(call_plan, "call_thresholds", lambda info, tokenizer: MEASURED)
+    monkeypatch.setattr(tool_calling, "call_thresholds", lambda info, tokenizer: MEASURED)
     return Model()
 
 
@@ -176,6 +176,15 @@ def test_a_call_that_was_made_twice_is_not_made_a_third_time(client, model):
     assert calls_of(ask(client, messages=twice)) == []
 
 
+def test_the_arguments_of_the_history_are_read_once(client, model, monkeypatch):
+    read = []
+    parse = prompts.arguments_of
+    monkeypatch.setattr(prompts, "arguments_of", lambda given: read.append(given) or parse(given))
+    model.text = "It is cold."
+    ask(client, messages=RESULT)
+    assert read == ['{"city": "Oslo"}']
+
+
 def test_a_demanded_call_is_made_whatever_is_likely(client, model):
     model.digits = {0: 0.99}
     assert calls_of(ask(client, tool_choice="required")) == [("get_weather", {"city": "Oslo"})]
@@ -202,7 +211,7 @@ def test_a_server_can_leave_the_decision_to_the_model(model):
 
 
 def test_a_model_that_was_not_measured_decides_itself(monkeypatch, client, model):
-    monkeypatch.setattr(call_plan, "call_thresholds", lambda info, tokenizer: None)
+    monkeypatch.setattr(tool_calling, "call_thresholds", lambda info, tokenizer: None)
     model.text = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
     assert calls_of(ask(client)) == [("get_weather", {"city": "Oslo"})]
     assert len(model.requests) == 1

@@ -18,6 +18,11 @@ from agents.service.confined_service import ConfinedRunService
 from agents.service.local_service import LocalRunService
 from agents.tool_loop.values import ToolLoopRequest
 from agents.tools.tool import Effect, Tool, ToolOutput
+from app.server.calls import loop_turn
+from app.server.wire.tool_schemas import ToolBody
+from engine.api.request import FinishReason
+from engine.grammar.call_plan import NO_WORDS, WORDS
+from engine.text.tool_calls.decision import NO_FURTHER_CALL
 from tests.server.live import live
 from tests.server.scripted_engine import INFO, ScriptedEngine, words
 from tests.server.toy_tokenizer import byte_tokenizer
@@ -226,13 +231,60 @@ def test_the_last_round_is_followed_by_an_answer_without_calls(server):
     assert server.tools.called == ["a", "b"]
     assert answer["choices"][0]["message"]["content"] == "Enough."
     assert "echo" in server.prompts()[2]  # the tools stay in the prompt, whose beginning is cached
+    assert [NO_FURTHER_CALL in one for one in server.prompts()] == [False, False, True]
+    grammars = [one.sampling.grammar for one in server.engine.requests]
+    assert grammars == [None, None, WORDS]
 
 
-def test_an_equal_call_is_not_made_a_third_time(server):
+def test_an_equal_call_has_its_former_result_and_is_followed_by_words(server):
     again = call("echo", word="a")
-    answer = server.ask(again, again, again, "Enough.")
+    answer = server.ask(again, again, "It said A.")
+    (choice,) = answer["choices"]
     assert server.tools.called == ["a"]
-    assert answer["choices"][0]["message"]["content"]
+    assert choice["message"]["content"] == "It said A."
+    results = [one["content"] for one in choice["tool_loop"]["messages"] if one["role"] == "tool"]
+    assert results == ["A", "A"]
+    assert NO_FURTHER_CALL in server.prompts()[2]
+
+
+def test_an_empty_answer_is_followed_by_words(server):
+    answer = server.ask(call("echo", word="a"), "", "It said A.")
+    (choice,) = answer["choices"]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("It said A.", "stop")
+    assert NO_FURTHER_CALL in server.prompts()[2]
+    assert choice["tool_loop"]["rounds"] == 1
+
+
+def test_an_answer_that_is_cut_is_not_asked_for_again(server):
+    server.answer("")
+    server.engine.script = words("", finish=FinishReason.LENGTH)
+    answer = server.http.post("/v1/chat/completions", json=body(None)).json()
+    assert answer["choices"][0]["finish_reason"] == "length"
+    assert len(server.engine.requests) == 1
+
+
+def test_the_client_may_call_its_own_tool_after_the_last_round(server):
+    answer = server.ask(
+        call("echo", word="a"), call("theirs"), tools=[CLIENT_TOOL], loop={"max_rounds": 1}
+    )
+    (choice,) = answer["choices"]
+    assert choice["finish_reason"] == "tool_calls"
+    assert len(server.engine.requests) == 2
+
+
+def test_a_grammar_of_the_request_stays_that_of_the_last_answer(server):
+    grammar = {"guided_regex": "[a-z]+"}
+    server.ask(call("echo", word="a"), "enough", loop={"max_rounds": 1}, **grammar)
+    assert [one.sampling.grammar.source for one in server.engine.requests] == ["[a-z]+"] * 2
+
+
+def test_the_tools_are_read_once(server, monkeypatch):
+    read = []
+    monkeypatch.setattr(
+        loop_turn.ToolBody, "model_validate", lambda value: read.append(1) or ToolBody(**value)
+    )
+    server.ask(call("echo", word="a"), call("echo", word="b"), "Enough.", loop={"tools": ["echo"]})
+    assert len(read) == 1
 
 
 def test_a_result_takes_a_part_of_the_context(server):
@@ -358,10 +410,10 @@ def test_a_confined_service_has_its_own_folder(tmp_path):
         local.close()
 
 
-def test_a_call_after_the_last_round_is_no_answer(server):
+def test_a_call_where_words_were_asked_for_is_not_shown(server):
     answer = server.ask(call("echo", word="a"), call("echo", word="b"), loop={"max_rounds": 1})
     (choice,) = answer["choices"]
     assert server.tools.called == ["a"]
     assert choice["finish_reason"] == "stop"
-    assert choice["message"]["content"].startswith("The model only called tools again")
+    assert choice["message"]["content"] == NO_WORDS
     assert "tool_calls" not in choice["message"]

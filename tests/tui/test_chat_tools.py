@@ -10,11 +10,15 @@ from pydantic import BaseModel
 from agents import Cluster
 from agents.plugins.registry import Registry
 from agents.runs.approvals import Approvals
+from agents.service.http_service import HttpRunService
 from agents.service.local_service import LocalRunService
 from agents.tools.tool import Effect, Tool, ToolOutput
 from app.runtime.chat_tools import ChatTools
 from engine.conversations.tree import NodeKind, NodeStatus
+from engine.grammar.call_plan import WORDS
 from tests.fakes.fake_client import FakeClient
+from tests.server.live import live
+from tests.server.scripted_engine import ScriptedEngine, words
 from tests.tui.harness import open_screen
 
 
@@ -31,7 +35,7 @@ def call(name, **arguments):
 
 
 class Tools:
-    def __init__(self):
+    def __init__(self, roots=None):
         self.called = []
         self.stopped = threading.Event()
         read, write = frozenset({Effect.READ}), frozenset({Effect.WRITE})
@@ -43,7 +47,7 @@ class Tools:
             }
         )
         self.service = LocalRunService(
-            lambda: Cluster(registry=registry, approvals=Approvals(), mode="auto")
+            lambda: Cluster(registry=registry, approvals=Approvals(), mode="auto"), roots=roots
         )
 
     async def echo(self, arguments, context):
@@ -149,6 +153,89 @@ async def test_escape_stops_the_call_that_runs(tmp_path):
             await ui.until(lambda: not ui.session.answers.running, "the end")
             await ui.shown("wait", "stopped")
             assert ui.session.path()[-1].status is NodeStatus.STOPPED
+
+
+async def test_a_repeated_call_is_followed_by_an_answer_in_words(tmp_path):
+    with opened(tmp_path, "echo") as (made, options):
+        again = call("echo", word="hi")
+        async with open_screen(tmp_path, again, again, "It said HI.", **options) as ui:
+            await ui.ask("Look.")
+            await until_asked(ui, 3)
+            await ui.shown("It said HI.")
+            assert ui.client.requests[-1].sampling.grammar == WORDS
+    assert made.called == ["hi"]
+
+
+@contextmanager
+def attached(tmp_path, *names):
+    """The options of a screen that is attached to a server with the tools."""
+    made = Tools(roots=[tmp_path])
+    with live(ScriptedEngine(words("x")), run_service=made.service) as server:
+        service = HttpRunService(server.url)
+        chat_tools = ChatTools(service, tmp_path, names)
+        try:
+            yield made, {"run_service": service, "chat_tools": chat_tools}
+        finally:
+            chat_tools.close()
+            service.close()
+    made.service.close()
+
+
+async def test_an_attached_screen_calls_the_tools_of_the_server(tmp_path):
+    with attached(tmp_path, "echo") as (made, options):
+        async with open_screen(
+            tmp_path, "I look. " + call("echo", word="hi"), "It said HI.", **options
+        ) as ui:
+            await ui.ask("Look.")
+            await until_asked(ui, 2)
+            await ui.shown("I look.", "echo", '"hi"', "ok", "It said HI.", "z shows it")
+            prompt = ui.client.detokenize(ui.client.requests[-1].prompt_ids)
+            assert "the result is HI" in prompt
+    assert made.called == ["hi"]
+
+
+async def test_an_attached_screen_asks_for_approvals_of_the_server(tmp_path):
+    with attached(tmp_path, "press") as (made, options):
+        async with open_screen(tmp_path, call("press"), "Done.", **options) as ui:
+            await ui.ask("Press.")
+
+            def asked():
+                ui.client.finish()
+                return any("approval" in text for text in ui.toasts)
+
+            await ui.until(asked, "the toast")
+            (request,) = options["run_service"].approvals()
+            await asyncio.to_thread(options["run_service"].decide, request.id, "once")
+            await until_asked(ui, 2)
+            await ui.shown("press", "ok", "Done.")
+    assert made.called == ["press"]
+
+
+async def test_escape_stops_a_call_on_the_server(tmp_path):
+    with attached(tmp_path, "wait") as (made, options):
+        async with open_screen(tmp_path, call("wait"), "never", **options) as ui:
+            await ui.ask("Wait.")
+
+            def began():
+                ui.client.finish()
+                return made.called
+
+            await ui.until(began, "the call")
+            await ui.press("escape")
+            await ui.until(made.stopped.is_set, "the end of the call")
+            await ui.shown("wait", "stopped")
+
+
+async def test_a_server_without_tools_is_named_where_they_are_asked_for(tmp_path):
+    with live(ScriptedEngine(words("x"))) as server:
+        service = HttpRunService(server.url)
+        chat_tools = ChatTools(service, tmp_path)
+        options = {"run_service": service, "chat_tools": chat_tools}
+        async with open_screen(tmp_path, "Plain.", **options) as ui:
+            await ui.ask("/tools on")
+            await ui.until(lambda: any("runs no agents" in text for text in ui.toasts), "why")
+        chat_tools.close()
+        service.close()
 
 
 async def test_tools_are_chosen_and_switched_off(tmp_path):

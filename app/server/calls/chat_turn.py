@@ -13,7 +13,6 @@ from typing import Any
 
 from starlette.requests import Request
 
-from app.server.calls.call_plan import CallPlanner, call_planner
 from app.server.calls.chat_choice import AnsweredChoice, ChatChoice, ChoiceEnd, TurnPiece
 from app.server.calls.chat_form import chat_form
 from app.server.calls.chat_images import ChatImages, read_images
@@ -25,7 +24,7 @@ from app.server.calls.model import LoadedModel, check_length, loaded_model
 from app.server.calls.reasoning import ChatReasoning, chat_reasoning
 from app.server.calls.sampling import chat_sampling
 from app.server.calls.structured import grammar_of
-from app.server.calls.tool_calling import TurnTools, turn_tools
+from app.server.calls.tool_calling import turn_planner, turn_tools
 from app.server.calls.turn_prompt import turn_prompt
 from app.server.calls.turn_record import TurnRecord
 from app.server.process.context import ServerContext
@@ -36,6 +35,8 @@ from app.server.wire.schemas import ChatCompletionRequest
 from app.server.wire.usage import Usage
 from engine.api.answer_parts import AnswerText
 from engine.api.request import RequestOutput, SamplingParams, TokenBatch
+from engine.grammar.call_plan import CallPlanner
+from engine.grammar.turn_tools import TurnTools
 from engine.retrieval.answering.answerer import DEFAULT_MAX_TOKENS, NOT_FOUND
 from engine.text.answer_parser import AnswerParser, PlainText
 
@@ -187,9 +188,20 @@ def _not_found_end() -> ChoiceEnd:
 
 
 async def begin_turn(
-    request: Request, context: ServerContext, body: ChatCompletionRequest
+    request: Request,
+    context: ServerContext,
+    body: ChatCompletionRequest,
+    *,
+    in_loop: bool = False,
+    in_words: bool = False,
 ) -> ChatTurn:
     """Check a chat request and submit its choices.
+
+    Args:
+        request: the HTTP request.
+        context: the server.
+        body: the chat request.
+        in_loop, in_words: as in `CallPlanner`, of a round of a tool loop.
 
     Raises:
         ApiError: the request is refused.
@@ -229,7 +241,7 @@ async def begin_turn(
     reasoning = chat_reasoning(body, model, chat)
     planner = None
     if tools is not None and not chat.continued_tokens and sources is None:
-        planner = call_planner(body, model, tools, form, ids)
+        planner = turn_planner(body, model, tools, form, ids, in_loop=in_loop, in_words=in_words)
     if planner is None and tools is not None and tools.is_forced:
         if chat.continued_tokens:
             raise bad_request(

@@ -6,7 +6,6 @@ from functools import partial
 
 from starlette.requests import Request
 
-from app.server.calls.call_plan import CallPlanner
 from app.server.calls.fanout import Choices, fan_out
 from app.server.calls.guarding import CallGuard
 from app.server.calls.model import loaded_model
@@ -20,6 +19,7 @@ from app.server.wire.errors import bad_request, server_error
 from app.server.wire.schemas import SamplingFields
 from engine.api.image import PlacedImage
 from engine.api.request import FinishReason, RequestOutput, SamplingParams, TokenBatch
+from engine.grammar.call_plan import CallPlanner
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ async def begin(
         if planner is None:
             submitted: AbstractAsyncContextManager[Choices] = answer(prompts, sampling)
         else:
-            await build_call_grammar(request, context, planner)
+            await build_call_grammar(request, context, engine, planner)
             ask = partial(submit, n=1, request_id=None)
             submitted = planned(planner, prompts[0], sampling, ask=ask, answer=answer)
         choices = await stack.enter_async_context(submitted)

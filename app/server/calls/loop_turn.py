@@ -14,7 +14,6 @@ from typing import Any
 from starlette.requests import Request
 
 from agents.api.errors import AgentError
-from agents.service.tool_session import ToolSession
 from agents.tool_loop.values import LoopEvent, ToolLoopRequest
 from app.server.calls.chat_choice import AnsweredChoice, ChoiceEnd, TurnPiece
 from app.server.calls.chat_turn import ChatTurn, begin_turn
@@ -33,7 +32,8 @@ from engine.api.answer_parts import (
     CallArguments,
     CallBegun,
 )
-from engine.api.tools import CallResult, Tool, ToolCall, ToolChoice, ToolRound
+from engine.api.tools import CallResult, OpenTools, Tool, ToolCall, ToolChoice, ToolRound
+from engine.grammar.call_plan import NO_WORDS
 from engine.text.clipped import clipped
 
 _NOT_WITH_LOOP = (
@@ -48,8 +48,6 @@ _NOT_WITH_LOOP = (
 RESULT_SHARE = 8
 """A result takes at most this part of the model's context."""
 _PARAGRAPH = "\n\n"
-_ONLY_CALLS = "The model only called tools again, and may call none any more."
-"""The answer of a model that writes a call where it may not; as text, the call would say nothing."""
 
 
 class LoopTurn:
@@ -84,9 +82,10 @@ class LoopTurn:
         self._rounds = 0
         self._events: asyncio.Queue[LoopEvent | None] = asyncio.Queue()
         self._offered: Sequence[Tool] = ()
+        self._tools: list[ToolBody] = []
         self._turn: ChatTurn | None = None
         self._loop = asyncio.get_running_loop()
-        self._session: ToolSession
+        self._session: OpenTools
 
     @property
     def generation(self) -> Generation | None:
@@ -97,7 +96,7 @@ class LoopTurn:
         """Take an event of the tools, on any thread."""
         self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
-    async def open(self, session: ToolSession, *, waits: bool) -> None:
+    async def open(self, session: OpenTools, *, waits: bool) -> None:
         """Take the tools, and begin the first round unless servers have to be connected before it.
 
         Raises:
@@ -116,7 +115,7 @@ class LoopTurn:
             async for event in self._events_until(asyncio.ensure_future(self._take_tools())):
                 yield TurnPiece(0, (), loop_event=event.fields())
             turn = await self._begin_round()
-        shown_before, may_call = False, True
+        shown_before, may_call, in_words = False, True, False
         while True:
             answer = _RoundAnswer({one.name for one in self._offered}, follows_text=shown_before)
             end = ChoiceEnd("stop")
@@ -126,21 +125,26 @@ class LoopTurn:
                 yield TurnPiece(0, parts, piece.batch)
             await turn.resources.aclose()
             shown_before = shown_before or bool(answer.text)
-            calls = answer.own_calls
-            if calls and not may_call and not answer.has_client_calls:
-                if not answer.text:
-                    yield TurnPiece(0, [AnswerText(_ONLY_CALLS)])
-                end = replace(end, reason="stop" if end.reason == "tool_calls" else end.reason)
-            if not calls or not may_call or answer.has_client_calls or end.reason == "length":
-                yield TurnPiece(0, (), end=replace(end, fields={**end.fields, **self._fields()}))
-                return
-            acting = asyncio.wrap_future(self._session.act(calls))
-            async for event in self._events_until(acting):
-                yield TurnPiece(0, (), loop_event=event.fields())
-            made: ToolRound = acting.result()
-            self._add(answer, made.results)
-            may_call = made.may_call
-            turn = await self._begin_round()
+            goes_on = end.reason in ("stop", "tool_calls") and not answer.has_client_calls
+            if goes_on and answer.own_calls and may_call:
+                acting = asyncio.wrap_future(self._session.act(answer.own_calls))
+                async for event in self._events_until(acting):
+                    yield TurnPiece(0, (), loop_event=event.fields())
+                made: ToolRound = acting.result()
+                self._add(answer, made.results)
+                may_call = made.may_call
+                # The client's own tools may still be called.
+                in_words = not may_call and not self.body.offered_tools
+            elif goes_on and not in_words and not answer.text.strip():
+                in_words = True
+            else:
+                break
+            turn = await self._begin_round(in_words=in_words)
+        if goes_on and not answer.text.strip():
+            yield TurnPiece(0, [AnswerText(NO_WORDS)])
+        if goes_on:
+            end = replace(end, reason="stop")
+        yield TurnPiece(0, (), end=replace(end, fields={**end.fields, **self._fields()}))
 
     async def answer(self, request: Request, context: ServerContext) -> list[AnsweredChoice]:
         """The complete answer; waits for it while the client is connected.
@@ -181,6 +185,8 @@ class LoopTurn:
                 f"The tool {both!r} is one of `tools` and one of `tool_loop`: rename yours.",
                 param="tools",
             )
+        offered = [ToolBody.model_validate(_body_of(one)) for one in self._offered]
+        self._tools = [*(self.body.tools or ()), *offered]
 
     async def _events_until(self, work: "asyncio.Future[Any]") -> AsyncGenerator[LoopEvent, None]:
         """The events up to the end of `work`, which is cancelled with this generator.
@@ -195,12 +201,8 @@ class LoopTurn:
         finally:
             work.cancel()
 
-    async def _begin_round(self) -> ChatTurn:
-        tools = [
-            *(self.body.tools or ()),
-            *(ToolBody.model_validate(_body_of(one)) for one in self._offered),
-        ]
-        changed: dict[str, Any] = {"tools": tools, "tool_loop": None}
+    async def _begin_round(self, *, in_words: bool = False) -> ChatTurn:
+        changed: dict[str, Any] = {"tools": self._tools, "tool_loop": None}
         if self._rounds:
             changed |= {
                 "messages": [*self.body.messages, *self._messages],
@@ -211,7 +213,9 @@ class LoopTurn:
                 "tool_choice": ToolChoice(),
             }
         body = self.body.model_copy(update=changed)
-        turn = self._turn = await begin_turn(self._request, self._context, body)
+        turn = self._turn = await begin_turn(
+            self._request, self._context, body, in_loop=True, in_words=in_words
+        )
         self.usage.rounds.append(turn.usage)
         await self.resources.enter_async_context(turn.resources)
         return turn

@@ -9,9 +9,9 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import replace
 from typing import TypeVar
 
-from app.server.calls.call_plan import CallPlanner
 from app.server.calls.fanout import Choices
 from engine.api.request import RequestOutput, SamplingParams, TokenBatch
+from engine.grammar.call_plan import CallPlanner
 
 Part = TypeVar("Part", TokenBatch, RequestOutput)
 Submit = Callable[[Sequence[tuple[int, ...]], SamplingParams], AbstractAsyncContextManager[Choices]]

@@ -62,10 +62,9 @@ async def chat_prompt(
         InvalidRequest: the chat template rejects the messages.
     """
     given, turn = form.applied_to(messages)
-    conversation = template_messages(given)
 
     def encode() -> ChatPrompt:
-        checked = [_checked(message, check) for message in conversation]
+        checked = [_checked(message, check) for message in template_messages(given)]
 
         def encode_turns(add_generation_prompt: bool) -> list[int]:
             return model.tokenizer.encode_chat(
@@ -115,9 +114,9 @@ async def chat_text(
         ApiError, InvalidRequest: as `chat_prompt`.
     """
     given, turn = form.applied_to(messages)
-    conversation = template_messages(given)
 
     def render() -> str:
+        conversation = template_messages(given)
         if turn is LastTurn.OPEN:
             return model.tokenizer.render_open_chat(
                 conversation, tools=tools, variables=form.variables
@@ -158,23 +157,26 @@ def chat_size(messages: Sequence[Message]) -> int:
     return texts + arguments + TURN_COST_CHARS * (len(messages) + len(calls))
 
 
-def template_messages(messages: Sequence[Message]) -> list[ChatMessage]:
+def template_messages(
+    messages: Sequence[Message], *, reads_arguments: bool = True
+) -> list[ChatMessage]:
     """Messages as chat templates expect them; `developer` is OpenAI's newer name of `system`.
 
-    A tool's result has the name of the tool, which some templates write.
+    A tool's result has the name of the tool, which some templates write. Without `reads_arguments` those of
+    calls stay the JSON text that they were sent as, which costs no parsing.
     """
     names: dict[str, str] = {}
     turns = []
     for message in messages:
         names |= {call.id: call.function.name for call in message.tool_calls or ()}
-        turn = _template_message(message)
+        turn = _template_message(message, reads_arguments=reads_arguments)
         if message.tool_call_id in names:
             turn["name"] = names[message.tool_call_id]
         turns.append(turn)
     return turns
 
 
-def _template_message(message: Message) -> ChatMessage:
+def _template_message(message: Message, *, reads_arguments: bool) -> ChatMessage:
     role = "system" if message.role == "developer" else message.role
     turn: ChatMessage = {"role": role, "content": _content(message)}
     if message.thoughts:
@@ -186,7 +188,9 @@ def _template_message(message: Message) -> ChatMessage:
                 "type": call.type,
                 "function": {
                     "name": call.function.name,
-                    "arguments": arguments_of(call.function.arguments),
+                    "arguments": arguments_of(call.function.arguments)
+                    if reads_arguments
+                    else call.function.arguments,
                 },
             }
             for call in message.tool_calls

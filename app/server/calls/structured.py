@@ -7,7 +7,6 @@ from typing import Any
 
 from starlette.requests import Request
 
-from app.server.calls.call_plan import CallPlanner
 from app.server.calls.model import loaded_model
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
@@ -16,6 +15,7 @@ from app.server.wire.fields import header_value
 from app.server.wire.schemas import SamplingFields
 from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar
+from engine.grammar.call_plan import CallPlanner
 from engine.grammar.compiler import CompiledGrammar
 from engine.grammar.gbnf import gbnf_grammar
 from engine.runtime.engine import AsyncPravahaEngine
@@ -78,7 +78,7 @@ async def build_grammar(
 
 
 async def build_call_grammar(
-    request: Request, context: ServerContext, planner: CallPlanner
+    request: Request, context: ServerContext, engine: AsyncPravahaEngine, planner: CallPlanner
 ) -> None:
     """Compile the grammar of a call before it is needed; calls are not constrained if it cannot be built.
 
@@ -91,7 +91,7 @@ async def build_call_grammar(
     if grammar is None:
         return
     try:
-        await _build(request, context, planner.model.engine, grammar)
+        await _build(request, context, engine, grammar)
     except InvalidRequest:
         planner.constrains = False
         names = [f"{name}:parameters" for name in planner.tools.callable]

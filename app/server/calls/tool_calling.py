@@ -1,108 +1,20 @@
-"""`TurnTools`: the tools of a chat request: what the model is offered, and how its calls are read."""
+"""The tools of a chat request, and the form in which its model calls them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 
+from app.server.calls.chat_form import ChatForm
 from app.server.calls.model import LoadedModel
 from app.server.calls.prompts import template_messages
 from app.server.process.context import ServerContext
 from app.server.wire.errors import bad_request
 from app.server.wire.schemas import ChatCompletionRequest
-from engine.api.grammar import Grammar
-from engine.api.tools import Tool, ToolChoice, ToolDecision
-from engine.grammar.call_grammar import call_grammar
-from engine.text.answer_parser import AnswerParser, PlainText
-from engine.text.tokenizer import Tokenizer
-from engine.text.tool_calls.choosing import FORMS, form_of_template, new_parser
+from engine.grammar.call_plan import CallPlanner, call_planner
+from engine.grammar.turn_tools import TurnTools
+from engine.text.tool_calls.choosing import chosen_form
 from engine.text.tool_calls.form import CallForm
-from engine.text.tool_calls.forms.harmony import HARMONY
-from engine.text.tool_calls.repeated_calls import (
-    NameAndArguments,
-    WithoutRepeats,
-    exhausted_call,
-)
-from engine.text.tool_messages import TemplateTool, template_tools
-
-_THINK_TOKENS = 16
-"""Tokens at the end of a prompt that have a `<think>` which its template writes there."""
-
-
-@dataclass(frozen=True)
-class TurnTools:
-    """The tools of one turn.
-
-    Attributes:
-        offered: all of them; the model reads them even if it may not call one, so that prompts of an equal
-            beginning stay equal.
-        choice: which of them it may call.
-        form: how the model writes calls.
-        tokenizer: of the model.
-        decision: who decides whether one is called.
-        exhausted: a call that is not to be made again.
-    """
-
-    offered: Sequence[Tool]
-    choice: ToolChoice
-    form: CallForm
-    tokenizer: Tokenizer
-    decision: ToolDecision = "auto"
-    exhausted: NameAndArguments | None = None
-
-    @property
-    def for_template(self) -> list[TemplateTool]:
-        """The tools as the chat template reads them."""
-        return template_tools(self.offered)
-
-    @cached_property
-    def callable(self) -> dict[str, Tool]:
-        """The tools that may be called, by name."""
-        if self.choice.mode == "none":
-            return {}
-        names = self.choice.names
-        return {one.name: one for one in self.offered if names is None or one.name in names}
-
-    @property
-    def is_forced(self) -> bool:
-        """Whether the answer is one call or more, and nothing else."""
-        return self.choice.mode == "required"
-
-    @property
-    def shown_control_ids(self) -> frozenset[int]:
-        """The control tokens that the parser needs to see."""
-        if not self.callable and self.form is not HARMONY:
-            return frozenset()
-        spellings = self.tokenizer.control_tokens.spellings
-        return frozenset(spellings[mark] for mark in self.form.marks if mark in spellings)
-
-    def opening_ids(self, prompt: Sequence[int]) -> tuple[int, ...]:
-        """The tokens that begin a forced answer after a prompt, to which they belong.
-
-        A template may begin the reasoning in the prompt: a forced call has none.
-        """
-        end = self.tokenizer.decode(prompt[-_THINK_TOKENS:], skip_special=False)
-        thinks = end.rstrip().endswith("<think>")
-        opening = ("\n</think>\n\n" if thinks else "") + self.form.opening
-        return tuple(self.tokenizer.encode(opening, special=True))
-
-    def grammar(self) -> Grammar:
-        """The language of a forced answer, after its opening.
-
-        Raises:
-            InvalidRequest: a schema cannot be expressed.
-        """
-        return call_grammar(self.form, self.offered, self.choice, self.tokenizer.control_tokens)
-
-    def parser(self) -> AnswerParser:
-        """A parser for one choice; it knows the opening of a forced answer."""
-        if not self.callable and self.form is not HARMONY:
-            return PlainText()
-        parser = new_parser(self.form, self.callable, parallel=self.choice.parallel)
-        if self.is_forced:
-            parser.feed(self.form.opening)
-        elif self.exhausted is not None:
-            parser = WithoutRepeats(parser, self.exhausted)
-        return parser
+from engine.text.tool_calls.repeated_calls import exhausted_call
+from engine.text.tool_calls.thresholds import call_thresholds
 
 
 def turn_tools(
@@ -124,17 +36,52 @@ def turn_tools(
         raise bad_request(
             f"`{field}` names {unknown[0]!r}, which is none of the tools.", param=field
         )
+    messages = template_messages(body.messages, reads_arguments=False)
     return TurnTools(
         given,
         choice,
         call_form(context, model),
         model.tokenizer,
         body.tool_decision or context.config.tool_decision,
-        None if body.allow_repeated_calls else exhausted_call(template_messages(body.messages)),
+        None if body.allow_repeated_calls else exhausted_call(messages),
+    )
+
+
+def turn_planner(
+    body: ChatCompletionRequest,
+    model: LoadedModel,
+    tools: TurnTools,
+    form: ChatForm,
+    prompt: Sequence[int],
+    *,
+    in_loop: bool,
+    in_words: bool,
+) -> CallPlanner | None:
+    """The planner of a turn; None if the model decides itself whether it calls a tool.
+
+    Args:
+        body: the chat request.
+        model: the model.
+        tools: of the turn.
+        form: how the conversation becomes a prompt.
+        prompt: of the turn.
+        in_loop, in_words: as in `CallPlanner`.
+    """
+    if body.prompt_logprobs is not None:
+        return None
+    return call_planner(
+        tools,
+        model.info,
+        call_thresholds(model.info, model.tokenizer),
+        prompt,
+        render=partial(model.tokenizer.render_chat, variables=form.variables),
+        follows_result=body.messages[-1].role == "tool",
+        in_loop=in_loop,
+        in_words=in_words,
+        constrains=not body.ignore_eos,
     )
 
 
 def call_form(context: ServerContext, model: LoadedModel) -> CallForm:
     """The form in which a model writes calls: the one of the settings, else that of its template."""
-    chosen = FORMS.get(context.config.tool_call_form)
-    return form_of_template(model.tokenizer.chat_template) if chosen is None else chosen
+    return chosen_form(context.config.tool_call_form, model.tokenizer.chat_template)

@@ -10,10 +10,11 @@ from app.server.calls.chat_images import ChatImages, read_images
 from app.server.calls.guarding import CallGuard
 from app.server.calls.model import LoadedModel, loaded_model
 from app.server.calls.prompts import ChatPrompt, chat_prompt
-from app.server.calls.tool_calling import TurnTools, turn_tools
+from app.server.calls.tool_calling import turn_tools
 from app.server.process.context import ServerContext
 from app.server.wire.schemas import ChatCompletionRequest, Message
 from engine.api.image import PlacedImage
+from engine.grammar.turn_tools import TurnTools
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from app.server.calls.call_plan import CallPlan, CallPlanner
 from app.server.calls.chat_choice import AnsweredChoice, ChatChoice, ChoiceEnd
 from app.server.calls.model import LoadedModel
 from app.server.calls.prompts import arguments_of
@@ -11,6 +10,7 @@ from app.server.process.context import ServerContext
 from engine.api.answer_parts import AnswerPart
 from engine.api.chat import ChatMessage
 from engine.api.request import RequestOutput, TokenBatch
+from engine.grammar.call_plan import CallPlan, CallPlanner
 
 
 class TurnRecord:

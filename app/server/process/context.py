@@ -20,6 +20,7 @@ from app.server.process.running_turns import RunningTurn
 from app.server.process.sessions import Sessions
 from app.server.responses.store import ResponseStore
 from app.server.retrieval.service import RetrievalService
+from engine.api.tools import OpenTools
 from engine.retrieval.parsing.image_reader import ImageReader
 from engine.runtime.engine import AsyncPravahaEngine
 from engine.runtime.served_models import ServedModels
@@ -41,6 +42,7 @@ class ServerContext:
         guardrails: check messages and answers; None checks nothing.
         moderation: answers `/v1/moderations`.
         running_turns: the chat answers that are being written, by the id of the completion.
+        open_tools: the tools of clients that generate the answers themselves, by their id.
         answered_turns: token ids of the conversations that were answered.
         sessions: what the prompts of conversations have cost.
         retrieval: keeps files and vector stores; None where none are served.
@@ -58,6 +60,7 @@ class ServerContext:
     counters: ServerCounters = field(default_factory=ServerCounters)
     kept_streams: KeptStreams = field(init=False)
     running_turns: dict[str, RunningTurn] = field(default_factory=dict)
+    open_tools: dict[str, OpenTools] = field(default_factory=dict)
     answered_turns: AnsweredTurns = field(default_factory=AnsweredTurns)
     sessions: Sessions = field(default_factory=Sessions)
     block_histories: "WeakKeyDictionary[AsyncPravahaEngine, BlockHistory]" = field(

@@ -16,6 +16,7 @@ from agents.runs.approvals import ApprovalRequest
 from agents.service.run_request import request_from_fields
 from agents.service.run_service import RunService
 from agents.service.run_view import RunView
+from app.server.calls.agent_service import agent_service
 from app.server.calls.event_stream import EventStream
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.model import engine_used
@@ -38,7 +39,7 @@ _FALLBACK_S = 5.0
 @requires("agents")
 async def catalogue(request: Request) -> Response:
     """The agents and pipelines that can be run, and the layers around the commands that they execute."""
-    service = _service(request)
+    service = agent_service(request)
     listed = await asyncio.to_thread(service.catalogue)
     layers = server_context(request).config.sandbox_layers
     return json_response({"object": "list", "data": listed, "sandbox_layers": layers})
@@ -48,7 +49,7 @@ async def catalogue(request: Request) -> Response:
 @requires("agents")
 async def start(body: AgentRunRequest, request: Request) -> Response:
     """Start a run. The answer is its view; `/events` follows it."""
-    context, service = server_context(request), _service(request)
+    context, service = server_context(request), agent_service(request)
     check_extra_fields(request, body)
     engine_used(context, None)
     fields = body.model_dump(include=set(type(body).model_fields))
@@ -71,7 +72,7 @@ async def start(body: AgentRunRequest, request: Request) -> Response:
 @requires("agents")
 async def runs(request: Request) -> Response:
     """The active and the last finished runs, newest first, without their results."""
-    views = _service(request).runs()
+    views = agent_service(request).runs()
     return json_response({"object": "list", "data": [_run_fields(view, None) for view in views]})
 
 
@@ -79,7 +80,7 @@ async def runs(request: Request) -> Response:
 @requires("agents")
 async def run(run_id: str, request: Request) -> Response:
     """One run, with its result once it has finished."""
-    service = _service(request)
+    service = agent_service(request)
     view = _view(service, run_id)
     return json_response(_run_fields(view, service.result(run_id)))
 
@@ -96,7 +97,7 @@ async def events(
 
     A stream that is opened again with `Last-Event-ID` goes on after that event.
     """
-    service = _service(request)
+    service = agent_service(request)
     _view(service, run_id)
     if not stream:
         found = [event_fields(event) for event in service.events(run_id, since)]
@@ -111,7 +112,7 @@ async def events(
 @requires("agents")
 async def cancel(run_id: str, request: Request) -> Response:
     """Stop a run; its result is what there is."""
-    service = _service(request)
+    service = agent_service(request)
     view = _view(service, run_id)
     service.cancel(run_id)
     return json_response(_run_fields(view, None))
@@ -121,7 +122,7 @@ async def cancel(run_id: str, request: Request) -> Response:
 @requires("agents")
 async def approvals(request: Request) -> Response:
     """The tool calls that wait for a decision, oldest first."""
-    pending = [_approval_fields(one) for one in _service(request).approvals()]
+    pending = [_approval_fields(one) for one in agent_service(request).approvals()]
     return json_response({"object": "list", "data": pending})
 
 
@@ -129,7 +130,7 @@ async def approvals(request: Request) -> Response:
 @requires("agents")
 async def decide(approval_id: str, body: ApprovalDecision, request: Request) -> Response:
     """Allow or deny a call; the first answer wins."""
-    service = _service(request)
+    service = agent_service(request)
     check_extra_fields(request, body)
     taken = await asyncio.to_thread(service.decide, approval_id, body.decision, reason=body.reason)
     if not taken:
@@ -137,13 +138,6 @@ async def decide(approval_id: str, body: ApprovalDecision, request: Request) -> 
             404, "There is no such approval, or it was answered already.", code="approval_not_found"
         )
     return json_response({"id": approval_id, "decision": body.decision})
-
-
-def _service(request: Request) -> RunService:
-    service = server_context(request).agents
-    if service is None:
-        raise ApiError(404, "This server runs no agents.", code="no_agents")
-    return service
 
 
 def _view(service: RunService, run_id: str) -> RunView:

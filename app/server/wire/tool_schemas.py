@@ -200,3 +200,25 @@ class ToolLoopBody(DefaultedBody):
     mcp_servers: Annotated[list[_LoopName], Field(max_length=16)] = Field(default_factory=list)
     max_rounds: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] = DEFAULT_ROUNDS
     mode: Literal["auto", "ask", "deny"] = "deny"
+
+
+class AgentToolsRequest(ToolLoopBody):
+    """Body of `POST /v1/agents/tools`; the further members are those of `ToolLoopRequest`."""
+
+    conversation: Annotated[str, Field(max_length=256)] = ""
+    text: str = ""
+    has_results: bool = False
+
+
+class MadeCallBody(DefaultedBody):
+    """A call as the model has written it; `arguments` is JSON text."""
+
+    id: Annotated[str, Field(min_length=1, max_length=256)]
+    name: Annotated[str, Field(max_length=256)]
+    arguments: str = ""
+
+
+class ToolCallsRequest(DefaultedBody):
+    """Body of `POST /v1/agents/tools/{name}/calls`: the calls of one answer."""
+
+    calls: Annotated[list[MadeCallBody], Field(min_length=1, max_length=256)]

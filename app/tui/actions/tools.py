@@ -104,9 +104,9 @@ def listed(tools: ChatTools) -> list[str]:
         "/tools on allows read, grep and glob; /tools NAME… chooses; /tools off switches off.",
         "",
     ]
-    for name, tool in choices.tools.items():
+    for name, description in choices.tools.items():
         mark = "on " if name in tools.chosen else "   "
-        lines.append(f"{mark} {name}: {choices.refused.get(name) or tool.description}")
+        lines.append(f"{mark} {name}: {choices.refused.get(name) or description}")
     for name in choices.mcp_servers:
         mark = "on " if name in tools.chosen else "   "
         lines.append(f"{mark} {name}: an MCP server")

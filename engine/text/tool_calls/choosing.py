@@ -41,6 +41,12 @@ def form_of_template(source: str) -> CallForm:
     return GENERIC
 
 
+def chosen_form(name: str, template: str) -> CallForm:
+    """The form of this name; with `auto` that of the chat template."""
+    chosen = FORMS.get(name)
+    return form_of_template(template) if chosen is None else chosen
+
+
 def new_parser(form: CallForm, tools: Mapping[str, Tool], *, parallel: bool) -> AnswerParser:
     """A parser of one answer in a form; without `parallel`, the answer ends after its first call."""
     if form is HARMONY:

@@ -18,12 +18,13 @@ models go on to write a call into their text.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from engine.api.request import RequestOutput, SamplingParams
-from engine.text.tokenizer import Tokenizer
+from engine.api.request import RequestOutput, SamplingParams, TokenBatch
+from engine.text.chat_tokenizer import ChatTokenizer
+from engine.text.continued_message import Render
 from engine.text.tool_calls.form import CallForm
 from engine.text.tool_calls.thresholds import CallThresholds
 
@@ -52,6 +53,8 @@ _CALL_STARTS = ("```", "``", "{", '{"', "{{", "{\n", '[{"', "<tool_call")
 
 Row = tuple[tuple[int, ...], SamplingParams]
 """A prompt to be continued by one token."""
+RowOutput = RequestOutput | TokenBatch
+"""The output of a row: all of it, or its only batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +94,17 @@ class CallDecider:
 
     def __init__(
         self,
-        tokenizer: Tokenizer,
+        tokenizer: ChatTokenizer,
         form: CallForm,
         thresholds: CallThresholds,
         *,
-        variables: Mapping[str, Any] | None = None,
+        render: Render | None = None,
     ) -> None:
-        """Decide with a model's thresholds; `variables` are those of the chat template."""
+        """Decide with a model's thresholds; `render` is its chat template if that takes variables."""
         self._tokenizer = tokenizer
         self._form = form
         self._thresholds = thresholds
-        self._variables = variables
+        self._render = tokenizer.render_chat if render is None else render
 
     def rows(
         self, prompt: Sequence[int], names: Iterable[str], *, follows_result: bool
@@ -127,7 +130,7 @@ class CallDecider:
 
     def decision(
         self,
-        outputs: Sequence[RequestOutput],
+        outputs: Sequence[RowOutput],
         tools: int,
         *,
         follows_result: bool,
@@ -155,7 +158,7 @@ class CallDecider:
         return CallDecision("call", found.number if is_several else 1, found.fits, threshold)
 
     @staticmethod
-    def evidence(outputs: Sequence[RequestOutput]) -> CallEvidence:
+    def evidence(outputs: Sequence[RowOutput]) -> CallEvidence:
         """The scores of the question and the name."""
         counts = [math.exp(one) for one in outputs[0].token_id_logprobs[0]]
         fits = -math.log(max(counts[0] / (sum(counts) or 1.0), 1e-9))
@@ -168,23 +171,13 @@ class CallDecider:
         return CallEvidence(fits, _log_ratio(sum(counts[2:]), counts[1]), number)
 
     @staticmethod
-    def again(outputs: Sequence[RequestOutput]) -> float:
+    def again(outputs: Sequence[RowOutput]) -> float:
         """The score of another call after a result: the logarithm of the probability that one begins."""
         return _log_sum(outputs[0].token_id_logprobs[0])
 
     def turn(self, text: str) -> list[int]:
-        """Token ids of a further turn of the user between a prompt and the answer; empty if there is none."""
-        mark = "the-answer-so-far"
-        rendered = self._tokenizer.render_chat(
-            [
-                {"role": "user", "content": "x"},
-                {"role": "assistant", "content": mark},
-                {"role": "user", "content": text},
-            ],
-            variables=self._variables,
-        )
-        _, found, turn = rendered.partition(mark)
-        return self._tokenizer.encode(turn, special=True) if found and text in turn else []
+        """See `further_turn`."""
+        return further_turn(self._tokenizer, text, self._render)
 
     def begun_ids(self) -> list[int]:
         """Token ids of a call's beginning up to the tool's name."""
@@ -211,6 +204,20 @@ class CallDecider:
         starts = [self._tokenizer.encode_rest(text)[0] for text in _CALL_STARTS]
         opening = self._tokenizer.encode(self._form.opening, special=True)
         return list(dict.fromkeys([*starts, *opening[:1]]))
+
+
+def further_turn(tokenizer: ChatTokenizer, text: str, render: Render) -> list[int]:
+    """Token ids of a further turn of the user between a prompt and the answer; empty if there is none."""
+    mark = "the-answer-so-far"
+    rendered = render(
+        [
+            {"role": "user", "content": "x"},
+            {"role": "assistant", "content": mark},
+            {"role": "user", "content": text},
+        ]
+    )
+    _, found, turn = rendered.partition(mark)
+    return tokenizer.encode(turn, special=True) if found and text in turn else []
 
 
 def _row(prompt: Sequence[int], token_ids: Sequence[int]) -> Row:

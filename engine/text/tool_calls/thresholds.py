@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from engine.api.snapshot import ModelInfo
-from engine.text.tokenizer import Tokenizer
+from engine.text.chat_tokenizer import ChatTokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class CallThresholds:
     again: Threshold
 
 
-def call_thresholds(info: ModelInfo, tokenizer: Tokenizer) -> CallThresholds | None:
+def call_thresholds(info: ModelInfo, tokenizer: ChatTokenizer) -> CallThresholds | None:
     """The thresholds of a model; None if it was not measured."""
     found = _table().get(thresholds_key(info, tokenizer))
     if found is None:
@@ -58,7 +58,7 @@ def call_thresholds(info: ModelInfo, tokenizer: Tokenizer) -> CallThresholds | N
     return CallThresholds(*(Threshold(*found["thresholds"][name]) for name in names))
 
 
-def thresholds_key(info: ModelInfo, tokenizer: Tokenizer) -> str:
+def thresholds_key(info: ModelInfo, tokenizer: ChatTokenizer) -> str:
     """Identifies a model in the table whatever its name and the format of its weights."""
     parts = (info.architecture, info.parameters, info.vocab_size, tokenizer.chat_template)
     return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()

@@ -176,16 +176,34 @@ async def test_the_last_round_is_the_last():
     assert [one.may_call for one in rounds] == [True, False]
 
 
-async def test_an_equal_call_is_answered_once_more_and_not_a_third_time():
+async def test_an_equal_call_has_its_former_result_and_is_followed_by_words():
     async with Opened() as opened:
         rounds = [
             await opened.act(("echo", arguments))
-            for arguments in ('{"word": "a"}', '{ "word":"a" }', '{"word": "a"}')
+            for arguments in ('{"word": "a"}', '{ "word":"a" }')
         ]
     assert opened.made.calls == ["a"]
-    assert [one.may_call for one in rounds] == [True, True, False]
-    assert [one.results[0].text for one in rounds][:2] == ["A", "A"]
-    assert "third time" in rounds[2].results[0].text
+    assert [one.may_call for one in rounds] == [True, False]
+    assert [(one.results[0].text, one.results[0].state.value) for one in rounds] == [
+        ("A", "ok")
+    ] * 2
+
+
+async def test_an_equal_call_beside_a_new_one_does_not_end_the_calls():
+    async with Opened() as opened:
+        await opened.act(("echo", {"word": "a"}))
+        done = await opened.act(("echo", {"word": "a"}), ("echo", {"word": "b"}))
+        both = await opened.act(("echo", {"word": "b"}), ("echo", {"word": "a"}))
+    assert opened.made.calls == ["a", "b"]
+    assert (done.may_call, both.may_call) == (True, False)
+
+
+@pytest.mark.parametrize("call", [("echo", {}), ("echo", "["), ("ecko", {})])
+async def test_a_call_that_is_wrong_twice_in_the_same_way_is_followed_by_words(call):
+    async with Opened() as opened:
+        rounds = [await opened.act(call) for _ in range(2)]
+    assert [one.may_call for one in rounds] == [True, False]
+    assert rounds[0].results[0].text == rounds[1].results[0].text
 
 
 async def test_a_call_whose_result_changes_is_made_as_often_as_it_is_asked_for():
@@ -193,8 +211,8 @@ async def test_a_call_whose_result_changes_is_made_as_often_as_it_is_asked_for()
         rounds = [await opened.act(("poll", {})) for _ in range(4)]
         assert [one.results[0].text for one in rounds] == ["0", "1", "2", "3"]
         assert all(one.may_call for one in rounds)
-        same = [await opened.act(("same", {})) for _ in range(3)]
-    assert [one.may_call for one in same] == [True, True, False]
+        same = [await opened.act(("same", {})) for _ in range(2)]
+    assert [one.may_call for one in same] == [True, False]
     assert opened.made.calls == ["poll"] * 4 + ["same"] * 2
 
 

@@ -1,0 +1,62 @@
+"""`Deciding`: the rows by which an answer with tools is planned, while the engine computes them."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from engine.api.request import Request, TokenBatch
+from engine.clients.engine_client import EngineClient
+from engine.conversations.submission import PreparedAnswers
+
+Submit = Callable[[Request], "Future[str]"]
+"""Submits a request that is no answer; see `Answering.submit_aside`."""
+
+
+class Deciding:
+    """The rows of one answer. Their prompt is the answer's, so that is read once.
+
+    Attributes:
+        prepared: the answer, without its plan.
+        began: when the rows were submitted, monotonic seconds.
+        cached_tokens: how many tokens of the prompt were cached before the rows, once they are computed.
+    """
+
+    def __init__(self, prepared: PreparedAnswers, submit: Submit, began: float) -> None:
+        """Submit the rows of `prepared.planner`.
+
+        Raises:
+            PravahaError: as the submission of the answer would; nothing is left running.
+        """
+        self.prepared = prepared
+        self.began = began
+        self.cached_tokens = 0
+        self.submitted: Sequence[Future[str]] = []
+        self._outputs: dict[int, TokenBatch] = {}
+        if prepared.planner is not None:
+            rows = prepared.planner.rows(prepared.token_ids)
+            self.submitted = [submit(Request(ids, sampling)) for ids, sampling in rows]
+
+    @property
+    def request_id(self) -> str | None:
+        """The request that reads the prompt; None before it is submitted."""
+        done = [one for one in self.submitted if one.done() and one.exception() is None]
+        return done[0].result() if done else None
+
+    def is_done(self, client: EngineClient) -> bool:
+        """Whether the plan is made.
+
+        Raises:
+            PravahaError: a row was refused.
+        """
+        for index, future in enumerate(self.submitted):
+            if index in self._outputs or not future.done():
+                continue
+            batch = client.drain(future.result())
+            if batch is not None and batch.finish_reason is not None:
+                self._outputs[index] = batch
+        if len(self._outputs) < len(self.submitted):
+            return False
+        if self.prepared.planner is not None:
+            outputs = [self._outputs[index] for index in range(len(self.submitted))]
+            self.prepared.planner.decide(outputs)
+            self.cached_tokens = min((one.cached_tokens for one in outputs), default=0)
+        return True
