@@ -16,7 +16,7 @@ _DURATION = re.compile(rf"[+-]?(?:{_PART.pattern})+")
 
 
 def keep_alive_seconds(value: object) -> float:
-    """Seconds of a `keep_alive`: 0 unloads at once, a negative one and one above `LONGEST_S` never (`FOR_EVER`).
+    """Seconds of a `keep_alive`: 0 unloads at once, a negative or very long one never (`FOR_EVER`).
 
     Args:
         value: a number of seconds, such a number in a string, or a duration such as `5m` or `1h30m`.

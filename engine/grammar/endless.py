@@ -22,7 +22,9 @@ def is_endless(schema: Any) -> bool:
     references = set(_references(schema))
     if not references or len(references) > _MAX_REFERENCES:
         return False
-    ending: set[str] = set()  # references to schemas that have a value built of such references only
+    ending: set[str] = (
+        set()
+    )  # references to schemas that have a value built of such references only
     grown = True
     while grown:
         found = {one for one in references - ending if _ends(at_pointer(schema, one), ending)}

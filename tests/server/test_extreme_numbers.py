@@ -1,4 +1,4 @@
-"""Every field of every endpoint with numbers that no one computes with: an answer or a refusal, no failure."""
+"""Every field of every endpoint with extreme numbers: an answer or a refusal, no failure."""
 
 import json
 

@@ -21,7 +21,10 @@ LIST = {"type": "object", "properties": {"x": {"type": "array", "items": {"$ref"
         {"anyOf": [{"$ref": "#"}, tree()]},
         {"type": "array", "items": {"$ref": "#"}, "minItems": 1},
         {"type": "array", "prefixItems": [{"$ref": "#"}], "minItems": 1},
-        {"$defs": {"a": tree() | {"properties": {"x": {"$ref": "#/$defs/a"}}}}, "$ref": "#/$defs/a"},
+        {
+            "$defs": {"a": tree() | {"properties": {"x": {"$ref": "#/$defs/a"}}}},
+            "$ref": "#/$defs/a",
+        },
     ],
 )
 def test_a_schema_whose_values_never_end(schema):

@@ -1,4 +1,4 @@
-"""No byte that comes from elsewhere is ever turned into code: pickle and its like are nowhere in the program."""
+"""No byte from elsewhere is turned into code: pickle and its like are nowhere in the program."""
 
 import ast
 from pathlib import Path
@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-SOURCES = sorted(path for folder in ("app", "engine", "agents") for path in (ROOT / folder).rglob("*.py"))
+SOURCES = sorted(
+    path for folder in ("app", "engine", "agents") for path in (ROOT / folder).rglob("*.py")
+)
 MODULES = {
     "cloudpickle", "dill", "joblib", "jsonpickle", "marshal", "pickle", "shelve", "multiprocessing",
 }  # fmt: skip
