@@ -3,6 +3,8 @@
 import logging
 from pathlib import Path
 
+from app.commands.log_format import LOG_FORMAT
+
 _LIMIT = 1024**2
 
 
@@ -21,6 +23,6 @@ def log_to_file(path: Path) -> None:
         root.addHandler(logging.NullHandler())
         return
     handler = logging.FileHandler(path, delay=True, encoding="utf-8", errors="backslashreplace")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(LOG_FORMAT)
     handler.setLevel(logging.WARNING)
     root.addHandler(handler)

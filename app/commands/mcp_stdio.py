@@ -6,7 +6,6 @@ package sends everything else that is printed to standard error.
 """
 
 import asyncio
-import logging
 import os
 import signal
 import sys
@@ -35,14 +34,11 @@ def serve_stdio(settings: "Settings") -> int:
     Raises:
         PravahaError: no sandbox for agents that may read files.
     """
+    from app.commands.log_stderr import log_to_stderr
     from app.server.mcp.api_client import in_process_client, remote_client
     from app.server.mcp.user_data import UserData
 
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    log_to_stderr()
     with ExitStack() as stack:
         user = UserData(settings)
         stack.callback(user.close)

@@ -70,9 +70,11 @@ def run_server(
             sandbox for agents that may read files.
     """
     # Imported here to keep `--help` fast.
+    from app.commands.log_stderr import log_to_stderr
     from engine.runtime.engine import AsyncPravahaEngine
     from engine.runtime.served_models import ServedModels
 
+    log_to_stderr()
     root = None if settings is None else settings.agents_root
     config = ServerConfig(
         host=host,

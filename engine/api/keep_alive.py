@@ -6,6 +6,8 @@ import re
 FOR_EVER = math.inf
 """The seconds of a model that is never unloaded for being idle."""
 
+LONGEST_S = 100 * 365 * 86400.0
+"""A longer time is for ever: no clock waits for it (`threading.TIMEOUT_MAX` is 292 years)."""
 _MAX_EXACT = 2**53
 _PART_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})(ns|us|µs|ms|s|m|h)")
@@ -14,7 +16,7 @@ _DURATION = re.compile(rf"[+-]?(?:{_PART.pattern})+")
 
 
 def keep_alive_seconds(value: object) -> float:
-    """Seconds of a `keep_alive`: 0 unloads at once, a negative one never (`FOR_EVER`).
+    """Seconds of a `keep_alive`: 0 unloads at once, a negative or very long one never (`FOR_EVER`).
 
     Args:
         value: a number of seconds, such a number in a string, or a duration such as `5m` or `1h30m`.
@@ -27,7 +29,7 @@ def keep_alive_seconds(value: object) -> float:
         raise ValueError(
             "must be a number of seconds or a duration such as 5m or 1h30m; -1 means for ever"
         )
-    return FOR_EVER if seconds < 0 else seconds
+    return seconds if 0 <= seconds <= LONGEST_S else FOR_EVER
 
 
 def _seconds(value: object) -> float | None:

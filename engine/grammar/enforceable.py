@@ -9,6 +9,7 @@ stays possible, and a client learns what it has to check itself.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from engine.files.json_pointer import at_pointer
 from engine.grammar.integer_bounds import MAX_INTEGER
 from engine.grammar.lookaround import without_lookaround
 
@@ -271,7 +272,7 @@ class _Rewriter:
         for _ in range(_MAX_REFERENCES):
             if not isinstance(schema, dict) or "$ref" not in schema:
                 return schema
-            schema = _at_pointer(self._root, schema["$ref"])
+            schema = at_pointer(self._root, schema["$ref"])
         return None
 
     def _exclude_each_other(self, branches: list[Any]) -> bool:
@@ -351,16 +352,3 @@ def _kinds(schema: Any) -> frozenset[str]:
 
 def _are_disjoint(sets: list[frozenset[Any]]) -> bool:
     return sum(map(len, sets)) == len(frozenset[Any]().union(*sets))
-
-
-def _at_pointer(root: Any, pointer: Any) -> Any:
-    """The value at `#/a/b` in the root; None if there is none."""
-    if not isinstance(pointer, str) or not pointer.startswith("#"):
-        return None
-    value = root
-    for part in pointer[1:].split("/")[1:]:
-        name = part.replace("~1", "/").replace("~0", "~")
-        if not isinstance(value, dict) or name not in value:
-            return None
-        value = value[name]
-    return value

@@ -13,6 +13,7 @@ import orjson
 
 from engine.api.tools import Tool
 from engine.grammar.call_rules import CallRules
+from engine.grammar.endless import is_endless
 from engine.grammar.enforceable import enforceable_schema
 from engine.grammar.integer_bounds import bound_integers
 from engine.grammar.length_bounds import bound_lengths
@@ -134,7 +135,7 @@ def enforced(schema: Any) -> tuple[Any, tuple[str, ...]]:
     if not isinstance(schema, dict) or _is_too_deep(schema):
         return None, ()
     rewritten, left_out = enforceable_schema(schema)
-    if not isinstance(rewritten, dict):
+    if not isinstance(rewritten, dict) or is_endless({"type": "object", **rewritten}):
         return None, ()
     if "anyOf" not in rewritten and "$ref" not in rewritten:
         rewritten["type"] = "object"

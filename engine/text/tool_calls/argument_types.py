@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.api.tools import Tool
+from engine.files.json_pointer import at_pointer
 from engine.text.tool_calls.literals import json_text
 
 Kinds = frozenset[str]
@@ -33,7 +34,7 @@ def _kinds(schema: Any, root: Mapping[str, Any], depth: int) -> Kinds:
     if not isinstance(schema, Mapping) or not depth:
         return ALL_KINDS
     if isinstance(schema.get("$ref"), str):
-        return _kinds(_at_pointer(root, schema["$ref"]), root, depth - 1)
+        return _kinds(at_pointer(root, schema["$ref"]), root, depth - 1)
     named = schema.get("type")
     if isinstance(named, str) or (isinstance(named, list) and named):
         kinds = frozenset([named] if isinstance(named, str) else [str(one) for one in named])
@@ -53,17 +54,6 @@ def _kinds(schema: Any, root: Mapping[str, Any], depth: int) -> Kinds:
                 else frozenset[str]().union(*found)
             )
     return ALL_KINDS
-
-
-def _at_pointer(root: Any, pointer: str) -> Any:
-    """The schema that a reference like `#/$defs/a` names; None if there is none."""
-    value = root
-    for part in pointer.removeprefix("#").split("/")[1:]:
-        name = part.replace("~1", "/").replace("~0", "~")
-        if not isinstance(value, Mapping) or name not in value:
-            return None
-        value = value[name]
-    return value
 
 
 def _kinds_of_value(value: Any) -> Kinds:

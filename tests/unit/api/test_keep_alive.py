@@ -1,4 +1,5 @@
 import math
+import threading
 
 import pytest
 from hypothesis import given
@@ -26,6 +27,8 @@ from engine.api.keep_alive import FOR_EVER, keep_alive_seconds
         (10**400, math.inf),
         (-(10**400), FOR_EVER),
         (math.inf, FOR_EVER),
+        (1e10, FOR_EVER),
+        ("999999999999h", FOR_EVER),
     ],
 )
 def test_a_number_or_a_duration(value, seconds):
@@ -47,3 +50,4 @@ def test_any_value_is_seconds_or_refused(value):
     except ValueError:
         return
     assert seconds >= 0
+    assert seconds == FOR_EVER or seconds < threading.TIMEOUT_MAX
