@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from app.server.calls.chat_form import ChatForm
 from app.server.calls.model import LoadedModel
+from app.server.calls.prompts import template_messages
 from app.server.calls.tool_calling import TurnTools
 from app.server.wire.schemas import ChatCompletionRequest
 from engine.api.grammar import Grammar
@@ -24,6 +25,7 @@ from engine.text.tool_calls.decision import (
     Row,
 )
 from engine.text.tool_calls.equal_calls import WithoutEqualCalls
+from engine.text.tool_calls.last_speaker import follows_result
 from engine.text.tool_calls.thresholds import call_thresholds
 
 _ROOM = 128
@@ -55,7 +57,7 @@ class CallPlanner:
         tools: of the turn.
         model: the model.
         decider: asks the model; None if the number of calls is not decided on.
-        follows_result: whether the last message is a tool's result.
+        follows_result: whether the answer is about a tool's result.
         constrains: whether a grammar may constrain the calls.
         plan: the plan, once it is made.
     """
@@ -154,5 +156,5 @@ def call_planner(
     decider = None
     if not tools.is_forced or tools.choice.parallel:
         decider = CallDecider(model.tokenizer, tools.form, measured, variables=form.variables)
-    follows_result = body.messages[-1].role == "tool" and not tools.is_forced
-    return CallPlanner(tools, model, decider, follows_result, constrains=not body.ignore_eos)
+    is_about_result = not tools.is_forced and follows_result(template_messages(body.messages))
+    return CallPlanner(tools, model, decider, is_about_result, constrains=not body.ignore_eos)
