@@ -1,6 +1,6 @@
 """Measures from which probabilities on a model's answer is a call, and writes the table of thresholds.
 
-    python benchmarks/tool_thresholds.py --model FILE_OR_DIR [--cases 50] [--json FILE] [--write]
+    python benchmarks/tool_thresholds.py --model FILE_OR_DIR [--cases 50] [--json FILE] [--write [TABLE]]
 
 `CallDecider` is asked about the first cases of BFCL's sets (`benchmarks/tool_calls.py`) and about the turns
 of `data/tool_turns.jsonl`, which have greetings, questions and agents' tasks with one to six tools:
@@ -28,6 +28,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.compact_json import compact_json
 from benchmarks.machine import say, write_result
 from benchmarks.tool_calls import SETS, Bfcl, Case, tool_of
 from engine.api.config import EngineConfig
@@ -35,14 +36,12 @@ from engine.api.request import Request
 from engine.api.tools import Tool
 from engine.files.cache_dir import cache_dir
 from engine.runtime.engine import AsyncPravahaEngine
-from engine.text.tool_calls import thresholds as thresholds_module
 from engine.text.tool_calls.choosing import form_of_template
 from engine.text.tool_calls.decision import CallDecider
-from engine.text.tool_calls.thresholds import CallThresholds, Threshold, thresholds_key
+from engine.text.tool_calls.thresholds import CallThresholds, Threshold, key_of, own_table
 from engine.text.tool_messages import template_tools
 
 TURNS = Path(__file__).parent / "data" / "tool_turns.jsonl"
-TABLE = Path(thresholds_module.__file__).with_suffix(".json")
 MISSED = 0.03
 MISSED_AGAIN = 0.1
 BATCH = 8
@@ -221,6 +220,13 @@ def rightly_decided(
     return {name: f"{sum(right)} of {len(right)}" for name, right in groups.items()}
 
 
+def add_to(file: Path, key: str, entry: Mapping[str, Any]) -> None:
+    """Add a model to a table of thresholds."""
+    table = json.loads(file.read_text()) if file.exists() else {}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(compact_json({**table, key: entry}) + "\n")
+
+
 def measure(options: argparse.Namespace) -> None:
     """Ask a model about the turns that are missing, and print or write its thresholds."""
     turns = all_turns(Bfcl(cache_dir() / "bfcl"), options.cases)
@@ -232,7 +238,7 @@ def measure(options: argparse.Namespace) -> None:
     engine.start()
     try:
         engine.wait_ready(None)
-        info, key = engine.model_info, thresholds_key(engine.model_info, engine.tokenizer)
+        info, key = engine.model_info, key_of(engine.model_info, engine.tokenizer)
         asked, missing = Asked(engine), [one for one in turns if one.id not in kept]
         for start in range(0, len(missing), BATCH):
             batch = missing[start : start + BATCH]
@@ -254,9 +260,7 @@ def measure(options: argparse.Namespace) -> None:
         found = {"model": info.name, "key": key, "thresholds": measured, "decided": decided}
         write_result(file, found | {"turns": kept})
     if options.write:
-        table = json.loads(TABLE.read_text())
-        table[key] = {"model": info.name, "thresholds": measured}
-        TABLE.write_text(json.dumps(table, indent=2, sort_keys=True) + "\n")
+        add_to(options.write, key, {"model": info.name, "thresholds": measured})
 
 
 def main() -> None:
@@ -266,7 +270,14 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--cases", type=int, default=50, help="of each set of BFCL")
     parser.add_argument("--json", type=Path, help="keeps the probabilities, and goes on from them")
-    parser.add_argument("--write", action="store_true", help=f"update {TABLE.name}")
+    parser.add_argument(
+        "--write",
+        type=Path,
+        nargs="?",
+        const=own_table(),
+        metavar="TABLE",
+        help="add the thresholds to a table; without a name to the user's own, which every server reads",
+    )
     measure(parser.parse_args())
 
 
