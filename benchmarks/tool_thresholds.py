@@ -22,6 +22,7 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -156,11 +157,16 @@ def quantile(values: Iterable[float], share: float) -> float:
 
 
 def fewest_errors(below: Sequence[float], above: Sequence[float]) -> float:
-    """The threshold that divides two groups with the fewest errors."""
-    return min(
-        sorted([*below, *above]),
-        key=lambda at: sum(one >= at for one in below) + sum(one < at for one in above),
-    )
+    """The threshold that divides two groups with the fewest errors, amid the widest gap of equal ones."""
+    values = sorted({*below, *above})
+    gaps = list(pairwise(values)) or [(values[0], values[0])]
+
+    def price(gap: tuple[float, float]) -> tuple[int, float]:
+        middle = mean(gap)
+        errors = sum(one >= middle for one in below) + sum(one < middle for one in above)
+        return errors, gap[0] - gap[1]
+
+    return mean(min(gaps, key=price))
 
 
 def slope(one: float, wanted: float, tools: float) -> float:
@@ -200,7 +206,10 @@ def thresholds(records: Iterable[Record]) -> dict[str, list[float]]:
         "several": (several, max(0.0, slope(several, most, tools))),
         "again": (quantile(again, MISSED_AGAIN), mean(slopes)),
     }
-    return {name: [round(one, 3) for one in values] for name, values in found.items()}
+    # Rounded down: the score at which a threshold lies reaches it.
+    return {
+        name: [math.floor(one * 1000) / 1000 for one in values] for name, values in found.items()
+    }
 
 
 def rightly_decided(
