@@ -152,6 +152,9 @@ def ask(client: httpx.Client, case: Case, options: argparse.Namespace) -> dict[s
     }
     began = time.monotonic()
     response = client.post("/v1/chat/completions", json=body)
+    while response.status_code == httpx.codes.SERVICE_UNAVAILABLE:  # the model is being loaded
+        time.sleep(2)
+        response = client.post("/v1/chat/completions", json=body)
     if response.is_error:
         return {"calls": [], "error": response.text[:300]}
     answer = response.json()

@@ -1,6 +1,6 @@
 """Measures from which probabilities on a model's answer is a call, and writes the table of thresholds.
 
-    python benchmarks/tool_thresholds.py --model FILE_OR_DIR [--cases 50] [--write]
+    python benchmarks/tool_thresholds.py --model FILE_OR_DIR [--cases 50] [--json FILE] [--write [TABLE]]
 
 `CallDecider` is asked about the first cases of BFCL's sets (`benchmarks/tool_calls.py`) and about the turns
 of `data/tool_turns.jsonl`, which have greetings, questions and agents' tasks with one to six tools:
@@ -11,83 +11,77 @@ of `data/tool_turns.jsonl`, which have greetings, questions and agents' tasks wi
   which need one call, get more.
 * `again`, one tool: after the first of several calls, whose result says that it is done, 1 of 10 further
   calls is missed. The slope is that of `fits`.
+
+The probabilities are kept in the file after each batch, and turns that it has are not asked again. Two cores
+take about six minutes for a model of 1.5B parameters, two for one of 0.5B.
 """
 
 import argparse
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.tool_calls import Bfcl, Case, tool_of
+from benchmarks.compact_json import compact_json
+from benchmarks.machine import say, write_result
+from benchmarks.tool_calls import SETS, Bfcl, Case, tool_of
 from engine.api.config import EngineConfig
-from engine.api.request import Request, RequestOutput
+from engine.api.request import Request
 from engine.api.tools import Tool
 from engine.files.cache_dir import cache_dir
 from engine.runtime.engine import AsyncPravahaEngine
-from engine.text.tool_calls import thresholds as thresholds_module
 from engine.text.tool_calls.choosing import form_of_template
-from engine.text.tool_calls.decision import CallDecider, CallEvidence
-from engine.text.tool_calls.thresholds import CallThresholds, Threshold, thresholds_key
+from engine.text.tool_calls.decision import CallDecider
+from engine.text.tool_calls.thresholds import CallThresholds, Threshold, key_of, own_table
 from engine.text.tool_messages import template_tools
 
 TURNS = Path(__file__).parent / "data" / "tool_turns.jsonl"
-TABLE = Path(thresholds_module.__file__).with_suffix(".json")
 MISSED = 0.03
 MISSED_AGAIN = 0.1
 BATCH = 8
 UNSET = CallThresholds(Threshold(0.0), Threshold(0.0), Threshold(0.0))
-Turn = dict[str, Any]
-"""`messages`, `tools` (functions) and `calls`, the number of calls that are right."""
+Rows = list[list[float]]
+"""The log-probabilities of the tokens of each row that `CallDecider` asks for."""
+Record = dict[str, Any]
+"""What is kept of a turn: `group`, `tools` and `calls` (numbers), and `rows`."""
 
 
-class Asked:
-    """A model that is asked about turns."""
+@dataclass(frozen=True)
+class Turn:
+    """A labelled turn.
 
-    def __init__(self, engine: AsyncPravahaEngine) -> None:
-        self._engine = engine
-        form = form_of_template(engine.tokenizer.chat_template)
-        self.decider = CallDecider(engine.tokenizer, form, UNSET)
+    Attributes:
+        id: of the turn.
+        group: the set that it belongs to.
+        messages: of the conversation.
+        tools: functions.
+        calls: the number of calls that is right.
+    """
 
-    def evidence(self, turns: Sequence[Turn]) -> list[CallEvidence]:
-        """The evidence of each turn."""
-        return [self.decider.evidence(one) for one in self._outputs(turns, follows_result=False)]
+    id: str
+    group: str
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]]
+    calls: int
 
-    def again(self, turns: Sequence[Turn]) -> list[float]:
-        """The score of another call of each turn, whose last message is a result."""
-        return [self.decider.again(one) for one in self._outputs(turns, follows_result=True)]
-
-    def _outputs(
-        self, turns: Sequence[Turn], *, follows_result: bool
-    ) -> Iterable[list[RequestOutput]]:
-        for start in range(0, len(turns), BATCH):
-            batch = [self._submit(one, follows_result) for one in turns[start : start + BATCH]]
-            for handles in batch:
-                yield [handle.wait_result(600) for handle in handles]
-
-    def _submit(self, turn: Turn, follows_result: bool) -> list[Any]:
-        tools = [
-            Tool(one["name"], one.get("description", ""), one["parameters"])
-            for one in turn["tools"]
-        ]
-        prompt = self._engine.tokenizer.encode_chat(turn["messages"], tools=template_tools(tools))
-        names = [tool.name for tool in tools]
-        rows = self.decider.rows(prompt, names, follows_result=follows_result)
-        return [self._engine.submit(Request(ids, sampling)) for ids, sampling in rows]
+    @property
+    def follows_result(self) -> bool:
+        """Whether the last message is a tool's result."""
+        return bool(self.messages[-1]["role"] == "tool")
 
 
 def turn_of(case: Case) -> Turn:
     """A turn of BFCL."""
-    return {
-        "messages": case["question"][0],
-        "tools": [tool_of(one)["function"] for one in case["function"]],
-        "calls": len(case["answer"] or ()),
-    }
+    tools = [tool_of(one)["function"] for one in case["function"]]
+    calls = len(case["answer"] or ())
+    return Turn(case["id"], case["set"], case["question"][0], tools, calls)
 
 
 def after_first_call(case: Case) -> Turn:
@@ -98,12 +92,62 @@ def after_first_call(case: Case) -> Turn:
     call = {"id": "call00001", "type": "function", "function": function}
     result = '{"status": "ok", "result": "done"}'
     turn = turn_of(case)
-    turn["messages"] = [
-        *turn["messages"],
+    further = [
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "tool", "content": result, "tool_call_id": call["id"]},
     ]
-    return turn
+    return Turn(
+        f"{turn.id} after a call", "again", [*turn.messages, *further], turn.tools, turn.calls - 1
+    )
+
+
+def all_turns(bfcl: Bfcl, cases: int) -> list[Turn]:
+    """The turns that a model is asked about."""
+    sets = {name: bfcl.cases(name)[:cases] for name in SETS}
+    own = [json.loads(line) for line in TURNS.read_text().splitlines()]
+    return [
+        *(turn_of(one) for of_set in sets.values() for one in of_set),
+        *(after_first_call(one) for one in sets["parallel"]),
+        *(
+            Turn(f"turn {number}", "turns", one["messages"], one["tools"], one["calls"])
+            for number, one in enumerate(own)
+        ),
+    ]
+
+
+class Asked:
+    """A model that is asked about turns."""
+
+    def __init__(self, engine: AsyncPravahaEngine) -> None:
+        self._engine = engine
+        form = form_of_template(engine.tokenizer.chat_template)
+        self._decider = CallDecider(engine.tokenizer, form, UNSET)
+
+    def records(self, turns: Sequence[Turn]) -> list[Record]:
+        """What is kept of each turn."""
+        submitted = [self._submit(one) for one in turns]
+        return [
+            {
+                "group": turn.group,
+                "tools": len(turn.tools),
+                "calls": turn.calls,
+                "follows_result": turn.follows_result,
+                "rows": [
+                    [round(one, 4) for one in handle.wait_result(600).token_id_logprobs[0]]
+                    for handle in handles
+                ],
+            }
+            for turn, handles in zip(turns, submitted, strict=True)
+        ]
+
+    def _submit(self, turn: Turn) -> list[Any]:
+        tools = [
+            Tool(one["name"], one.get("description", ""), one["parameters"]) for one in turn.tools
+        ]
+        prompt = self._engine.tokenizer.encode_chat(turn.messages, tools=template_tools(tools))
+        names = [tool.name for tool in tools]
+        rows = self._decider.rows(prompt, names, follows_result=turn.follows_result)
+        return [self._engine.submit(Request(ids, sampling)) for ids, sampling in rows]
 
 
 def quantile(values: Iterable[float], share: float) -> float:
@@ -113,11 +157,16 @@ def quantile(values: Iterable[float], share: float) -> float:
 
 
 def fewest_errors(below: Sequence[float], above: Sequence[float]) -> float:
-    """The threshold that divides two groups with the fewest errors."""
-    return min(
-        sorted([*below, *above]),
-        key=lambda at: sum(one >= at for one in below) + sum(one < at for one in above),
-    )
+    """The threshold that divides two groups with the fewest errors, amid the widest gap of equal ones."""
+    values = sorted({*below, *above})
+    gaps = list(pairwise(values)) or [(values[0], values[0])]
+
+    def price(gap: tuple[float, float]) -> tuple[int, float]:
+        middle = mean(gap)
+        errors = sum(one >= middle for one in below) + sum(one < middle for one in above)
+        return errors, gap[0] - gap[1]
+
+    return mean(min(gaps, key=price))
 
 
 def slope(one: float, wanted: float, tools: float) -> float:
@@ -125,34 +174,102 @@ def slope(one: float, wanted: float, tools: float) -> float:
     return (wanted - one) / math.log(tools)
 
 
-def measure(asked: Asked, bfcl: Bfcl, cases: int) -> dict[str, tuple[float, float]]:
+def thresholds(records: Iterable[Record]) -> dict[str, list[float]]:
     """The thresholds, each with one tool and as a slope."""
-    sets = {name: bfcl.cases(name)[:cases] for name in ("simple_python", "parallel", "multiple")}
-    found = {name: asked.evidence([turn_of(one) for one in of]) for name, of in sets.items()}
-    irrelevant = asked.evidence([turn_of(one) for one in bfcl.cases("irrelevance")[:cases]])
-    fits = quantile((one.fits for one in found["simple_python"]), MISSED)
-    print(f"irrelevance below the threshold: {mean(one.fits < fits for one in irrelevant):.2f}")
-    turns = [json.loads(line) for line in TURNS.read_text().splitlines()]
-    asks = [one for one in turns if one["messages"][-1]["role"] == "user" and len(one["tools"]) > 1]
+    records = list(records)
+    scores = {
+        name: [CallDecider.evidence(one["rows"]) for one in records if one["group"] == name]
+        for name in SETS
+    }
+    fits = quantile((one.fits for one in scores["simple_python"]), MISSED)
+    asks = [
+        one
+        for one in records
+        if one["group"] == "turns" and one["tools"] > 1 and not one["follows_result"]
+    ]
     slopes = []
-    for count in sorted({len(one["tools"]) for one in asks}):
-        of_count = [one for one in asks if len(one["tools"]) == count]
-        scores = [one.fits for one in asked.evidence(of_count)]
+    for count in sorted({one["tools"] for one in asks}):
         groups: dict[bool, list[float]] = {True: [], False: []}
-        for one, score in zip(of_count, scores, strict=True):
-            groups[one["calls"] > 0].append(score)
+        for one in asks:
+            if one["tools"] == count:
+                groups[one["calls"] > 0].append(CallDecider.evidence(one["rows"]).fits)
         slopes.append(slope(fits, fewest_errors(groups[False], groups[True]), count))
     several = fewest_errors(
-        [one.several for one in found["simple_python"]], [one.several for one in found["parallel"]]
+        [one.several for one in scores["simple_python"]],
+        [one.several for one in scores["parallel"]],
     )
-    tools = mean(len(one["function"]) for one in sets["multiple"])
-    most = quantile((one.several for one in found["multiple"]), 1 - MISSED)
-    again = asked.again([after_first_call(one) for one in sets["parallel"]])
-    return {
-        "fits": (round(fits, 3), round(mean(slopes), 3)),
-        "several": (round(several, 3), round(max(0.0, slope(several, most, tools)), 3)),
-        "again": (round(quantile(again, MISSED_AGAIN), 3), round(mean(slopes), 3)),
+    tools = mean(one["tools"] for one in records if one["group"] == "multiple")
+    most = quantile((one.several for one in scores["multiple"]), 1 - MISSED)
+    again = [CallDecider.again(one["rows"]) for one in records if one["group"] == "again"]
+    found = {
+        "fits": (fits, mean(slopes)),
+        "several": (several, max(0.0, slope(several, most, tools))),
+        "again": (quantile(again, MISSED_AGAIN), mean(slopes)),
     }
+    # Rounded down: the score at which a threshold lies reaches it.
+    return {
+        name: [math.floor(one * 1000) / 1000 for one in values] for name, values in found.items()
+    }
+
+
+def rightly_decided(
+    records: Iterable[Record], measured: Mapping[str, Sequence[float]]
+) -> dict[str, str]:
+    """Of each group, how many turns are decided as their label says."""
+    names = ("fits", "several", "again")
+    chosen = CallThresholds(*(Threshold(*measured[name]) for name in names))
+    groups: dict[str, list[bool]] = {}
+    for one in records:
+        tools, calls = one["tools"], one["calls"]
+        if one["follows_result"]:
+            is_right = (CallDecider.again(one["rows"]) >= chosen.again.of(tools)) == (calls > 0)
+        else:
+            is_right = CallDecider.evidence(one["rows"]).calls(chosen, tools) == calls
+        groups.setdefault(one["group"], []).append(is_right)
+    return {name: f"{sum(right)} of {len(right)}" for name, right in groups.items()}
+
+
+def add_to(file: Path, key: str, entry: Mapping[str, Any]) -> None:
+    """Add a model to a table of thresholds."""
+    table = json.loads(file.read_text()) if file.exists() else {}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(compact_json({**table, key: entry}) + "\n")
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Ask a model about the turns that are missing, and print or write its thresholds."""
+    turns = all_turns(Bfcl(cache_dir() / "bfcl"), options.cases)
+    file: Path | None = options.json
+    kept: dict[str, Record] = {}
+    if file and file.exists():
+        kept = json.loads(file.read_text())["turns"]
+    engine = AsyncPravahaEngine(EngineConfig(model=options.model, name=options.model.stem))
+    engine.start()
+    try:
+        engine.wait_ready(None)
+        info, key = engine.model_info, key_of(engine.model_info, engine.tokenizer)
+        asked, missing = Asked(engine), [one for one in turns if one.id not in kept]
+        for start in range(0, len(missing), BATCH):
+            batch = missing[start : start + BATCH]
+            kept |= {
+                one.id: record for one, record in zip(batch, asked.records(batch), strict=True)
+            }
+            say(f"{min(start + BATCH, len(missing))} of {len(missing)} turns")
+            if file:
+                write_result(file, {"model": info.name, "key": key, "turns": kept})
+    finally:
+        engine.shutdown()
+    records = [kept[one.id] for one in turns]
+    if not records[0]["rows"]:
+        sys.exit("This model cannot be asked: its vocabulary has no digits of one token.")
+    measured = thresholds(records)
+    decided = rightly_decided(records, measured)
+    print(json.dumps(measured), json.dumps(decided), sep="\n")
+    if file:
+        found = {"model": info.name, "key": key, "thresholds": measured, "decided": decided}
+        write_result(file, found | {"turns": kept})
+    if options.write:
+        add_to(options.write, key, {"model": info.name, "thresholds": measured})
 
 
 def main() -> None:
@@ -161,22 +278,16 @@ def main() -> None:
     )
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--cases", type=int, default=50, help="of each set of BFCL")
-    parser.add_argument("--write", action="store_true", help=f"update {TABLE.name}")
-    options = parser.parse_args()
-    engine = AsyncPravahaEngine(EngineConfig(model=options.model, name=options.model.stem))
-    engine.start()
-    try:
-        engine.wait_ready(None)
-        measured = measure(Asked(engine), Bfcl(cache_dir() / "bfcl"), options.cases)
-        info = engine.model_info
-        key = thresholds_key(info, engine.tokenizer)
-    finally:
-        engine.shutdown()
-    print(json.dumps(measured))
-    if options.write:
-        table = json.loads(TABLE.read_text())
-        table[key] = {"model": info.name, "thresholds": measured}
-        TABLE.write_text(json.dumps(table, indent=2, sort_keys=True) + "\n")
+    parser.add_argument("--json", type=Path, help="keeps the probabilities, and goes on from them")
+    parser.add_argument(
+        "--write",
+        type=Path,
+        nargs="?",
+        const=own_table(),
+        metavar="TABLE",
+        help="add the thresholds to a table; without a name to the user's own, which every server reads",
+    )
+    measure(parser.parse_args())
 
 
 if __name__ == "__main__":

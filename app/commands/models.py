@@ -85,6 +85,7 @@ def show(
     from engine.executors.open_model import open_model
     from engine.runtime.loading import context_length, resolve_kv_dtype
     from engine.text.tool_calls.choosing import form_of_template
+    from engine.text.tool_calls.thresholds import thresholds_key, thresholds_of
 
     mode = _weight_mode(weights)
     with one_sentence_errors():
@@ -102,6 +103,9 @@ def show(
         )
         kv_token_bytes = memory.block_bytes / config.block_size
         packed = _weight_cache().entries_of(model.path)
+    spec, template = opened.spec, opened.tokenizer.chat_template
+    key = thresholds_key(spec.architecture, opened.parameters, spec.vocab_size, template)
+    is_measured = thresholds_of(key) is not None
     facts: dict[str, object] = {
         "title": opened.name,
         "architecture": opened.spec.architecture,
@@ -110,7 +114,8 @@ def show(
         "context_length": opened.spec.context_length,
         "vocab_size": opened.spec.vocab_size,
         "chat_template": opened.tokenizer.has_chat_template,
-        "tool_call_form": form_of_template(opened.tokenizer.chat_template).name,
+        "tool_call_form": form_of_template(template).name,
+        "tool_decision": "auto" if is_measured else "model",
         "notes": opened.tokenizer.notes,
         "file_bytes": opened.file_bytes,
         "weights": mode,
@@ -133,7 +138,8 @@ def show(
         "Chat template": "its own"
         if opened.tokenizer.has_chat_template
         else "none: ChatML is used",
-        "Tool calls": f"in the form {facts['tool_call_form']}",
+        "Tool calls": f"in the form {facts['tool_call_form']}; decided "
+        + ("by measured probabilities" if is_measured else "by what the model writes"),
         "Size": _megabytes(opened.file_bytes),
         "In memory": f"{_megabytes(memory.weight_bytes)} of weights in {memory.weight_format}, "
         f"{_megabytes(memory.work_bytes)} of work buffers",

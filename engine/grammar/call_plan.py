@@ -68,7 +68,7 @@ class CallPlanner:
         tools: of the turn.
         decider: asks the model; None if there is nothing to ask.
         render: the chat template.
-        follows_result: whether the last message is a tool's result.
+        follows_result: whether the answer is about a tool's result.
         in_loop: whether the calls are made between the rounds of one answer: a call that the model writes
             although it was asked for words is made then, too.
         in_words: whether the answer may have no call.
@@ -180,7 +180,7 @@ def call_planner(
         thresholds: of the model; None if it was not measured.
         prompt: of the turn, up to the beginning of the answer.
         render: the chat template.
-        follows_result: whether the last message is a tool's result.
+        follows_result: whether the answer is about a tool's result.
         in_loop, in_words, constrains: as in `CallPlanner`.
     """
     if not tools.callable or len(prompt) + _ROOM > info.context_length:

@@ -164,6 +164,25 @@ def test_after_a_result_an_answer_is_asked_for(client, model):
     assert QUESTION not in model.prompt(0)
 
 
+@pytest.mark.parametrize(
+    "added",
+    [
+        {"role": "system", "content": "The list of tasks is empty."},
+        {"role": "user", "content": "<system-reminder>No tasks.</system-reminder>"},
+    ],
+)
+def test_what_a_client_adds_to_a_result_is_no_new_question(client, model, added):
+    model.text = "It is cold."
+    ask(client, messages=[*RESULT, added])
+    assert NO_FURTHER_CALL in model.prompt()
+    assert QUESTION not in model.prompt(0)
+
+
+def test_after_a_result_the_user_may_ask_anew(client, model):
+    assert calls_of(ask(client, messages=[*RESULT, *CHAT["messages"]])) != []
+    assert QUESTION in model.prompt(0)
+
+
 def test_after_a_result_the_model_may_call_again(client, model):
     model.begins, model.text = 0.9, '{"name": "get_weather", "arguments": {"city": "Rome"}}'
     assert calls_of(ask(client, messages=RESULT)) == [("get_weather", {"city": "Rome"})]

@@ -13,6 +13,7 @@ from engine.grammar.call_plan import CallPlanner, call_planner
 from engine.grammar.turn_tools import TurnTools
 from engine.text.tool_calls.choosing import chosen_form
 from engine.text.tool_calls.form import CallForm
+from engine.text.tool_calls.last_speaker import follows_result
 from engine.text.tool_calls.repeated_calls import exhausted_call
 from engine.text.tool_calls.thresholds import call_thresholds
 
@@ -75,7 +76,7 @@ def turn_planner(
         call_thresholds(model.info, model.tokenizer),
         prompt,
         render=partial(model.tokenizer.render_chat, variables=form.variables),
-        follows_result=body.messages[-1].role == "tool",
+        follows_result=follows_result(template_messages(body.messages)),
         in_loop=in_loop,
         in_words=in_words,
         constrains=not body.ignore_eos,

@@ -88,6 +88,19 @@ class CallEvidence:
     several: float
     number: int
 
+    def calls(
+        self,
+        thresholds: CallThresholds,
+        tools: int,
+        *,
+        must_call: bool = False,
+        parallel: bool = True,
+    ) -> int:
+        """The number of calls that an answer has; the arguments are those of `CallDecider.decision`."""
+        if self.fits < thresholds.fits.of(tools) and not must_call:
+            return 0
+        return self.number if parallel and self.several >= thresholds.several.of(tools) else 1
+
 
 class CallDecider:
     """Decides for one model and one form of calls. Cost: two renderings of short conversations."""
@@ -114,7 +127,7 @@ class CallDecider:
         Args:
             prompt: the conversation, up to the beginning of the answer.
             names: of the tools that may be called.
-            follows_result: whether the last message is a tool's result.
+            follows_result: whether the answer is about a tool's result (`last_speaker.follows_result`).
         """
         if follows_result:
             return [_row(prompt, self._call_start_ids())]
@@ -148,22 +161,21 @@ class CallDecider:
         """
         if not outputs:
             return CallDecision("call" if must_call else "free")
+        rows = [one.token_id_logprobs[0] for one in outputs]
         if follows_result:
-            score, threshold = self.again(outputs), self._thresholds.again.of(tools)
+            score, threshold = self.again(rows), self._thresholds.again.of(tools)
             return CallDecision("free" if score >= threshold else "text", 1, score, threshold)
-        found, threshold = self.evidence(outputs), self._thresholds.fits.of(tools)
-        if found.fits < threshold and not must_call:
-            return CallDecision("text", 0, found.fits, threshold)
-        is_several = parallel and found.several >= self._thresholds.several.of(tools)
-        return CallDecision("call", found.number if is_several else 1, found.fits, threshold)
+        found, threshold = self.evidence(rows), self._thresholds.fits.of(tools)
+        calls = found.calls(self._thresholds, tools, must_call=must_call, parallel=parallel)
+        return CallDecision("call" if calls else "text", calls, found.fits, threshold)
 
     @staticmethod
-    def evidence(outputs: Sequence[RowOutput]) -> CallEvidence:
-        """The scores of the question and the name."""
-        counts = [math.exp(one) for one in outputs[0].token_id_logprobs[0]]
+    def evidence(rows: Sequence[Sequence[float]]) -> CallEvidence:
+        """The scores of the question and the name, from the log-probabilities of each row's tokens."""
+        counts = [math.exp(one) for one in rows[0]]
         fits = -math.log(max(counts[0] / (sum(counts) or 1.0), 1e-9))
-        if len(outputs) > 1:
-            fits += _name_score(_log_sum(outputs[1].token_id_logprobs[0]))
+        if len(rows) > 1:
+            fits += _name_score(_log_sum(rows[1]))
         number = max(
             range(2, MAX_CALLS + 1),
             key=lambda one: counts[one] * _NUMBER_WEIGHTS.get(one, _LARGE_NUMBER_WEIGHT),
@@ -171,9 +183,9 @@ class CallDecider:
         return CallEvidence(fits, _log_ratio(sum(counts[2:]), counts[1]), number)
 
     @staticmethod
-    def again(outputs: Sequence[RowOutput]) -> float:
+    def again(rows: Sequence[Sequence[float]]) -> float:
         """The score of another call after a result: the logarithm of the probability that one begins."""
-        return _log_sum(outputs[0].token_id_logprobs[0])
+        return _log_sum(rows[0])
 
     def turn(self, text: str) -> list[int]:
         """See `further_turn`."""

@@ -12,6 +12,7 @@ from typing import Any
 from engine.api.answer_parts import AnswerPart, AnswerText, CallArguments, CallBegun
 from engine.api.chat import ChatMessage, text_of
 from engine.text.answer_parser import AnswerParser
+from engine.text.tool_calls.last_speaker import is_of_user
 
 NameAndArguments = tuple[str, str]
 """A call, its arguments as canonical JSON text."""
@@ -26,7 +27,7 @@ def exhausted_call(messages: Sequence[ChatMessage]) -> NameAndArguments | None:
     last: tuple[NameAndArguments, str] | None = None
     count = 0
     for message in reversed(messages):
-        if message["role"] == "user":
+        if is_of_user(message):
             break
         if message["role"] == "tool":
             results[message["tool_call_id"]] = text_of(message["content"])

@@ -5,9 +5,13 @@ from typer.testing import CliRunner
 
 from app.commands.models import models_app
 from engine.files.cache_dir import CACHE_DIR_VARIABLE
+from engine.text.tool_calls import thresholds
+from engine.text.tool_calls.thresholds import CallThresholds, Threshold
 from tests.fakes.family_templates import QWEN
 from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.parity.cached_loading import load
+
+MEASURED = CallThresholds(Threshold(1.0), Threshold(0.0), Threshold(-0.5))
 
 
 @pytest.fixture
@@ -62,6 +66,15 @@ def test_show_names_the_form_of_tool_calls(run, tmp_path):
     file = str(write_tiny_gguf(tmp_path / "qwen.gguf", fields=fields))
     assert json.loads(run("show", file, "--json").stdout)["tool_call_form"] == "hermes"
     assert "in the form hermes" in run("show", file).stdout
+
+
+def test_show_says_whether_the_decision_on_calls_was_measured(run, tmp_path, monkeypatch):
+    file = str(write_tiny_gguf(tmp_path / "tiny.gguf"))
+    assert json.loads(run("show", file, "--json").stdout)["tool_decision"] == "model"
+    assert "decided by what the model writes" in run("show", file).stdout
+    monkeypatch.setattr(thresholds, "thresholds_of", lambda key: MEASURED)
+    assert json.loads(run("show", file, "--json").stdout)["tool_decision"] == "auto"
+    assert "decided by measured probabilities" in run("show", file).stdout
 
 
 def test_show_tells_the_size_of_weights_that_would_be_quantized(run, model_file):

@@ -26,6 +26,12 @@ def test_a_call_made_twice_with_the_same_result_is_exhausted():
     assert exhausted_call(TWICE) == ("get_weather", '{"city": "Paris"}')
 
 
+def test_a_reminder_of_the_client_is_no_new_question():
+    reminder = {"role": "user", "content": "<system-reminder>Be brief.</system-reminder>"}
+    given = [USER, *made(PARIS, "sunny", 1), reminder, *made(PARIS, "sunny", 2), reminder]
+    assert exhausted_call(given) is not None
+
+
 def test_the_form_of_the_arguments_does_not_matter():
     given = [USER, *made({"a": 1, "b": 2}, "x", 1), *made('{"b":2,"a":1}', "x", 2)]
     assert exhausted_call(given) == ("get_weather", '{"a": 1, "b": 2}')
