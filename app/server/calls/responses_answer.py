@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 from starlette.requests import Request
@@ -83,8 +82,10 @@ class ResponseAnswer:
                         yield self._numbered(event)
         except Exception as error:
             last = self.failure(from_engine(error))
-            with suppress(ApiError):  # the error that ended the response is the one to tell
+            try:
                 await self.keep()
+            except Exception as second:  # the error that ended the response is the one to tell
+                from_engine(second)  # logs it
             yield last
 
     async def whole(

@@ -1,14 +1,18 @@
 """Begins a response: what the model reads, its chat turn, and the answer that formats it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.requests import Request
 
 from app.server.calls.chat_turn import ChatTurn, begin_turn
+from app.server.calls.model import loaded_model
 from app.server.calls.responses_answer import Keep, ResponseAnswer
 from app.server.calls.responses_input import ChatInput
 from app.server.calls.responses_request import OwnNames, chat_request
 from app.server.calls.responses_tools import ResponseTools
+from app.server.calls.turn_prompt import count_prompt_tokens
 from app.server.process.context import ServerContext
 from app.server.wire.errors import ApiError
 from app.server.wire.responses_schemas import ResponseRequest
@@ -49,6 +53,8 @@ async def begin_response(
         ApiError, ClientDisconnected, QueueFull, EngineUnavailable: as `begin_turn`.
     """
     answer = ResponseAnswer(body, tools, keep)
+    if body.truncation == "auto":
+        await _shorten(request, context, body, tools, chat)
     while True:
         wanted = chat_request(body, chat, tools)
         try:
@@ -61,6 +67,35 @@ async def begin_response(
                 if body.stream and not body.background:
                     return BegunResponse(answer, error)
                 raise
+
+
+async def _shorten(
+    request: Request,
+    context: ServerContext,
+    body: ResponseRequest,
+    tools: ResponseTools,
+    chat: ChatInput,
+) -> None:
+    """Leave out the oldest messages until the text of the others fits into the context.
+
+    Only text is looked at: reading images and searching are work, and are done once, for what is left.
+    """
+    limit = loaded_model(context, body.model).info.context_length
+    while True:
+        texts = ChatInput([_only_text(one) for one in chat.messages], chat.paths)
+        wanted = chat_request(body, texts, tools)
+        with OwnNames(chat.paths, tools.paths).in_errors():
+            count = await count_prompt_tokens(request, context, wanted)
+        if count < limit or not drop_oldest(chat):
+            return
+
+
+def _only_text(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The message without its images."""
+    content = message["content"]
+    if isinstance(content, str) or content is None:
+        return dict(message)
+    return {**message, "content": [part for part in content if part["type"] != "image_url"]}
 
 
 def drop_oldest(chat: ChatInput) -> bool:

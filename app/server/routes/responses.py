@@ -157,7 +157,7 @@ async def _present(context: ServerContext, response_id: str) -> dict[str, Any]:
         ApiError: 404.
     """
     running = context.running_responses.get(response_id)
-    if running is not None and not running.ended:
+    if running is not None:
         return running.answer.response()
     response = await in_store(context, lambda it: it.response(response_id))
     if response["status"] in ("queued", "in_progress"):  # of a process that is gone
