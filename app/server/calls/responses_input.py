@@ -23,6 +23,24 @@ _READ_ANEW = frozenset({"file_search_call"})
 """Items of this server's own answers that say nothing to the model."""
 
 
+@dataclass(frozen=True, slots=True)
+class ApprovedCall:
+    """A call that an earlier answer has asked an approval for, and that was approved.
+
+    Attributes:
+        request_id: of the item that asked.
+        label: of the MCP server.
+        name, arguments: of the call; the arguments are JSON text.
+        path: of the approval in the request.
+    """
+
+    request_id: str
+    label: str
+    name: str
+    arguments: str
+    path: str
+
+
 @dataclass(slots=True)
 class ChatInput:
     """Messages of a chat completion.
@@ -31,11 +49,15 @@ class ChatInput:
         messages: the messages.
         paths: the path of each message's item in the request, for errors; None for a kept one.
         ignored: paths of what was left out.
+        approved: calls of MCP servers that the client has approved now.
+        listed: labels of the MCP servers whose tools an earlier answer has listed.
     """
 
     messages: list[dict[str, Any]] = field(default_factory=list)
     paths: list[str | None] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
+    approved: list[ApprovedCall] = field(default_factory=list)
+    listed: set[str] = field(default_factory=set)
 
     def add(self, message: dict[str, Any], path: str | None) -> None:
         """A message of its own."""
@@ -57,6 +79,7 @@ def chat_input(
     instructions: str | None,
     history: Sequence[Mapping[str, Any]],
     new: Sequence[Mapping[str, Any]],
+    servers: Mapping[str, str] | None = None,
 ) -> ChatInput:
     """The messages of a conversation.
 
@@ -64,11 +87,12 @@ def chat_input(
         instructions: the first message, of the system.
         history: items that the server has kept.
         new: items of the request.
+        servers: the names of the MCP servers by their labels.
 
     Raises:
         ApiError: 400 that names the item.
     """
-    reader = _Reader()
+    reader = _Reader(servers or {})
     if instructions:
         reader.chat.add({"role": "system", "content": instructions}, "instructions")
     for item in history:
@@ -82,9 +106,11 @@ def chat_input(
 class _Reader:
     """Reads items in order; text, reasoning and calls of one turn of the assistant become one message."""
 
-    def __init__(self) -> None:
+    def __init__(self, servers: Mapping[str, str]) -> None:
         self.chat = ChatInput()
+        self._servers = servers
         self._turn: dict[str, Any] | None = None  # of the assistant, still growing
+        self._asked: dict[str, Mapping[str, Any]] = {}  # requests for an approval, by id
 
     def read(self, item: Mapping[str, Any], path: str | None) -> None:
         """Add one item; `path` is None for one that is not from the request."""
@@ -98,6 +124,14 @@ class _Reader:
             self._call(item, path, kind)
         elif kind in _OUTPUTS:
             self._output(item, path)
+        elif kind == "mcp_call":
+            self._mcp_call(item, path)
+        elif kind == "mcp_list_tools":
+            self.chat.listed.add(_text(item, "server_label", where))
+        elif kind == "mcp_approval_request":
+            self._asked[_text(item, "id", where)] = item
+        elif kind == "mcp_approval_response":
+            self._approval(item, path)
         elif kind in _COMPACTIONS:
             self._compaction(item, path)
         elif kind is None:
@@ -203,6 +237,51 @@ class _Reader:
         if images:  # only the user shows images
             self.chat.add({"role": "user", "content": images}, path)
 
+    def _mcp_call(self, item: Mapping[str, Any], path: str | None) -> None:
+        """A call that this server has made, with its result."""
+        self._made_mcp_call(item, _mcp_result(item), path)
+
+    def _made_mcp_call(self, item: Mapping[str, Any], result: str, path: str | None) -> None:
+        where = path or "input"
+        label, name = _text(item, "server_label", where), _text(item, "name", where)
+        call_id = _text(item, "id", where)
+        function = {
+            "name": f"{self._servers.get(label, label)}.{name}",
+            "arguments": _text(item, "arguments", where),
+        }
+        calls = self._assistant(path).setdefault("tool_calls", [])
+        calls.append({"id": call_id, "type": "function", "function": function})
+        self.finish()
+        self.chat.add({"role": "tool", "tool_call_id": call_id, "content": result}, path)
+
+    def _approval(self, item: Mapping[str, Any], path: str | None) -> None:
+        """What the client has decided about a call.
+
+        An approved one is made for the request that approves it: later ones have its result.
+        """
+        where = path or "input"
+        request_id = _text(item, "approval_request_id", where)
+        asked = self._asked.get(request_id)
+        if asked is None:
+            raise bad_request(
+                f"`{where}.approval_request_id` names {request_id[:80]!r}, for which no approval was asked.",
+                param=f"{where}.approval_request_id",
+            )
+        if item.get("approve") is not True:
+            reason = item.get("reason")
+            why = f": {reason}" if isinstance(reason, str) and reason else "."
+            self._made_mcp_call(asked, f"The user did not approve this call{why}", path)
+        elif path is not None:
+            self.chat.approved.append(
+                ApprovedCall(
+                    request_id,
+                    _text(asked, "server_label", where),
+                    _text(asked, "name", where),
+                    _text(asked, "arguments", where),
+                    path,
+                )
+            )
+
     def _compaction(self, item: Mapping[str, Any], path: str | None) -> None:
         where = path or "input"
         summary = read_compaction(item.get("encrypted_content"))
@@ -219,6 +298,14 @@ def _text(item: Mapping[str, Any], name: str, where: str) -> str:
         path = f"{where}.{name}"
         raise bad_request(f"`{path}` is not valid: it must be a string.", param=path)
     return value
+
+
+def _mcp_result(item: Mapping[str, Any]) -> str:
+    """What the model reads of the result of a call."""
+    output, error = item.get("output"), item.get("error")
+    if isinstance(output, str):
+        return output
+    return orjson.dumps(error).decode() if error else "It was not finished."
 
 
 def _image(part: Mapping[str, Any], where: str) -> dict[str, Any]:

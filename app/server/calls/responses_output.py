@@ -43,15 +43,23 @@ class ResponseOutput:
         self._tools = tools
         self._open: _OpenItem | None = None
         self._calls: dict[int, _OpenItem] = {}
+        self._mcp_calls: dict[str, _McpCall] = {}
 
-    def add_complete(self, item: dict[str, Any], stages: Sequence[str] = ()) -> Iterator[Event]:
-        """An item whose work is done; `stages` are events between its announcement and its end."""
+    def add_complete(
+        self, item: dict[str, Any], stages: Sequence[str] = (), **begun: Any
+    ) -> Iterator[Event]:
+        """An item whose work is done.
+
+        Args:
+            item: the item.
+            stages: events between its announcement and its end.
+            **begun: its members when it was announced, as far as they were others.
+        """
         yield from self._close("completed")
         index = len(self.items)
         self.items.append(item)
         place = {"output_index": index}
-        begun = {**item, "status": "in_progress"}
-        yield {"type": "response.output_item.added", **place, "item": begun}
+        yield {"type": "response.output_item.added", **place, "item": {**item, **begun}}
         for stage in stages:
             yield {"type": stage, **place, "item_id": item["id"]}
         yield {"type": "response.output_item.done", **place, "item": item}
@@ -79,11 +87,28 @@ class ResponseOutput:
                     if call is not None and call is self._open:
                         yield from call.grow(text)
 
+    def begin_mcp_call(
+        self, call_id: str, label: str, name: str, arguments: str, approval: str | None
+    ) -> Iterator[Event]:
+        """The events of a call that this server makes; `approval` is the id of what asked for it."""
+        yield from self._close("completed")
+        self._mcp_calls[call_id] = call = _McpCall(
+            len(self.items), label, name, arguments, approval
+        )
+        yield from self._announce(call)
+
+    def end_mcp_call(self, call_id: str, result: str, *, failed: bool) -> Iterator[Event]:
+        """The events of the end of a call that this server has made."""
+        call = self._mcp_calls.pop(call_id, None)
+        if call is not None and call is self._open:
+            call.take(result, failed=failed)
+            yield from self._close("completed")
+
     def finish(
         self, status: ItemStatus, annotations: Sequence[dict[str, Any]] = ()
     ) -> Iterator[Event]:
         """The events at the end of the answer; an answer that says nothing has an empty message."""
-        unseen = ("reasoning", "file_search_call")
+        unseen = ("reasoning", "file_search_call", "mcp_list_tools", "mcp_call")
         if status == "completed" and all(one["type"] in unseen for one in self.items):
             yield from self._opened(_Message)[1]
         if isinstance(self._open, _Message):
@@ -308,6 +333,49 @@ class _CustomCall(_OpenItem):
         if text:
             self._texts.append(text)
             yield self.event("custom_tool_call_input.delta", delta=text)
+
+
+class _McpCall(_OpenItem):
+    """A call of a tool of an MCP server, which this server makes itself; its arguments are complete."""
+
+    def __init__(
+        self, index: int, label: str, name: str, arguments: str, approval: str | None
+    ) -> None:
+        item = {
+            "id": new_id("mcp"),
+            "type": "mcp_call",
+            "status": "in_progress",
+            "server_label": label,
+            "name": name,
+            "arguments": "",
+            "approval_request_id": approval,
+            "output": None,
+            "error": None,
+        }
+        super().__init__(index, item)
+        self._arguments = arguments
+
+    def begin(self) -> Iterator[Event]:
+        yield from super().begin()
+        yield self.event("mcp_call.in_progress")
+        yield self.event("mcp_call_arguments.delta", delta=self._arguments)
+        yield self.event("mcp_call_arguments.done", arguments=self._arguments)
+        self.item["arguments"] = self._arguments
+
+    def take(self, result: str, *, failed: bool) -> None:
+        """Take the result."""
+        error = {
+            "type": "mcp_tool_execution_error",
+            "content": [{"type": "text", "text": result}],
+        }
+        self.item |= {"error": error} if failed else {"output": result}
+
+    def end(self, status: ItemStatus) -> Iterator[Event]:
+        failed = self.item["error"] is not None
+        if status == "completed":
+            yield self.event("mcp_call.failed" if failed else "mcp_call.completed")
+        self.item = {**self.item, "status": "failed" if failed else status}
+        yield self._lifecycle("done", self.item)
 
 
 _Item = _Message | _Reasoning

@@ -2,14 +2,16 @@
 
 The model is offered functions only. A custom tool, whose input is free text or of a grammar, is offered as a
 function with the one argument `input`; the functions of a namespace under `NAMESPACE__NAME`. Their calls are
-turned back into the client's form. `file_search` is answered by this server. Tools of other kinds are skipped
-and named in the response, because a refusal would stop an agent for good.
+turned back into the client's form. `file_search` is answered by this server, and so are calls of MCP servers
+(`responses_mcp`). Tools of other kinds are skipped and named in the response, because a refusal would stop an
+agent for good.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from app.server.calls.responses_mcp import WantedMcp, unsent, wanted_mcp
 from app.server.wire.errors import bad_request
 from engine.grammar.regular_lark import NotRegular, lark_regex
 
@@ -46,6 +48,8 @@ class ResponseTools:
         skipped: tools that the model is not offered, such as `web_search`.
         not_enforced: custom tools whose grammar no regular expression can express.
         file_search: the tool of that type, if there is one.
+        mcp: the tools of that type.
+        ignored: paths of members that have no effect.
     """
 
     offered: list[dict[str, Any]] = field(default_factory=list)
@@ -54,6 +58,8 @@ class ResponseTools:
     skipped: list[str] = field(default_factory=list)
     not_enforced: list[str] = field(default_factory=list)
     file_search: Mapping[str, Any] | None = None
+    mcp: list[WantedMcp] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
 
     def form_of(self, name: str) -> ToolForm:
         """The form of a call; of a function that was not offered, its own."""
@@ -107,6 +113,9 @@ def _read_tool(
                 _read_tool(tools, inner, f"{path}.tools[{index}]", namespace=name)
     elif kind == "file_search" and namespace is None and tools.file_search is None:
         tools.file_search = tool
+    elif kind == "mcp" and namespace is None:
+        tools.mcp.append(wanted_mcp(tool, path))
+        tools.ignored += unsent(tool, path)
     else:
         tools.skipped.append(str(kind)[:64])
 
