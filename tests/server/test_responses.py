@@ -266,6 +266,7 @@ def test_a_last_message_of_the_assistant_is_not_continued(plain):
         ({"prompt": {"id": "p"}}, "prompt"),
         ({"metadata": {"a": 1}}, "metadata.a"),
         ({"truncation": "some"}, "truncation"),
+        ({"input": [{"type": ["message"]}]}, "input[0].type"),
         ({"tools": [{"type": "function"}]}, "tools[0].name"),
         ({"tools": [FUNCTION, FUNCTION]}, "tools[1]"),
         ({"tool_choice": "maybe"}, "tool_choice"),

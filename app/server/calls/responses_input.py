@@ -11,6 +11,12 @@ from typing import Any
 
 import orjson
 
+from app.server.calls.responses_client_tools import (
+    CALL_ITEMS,
+    CLIENT_TOOLS,
+    OUTPUT_ITEMS,
+    ClientToolKind,
+)
 from app.server.calls.responses_tools import INPUT, offered_name
 from app.server.wire.compaction import SUMMARY_HEAD, read_compaction
 from app.server.wire.errors import ApiError, bad_request
@@ -116,6 +122,10 @@ class _Reader:
         """Add one item; `path` is None for one that is not from the request."""
         where = path or "input"
         kind = item.get("type") or ("message" if "role" in item else None)
+        if kind is not None and not isinstance(kind, str):
+            raise bad_request(
+                f"`{where}.type` is not valid: it must be a string.", param=f"{where}.type"
+            )
         if kind == "message":
             self._message(item, path)
         elif kind == "reasoning":
@@ -124,6 +134,10 @@ class _Reader:
             self._call(item, path, kind)
         elif kind in _OUTPUTS:
             self._output(item, path)
+        elif kind in CALL_ITEMS:
+            self._client_call(item, path, CALL_ITEMS[kind])
+        elif kind in OUTPUT_ITEMS:
+            self._client_output(item, path, OUTPUT_ITEMS[kind])
         elif kind == "mcp_call":
             self._mcp_call(item, path)
         elif kind == "mcp_list_tools":
@@ -236,6 +250,24 @@ class _Reader:
         self.chat.add({"role": "tool", "tool_call_id": call_id, "content": texts}, path)
         if images:  # only the user shows images
             self.chat.add({"role": "user", "content": images}, path)
+
+    def _client_call(self, item: Mapping[str, Any], path: str | None, kind: ClientToolKind) -> None:
+        """A call of a shell, or of `apply_patch`."""
+        call_id = _text(item, "call_id", path or "input")
+        arguments = orjson.dumps(CLIENT_TOOLS[kind].arguments(item)).decode()
+        calls = self._assistant(path).setdefault("tool_calls", [])
+        function = {"name": kind, "arguments": arguments}
+        calls.append({"id": call_id, "type": "function", "function": function})
+
+    def _client_output(
+        self, item: Mapping[str, Any], path: str | None, kind: ClientToolKind
+    ) -> None:
+        call_id = item.get("call_id")
+        if not isinstance(call_id, str):  # that of `local_shell` is called `id`
+            call_id = _text(item, "id" if kind == "local_shell" else "call_id", path or "input")
+        self.finish()
+        content = CLIENT_TOOLS[kind].result(item)
+        self.chat.add({"role": "tool", "tool_call_id": call_id, "content": content}, path)
 
     def _mcp_call(self, item: Mapping[str, Any], path: str | None) -> None:
         """A call that this server has made, with its result."""

@@ -10,6 +10,12 @@ from typing import Any, Literal
 
 import orjson
 
+from app.server.calls.responses_client_tools import (
+    CLIENT_TOOLS,
+    ClientToolKind,
+    empty_members,
+    parsed_members,
+)
 from app.server.calls.responses_tools import INPUT, ResponseTools
 from app.server.wire.json_member import StringMember
 from engine.api.answer_parts import (
@@ -116,9 +122,14 @@ class ResponseOutput:
         yield from self._close(status)
 
     def _call(self, index: int, call_id: str, name: str) -> "_OpenItem":
-        form = self._tools.form_of(name)
-        kind = _CustomCall if form.kind == "custom" else _FunctionCall
-        call = kind(len(self.items), call_id, form.name, form.namespace)
+        form, index_of_item = self._tools.form_of(name), len(self.items)
+        call: _OpenItem
+        if form.kind == "custom":
+            call = _CustomCall(index_of_item, call_id, form.name, form.namespace)
+        elif form.kind == "function":
+            call = _FunctionCall(index_of_item, call_id, form.name, form.namespace)
+        else:
+            call = _ClientToolCall(index_of_item, call_id, form.kind)
         self._calls[index] = call
         return call
 
@@ -333,6 +344,48 @@ class _CustomCall(_OpenItem):
         if text:
             self._texts.append(text)
             yield self.event("custom_tool_call_input.delta", delta=text)
+
+
+class _ClientToolCall(_OpenItem):
+    """A call of a tool of OpenAI's that the client runs; its arguments are told when they are complete."""
+
+    def __init__(self, index: int, call_id: str, kind: ClientToolKind) -> None:
+        item = {
+            "id": new_id(CLIENT_TOOLS[kind].id_prefix),
+            "type": f"{kind}_call",
+            "status": "in_progress",
+            "call_id": call_id,
+            **empty_members(kind),
+        }
+        super().__init__(index, item)
+        self._kind = kind
+        self._arguments: list[str] = []
+
+    def grow(self, text: str, logprobs: Sequence[dict[str, Any]] = ()) -> Iterator[Event]:
+        self._arguments.append(text)
+        yield from ()
+
+    def end(self, status: ItemStatus) -> Iterator[Event]:
+        members = parsed_members(self._kind, "".join(self._arguments))
+        if members is None:  # cut, or of another form: there is nothing to run
+            status = "incomplete"
+        else:
+            self.item = {**self.item, **members}
+        if self._kind == "shell":
+            for index, command in enumerate(self.item["action"]["commands"]):
+                yield self._command("added", index, command="")
+                yield self._command("delta", index, delta=command)
+                yield self._command("done", index, command=command)
+        yield from super().end(status)
+
+    def _command(self, stage: str, index: int, **text: str) -> Event:
+        """An event of a command of `shell`; these name no item."""
+        return {
+            "type": f"response.shell_call_command.{stage}",
+            "output_index": self.index,
+            "command_index": index,
+            **text,
+        }
 
 
 class _McpCall(_OpenItem):
