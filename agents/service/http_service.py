@@ -119,7 +119,7 @@ class HttpRunService:
         return ToolChoices(
             {one["name"]: one["description"] for one in found["data"]},
             {one["name"]: one["refused"] for one in found["data"] if one["refused"]},
-            found["mcp_servers"],
+            dict.fromkeys(found["mcp_servers"], ""),
         )
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:

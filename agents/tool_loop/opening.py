@@ -85,12 +85,12 @@ class ToolChoices:
     Attributes:
         tools: what each tool does, by its name.
         refused: why a tool cannot be used here, by name.
-        mcp_servers: the names of the configured servers.
+        mcp_servers: the URLs of the configured servers by name; that of a program is empty.
     """
 
     tools: Mapping[str, str]
     refused: Mapping[str, str] = field(default_factory=dict)
-    mcp_servers: Sequence[str] = ()
+    mcp_servers: Mapping[str, str] = field(default_factory=dict)
 
 
 def tool_choices(means: LoopMeans, mode: PermissionMode, root: Path | None) -> ToolChoices:
@@ -106,7 +106,7 @@ def tool_choices(means: LoopMeans, mode: PermissionMode, root: Path | None) -> T
         if reason:
             refused[name] = reason
     described = {name: tool.description for name, tool in means.tools.items()}
-    return ToolChoices(described, refused, [one.name for one in means.mcp])
+    return ToolChoices(described, refused, {one.name: one.url for one in means.mcp})
 
 
 def chosen_tools(wanted: ToolLoopRequest, means: LoopMeans) -> list[Tool]:
@@ -200,7 +200,13 @@ async def open_loop(
     def note(text: str) -> None:
         report(LoopEvent(LoopEventType.NOTE, data={"text": text}))
 
-    loop = ToolLoop(executor, max_rounds=wanted.max_rounds, report=report, clock=clock)
+    loop = ToolLoop(
+        executor,
+        max_rounds=wanted.max_rounds,
+        max_calls=wanted.max_calls,
+        report=report,
+        clock=clock,
+    )
     log.follow(loop.follow)
 
     def record(kind: Any, **data: Any) -> None:

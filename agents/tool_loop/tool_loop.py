@@ -29,6 +29,7 @@ MAX_CALLS = 16
 """Calls of one answer that are made."""
 
 _REPORTED: Mapping[RunEventType, LoopEventType] = {
+    RunEventType.TOOL_STARTED: LoopEventType.CALL_PERMITTED,
     RunEventType.TOOL_OUTPUT: LoopEventType.CALL_OUTPUT,
     RunEventType.APPROVAL_REQUESTED: LoopEventType.APPROVAL_REQUESTED,
     RunEventType.APPROVAL_RESOLVED: LoopEventType.APPROVAL_RESOLVED,
@@ -67,6 +68,7 @@ class ToolLoop:
         tools: CalledTools,
         *,
         max_rounds: int,
+        max_calls: int | None = None,
         report: Callable[[LoopEvent], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -75,12 +77,14 @@ class ToolLoop:
         Args:
             tools: what may be called.
             max_rounds: answers with calls.
+            max_calls: calls of all answers; None sets no limit.
             report: is given every event, at once.
             clock: monotonic seconds.
         """
         self.rounds = 0
         self._tools = tools
         self._max_rounds = max_rounds
+        self._calls_left = max_rounds * MAX_CALLS if max_calls is None else max_calls
         self._report = report
         self._clock = clock
         self._made = EqualCalls()
@@ -90,7 +94,7 @@ class ToolLoop:
     @property
     def may_call(self) -> bool:
         """Whether the next answer may have calls."""
-        return self.rounds < self._max_rounds and not self._repeats
+        return self.rounds < self._max_rounds and self._calls_left > 0 and not self._repeats
 
     async def act(self, calls: Sequence[ToolCall]) -> ToolRound:
         """Make the calls of one answer, one after the other. Cancelling it stops the call that runs."""
@@ -105,7 +109,10 @@ class ToolLoop:
                 round=self.rounds,
             )
             began = self._clock()
-            if number < MAX_CALLS:
+            if not self._calls_left:
+                made = _failure("It was not made: as many calls were made as this answer may have.")
+            elif number < MAX_CALLS:
+                self._calls_left -= 1
                 made = await self._made_call(call)
             else:
                 made = _failure(f"It was not made: an answer may have {MAX_CALLS} calls.")

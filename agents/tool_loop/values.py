@@ -20,6 +20,7 @@ class ToolLoopRequest:
         tools: names of agents' tools; None takes all that only read and can be used here.
         mcp_servers: names of configured MCP servers, all of whose tools are offered.
         max_rounds: answers with calls after which the model must answer without any.
+        max_calls: calls of all answers that are made; None sets no limit beside that of the rounds.
         mode: of calls with side effects; may only tighten the cluster's.
         root: folder beneath which files are read and written; None reads none.
         conversation: what an approval given "always" is limited to.
@@ -30,6 +31,7 @@ class ToolLoopRequest:
     tools: tuple[str, ...] | None = None
     mcp_servers: tuple[str, ...] = ()
     max_rounds: int = DEFAULT_ROUNDS
+    max_calls: int | None = None
     mode: PermissionMode = "deny"
     root: Path | None = None
     conversation: str = ""
@@ -41,6 +43,7 @@ class LoopEventType(StrEnum):
     """What a `LoopEvent` reports."""
 
     CALL_STARTED = "call_started"
+    CALL_PERMITTED = "call_permitted"
     CALL_OUTPUT = "call_output"
     APPROVAL_REQUESTED = "approval_requested"
     APPROVAL_RESOLVED = "approval_resolved"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.server.calls import chat_turn
 from app.server.calls.responses_request import OwnNames
 from app.server.calls.responses_tools import read_tools
 from engine.api.answer_parts import AnswerReasoning, AnswerText, CallArguments, CallBegun
@@ -194,6 +195,19 @@ def test_truncation_leaves_out_the_oldest_messages(plain):
     assert "old 11 " in prompt
 
 
+def test_truncation_reads_images_and_searches_once(plain, monkeypatch):
+    begun = []
+
+    async def counted(request, context, body, *others):
+        begun.append(len(body.messages))
+
+    monkeypatch.setattr(chat_turn, "find_sources", counted)
+    turns = [{"role": "user", "content": "old " + "x" * 40} for _ in range(40)]
+    ask(plain, input=turns, truncation="auto")
+    assert len(begun) == 1
+    assert 1 < begun[0] < 40
+
+
 def test_items_of_an_agents_history_become_messages(plain):
     history = [
         {"type": "message", "id": "msg_1", "role": "developer",
@@ -252,6 +266,7 @@ def test_a_last_message_of_the_assistant_is_not_continued(plain):
         ({"prompt": {"id": "p"}}, "prompt"),
         ({"metadata": {"a": 1}}, "metadata.a"),
         ({"truncation": "some"}, "truncation"),
+        ({"input": [{"type": ["message"]}]}, "input[0].type"),
         ({"tools": [{"type": "function"}]}, "tools[0].name"),
         ({"tools": [FUNCTION, FUNCTION]}, "tools[1]"),
         ({"tool_choice": "maybe"}, "tool_choice"),

@@ -141,6 +141,7 @@ def test_a_choice_among_no_tools_says_nothing():
         {"type": "function", "name": ""},
         {"type": "namespace", "tools": []},
         {"type": "function", "name": "f", "parameters": []},
+        {"type": ["function"]},
     ],
 )
 def test_a_tool_without_what_it_needs_is_refused(tool):

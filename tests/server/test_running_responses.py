@@ -94,3 +94,30 @@ async def test_only_the_last_that_ended_are_kept():
         await texts(running)
     found = [responses.get(f"resp_{number}") is not None for number in range(KEPT_RESPONSES + 3)]
     assert found == [False] * 3 + [True] * KEPT_RESPONSES
+
+
+async def test_events_that_fail_end_the_response():
+    answer = Answer()
+
+    async def events():
+        yield b"created"
+        raise OSError("the disk is full")
+
+    running = RunningResponses(Drain()).start(answer, events(), AsyncExitStack(), answer.keep)
+    assert await texts(running) == [b"created", b"failed"]
+    assert answer.kept == ["failed"]
+    await running.cancel()  # it has ended
+
+
+async def test_a_response_that_cannot_be_kept_has_a_last_event_all_the_same():
+    answer, closed = Answer(), []
+    resources = AsyncExitStack()
+    resources.callback(closed.append, True)
+
+    async def keep():
+        raise OSError("the disk is full")
+
+    running = RunningResponses(Drain()).start(answer, answer.endless(), resources, keep)
+    await asyncio.sleep(0)
+    await running.cancel()
+    assert (await texts(running), closed) == ([b"created", b"cancelled"], [True])

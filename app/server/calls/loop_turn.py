@@ -6,15 +6,15 @@ answer but events beside it. A call of one of the client's own tools ends it, as
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
 from agents.api.errors import AgentError
-from agents.tool_loop.values import LoopEvent, ToolLoopRequest
+from agents.tool_loop.values import LoopEvent, LoopEventType, ToolLoopRequest
 from app.server.calls.chat_choice import AnsweredChoice, ChoiceEnd, TurnPiece
 from app.server.calls.chat_turn import ChatTurn, begin_turn
 from app.server.calls.generation import Generation
@@ -59,8 +59,16 @@ class LoopTurn:
         model: the model.
         resources: to be closed, which also stops what runs: an answer, a tool, an approval that waits.
         usage: token counts of all rounds.
+        joins_texts: whether the texts of all rounds are one text, of paragraphs.
+        tells_permitted: whether there is an event between the start of a call and its work.
+        is_opened: whether the tools are known.
+        is_stopped: whether the answer ends after calls that were not made.
     """
 
+    joins_texts = True
+    tells_permitted = False
+    is_opened = False
+    is_stopped = False
     input_fields: dict[str, Any] = {}  # noqa: RUF012 - never changed
 
     def __init__(
@@ -86,6 +94,7 @@ class LoopTurn:
         self._turn: ChatTurn | None = None
         self._loop = asyncio.get_running_loop()
         self._session: OpenTools
+        self._may_call = True
 
     @property
     def generation(self) -> Generation | None:
@@ -94,6 +103,8 @@ class LoopTurn:
 
     def report(self, event: LoopEvent) -> None:
         """Take an event of the tools, on any thread."""
+        if event.type is LoopEventType.CALL_PERMITTED and not self.tells_permitted:
+            return
         self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
     async def open(self, session: OpenTools, *, waits: bool) -> None:
@@ -112,12 +123,16 @@ class LoopTurn:
         """The pieces of the answer, with the events of the tools among them."""
         turn = self._turn
         if turn is None:
-            async for event in self._events_until(asyncio.ensure_future(self._take_tools())):
-                yield TurnPiece(0, (), loop_event=event.fields())
+            if not self.is_opened:
+                async for event in self._events_until(asyncio.ensure_future(self._take_tools())):
+                    yield TurnPiece(0, (), loop_event=event.fields())
+            async for piece in self._before():
+                yield piece
             turn = await self._begin_round()
-        shown_before, may_call, in_words = False, True, False
+        shown_before = in_words = False
         while True:
-            answer = _RoundAnswer({one.name for one in self._offered}, follows_text=shown_before)
+            own = {one.name for one in self._offered}
+            answer = RoundAnswer(own, follows_text=shown_before and self.joins_texts)
             end = ChoiceEnd("stop")
             async for piece in turn.pieces():
                 parts = answer.shown(piece.parts)
@@ -126,25 +141,23 @@ class LoopTurn:
             await turn.resources.aclose()
             shown_before = shown_before or bool(answer.text)
             goes_on = end.reason in ("stop", "tool_calls") and not answer.has_client_calls
-            if goes_on and answer.own_calls and may_call:
-                acting = asyncio.wrap_future(self._session.act(answer.own_calls))
-                async for event in self._events_until(acting):
-                    yield TurnPiece(0, (), loop_event=event.fields())
-                made: ToolRound = acting.result()
-                self._add(answer, made.results)
-                may_call = made.may_call
+            if goes_on and answer.own_calls and self._may_call:
+                async for piece in self._act(answer, answer.own_calls):
+                    yield piece
+                if self.is_stopped:
+                    break
                 # The client's own tools may still be called.
-                in_words = not may_call and not self.body.offered_tools
+                in_words = not self._may_call and not self.body.offered_tools
             elif goes_on and not in_words and not answer.text.strip():
                 in_words = True
             else:
                 break
             turn = await self._begin_round(in_words=in_words)
-        if goes_on and not answer.text.strip():
+        if goes_on and not self.is_stopped and not answer.text.strip():
             yield TurnPiece(0, [AnswerText(NO_WORDS)])
         if goes_on:
             end = replace(end, reason="stop")
-        yield TurnPiece(0, (), end=replace(end, fields={**end.fields, **self._fields()}))
+        yield TurnPiece(0, (), end=self._end(end))
 
     async def answer(self, request: Request, context: ServerContext) -> list[AnsweredChoice]:
         """The complete answer; waits for it while the client is connected.
@@ -172,6 +185,29 @@ class LoopTurn:
             parts += piece.parts
             end = piece.end or end
         return [AnsweredChoice(parts, end)]
+
+    async def _before(self) -> AsyncGenerator[TurnPiece, None]:
+        """What happens before the first round of a turn whose servers were connected first."""
+        nothing: tuple[TurnPiece, ...] = ()
+        for piece in nothing:
+            yield piece
+
+    async def _act(
+        self, answer: "RoundAnswer", calls: Sequence[ToolCall]
+    ) -> AsyncGenerator[TurnPiece, None]:
+        """Make the calls of an answer."""
+        acting = asyncio.wrap_future(self._session.act(calls))
+        async for event in self._events_until(acting):
+            yield TurnPiece(0, (), loop_event=event.fields())
+        self._take_results(answer, acting.result())
+
+    def _take_results(self, answer: "RoundAnswer", made: ToolRound) -> None:
+        self._add(answer, made.results)
+        self._may_call = made.may_call
+
+    def _end(self, end: ChoiceEnd) -> ChoiceEnd:
+        """The end of the whole answer."""
+        return replace(end, fields={**end.fields, **self._fields()})
 
     async def _take_tools(self) -> None:
         try:
@@ -220,7 +256,7 @@ class LoopTurn:
         await self.resources.enter_async_context(turn.resources)
         return turn
 
-    def _add(self, answer: "_RoundAnswer", results: Sequence[CallResult]) -> None:
+    def _add(self, answer: "RoundAnswer", results: Sequence[CallResult]) -> None:
         """Continue the conversation by an answer with calls and their results."""
         self._rounds += 1
         tokenizer = self.model.tokenizer
@@ -248,7 +284,7 @@ class LoopTurn:
         return {"tool_loop": {"rounds": self._rounds, "calls": calls, "messages": messages}}
 
 
-class _RoundAnswer:
+class RoundAnswer:
     """The answer of one round: what the client sees of it, and the calls of the server's tools."""
 
     def __init__(self, own: set[str], *, follows_text: bool) -> None:
@@ -336,10 +372,27 @@ def _message_fields(message: Message) -> dict[str, Any]:
     return fields
 
 
+Made = TypeVar("Made", bound=LoopTurn)
+
+
 async def begin_loop(
-    request: Request, context: ServerContext, body: ChatCompletionRequest, wanted: ToolLoopBody
-) -> LoopTurn:
+    request: Request,
+    context: ServerContext,
+    body: ChatCompletionRequest,
+    wanted: ToolLoopBody,
+    make: Callable[[Request, ServerContext, ChatCompletionRequest, LoadedModel], Made],
+    *,
+    max_calls: int | None = None,
+) -> Made:
     """Check a chat request with the member `tool_loop` and begin its first round.
+
+    Args:
+        request: the HTTP request.
+        context: the server.
+        body: its body, or a chat request that stands for it.
+        wanted: the tools of the server.
+        make: the turn.
+        max_calls: calls of the whole answer that are made.
 
     Raises:
         ApiError: the request is refused.
@@ -353,10 +406,10 @@ async def begin_loop(
             raise bad_request(f"`{name}` is not possible with `tool_loop`.", param=name)
     if body.choices > 1:
         raise bad_request("`n` must be 1 with `tool_loop`.", param="n")
-    turn = LoopTurn(request, context, body, loaded_model(context, body.model))
+    turn = make(request, context, body, loaded_model(context, body.model))
     try:
         session = await asyncio.to_thread(
-            context.agents.open_tools, _loop_request(wanted, body, turn.id), turn.report
+            context.agents.open_tools, _loop_request(wanted, body, turn.id, max_calls), turn.report
         )
     except AgentError as error:
         raise bad_request(str(error), param="tool_loop") from error
@@ -371,13 +424,14 @@ async def begin_loop(
 
 
 def _loop_request(
-    wanted: ToolLoopBody, body: ChatCompletionRequest, turn_id: str
+    wanted: ToolLoopBody, body: ChatCompletionRequest, turn_id: str, max_calls: int | None
 ) -> ToolLoopRequest:
     written = [one.text for one in body.messages if one.role in ("user", "system", "developer")]
     return ToolLoopRequest(
         None if wanted.tools is None else tuple(wanted.tools),
         tuple(wanted.mcp_servers),
         max_rounds=wanted.max_rounds,
+        max_calls=max_calls,
         mode=wanted.mode,
         conversation=body.session or turn_id,
         text="\n".join(written),

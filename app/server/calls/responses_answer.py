@@ -2,15 +2,18 @@
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 from starlette.requests import Request
 
+from agents.tool_loop.values import LoopEventType
 from app.server.calls.chat_choice import ChoiceEnd, TurnPiece
 from app.server.calls.chat_turn import ChatTurn
+from app.server.calls.mcp_turn import APPROVAL_NEEDED, McpTurn
+from app.server.calls.responses_mcp import without_credentials
 from app.server.calls.responses_output import Event, ItemStatus, ResponseOutput, new_id
 from app.server.calls.responses_tools import ResponseTools
+from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
 from app.server.wire.errors import ApiError, from_engine
 from app.server.wire.logprobs import chat_logprobs
@@ -18,6 +21,7 @@ from app.server.wire.responses_schemas import ResponseRequest
 from app.server.wire.sse import named_event
 from engine.api.answer_parts import AnswerText
 from engine.api.request import RequestOutput, TokenBatch
+from engine.api.tools import CallState, Tool
 
 Keep = Callable[[dict[str, Any]], Awaitable[None]]
 """Keeps a response."""
@@ -66,35 +70,33 @@ class ResponseAnswer:
         self._count = 0  # of events
         self._pending_logprobs: list[dict[str, Any]] = []
 
-    async def events(self, turn: ChatTurn) -> AsyncGenerator[bytes, None]:
+    async def events(self, turn: ChatTurn | McpTurn) -> AsyncGenerator[bytes, None]:
         """The stream; the response is created before its prompt is read."""
         for event in self._begin():
             yield self._numbered(event)
         try:
-            for event in self._searched(turn):
+            async for event in self._answered(turn):
                 yield self._numbered(event)
-            async for piece in turn.pieces():
-                for event in self._fed(turn, piece):
-                    yield self._numbered(event)
-                if piece.end is not None:
-                    events = list(self._end(turn, piece.end))
-                    await self.keep()
-                    for event in events:
-                        yield self._numbered(event)
         except Exception as error:
             last = self.failure(from_engine(error))
-            with suppress(ApiError):  # the error that ended the response is the one to tell
+            try:
                 await self.keep()
+            except Exception as second:  # the error that ended the response is the one to tell
+                from_engine(second)  # logs it
             yield last
 
     async def whole(
-        self, turn: ChatTurn, request: Request, context: ServerContext
+        self, turn: ChatTurn | McpTurn, request: Request, context: ServerContext
     ) -> dict[str, Any]:
         """The complete response; waits for it while the client is connected.
 
         Raises:
             ClientDisconnected, ApiError: as `ChatTurn.answer`.
         """
+        if isinstance(turn, McpTurn):
+            async with turn.resources:
+                await while_connected(request, context, self._completed_by(turn))
+            return self.response()
         (choice,) = await turn.answer(request, context)
         for _ in (*self._begin(), *self._searched(turn)):
             pass  # events are for streams
@@ -104,6 +106,29 @@ class ResponseAnswer:
             pass
         await self.keep()
         return self.response()
+
+    async def _answered(self, turn: ChatTurn | McpTurn) -> AsyncGenerator[Event, None]:
+        """The events of the answer; the response is kept before its last one."""
+        if isinstance(turn, McpTurn):
+            await turn.opening()
+            for event in self._listed(turn):
+                yield event
+        for event in self._searched(turn):
+            yield event
+        async for piece in turn.pieces():
+            for event in self._fed(turn, piece):
+                yield event
+            if piece.end is not None:
+                events = list(self._end(turn, piece.end))
+                await self.keep()
+                for event in events:
+                    yield event
+
+    async def _completed_by(self, turn: McpTurn) -> None:
+        for _ in self._begin():
+            pass  # events are for streams
+        async for _ in self._answered(turn):
+            pass
 
     async def refused(self, error: ApiError) -> AsyncGenerator[bytes, None]:
         """The stream of a response whose prompt is too long, as OpenAI's servers answer one."""
@@ -149,7 +174,7 @@ class ResponseAnswer:
             "incomplete_details": self._incomplete,
             "instructions": body.instructions,
             "max_output_tokens": body.max_output_tokens,
-            "max_tool_calls": None,
+            "max_tool_calls": body.max_tool_calls,
             "model": body.model,
             "output": list(self.output.items),
             "parallel_tool_calls": body.parallel_tool_calls is not False,
@@ -187,7 +212,50 @@ class ResponseAnswer:
         self.status = "in_progress"
         yield self._lifecycle("in_progress")
 
-    def _searched(self, turn: ChatTurn) -> Iterator[Event]:
+    def _listed(self, turn: McpTurn) -> Iterator[Event]:
+        """The tools of the MCP servers, unless an earlier answer has listed them."""
+        for server, wanted in turn.access.servers.items():
+            if wanted.label in turn.listed:
+                continue
+            tools = [_listed_tool(one) for one in turn.offered if one.name.startswith(f"{server}.")]
+            error = None if tools else "; ".join(turn.notes) or "The server has no such tools."
+            item = {
+                "id": new_id("mcpl"),
+                "type": "mcp_list_tools",
+                "server_label": wanted.label,
+                "tools": tools,
+                "error": error,
+            }
+            end = "completed" if error is None else "failed"
+            stages = [f"response.mcp_list_tools.{stage}" for stage in ("in_progress", end)]
+            yield from self.output.add_complete(item, stages, tools=[], error=None)
+
+    def _called(self, turn: McpTurn, event: Mapping[str, Any]) -> Iterator[Event]:
+        """What a tool of an MCP server does."""
+        kind, call_id = event["type"], event.get("call_id", "")
+        if kind == LoopEventType.CALL_FINISHED:
+            failed = event["state"] != CallState.OK
+            yield from self.output.end_mcp_call(call_id, event["result"], failed=failed)
+            return
+        place = turn.access.place(event.get("name", ""))
+        if place is None:
+            return
+        server, name = place
+        label, arguments = turn.access.servers[server].label, event.get("arguments", "")
+        if kind == LoopEventType.CALL_STARTED:
+            approval = call_id if call_id in turn.approved_ids else None
+            yield from self.output.begin_mcp_call(call_id, label, name, arguments or "{}", approval)
+        elif kind == APPROVAL_NEEDED:
+            item = {
+                "id": new_id("mcpr"),
+                "type": "mcp_approval_request",
+                "server_label": label,
+                "name": name,
+                "arguments": arguments,
+            }
+            yield from self.output.add_complete(item)
+
+    def _searched(self, turn: ChatTurn | McpTurn) -> Iterator[Event]:
         """The search in files, which was done before the model was asked."""
         found = turn.input_fields.get("retrieval")
         if found is None:
@@ -203,9 +271,11 @@ class ResponseAnswer:
         stages = [
             f"response.file_search_call.{s}" for s in ("in_progress", "searching", "completed")
         ]
-        yield from self.output.add_complete(item, stages)
+        yield from self.output.add_complete(item, stages, status="in_progress")
 
-    def _fed(self, turn: ChatTurn, piece: TurnPiece) -> Iterator[Event]:
+    def _fed(self, turn: ChatTurn | McpTurn, piece: TurnPiece) -> Iterator[Event]:
+        if piece.loop_event is not None and isinstance(turn, McpTurn):
+            yield from self._called(turn, piece.loop_event)
         self._pending_logprobs += self._logprobs(turn, piece.batch)
         if not piece.parts:
             return
@@ -214,7 +284,7 @@ class ResponseAnswer:
         yield from self.output.feed(piece.parts, self._pending_logprobs if is_text else ())
         self._pending_logprobs = []
 
-    def _end(self, turn: ChatTurn, end: ChoiceEnd) -> Iterator[Event]:
+    def _end(self, turn: ChatTurn | McpTurn, end: ChoiceEnd) -> Iterator[Event]:
         reason = _INCOMPLETE.get(end.reason)
         status: ItemStatus = "completed" if reason is None else "incomplete"
         yield from self.output.finish(status, [_annotation(one) for one in end.annotations or ()])
@@ -234,7 +304,7 @@ class ResponseAnswer:
         return named_event({"type": event["type"], "sequence_number": number, **event})
 
     def _logprobs(
-        self, turn: ChatTurn, output: RequestOutput | TokenBatch | None
+        self, turn: ChatTurn | McpTurn, output: RequestOutput | TokenBatch | None
     ) -> list[dict[str, Any]]:
         if output is None or not self._body.wants_logprobs:
             return []
@@ -283,9 +353,21 @@ def _shown_format(form: Any) -> dict[str, Any]:
 
 def _shown_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     """A tool as the client sent it; a function with all members that OpenAI's answers have."""
+    if tool.get("type") == "mcp":
+        return without_credentials(tool)
     if tool.get("type") != "function":
         return dict(tool)
     return {"description": None, "parameters": None, "strict": None, **tool}
+
+
+def _listed_tool(tool: Tool) -> dict[str, Any]:
+    """A tool of an MCP server as the list of them has it."""
+    return {
+        "name": tool.name.partition(".")[2],
+        "description": tool.description,
+        "input_schema": dict(tool.parameters),
+        "annotations": None,
+    }
 
 
 def _result(passage: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,12 @@ from typing import Any
 
 import orjson
 
+from app.server.calls.responses_client_tools import (
+    CALL_ITEMS,
+    CLIENT_TOOLS,
+    OUTPUT_ITEMS,
+    ClientToolKind,
+)
 from app.server.calls.responses_tools import INPUT, offered_name
 from app.server.wire.compaction import SUMMARY_HEAD, read_compaction
 from app.server.wire.errors import ApiError, bad_request
@@ -23,6 +29,24 @@ _READ_ANEW = frozenset({"file_search_call"})
 """Items of this server's own answers that say nothing to the model."""
 
 
+@dataclass(frozen=True, slots=True)
+class ApprovedCall:
+    """A call that an earlier answer has asked an approval for, and that was approved.
+
+    Attributes:
+        request_id: of the item that asked.
+        label: of the MCP server.
+        name, arguments: of the call; the arguments are JSON text.
+        path: of the approval in the request.
+    """
+
+    request_id: str
+    label: str
+    name: str
+    arguments: str
+    path: str
+
+
 @dataclass(slots=True)
 class ChatInput:
     """Messages of a chat completion.
@@ -31,11 +55,15 @@ class ChatInput:
         messages: the messages.
         paths: the path of each message's item in the request, for errors; None for a kept one.
         ignored: paths of what was left out.
+        approved: calls of MCP servers that the client has approved now.
+        listed: labels of the MCP servers whose tools an earlier answer has listed.
     """
 
     messages: list[dict[str, Any]] = field(default_factory=list)
     paths: list[str | None] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
+    approved: list[ApprovedCall] = field(default_factory=list)
+    listed: set[str] = field(default_factory=set)
 
     def add(self, message: dict[str, Any], path: str | None) -> None:
         """A message of its own."""
@@ -57,6 +85,7 @@ def chat_input(
     instructions: str | None,
     history: Sequence[Mapping[str, Any]],
     new: Sequence[Mapping[str, Any]],
+    servers: Mapping[str, str] | None = None,
 ) -> ChatInput:
     """The messages of a conversation.
 
@@ -64,11 +93,12 @@ def chat_input(
         instructions: the first message, of the system.
         history: items that the server has kept.
         new: items of the request.
+        servers: the names of the MCP servers by their labels.
 
     Raises:
         ApiError: 400 that names the item.
     """
-    reader = _Reader()
+    reader = _Reader(servers or {})
     if instructions:
         reader.chat.add({"role": "system", "content": instructions}, "instructions")
     for item in history:
@@ -82,14 +112,20 @@ def chat_input(
 class _Reader:
     """Reads items in order; text, reasoning and calls of one turn of the assistant become one message."""
 
-    def __init__(self) -> None:
+    def __init__(self, servers: Mapping[str, str]) -> None:
         self.chat = ChatInput()
+        self._servers = servers
         self._turn: dict[str, Any] | None = None  # of the assistant, still growing
+        self._asked: dict[str, Mapping[str, Any]] = {}  # requests for an approval, by id
 
     def read(self, item: Mapping[str, Any], path: str | None) -> None:
         """Add one item; `path` is None for one that is not from the request."""
         where = path or "input"
         kind = item.get("type") or ("message" if "role" in item else None)
+        if kind is not None and not isinstance(kind, str):
+            raise bad_request(
+                f"`{where}.type` is not valid: it must be a string.", param=f"{where}.type"
+            )
         if kind == "message":
             self._message(item, path)
         elif kind == "reasoning":
@@ -98,6 +134,18 @@ class _Reader:
             self._call(item, path, kind)
         elif kind in _OUTPUTS:
             self._output(item, path)
+        elif kind in CALL_ITEMS:
+            self._client_call(item, path, CALL_ITEMS[kind])
+        elif kind in OUTPUT_ITEMS:
+            self._client_output(item, path, OUTPUT_ITEMS[kind])
+        elif kind == "mcp_call":
+            self._mcp_call(item, path)
+        elif kind == "mcp_list_tools":
+            self.chat.listed.add(_text(item, "server_label", where))
+        elif kind == "mcp_approval_request":
+            self._asked[_text(item, "id", where)] = item
+        elif kind == "mcp_approval_response":
+            self._approval(item, path)
         elif kind in _COMPACTIONS:
             self._compaction(item, path)
         elif kind is None:
@@ -203,6 +251,69 @@ class _Reader:
         if images:  # only the user shows images
             self.chat.add({"role": "user", "content": images}, path)
 
+    def _client_call(self, item: Mapping[str, Any], path: str | None, kind: ClientToolKind) -> None:
+        """A call of a shell, or of `apply_patch`."""
+        call_id = _text(item, "call_id", path or "input")
+        arguments = orjson.dumps(CLIENT_TOOLS[kind].arguments(item)).decode()
+        calls = self._assistant(path).setdefault("tool_calls", [])
+        function = {"name": kind, "arguments": arguments}
+        calls.append({"id": call_id, "type": "function", "function": function})
+
+    def _client_output(
+        self, item: Mapping[str, Any], path: str | None, kind: ClientToolKind
+    ) -> None:
+        call_id = item.get("call_id")
+        if not isinstance(call_id, str):  # that of `local_shell` is called `id`
+            call_id = _text(item, "id" if kind == "local_shell" else "call_id", path or "input")
+        self.finish()
+        content = CLIENT_TOOLS[kind].result(item)
+        self.chat.add({"role": "tool", "tool_call_id": call_id, "content": content}, path)
+
+    def _mcp_call(self, item: Mapping[str, Any], path: str | None) -> None:
+        """A call that this server has made, with its result."""
+        self._made_mcp_call(item, _mcp_result(item), path)
+
+    def _made_mcp_call(self, item: Mapping[str, Any], result: str, path: str | None) -> None:
+        where = path or "input"
+        label, name = _text(item, "server_label", where), _text(item, "name", where)
+        call_id = _text(item, "id", where)
+        function = {
+            "name": f"{self._servers.get(label, label)}.{name}",
+            "arguments": _text(item, "arguments", where),
+        }
+        calls = self._assistant(path).setdefault("tool_calls", [])
+        calls.append({"id": call_id, "type": "function", "function": function})
+        self.finish()
+        self.chat.add({"role": "tool", "tool_call_id": call_id, "content": result}, path)
+
+    def _approval(self, item: Mapping[str, Any], path: str | None) -> None:
+        """What the client has decided about a call.
+
+        An approved one is made for the request that approves it: later ones have its result.
+        """
+        where = path or "input"
+        request_id = _text(item, "approval_request_id", where)
+        asked = self._asked.get(request_id)
+        if asked is None:
+            raise bad_request(
+                f"`{where}.approval_request_id` names {request_id[:80]!r}, for which no approval was asked.",
+                param=f"{where}.approval_request_id",
+            )
+        if item.get("approve") is not True:
+            reason = item.get("reason")
+            why = f": {reason}" if isinstance(reason, str) and reason else "."
+            self._made_mcp_call(asked, f"The user did not approve this call{why}", path)
+        elif path is not None:
+            self.chat.approved.append(
+                ApprovedCall(
+                    request_id,
+                    _text(asked, "server_label", where),
+                    _text(asked, "name", where),
+                    _text(asked, "arguments", where),
+                    path,
+                )
+            )
+
     def _compaction(self, item: Mapping[str, Any], path: str | None) -> None:
         where = path or "input"
         summary = read_compaction(item.get("encrypted_content"))
@@ -219,6 +330,14 @@ def _text(item: Mapping[str, Any], name: str, where: str) -> str:
         path = f"{where}.{name}"
         raise bad_request(f"`{path}` is not valid: it must be a string.", param=path)
     return value
+
+
+def _mcp_result(item: Mapping[str, Any]) -> str:
+    """What the model reads of the result of a call."""
+    output, error = item.get("output"), item.get("error")
+    if isinstance(output, str):
+        return output
+    return orjson.dumps(error).decode() if error else "It was not finished."
 
 
 def _image(part: Mapping[str, Any], where: str) -> dict[str, Any]:

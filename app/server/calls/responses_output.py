@@ -10,6 +10,12 @@ from typing import Any, Literal
 
 import orjson
 
+from app.server.calls.responses_client_tools import (
+    CLIENT_TOOLS,
+    ClientToolKind,
+    empty_members,
+    parsed_members,
+)
 from app.server.calls.responses_tools import INPUT, ResponseTools
 from app.server.wire.json_member import StringMember
 from engine.api.answer_parts import (
@@ -43,15 +49,23 @@ class ResponseOutput:
         self._tools = tools
         self._open: _OpenItem | None = None
         self._calls: dict[int, _OpenItem] = {}
+        self._mcp_calls: dict[str, _McpCall] = {}
 
-    def add_complete(self, item: dict[str, Any], stages: Sequence[str] = ()) -> Iterator[Event]:
-        """An item whose work is done; `stages` are events between its announcement and its end."""
+    def add_complete(
+        self, item: dict[str, Any], stages: Sequence[str] = (), **begun: Any
+    ) -> Iterator[Event]:
+        """An item whose work is done.
+
+        Args:
+            item: the item.
+            stages: events between its announcement and its end.
+            **begun: its members when it was announced, as far as they were others.
+        """
         yield from self._close("completed")
         index = len(self.items)
         self.items.append(item)
         place = {"output_index": index}
-        begun = {**item, "status": "in_progress"}
-        yield {"type": "response.output_item.added", **place, "item": begun}
+        yield {"type": "response.output_item.added", **place, "item": {**item, **begun}}
         for stage in stages:
             yield {"type": stage, **place, "item_id": item["id"]}
         yield {"type": "response.output_item.done", **place, "item": item}
@@ -79,11 +93,28 @@ class ResponseOutput:
                     if call is not None and call is self._open:
                         yield from call.grow(text)
 
+    def begin_mcp_call(
+        self, call_id: str, label: str, name: str, arguments: str, approval: str | None
+    ) -> Iterator[Event]:
+        """The events of a call that this server makes; `approval` is the id of what asked for it."""
+        yield from self._close("completed")
+        self._mcp_calls[call_id] = call = _McpCall(
+            len(self.items), label, name, arguments, approval
+        )
+        yield from self._announce(call)
+
+    def end_mcp_call(self, call_id: str, result: str, *, failed: bool) -> Iterator[Event]:
+        """The events of the end of a call that this server has made."""
+        call = self._mcp_calls.pop(call_id, None)
+        if call is not None and call is self._open:
+            call.take(result, failed=failed)
+            yield from self._close("completed")
+
     def finish(
         self, status: ItemStatus, annotations: Sequence[dict[str, Any]] = ()
     ) -> Iterator[Event]:
         """The events at the end of the answer; an answer that says nothing has an empty message."""
-        unseen = ("reasoning", "file_search_call")
+        unseen = ("reasoning", "file_search_call", "mcp_list_tools", "mcp_call")
         if status == "completed" and all(one["type"] in unseen for one in self.items):
             yield from self._opened(_Message)[1]
         if isinstance(self._open, _Message):
@@ -91,9 +122,14 @@ class ResponseOutput:
         yield from self._close(status)
 
     def _call(self, index: int, call_id: str, name: str) -> "_OpenItem":
-        form = self._tools.form_of(name)
-        kind = _CustomCall if form.kind == "custom" else _FunctionCall
-        call = kind(len(self.items), call_id, form.name, form.namespace)
+        form, index_of_item = self._tools.form_of(name), len(self.items)
+        call: _OpenItem
+        if form.kind == "custom":
+            call = _CustomCall(index_of_item, call_id, form.name, form.namespace)
+        elif form.kind == "function":
+            call = _FunctionCall(index_of_item, call_id, form.name, form.namespace)
+        else:
+            call = _ClientToolCall(index_of_item, call_id, form.kind)
         self._calls[index] = call
         return call
 
@@ -308,6 +344,91 @@ class _CustomCall(_OpenItem):
         if text:
             self._texts.append(text)
             yield self.event("custom_tool_call_input.delta", delta=text)
+
+
+class _ClientToolCall(_OpenItem):
+    """A call of a tool of OpenAI's that the client runs; its arguments are told when they are complete."""
+
+    def __init__(self, index: int, call_id: str, kind: ClientToolKind) -> None:
+        item = {
+            "id": new_id(CLIENT_TOOLS[kind].id_prefix),
+            "type": f"{kind}_call",
+            "status": "in_progress",
+            "call_id": call_id,
+            **empty_members(kind),
+        }
+        super().__init__(index, item)
+        self._kind = kind
+        self._arguments: list[str] = []
+
+    def grow(self, text: str, logprobs: Sequence[dict[str, Any]] = ()) -> Iterator[Event]:
+        self._arguments.append(text)
+        yield from ()
+
+    def end(self, status: ItemStatus) -> Iterator[Event]:
+        members = parsed_members(self._kind, "".join(self._arguments))
+        if members is None:  # cut, or of another form: there is nothing to run
+            status = "incomplete"
+        else:
+            self.item = {**self.item, **members}
+        if self._kind == "shell":
+            for index, command in enumerate(self.item["action"]["commands"]):
+                yield self._command("added", index, command="")
+                yield self._command("delta", index, delta=command)
+                yield self._command("done", index, command=command)
+        yield from super().end(status)
+
+    def _command(self, stage: str, index: int, **text: str) -> Event:
+        """An event of a command of `shell`; these name no item."""
+        return {
+            "type": f"response.shell_call_command.{stage}",
+            "output_index": self.index,
+            "command_index": index,
+            **text,
+        }
+
+
+class _McpCall(_OpenItem):
+    """A call of a tool of an MCP server, which this server makes itself; its arguments are complete."""
+
+    def __init__(
+        self, index: int, label: str, name: str, arguments: str, approval: str | None
+    ) -> None:
+        item = {
+            "id": new_id("mcp"),
+            "type": "mcp_call",
+            "status": "in_progress",
+            "server_label": label,
+            "name": name,
+            "arguments": "",
+            "approval_request_id": approval,
+            "output": None,
+            "error": None,
+        }
+        super().__init__(index, item)
+        self._arguments = arguments
+
+    def begin(self) -> Iterator[Event]:
+        yield from super().begin()
+        yield self.event("mcp_call.in_progress")
+        yield self.event("mcp_call_arguments.delta", delta=self._arguments)
+        yield self.event("mcp_call_arguments.done", arguments=self._arguments)
+        self.item["arguments"] = self._arguments
+
+    def take(self, result: str, *, failed: bool) -> None:
+        """Take the result."""
+        error = {
+            "type": "mcp_tool_execution_error",
+            "content": [{"type": "text", "text": result}],
+        }
+        self.item |= {"error": error} if failed else {"output": result}
+
+    def end(self, status: ItemStatus) -> Iterator[Event]:
+        failed = self.item["error"] is not None
+        if status == "completed":
+            yield self.event("mcp_call.failed" if failed else "mcp_call.completed")
+        self.item = {**self.item, "status": "failed" if failed else status}
+        yield self._lifecycle("done", self.item)
 
 
 _Item = _Message | _Reasoning

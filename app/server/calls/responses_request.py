@@ -30,6 +30,7 @@ _OWN_NAMES = {
     "response_format.json_schema": "text.format",
     "response_format": "text.format",
     "retrieval": "tools",
+    "tool_loop": "tools",
 }
 """Fields of chat completions, and what they are called here."""
 

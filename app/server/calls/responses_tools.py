@@ -2,14 +2,18 @@
 
 The model is offered functions only. A custom tool, whose input is free text or of a grammar, is offered as a
 function with the one argument `input`; the functions of a namespace under `NAMESPACE__NAME`. Their calls are
-turned back into the client's form. `file_search` is answered by this server. Tools of other kinds are skipped
-and named in the response, because a refusal would stop an agent for good.
+turned back into the client's form, and so are those of the shells and of `apply_patch`
+(`responses_client_tools`). `file_search` is answered by this server, and so are calls of MCP servers
+(`responses_mcp`). Tools of other kinds are skipped and named in the response, because a refusal would stop an
+agent for good.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from app.server.calls.responses_client_tools import CLIENT_TOOLS, ClientToolKind
+from app.server.calls.responses_mcp import WantedMcp, unsent, wanted_mcp
 from app.server.wire.errors import bad_request
 from engine.grammar.regular_lark import NotRegular, lark_regex
 
@@ -30,7 +34,7 @@ class ToolForm:
         namespace: that it belongs to; None for none.
     """
 
-    kind: Literal["function", "custom"]
+    kind: Literal["function", "custom"] | ClientToolKind
     name: str
     namespace: str | None = None
 
@@ -46,6 +50,8 @@ class ResponseTools:
         skipped: tools that the model is not offered, such as `web_search`.
         not_enforced: custom tools whose grammar no regular expression can express.
         file_search: the tool of that type, if there is one.
+        mcp: the tools of that type.
+        ignored: paths of members that have no effect.
     """
 
     offered: list[dict[str, Any]] = field(default_factory=list)
@@ -54,6 +60,8 @@ class ResponseTools:
     skipped: list[str] = field(default_factory=list)
     not_enforced: list[str] = field(default_factory=list)
     file_search: Mapping[str, Any] | None = None
+    mcp: list[WantedMcp] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
 
     def form_of(self, name: str) -> ToolForm:
         """The form of a call; of a function that was not offered, its own."""
@@ -91,6 +99,8 @@ def _read_tool(
     tools: ResponseTools, tool: Mapping[str, Any], path: str, *, namespace: str | None
 ) -> None:
     kind = tool.get("type", "function")
+    if not isinstance(kind, str):
+        raise bad_request(f"`{path}.type` is not valid: it must be a string.", param=f"{path}.type")
     if kind == "function":
         name, function = _function(tool, path)
         tools._add(path, ToolForm("function", name, namespace), function)
@@ -107,8 +117,21 @@ def _read_tool(
                 _read_tool(tools, inner, f"{path}.tools[{index}]", namespace=name)
     elif kind == "file_search" and namespace is None and tools.file_search is None:
         tools.file_search = tool
+    elif kind in CLIENT_TOOLS and namespace is None and not _is_elsewhere(tool):
+        client_kind: ClientToolKind = kind
+        function = dict(CLIENT_TOOLS[client_kind].function)
+        tools._add(path, ToolForm(client_kind, client_kind), function)
+    elif kind == "mcp" and namespace is None:
+        tools.mcp.append(wanted_mcp(tool, path))
+        tools.ignored += unsent(tool, path)
     else:
         tools.skipped.append(str(kind)[:64])
+
+
+def _is_elsewhere(tool: Mapping[str, Any]) -> bool:
+    """Whether a shell is one in a container of OpenAI's."""
+    environment = tool.get("environment")
+    return isinstance(environment, dict) and environment.get("type") != "local"
 
 
 def _function(tool: Mapping[str, Any], path: str) -> tuple[str, dict[str, Any]]:
@@ -191,9 +214,11 @@ def chat_tool_choice(choice: str | Mapping[str, Any] | None, tools: ResponseTool
         return choice if tools.offered else None
     if choice is None:
         return None
-    kind = choice.get("type")
+    kind = str(choice.get("type"))
     if kind in ("function", "custom"):
         return _function_choice(_chosen(choice, tools, "tool_choice"))
+    if kind in CLIENT_TOOLS:
+        return _function_choice(_chosen({"name": kind}, tools, "tool_choice"))
     if kind == "allowed_tools":
         return _allowed(choice, tools)
     # A tool of the server's: it is skipped, or searches files whenever it is there.
@@ -206,11 +231,14 @@ def _allowed(choice: Mapping[str, Any], tools: ResponseTools) -> Any:
         raise _bad_choice("it must be 'auto' or 'required'", "tool_choice.mode")
     if not isinstance(listed, list):
         raise _bad_choice("it must be a list", "tool_choice.tools")
-    names = [
-        _chosen(one, tools, f"tool_choice.tools[{index}]")
-        for index, one in enumerate(listed)
-        if isinstance(one, dict) and one.get("type", "function") in ("function", "custom")
-    ]
+    names = []
+    for index, one in enumerate(listed):
+        kind = str(one.get("type", "function")) if isinstance(one, dict) else ""
+        if kind in CLIENT_TOOLS:
+            one = {"name": kind}
+        elif kind not in ("function", "custom"):
+            continue
+        names.append(_chosen(one, tools, f"tool_choice.tools[{index}]"))
     if not names:
         return "none" if tools.offered else None
     allowed = {"mode": mode, "tools": [_function_choice(name) for name in names]}

@@ -5,19 +5,22 @@ Their events are numbered from 0 by `sequence_number`. Any number of readers may
 Invariants:
 
 * A background response has one task, which alone advances its events; it ends by itself, by `cancel`, or when
-  the server's drain expires.
+  the server's drain expires. Events that fail end it, too: no reader is left without a last event.
 * The events of a response are kept while it runs, and those of the last `KEPT_RESPONSES` that ended, at most
   `KEPT_BYTES` of the newest of each.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
 from typing import Any, Protocol
 
 from app.server.process.drain import Drain, shutting_down_error
-from app.server.wire.errors import ApiError, bad_request
+from app.server.wire.errors import ApiError, bad_request, from_engine
+
+log = logging.getLogger(__name__)
 
 KEPT_RESPONSES = 64
 KEPT_BYTES = 8 * 1024 * 1024
@@ -140,6 +143,11 @@ class RunningResponse:
             elif self._pump.cancelled() and self._cancelled:
                 self._add(self.answer.cancel())
                 await self._keep()
+            elif not self._pump.cancelled() and (error := self._pump.exception()) is not None:
+                self._add(self.answer.failure(from_engine(error)))
+                await self._keep()
+        except Exception:  # it is kept as it was before, and its readers have its end
+            log.exception("the response %s cannot be kept", self.answer.id)
         finally:
             expired.cancel()
             self._pump.cancel()

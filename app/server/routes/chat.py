@@ -30,7 +30,7 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
     if body.tool_loop is None:
         turn: ChatTurn | LoopTurn = await begin_turn(request, context, body)
     else:
-        turn = await begin_loop(request, context, body, body.tool_loop)
+        turn = await begin_loop(request, context, body, body.tool_loop, LoopTurn)
     answer = ChatAnswer(turn)
     if body.stream:
         form = replace(SERVER_SENT_EVENTS, keep_alive=PromptProgress(turn).keep_alive)

@@ -14,8 +14,9 @@ from app.server.calls.compacting import summarize
 from app.server.calls.event_stream import SERVER_SENT_EVENTS, EventStream
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.item_lists import DEFAULT_PAGE, Include, item_list
+from app.server.calls.mcp_turn import McpTurn
 from app.server.calls.responses_answer import ResponseAnswer, response_usage
-from app.server.calls.responses_call import begin_response
+from app.server.calls.responses_call import begin_response, find_mcp
 from app.server.calls.responses_input import chat_input
 from app.server.calls.responses_kept import in_store, keeping, kept_input
 from app.server.calls.responses_output import new_id
@@ -50,12 +51,14 @@ async def create_response(body: ResponseRequest, request: Request) -> Response:
     if body.background and not body.is_stored:
         raise bad_request("`background` needs `store`: the answer is read later.", param="store")
     tools = read_tools(body.tools or ())
+    access = await find_mcp(context, tools)
     kept = await kept_input(context, body)
-    chat = chat_input(body.instructions, kept.history, kept.new)
-    check_extra_fields(request, body, ignored=chat.ignored)
+    servers = {} if access is None else access.names
+    chat = chat_input(body.instructions, kept.history, kept.new, servers)
+    check_extra_fields(request, body, ignored=[*tools.ignored, *chat.ignored])
     request.state.skipped_tools = header_value(tools.skipped)
     keep = keeping(context, body, kept.new)
-    begun = await begin_response(request, context, body, tools, chat, keep)
+    begun = await begin_response(request, context, body, tools, chat, keep, access)
     if tools.not_enforced:
         by_grammar = getattr(request.state, "not_enforced", "")
         names = header_value(tools.not_enforced)
@@ -72,7 +75,7 @@ async def create_response(body: ResponseRequest, request: Request) -> Response:
 
 
 async def _in_background(
-    context: ServerContext, answer: ResponseAnswer, turn: ChatTurn, *, is_stream: bool
+    context: ServerContext, answer: ResponseAnswer, turn: ChatTurn | McpTurn, *, is_stream: bool
 ) -> Response:
     """Start a response that goes on without its client."""
     async with turn.resources as resources:
@@ -95,7 +98,8 @@ async def count_input_tokens(body: InputTokensRequest, request: Request) -> Resp
     kept = await kept_input(context, body)
     chat = chat_input(body.instructions, kept.history, kept.new)
     check_extra_fields(request, body, ignored=chat.ignored)
-    request.state.skipped_tools = header_value(tools.skipped)
+    # Tools of MCP servers are not counted: they would have to be connected.
+    request.state.skipped_tools = header_value([*tools.skipped, *("mcp" for _ in tools.mcp)])
     wanted = chat_request(body, chat, tools)
     with OwnNames(chat.paths, tools.paths).in_errors():
         count = await count_prompt_tokens(request, context, wanted)
@@ -157,7 +161,7 @@ async def _present(context: ServerContext, response_id: str) -> dict[str, Any]:
         ApiError: 404.
     """
     running = context.running_responses.get(response_id)
-    if running is not None and not running.ended:
+    if running is not None:
         return running.answer.response()
     response = await in_store(context, lambda it: it.response(response_id))
     if response["status"] in ("queued", "in_progress"):  # of a process that is gone

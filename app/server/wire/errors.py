@@ -88,7 +88,7 @@ def error_body(status: int, message: str, *, param: str | None, code: str | None
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
-def from_engine(error: Exception) -> ApiError:
+def from_engine(error: BaseException) -> ApiError:
     """The HTTP error for an exception of the engine; an unknown one is logged and becomes a 500."""
     if isinstance(error, ApiError):
         return error

@@ -141,7 +141,6 @@ class ResponseRequest(ContextFields):
         "client_metadata": "the client's own notes; not stored",
         "context_management": "clients compact: `truncation` and `/v1/responses/compact` are there for it",
         "image": "images are read in one way here",
-        "max_tool_calls": "the server searches files once at most, and calls no other tool by itself",
         "moderation": "the server's own guardrails decide",
         "stream_options": "streams are not obfuscated, and always end with the usage",
         "verbosity": "it belongs into `text`; a hint only",
@@ -153,6 +152,7 @@ class ResponseRequest(ContextFields):
     store: bool | None = None
     include: list[str] | None = None
     max_output_tokens: OutputLimit | None = None
+    max_tool_calls: Annotated[int, Field(ge=1, lt=2**31)] | None = None
     metadata: Metadata | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
     prompt_cache_key: str | None = None

@@ -119,7 +119,8 @@ async def test_a_call_is_made_and_reported():
         done = await opened.act(("echo", {"word": "hi"}))
     (result,) = done.results
     assert (result.text, result.state, done.may_call) == ("HI", CallState.OK, True)
-    begun, ended = [event.fields() for event in opened.events]
+    begun, permitted, ended = [event.fields() for event in opened.events]
+    assert permitted["type"] == "call_permitted"
     assert begun == {
         "type": "call_started", "call_id": "c0", "name": "echo", "arguments": '{"word": "hi"}', "round": 1,
     }  # fmt: skip
@@ -248,8 +249,9 @@ async def test_a_tool_with_side_effects_waits_for_an_approval(decision, state):
     assert (request.agent, request.tool) == ("chat", "press")
     assert done.results[0].state.value == state
     assert opened.made.calls == (["press"] if state == "ok" else [])
+    permitted = ["call_permitted"] if state == "ok" else []
     assert opened.kinds() == [
-        "call_started", "approval_requested", "approval_resolved", "call_finished",
+        "call_started", "approval_requested", "approval_resolved", *permitted, "call_finished",
     ]  # fmt: skip
     resolved = opened.events[2].fields()
     assert (resolved["name"], resolved["allowed"]) == ("press", decision == "once")
@@ -359,3 +361,12 @@ async def test_a_tool_of_an_mcp_server_is_called(tmp_path):
         await opened.close()
     assert "hello" in done.results[0].text
     assert [event.type.value for event in events].count("approval_requested") == 3
+
+
+async def test_the_calls_of_all_answers_may_be_bounded():
+    async with Opened(max_calls=2) as opened:
+        first = await opened.act(("poll", {}))
+        second = await opened.act(("poll", {}), ("poll", {}))
+    assert (first.may_call, second.may_call) == (True, False)
+    assert [one.state for one in second.results] == [CallState.OK, CallState.FAILED]
+    assert opened.made.calls == ["poll", "poll"]
