@@ -21,6 +21,7 @@ from agents.runs.tool_settings import ToolSettings
 from agents.text.near import near_matches
 from agents.tool_loop.tool_loop import MAX_CALLS, ToolLoop
 from agents.tool_loop.values import (
+    CHAT,
     MAX_ROUNDS,
     LoopEvent,
     LoopEventType,
@@ -29,9 +30,6 @@ from agents.tool_loop.values import (
 from agents.tools.sensitive import taint_of
 from agents.tools.tool import Effect, Taint, Tool, ToolContext
 from engine.api.tools import Tool as OfferedTool
-
-CHAT = "chat"
-"""The key under which approvals and events name who calls: no agent, but the model that answers a person."""
 
 _WITHOUT_FILES = frozenset({"http_fetch", "rag_search", "todo"})
 _NO_FILES = (

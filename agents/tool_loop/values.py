@@ -8,6 +8,8 @@ from typing import Any
 
 from agents.api.agent_spec import PermissionMode
 
+CHAT = "chat"
+"""The key under which approvals and events name who calls: no agent, but the model that answers a person."""
 DEFAULT_ROUNDS = 8
 MAX_ROUNDS = 64
 

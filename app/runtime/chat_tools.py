@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agents.api.agent_spec import PermissionMode
 from agents.api.errors import InvalidTask
-from agents.tool_loop.values import ToolLoopRequest
+from agents.tool_loop.values import CHAT, ToolLoopRequest
 from engine.api.tools import CallFormName, OpenTools, Tool, ToolCall, ToolDecision, ToolRound
 
 if TYPE_CHECKING:
@@ -67,6 +67,11 @@ class ChatTools:
             return self._service.open_tools(wanted, lambda event: self.wake())
 
         return OpeningTools(self._thread.submit(opened), self.wake)
+
+    @property
+    def waiting(self) -> frozenset[str]:
+        """The names of tools whose call waits for the user's approval."""
+        return frozenset(one.tool for one in self._service.approvals() if one.agent == CHAT)
 
     def choices(self) -> "ToolChoices":
         """What can be chosen. Opens the agents, which reads files.

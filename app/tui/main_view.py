@@ -161,6 +161,7 @@ class MainView:
                 actions.context,
                 self._fork_costs,
                 actions.agents,
+                actions.tools,
                 self._completer,
                 actions.draft,
             )

@@ -25,8 +25,12 @@ from engine.api.request_status import RequestState
 from engine.api.residency import Residency
 from engine.api.scheduling import Scheduling
 from engine.api.snapshot import BlockState, EngineState
+from engine.api.tools import Tool, ToolChoice
 from engine.clients.engine_client import EngineClient
+from engine.grammar.call_grammar import call_grammar
 from engine.runtime.forking import child_seed
+from engine.text.control_tokens import ControlTokens
+from engine.text.tool_calls.forms.hermes import HERMES
 from tests.server.byte_engine import is_quiet, wait_until
 from tests.server.toy_tokenizer import IM_START
 
@@ -197,6 +201,13 @@ class ClientContract:
         assert expected.finish_reason is not FinishReason.ERROR
         assert ids_of(batches) == expected.token_ids
         assert batches[-1].finish_reason is expected.finish_reason
+
+    def test_calls_of_tools_are_constrained(self, client):
+        grammar = call_grammar(HERMES, [Tool("now")], ToolChoice(), ControlTokens({}), calls=1)
+        request = ask("x", max_tokens=200, grammar=grammar, ignore_eos=False, seed=4)
+        client.submit(request)
+        text = text_of(drain_all(client, request.request_id))
+        assert text == '{"name": "now", "arguments": {}}\n</tool_call>'
 
     def test_stop_tokens_are_among_the_ids(self, client):
         request = ask(logit_bias=((66, 100.0),), stop_token_ids=(66,))

@@ -22,7 +22,7 @@ from app.server.calls import loop_turn
 from app.server.wire.tool_schemas import ToolBody
 from engine.api.request import FinishReason
 from engine.grammar.call_plan import NO_WORDS, WORDS
-from engine.text.tool_calls.decision import NO_FURTHER_CALL
+from engine.text.tool_calls.decision import NO_CALL, NO_FURTHER_CALL
 from tests.server.live import live
 from tests.server.scripted_engine import INFO, ScriptedEngine, words
 from tests.server.toy_tokenizer import byte_tokenizer
@@ -253,6 +253,15 @@ def test_an_empty_answer_is_followed_by_words(server):
     assert (choice["message"]["content"], choice["finish_reason"]) == ("It said A.", "stop")
     assert NO_FURTHER_CALL in server.prompts()[2]
     assert choice["tool_loop"]["rounds"] == 1
+
+
+def test_an_empty_first_answer_is_followed_by_words(server):
+    answer = server.ask("", "Hello.", request_id="mine")
+    (choice,) = answer["choices"]
+    assert choice["message"]["content"] == "Hello."
+    assert NO_CALL in server.prompts()[1]
+    first, second = [one.request_id for one in server.engine.requests]
+    assert first == "mine" != second
 
 
 def test_an_answer_that_is_cut_is_not_asked_for_again(server):

@@ -99,7 +99,7 @@ async def test_a_call_is_shown_folded_and_its_result_is_answered(tmp_path):
         ) as ui:
             await ui.ask("Look.")
             await until_asked(ui, 2)
-            await ui.shown("I look.", "echo", '"hi"', "ok", "It said HI.", "z shows it")
+            await ui.shown("I look.", "echo", "word=hi", "ok", "It said HI.", "z shows it")
             assert "<tool_call>" not in ui.text
             assert "the result is HI" not in ui.text
             assert kinds(ui) == [
@@ -130,11 +130,13 @@ async def test_a_write_waits_for_the_approval_on_the_screen(tmp_path):
 
             await ui.until(asked, "the approval")
             await ui.until(lambda: any("approval" in text for text in ui.toasts), "the toast")
+            await ui.shown("press", "waits for your approval: f8 shows it")
             (request,) = made.service.approvals()
             assert (request.agent, request.tool) == ("chat", "press")
             made.service.decide(request.id, "once")
             await until_asked(ui, 2)
             await ui.shown("press", "ok", "Done.")
+            assert "approval: f8" not in ui.text
     assert made.called == ["press"]
 
 
@@ -188,7 +190,7 @@ async def test_an_attached_screen_calls_the_tools_of_the_server(tmp_path):
         ) as ui:
             await ui.ask("Look.")
             await until_asked(ui, 2)
-            await ui.shown("I look.", "echo", '"hi"', "ok", "It said HI.", "z shows it")
+            await ui.shown("I look.", "echo", "word=hi", "ok", "It said HI.", "z shows it")
             prompt = ui.client.detokenize(ui.client.requests[-1].prompt_ids)
             assert "the result is HI" in prompt
     assert made.called == ["hi"]

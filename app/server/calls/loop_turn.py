@@ -239,7 +239,7 @@ class LoopTurn:
 
     async def _begin_round(self, *, in_words: bool = False) -> ChatTurn:
         changed: dict[str, Any] = {"tools": self._tools, "tool_loop": None}
-        if self._rounds:
+        if self.usage.rounds:  # not the first
             changed |= {
                 "messages": [*self.body.messages, *self._messages],
                 "request_id": None,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from app.runtime.chat_tools import DEFAULT_TOOLS, ChatTools
 from app.tui.chat_screen import ChatScreen
+from app.tui.frame import Frame
 from app.tui.glyphs import Glyphs
 from app.tui.keys import hint
 from app.tui.selection import Selection
@@ -36,7 +37,9 @@ class ToolActions:
         self._selection = selection
         self._glyphs = glyphs
         self._fold_key = hint("files.fold", "", keymap)[0]
+        self._approve_key = hint("pane.approvals", "", keymap)[0]
         self._tools = tools
+        self._waiting: frozenset[str] = frozenset()
         self._unfolded: set[str] = set()
         if tools is not None:
             tools.wake = screen.wake
@@ -69,6 +72,21 @@ class ToolActions:
 
     # In the transcript.
 
+    @property
+    def in_view(self) -> bool:
+        """Whether calls may wait for an approval."""
+        return self._tools is not None
+
+    def show(self, frame: Frame) -> bool:
+        """Let the rows of calls say which of them waits for an approval."""
+        waiting = frozenset[str]() if self._tools is None else self._tools.waiting
+        if waiting != self._waiting:
+            self._waiting = waiting
+            transcript = self._screen.main.query_one(Transcript)
+            for node in frame.session.path()[-1:]:
+                transcript.refold(node.id)
+        return False
+
     def folded(self, node: NodeView) -> tuple[str, list[Line]]:
         """The results to show of a node of calls, and a row for each call."""
         calls = read_calls(node.calls)
@@ -77,7 +95,14 @@ class ToolActions:
         shown = node.id in self._unfolded
         click = f"app.perform_later('tools','fold',{node.id!r})"
         rows = build_calls(
-            calls, node.status, self._glyphs, shown=shown, key=self._fold_key, click=click
+            calls,
+            node.status,
+            self._glyphs,
+            shown=shown,
+            key=self._fold_key,
+            click=click,
+            waiting=self._waiting,
+            approve_key=self._approve_key,
         )
         return node.text if shown else "", rows
 

@@ -1,6 +1,9 @@
 """The calls of tools in the transcript: a row for each, below which its results can be shown."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from typing import Any
+
+import orjson
 
 from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
@@ -19,6 +22,8 @@ def build_calls(
     shown: bool,
     key: str,
     click: str,
+    waiting: Set[str] = frozenset(),
+    approve_key: str = "",
 ) -> list[Line]:
     """A row for each call: name, arguments, how it ended and how long it took.
 
@@ -29,6 +34,8 @@ def build_calls(
         shown: whether the results are shown.
         key: shows or hides them.
         click: the same for the mouse.
+        waiting: names of the tools whose running call waits for an approval.
+        approve_key: opens the pane of approvals.
     """
     arrow = glyphs.more_down if shown else glyphs.current
     rows: list[Line] = []
@@ -40,12 +47,40 @@ def build_calls(
             (
                 Span(f"{arrow} ", "$accent", click),
                 Span(safe_line(call.name), "bold", click),
-                Span(f" {fit(safe_line(call.arguments), _ARGUMENT_CELLS)}", "$muted", click),
-                _state(call, status, glyphs),
+                Span(f" {fit(build_arguments(call.arguments), _ARGUMENT_CELLS)}", "$muted", click),
+                _waiting(glyphs, approve_key)
+                if status is NodeStatus.STREAMING and call.name in waiting
+                else _state(call, status, glyphs),
                 Span(hint, "$faint", click),
             )
         )
     return rows
+
+
+def build_arguments(arguments: str) -> str:
+    """Arguments on one line, as `name=value`; JSON text that is no object as it is.
+
+    Args:
+        arguments: JSON text.
+    """
+    try:
+        given = orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        given = None
+    if not isinstance(given, dict):
+        return safe_line(arguments)
+    return "  ".join(safe_line(f"{name}={_value(value)}") for name, value in given.items())
+
+
+def _value(value: Any) -> str:
+    """A value as JSON; a text of one word without its quotes."""
+    if isinstance(value, str) and value and not any(one.isspace() for one in value):
+        return value
+    return orjson.dumps(value).decode()
+
+
+def _waiting(glyphs: Glyphs, key: str) -> Span:
+    return Span(f"  {glyphs.queued} waits for your approval: {key} shows it", "$warning")
 
 
 def _state(call: MadeCall, status: NodeStatus, glyphs: Glyphs) -> Span:

@@ -12,7 +12,7 @@ from engine.grammar.call_grammar import call_grammar
 from engine.grammar.length_bounds import MAX_ITEMS, MAX_STRING
 from engine.grammar.limits import MAX_TOOLS_CHARS, parser_limits
 from engine.grammar.source import parse_source
-from engine.grammar.tool_calls import texts
+from engine.grammar.tool_calls import loose_lark, texts
 from engine.text.control_tokens import ControlTokens
 from engine.text.tool_calls.forms.hermes import HERMES
 from tests.fakes.agent_tools import AGENT_TOOLS
@@ -60,6 +60,26 @@ def test_a_call_has_a_declared_name_and_the_tool_s_arguments():
     assert not accepts(tools, call("get_weather", {}))
     assert not accepts(tools, call("now", {"city": "Oslo"}))
     assert not accepts(tools, call("get_weather", {"city": "Oslo", "unit": "C"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        (call("read", {"path": 7}), True),
+        (call("read", {"path": "a"}), True),
+        (call("read", {}), False),
+        (call("write", {"path": "a"}), False),
+    ],
+)
+def test_a_loose_grammar_demands_the_names_of_the_arguments(text, allowed):
+    path = {"type": "object", "properties": {"path": {"$ref": "http://x"}}, "required": ["path"]}
+    begun = HERMES.begun
+    lark = loose_lark(calls_of({"read": path}, begun=begun).source)
+    matcher = LLMatcher(TOKENIZER, LLMatcher.grammar_from_lark(lark))
+    assert not matcher.is_error(), matcher.get_error()
+    written = list(text.removeprefix(begun).encode())
+    accepted = matcher.try_consume_tokens(written) == len(written) and matcher.is_accepting()
+    assert accepted is allowed
 
 
 def test_a_name_may_begin_another():
