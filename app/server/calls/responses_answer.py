@@ -56,7 +56,8 @@ class ResponseAnswer:
             clock: Unix time in seconds.
         """
         self.id = new_id("resp")
-        self.output = ResponseOutput(tools)
+        self._summarizes = body.reasoning is not None and body.reasoning.asks_for_summary
+        self.output = ResponseOutput(tools, summarizes=self._summarizes)
         self.status = "queued" if body.background else "in_progress"
         self._body = body
         self._tools = tools
@@ -183,7 +184,7 @@ class ResponseAnswer:
             "prompt_cache_key": body.prompt_cache_key,
             "reasoning": {
                 "effort": reasoning and reasoning.effort,
-                "summary": reasoning and reasoning.summary,
+                "summary": "detailed" if self._summarizes else None,
             },
             "safety_identifier": body.safety_identifier,
             "service_tier": "default",
