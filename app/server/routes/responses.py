@@ -24,6 +24,7 @@ from app.server.calls.responses_output import new_id
 from app.server.calls.responses_request import OwnNames, chat_request
 from app.server.calls.responses_tools import read_tools
 from app.server.calls.retrieval import Cursor, Limit, Order
+from app.server.calls.socket_history import socket_history
 from app.server.calls.turn_prompt import count_prompt_tokens
 from app.server.calls.uploads import refuse_other_sites
 from app.server.middleware.auth import requires
@@ -53,13 +54,14 @@ async def create_response(body: ResponseRequest, request: Request) -> Response:
         raise bad_request("`background` needs `store`: the answer is read later.", param="store")
     tools = read_tools(body.tools or ())
     access = await find_mcp(context, tools)
-    kept = await kept_input(context, body)
+    local = socket_history(request)
+    kept = await kept_input(context, body, local)
     servers = {} if access is None else access.names
     read = await with_files(request, context, kept)
     chat = chat_input(body.instructions, read.history, read.new, servers)
     check_extra_fields(request, body, ignored=[*tools.ignored, *chat.ignored])
     request.state.skipped_tools = header_value(tools.skipped)
-    keep = keeping(context, body, kept.new)
+    keep = keeping(context, body, kept, local)
     begun = await begin_response(request, context, body, tools, chat, keep, access)
     if tools.not_enforced:
         by_grammar = getattr(request.state, "not_enforced", "")
