@@ -32,13 +32,9 @@ async def read_documents(
     try:
         texts = await read_files(request, context, files)
     except ApiError as error:
-        raise ApiError(
-            error.status_code,
-            f"{error.param}: {error.detail}" if error.param else error.detail,
-            param=error.param,
-            code=error.code,
-            headers=error.headers,
-        ) from error
+        if error.param is None:
+            raise
+        raise error.of_field(error.param, f"{error.param}: {error.detail}") from error
     return {file.path: text.text for file, text in zip(files, texts, strict=True)}
 
 

@@ -60,13 +60,7 @@ def named_as_given(places: Mapping[str, str]) -> Iterator[None]:
         found = [given for place, given in places.items() if _is_in(error.param, place)]
         if not found:
             raise
-        raise ApiError(
-            error.status_code,
-            f"{found[0]}: {error.detail}",
-            param=found[0],
-            code=error.code,
-            headers=error.headers,
-        ) from error
+        raise error.of_field(found[0], f"{found[0]}: {error.detail}") from error
 
 
 def _is_in(param: str | None, place: str) -> bool:
