@@ -71,7 +71,10 @@ async def kept_input(
                 f"The response {previous[:80]!r} has not ended yet.", param="previous_response_id"
             )
         in_memory = None if local is None else local.items(previous)
-        history = in_memory or await in_store(context, lambda it: it.history(previous))
+        if in_memory is not None:
+            history = in_memory
+        else:
+            history = await in_store(context, lambda it: it.history(previous))
     elif conversation is not None:
         history = await in_store(context, lambda it: it.conversation_items(conversation))
     items = input_items(body.input)

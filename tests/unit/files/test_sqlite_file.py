@@ -80,10 +80,15 @@ def test_a_transaction_is_undone_by_an_exception_and_a_nested_one_joins_it(tmp_p
     db.execute("CREATE TABLE t (x)")
     with transaction(db) as outer, transaction(outer) as inner:
         inner.execute("INSERT INTO t VALUES (1)")
-    with pytest.raises(ZeroDivisionError), transaction(db):
+
+    def fails():
         with transaction(db):
-            db.execute("INSERT INTO t VALUES (2)")
-        raise ZeroDivisionError
+            with transaction(db):
+                db.execute("INSERT INTO t VALUES (2)")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
     assert db.execute("SELECT x FROM t").fetchall() == [(1,)]
     assert not db.in_transaction
     db.close()
