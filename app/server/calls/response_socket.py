@@ -21,7 +21,7 @@ from app.server.calls.socket_history import SocketHistory
 from app.server.wire.errors import ApiError, bad_request, error_body, from_engine
 
 PATH = "/v1/responses"
-MAX_WAITING = 16
+MAX_WAITING = 4
 """Messages that wait for the answers to those before them."""
 CREATE, STEER = "response.create", "response.steer"
 WARM_UP = "warm_up"
