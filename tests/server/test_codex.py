@@ -2,7 +2,9 @@
 
 import json
 
+from engine.api.request import FinishReason
 from tests.server.responses_api import answering, prompt_of, stream
+from tests.server.scripted_engine import batch
 from tests.server.test_responses_socket import answer, open_socket
 
 DEMANDED = {
@@ -47,7 +49,7 @@ def test_a_turn_over_a_websocket_begins_with_a_warm_up_and_adds_to_it():
     }  # fmt: skip
     headers = {"OpenAI-Beta": "responses_websockets=2026-02-06", "session_id": "s"}
     with (
-        answering("Hello.", context=4096) as http,
+        answering(script=unless_warm_up, context=4096) as http,
         open_socket(http, additional_headers=headers) as socket,
     ):
         socket.send(
@@ -59,6 +61,13 @@ def test_a_turn_over_a_websocket_begins_with_a_warm_up_and_adds_to_it():
         socket.send(json.dumps(common | turn))
         assert answer(socket)[-1]["response"]["status"] == "completed"
         assert prompt_of(http).index("Rules.") < prompt_of(http).index("Write.")
+
+
+def unless_warm_up(request):
+    """An answer, unless only the prompt is to be read."""
+    if request.sampling.max_tokens == 0:
+        return [batch(request, "", FinishReason.LENGTH)]
+    return [batch(request, "Hello.", FinishReason.STOP)]
 
 
 def said(role, text):
